@@ -1,0 +1,1 @@
+"""An IRC server and mesh for people and agents."""

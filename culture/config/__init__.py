@@ -1,0 +1,1 @@
+"""What the YAML says: frozen, validated models and where the files live."""

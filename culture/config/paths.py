@@ -1,0 +1,73 @@
+"""Where the files of culture live: ~/.culture, or whatever $CULTURE_HOME names."""
+
+import os
+import re
+import socket
+from pathlib import Path
+
+PRIVATE_DIRECTORY = 0o700
+PRIVATE_FILE = 0o600
+# The kernel's sun_path holds 108 bytes, the last of them a NUL.
+SOCKET_PATH_LIMIT = 107
+
+_SHORT_NAME = re.compile(r"[a-z][a-z0-9]{0,11}")
+
+
+def home() -> Path:
+    """The folder that holds everything: ``$CULTURE_HOME``, else ``~/.culture``."""
+    moved = os.environ.get("CULTURE_HOME")
+    return Path(moved).expanduser().absolute() if moved else Path.home() / ".culture"
+
+
+def server_file() -> Path:
+    """The server's configuration."""
+    return home() / "culture.yaml"
+
+
+def agents_file() -> Path:
+    """The agents' configuration."""
+    return home() / "agents.yaml"
+
+
+def data_dir(server: str) -> Path:
+    """What the server of that name remembers; only one server at a time may hold it."""
+    return home() / "data" / server
+
+
+def pid_file(server: str) -> Path:
+    """The note that says which process is the server of that name."""
+    return home() / "run" / f"{server}.pid"
+
+
+def log_file(server: str) -> Path:
+    """What a server in the background prints."""
+    return home() / "log" / f"{server}.log"
+
+
+def agent_socket(nick: str) -> Path:
+    """The Unix socket of an agent's daemon: the one answer for everyone who asks."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    path = Path(runtime or "/tmp") / f"culture-{nick}.sock"
+    if len(os.fsencode(path)) > SOCKET_PATH_LIMIT:
+        raise ValueError(f"{path} is longer than the {SOCKET_PATH_LIMIT} bytes a Unix socket's path may have")
+    return path
+
+
+def private_directory(path: Path) -> Path:
+    """Make the folder, readable by its owner alone, with its parents."""
+    if not path.is_dir():
+        path.parent.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+        path.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
+    return path
+
+
+def open_private(path: Path, flags: int) -> int:
+    """Open a file, made readable by its owner alone, and return its descriptor."""
+    private_directory(path.parent)
+    return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE)
+
+
+def default_server_name() -> str:
+    """A short server name made from this host's name, else ``culture``."""
+    label = re.sub(r"[^a-z0-9]", "", socket.gethostname().split(".")[0].lower())[:12]
+    return label if _SHORT_NAME.fullmatch(label) else "culture"
