@@ -1,0 +1,142 @@
+"""The import rule of docs/architecture.md: imports point down, neighbours do not import each other."""
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "culture"
+
+# Package → what it may import of ours; a package always may import itself.
+MAY_IMPORT = {
+    "protocol": set(),
+    "config": {"protocol"},
+    "server": {"protocol", "config"},
+    "skills": {"server", "protocol", "config"},
+    "federation": {"server", "protocol", "config"},
+    "transport": {"protocol", "config"},
+    "clients.shared": {"transport", "protocol", "config"},
+    "clients.<backend>": {"clients.shared"},
+    "wiki": {"config"},
+    "bridge": {"transport", "config"},
+    "web": {"transport", "config", "wiki"},
+    "orchestrator": {"clients.shared", "transport", "wiki", "config"},
+}
+COMPOSES_EVERYTHING = {"cli", "__main__"}
+
+# What the lower packages may take from others, beside the standard library.
+OUTSIDE = {"protocol": set(), "config": {"pydantic", "pydantic_core", "ruamel"}, "server": {"uvloop"}}
+
+
+def package_of(module: str) -> str:
+    """``culture.clients.claude.supervisor`` belongs to ``clients.claude``."""
+    _, *names = module.split(".")
+    if not names:
+        return ""
+    return ".".join(names[:2]) if names[0] == "clients" else names[0]
+
+
+def imported(tree: ast.AST, module: str, is_package: bool) -> Iterator[str]:
+    """The modules a source names: ``import``, ``from``, relative ones, and ``import_module("…")``."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                yield from (alias.name for alias in names)
+            case ast.ImportFrom(module=base, names=names, level=level):
+                home = module.split(".")[: len(module.split(".")) - level + is_package] if level else []
+                origin = ".".join([*home, base] if base else home)
+                # ``from culture import server`` names a package too.
+                yield from ([f"culture.{alias.name}" for alias in names] if origin == "culture" else [origin])
+            case ast.Call(func=ast.Attribute(attr="import_module"), args=[ast.Constant(value=str(name)), *_]):
+                yield name
+
+
+def allowed(package: str) -> set[str]:
+    """What a package may import of ours; every backend is alike."""
+    if package.startswith("clients.") and package not in MAY_IMPORT:
+        return MAY_IMPORT["clients.<backend>"]
+    return MAY_IMPORT[package]
+
+
+def offences(source: str, module: str, is_package: bool = False) -> list[str]:
+    """The imports of a module that the rule forbids."""
+    package = package_of(module)
+    if package in COMPOSES_EVERYTHING:
+        return []
+    found = []
+    for name in imported(ast.parse(source), module, is_package):
+        if name.split(".")[0] == "culture":
+            target = package_of(name)
+            known = target in MAY_IMPORT or target in COMPOSES_EVERYTHING or target.startswith("clients")
+            if known and target != package and target not in allowed(package):
+                found.append(f"{module} imports {name}")
+        elif package in OUTSIDE and name.split(".")[0] not in OUTSIDE[package] | sys.stdlib_module_names:
+            found.append(f"{module} imports {name}")
+    return found
+
+
+def modules() -> Iterator[tuple[str, Path]]:
+    """Every module of ours and where it is."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
+
+
+def test_imports_point_down() -> None:
+    found = []
+    for module, path in modules():
+        found += offences(path.read_text(encoding="utf-8"), module, path.name == "__init__.py")
+    assert found == []
+
+
+def test_every_package_has_its_place_in_the_table() -> None:
+    packages = {package_of(module) for module, _ in modules()} - {"", "clients"} - COMPOSES_EVERYTHING
+    assert {package for package in packages if not package.startswith("clients.")} <= MAY_IMPORT.keys()
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("culture.protocol.message", "import culture.config"),
+        ("culture.protocol.message", "from culture import server"),
+        ("culture.protocol.message", "import pydantic"),
+        ("culture.server.router", "from culture.cli import main"),
+        ("culture.server.router", "from ..skills.history import store"),
+        ("culture.server.router", "def late():\n    from culture.federation import mesh"),
+        ("culture.server.router", "import claude_agent_sdk"),
+        ("culture.config.load", "importlib.import_module('culture.server')"),
+        ("culture.transport.irc", "from culture.server.events import Said"),
+        ("culture.skills.logger", "from culture.federation.log import EventLog"),
+        ("culture.clients.shared.daemon", "from culture.clients.claude import BACKEND"),
+        ("culture.clients.codex.agent_runner", "from culture.clients.claude import BACKEND"),
+    ],
+)
+def test_a_forbidden_import_is_found(module: str, source: str) -> None:
+    assert len(offences(source, module)) == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("culture.server.router", "from culture.protocol import Message\nfrom .network import Network\nimport asyncio"),
+        ("culture.clients.codex.agent_runner", "from culture.clients.shared.base import QueuedRunner\nimport openai"),
+        ("culture.web.pages", "from culture.wiki import pages"),
+        ("culture.cli.server", "from culture.server.ircd import IRCd\nimport typer"),
+    ],
+)
+def test_an_allowed_import_is_not(module: str, source: str) -> None:
+    assert offences(source, module) == []
+
+
+@pytest.mark.requirement("A07")
+@pytest.mark.parametrize("package", ["server", "protocol", "config"])
+def test_the_server_knows_no_agent(package: str) -> None:
+    """A07: nothing below the clients names a model, a vendor or a program that runs one."""
+    vendors = ("claude", "anthropic", "openai", "codex", "copilot", "gemini")
+    for path in sorted((SOURCE / package).rglob("*")):
+        if path.is_file() and path.suffix in {".py", ".md"}:
+            text = path.read_text(encoding="utf-8").lower()
+            assert [vendor for vendor in vendors if vendor in text] == [], path

@@ -1,0 +1,1 @@
+"""What the Makefile runs: the ledger of requirements, the exported packages, the proofs."""
