@@ -5,6 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 IRCTEST ?=
 NAME ?=
+INTO ?=
 
 # Real programs that the tests talk to.
 DEBIAN_PACKAGES := weechat-headless irssi tmux git
@@ -51,8 +52,8 @@ types: env ## Check types
 requirements: env ## Write docs/requirements.md from the markers of the tests
 	@$(BIN)/python -m tools.requirements
 
-packages: env ## Write packages/ from culture/
-	@$(BIN)/python -m tools.packages
+packages: env ## Write packages/ from culture/, or copy them: make packages INTO=<repository>
+	@$(BIN)/python -m tools.packages $(if $(INTO),--into "$(INTO)")
 
 irctest: env ## Run the conformance suite: make irctest IRCTEST=<its checkout>
 	@test -n "$(IRCTEST)" || { echo 'say where the suite is: make irctest IRCTEST=<path>' >&2; exit 2; }

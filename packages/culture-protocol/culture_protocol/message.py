@@ -1,0 +1,136 @@
+"""One line of IRC as a value: parsed from the wire, and the only place where lines are made."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+NO_TAGS: Mapping[str, str] = MappingProxyType({})
+
+_UNESCAPED = {":": ";", "s": " ", "\\": "\\", "r": "\r", "n": "\n"}
+
+
+class ProtocolError(Exception):
+    """The other side broke the protocol."""
+
+
+class Message(NamedTuple):
+    """A verb with its parameters, and where known who sent it and under which tags."""
+
+    verb: str
+    params: tuple[str, ...] = ()
+    source: str = ""
+    tags: Mapping[str, str] = NO_TAGS
+
+    @classmethod
+    def parse(cls, line: str) -> "Message":
+        """Read a line that has lost its line end; a line without a verb is a ``ProtocolError``."""
+        head, colon, trailing = line.partition(" :")
+        words = head.split(" ")
+        verb = words[0]
+        # Double, leading or trailing spaces show as an empty word; an empty line is one too.
+        if "" in words or verb[0] in "@:":
+            return _parse_unusual(line)
+        if colon:
+            words.append(trailing)
+        del words[0]
+        # Only ASCII is folded: the long s (U+017F) would become "S" and spell a verb.
+        return tuple.__new__(cls, (verb.upper() if verb.isascii() else verb, tuple(words), "", NO_TAGS))
+
+    def __str__(self) -> str:
+        """The line without its line end; ``ValueError`` when a part would not survive being sent."""
+        verb, params, source, tags = self
+        words = [verb, *params]
+        last = words.pop() if params else None
+        for word in words:
+            if not word or " " in word or word[0] == ":":
+                raise ValueError(f"not a word: {word!r}")
+        if last is not None:
+            words.append(":" + last if not last or last[0] == ":" or " " in last else last)
+        line = " ".join(words)
+        if source:
+            if " " in source:
+                raise ValueError(f"not a source: {source!r}")
+            line = f":{source} {line}"
+        elif verb[0] == "@" and not tags:
+            raise ValueError(f"not a verb: {verb!r}")
+        if tags:
+            line = f"@{format_tags(tags)} {line}"
+        if "\n" in line or "\r" in line or "\0" in line:
+            raise ValueError("CR, LF and NUL cannot be part of a line")
+        return line
+
+    def __bytes__(self) -> bytes:
+        """The line as it goes to the wire, with CR LF."""
+        return (str(self) + "\r\n").encode()
+
+
+def _parse_unusual(line: str) -> Message:
+    """Read a line with tags, a source or extra spaces."""
+    tags, source = NO_TAGS, ""
+    rest = line.lstrip(" ")
+    if rest.startswith("@"):
+        word, _, rest = rest[1:].partition(" ")
+        tags, rest = _parse_tags(word), rest.lstrip(" ")
+    if rest.startswith(":"):
+        source, _, rest = rest[1:].partition(" ")
+        rest = rest.lstrip(" ")
+    head, colon, trailing = rest.partition(" :")
+    words = [word for word in head.split(" ") if word]
+    if not words:
+        raise ProtocolError("a line without a verb")
+    verb = words.pop(0)
+    if colon:
+        words.append(trailing)
+    return Message(verb.upper() if verb.isascii() else verb, tuple(words), source, tags)
+
+
+def _parse_tags(word: str) -> Mapping[str, str]:
+    tags = {}
+    for tag in word.split(";"):
+        key, _, value = tag.partition("=")
+        if key:
+            tags[key] = unescape(value)
+    return tags or NO_TAGS
+
+
+def format_tags(tags: Mapping[str, str]) -> str:
+    """The tags as they stand between ``@`` and the space; a tag without a value is its key alone."""
+    parts = []
+    for key, value in tags.items():
+        if not key or "=" in key:
+            raise ValueError(f"not a tag: {key!r}")
+        parts.append(f"{key}={escape(value)}" if value else key)
+    text = ";".join(parts)
+    # Values are escaped by now, so what separates words or tags in here came with a key.
+    if " " in text or text.count(";") >= len(parts) > 0:
+        raise ValueError(f"not tags: {text!r}")
+    return text
+
+
+def escape(value: str) -> str:
+    """A tag value as the wire wants it (IRCv3 message-tags, "Escaping values")."""
+    if "\\" in value:
+        value = value.replace("\\", "\\\\")
+    if " " in value:
+        value = value.replace(" ", "\\s")
+    if ";" in value:
+        value = value.replace(";", "\\:")
+    if "\r" in value:
+        value = value.replace("\r", "\\r")
+    if "\n" in value:
+        value = value.replace("\n", "\\n")
+    return value
+
+
+def unescape(value: str) -> str:
+    """The tag value meant: an unknown escape is the character itself, a lone backslash at the end is nothing."""
+    if "\\" not in value:
+        return value
+    out = []
+    characters = iter(value)
+    for character in characters:
+        if character == "\\":
+            character = next(characters, "")
+            character = _UNESCAPED.get(character, character)
+        out.append(character)
+    return "".join(out)

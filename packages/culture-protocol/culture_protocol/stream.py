@@ -1,0 +1,65 @@
+"""Bytes as they come from a socket → whole lines, and the judgement on their length."""
+
+from enum import Enum
+
+from culture_protocol.message import ProtocolError
+
+LINE_LIMIT = 512
+"""A line without its tags, CR LF included (RFC 2812 §2.3)."""
+
+TAGS_LIMIT = 8191
+"""All tags of a line, with the ``@`` and the space behind them."""
+
+CLIENT_TAGS_LIMIT = 4094
+"""What a client may send between the ``@`` and the space."""
+
+_BODY_LIMIT = LINE_LIMIT - len(b"\r\n")
+
+
+class Oversize(Enum):
+    """Which part of a line is too long."""
+
+    BODY = "body"
+    TAGS = "tags"
+
+
+class LineBuffer:
+    """Keeps the unfinished line between two reads."""
+
+    __slots__ = ("_held", "_limit")
+
+    def __init__(self, limit: int = TAGS_LIMIT + LINE_LIMIT) -> None:
+        self._held = b""
+        self._limit = limit
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The lines that ``data`` completes, without line ends and without empty lines.
+
+        CR LF, a lone LF and a lone CR each end a line. A complete line is returned whatever its length
+        (``oversize`` judges it); an unfinished one beyond the limit is a ``ProtocolError``.
+        """
+        if self._held:
+            data = self._held + data
+        # bytes.splitlines knows only LF, CR and CR LF, unlike its namesake on str.
+        lines = data.splitlines()
+        if data[-1:] in b"\r\n":
+            self._held = b""
+        else:
+            self._held = lines.pop()
+            if len(self._held) > self._limit:
+                raise ProtocolError(f"no line end within {self._limit} bytes")
+        return [line for line in lines if line] if b"" in lines else lines
+
+
+def oversize(raw: bytes, tags_limit: int = CLIENT_TAGS_LIMIT) -> Oversize | None:
+    """Which part of a line without its line end is beyond its limit; None when it fits."""
+    length = len(raw)
+    if length <= _BODY_LIMIT and length <= tags_limit:
+        return None
+    if raw[:1] == b"@":
+        space = raw.find(b" ")
+        tags = (space if space >= 0 else length) - 1
+        if tags > tags_limit:
+            return Oversize.TAGS
+        length -= tags + 2
+    return Oversize.BODY if length > _BODY_LIMIT else None
