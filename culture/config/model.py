@@ -4,23 +4,41 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from culture.config import paths
-from culture.config.values import Count, Duration, Secret, as_path, channel_name
+from culture.config.values import Channel, Count, Duration, Folder, Misfit, Port, Secret, Settings
+from culture.protocol.names import short_name, valid_short_name
 
-_SHORT_NAME = re.compile(r"[a-z][a-z0-9]{0,11}")
-_HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*")
+_LABEL = "[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?"
+_HOST_NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
+_LONGEST_NAME = 63
 
-Folder = Annotated[Path, BeforeValidator(as_path)]
-Port = Annotated[int, Field(ge=0, le=65535)]
-Channel = Annotated[str, AfterValidator(channel_name)]
+# What a running server cannot change: told apart when a reload finds it different.
+NEEDS_RESTART = frozenset({"name", "network", "nick_prefix", "listen", "data_dir"})
 
 
-class Settings(BaseModel):
-    """A block of settings: nothing unknown in it, nothing changed after loading."""
+def _server_name(name: str) -> str:
+    if len(name) > _LONGEST_NAME or not _HOST_NAME.fullmatch(name):
+        raise ValueError(f"{name!r} does not look like a host name, for example spark or spark.local")
+    return name
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+def _one_word(text: str) -> str:
+    if not text or re.search(r"[\s\x00-\x20]", text):
+        raise ValueError(f"{text!r} must be one word")
+    return text
+
+
+def _mode_letters(text: str) -> str:
+    if not re.fullmatch("[A-Za-z]*", text):
+        raise ValueError(f"{text!r} must be mode letters, for example nt")
+    return text
+
+
+ServerName = Annotated[str, AfterValidator(_server_name)]
+Word = Annotated[str, AfterValidator(_one_word)]
+ModeLetters = Annotated[str, AfterValidator(_mode_letters)]
 
 
 class Listen(Settings):
@@ -28,6 +46,12 @@ class Listen(Settings):
 
     host: str = "127.0.0.1"
     port: Port = 6667
+
+
+def _at_least_one(listen: tuple[Listen, ...]) -> tuple[Listen, ...]:
+    if not listen:
+        raise ValueError("needs at least one address")
+    return listen
 
 
 class Admin(Settings):
@@ -41,8 +65,8 @@ class Admin(Settings):
 class Operator(Settings):
     """Somebody who may become IRC operator with OPER."""
 
-    name: str = Field(min_length=1)
-    password: Secret = Field(min_length=1, repr=False)
+    name: Word
+    password: Secret = Field(repr=False)
 
 
 class Limits(Settings):
@@ -72,7 +96,7 @@ class Limits(Settings):
     @model_validator(mode="after")
     def _ping_comes_before_the_end(self) -> Self:
         if self.ping_timeout <= self.ping_after:
-            raise ValueError("ping_timeout must be longer than ping_after, else nobody could answer the PING")
+            raise Misfit("must be longer than ping_after, else nobody could answer the PING", "ping_timeout")
         return self
 
 
@@ -83,34 +107,31 @@ def _default_data_dir(said: dict[str, Any]) -> Path:
 class ServerConfig(Settings):
     """One server: its name, where it listens, whom it serves and within which limits."""
 
-    name: str = Field(default_factory=paths.default_server_name)
+    name: ServerName = Field(default_factory=paths.default_server_name)
     description: str = "culture IRC server"
-    network: str = Field("culture", pattern=r"^\S+$")
+    network: Word = "culture"
     nick_prefix: Literal["required", "off"] = "required"
-    listen: tuple[Listen, ...] = Field((Listen(),), min_length=1)
+    listen: Annotated[tuple[Listen, ...], AfterValidator(_at_least_one)] = (Listen(),)
     data_dir: Folder = Field(default_factory=_default_data_dir)
     password: Secret | None = Field(None, repr=False)
     motd: str = "Welcome. Say hello in #general."
     admin: Admin = Admin()
     channels: tuple[Channel, ...] = ("#general",)
     operators: tuple[Operator, ...] = ()
-    channel_modes: str = Field("nt", pattern=r"^[A-Za-z]*$")
+    channel_modes: ModeLetters = "nt"
     limits: Limits = Limits()
 
     @model_validator(mode="after")
     def _name_fits_the_nicks(self) -> Self:
         """The owner of a nick is the text before its first hyphen, so a prefix must not have one."""
-        label = self.name.split(".")[0]
-        if not _HOST_NAME.fullmatch(self.name) or len(self.name) > 63:
-            raise ValueError("name must look like a host name, for example spark or spark.local")
-        if self.nick_prefix == "required" and not _SHORT_NAME.fullmatch(label):
-            raise ValueError(
-                f"name must begin with a label of 1 to 12 of a-z and 0-9, a letter first, without a hyphen: "
-                f"every nick begins with it ({label!r} does not fit)"
+        if self.nick_prefix == "required" and not valid_short_name(self.short_name):
+            raise Misfit(
+                f"{self.short_name!r} begins every nick, so it must be 1 to 12 of a-z and 0-9, a letter first",
+                "name",
             )
         return self
 
     @property
     def short_name(self) -> str:
         """The first label of the name: the prefix of every local nick."""
-        return self.name.split(".")[0]
+        return short_name(self.name)

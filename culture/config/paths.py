@@ -5,12 +5,12 @@ import re
 import socket
 from pathlib import Path
 
+from culture.protocol.names import valid_short_name
+
 PRIVATE_DIRECTORY = 0o700
 PRIVATE_FILE = 0o600
 # The kernel's sun_path holds 108 bytes, the last of them a NUL.
 SOCKET_PATH_LIMIT = 107
-
-_SHORT_NAME = re.compile(r"[a-z][a-z0-9]{0,11}")
 
 
 def home() -> Path:
@@ -54,15 +54,15 @@ def agent_socket(nick: str) -> Path:
 
 
 def private_directory(path: Path) -> Path:
-    """Make the folder, readable by its owner alone, with its parents."""
+    """Make the folder and the missing ones above it, each for its owner alone; what is there stays as it is."""
     if not path.is_dir():
-        path.parent.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+        private_directory(path.parent)
         path.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
     return path
 
 
 def open_private(path: Path, flags: int) -> int:
-    """Open a file, made readable by its owner alone, and return its descriptor."""
+    """Open a file, made for its owner alone when it is new, and return its descriptor; a symlink is refused."""
     private_directory(path.parent)
     return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE)
 
@@ -70,4 +70,4 @@ def open_private(path: Path, flags: int) -> int:
 def default_server_name() -> str:
     """A short server name made from this host's name, else ``culture``."""
     label = re.sub(r"[^a-z0-9]", "", socket.gethostname().split(".")[0].lower())[:12]
-    return label if _SHORT_NAME.fullmatch(label) else "culture"
+    return label if valid_short_name(label) else "culture"

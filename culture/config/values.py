@@ -1,14 +1,31 @@
-"""Kinds of value that configuration files share: durations, counts, secrets, channel names."""
+"""Kinds of value that configuration files share: durations, counts, secrets, names."""
 
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from culture.protocol.names import valid_channel
 
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|h|d)?")
+_LONGEST_CHANNEL = 200
+
+
+class Settings(BaseModel):
+    """A block of settings: nothing unknown in it, nothing changed after loading."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Misfit(ValueError):
+    """Settings that do not go together; ``key`` leads from their block to the one to look at first."""
+
+    def __init__(self, text: str, *key: str | int) -> None:
+        super().__init__(text)
+        self.key = key
 
 
 @dataclass(frozen=True)
@@ -34,11 +51,15 @@ def as_path(value: object) -> object:
 
 def channel_name(name: str) -> str:
     """Refuse what is no channel."""
-    if not name.startswith("#") or len(name) < 2 or re.search(r"[\s,\x00-\x20\x7f]", name):
+    if not valid_channel(name, _LONGEST_CHANNEL):
         raise ValueError(f"{name!r} is not a channel: it begins with # and has no spaces or commas")
     return name
 
 
 Count = Annotated[int, Field(ge=1)]
+Port = Annotated[int, Field(ge=0, le=65535)]
 Duration = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(seconds)]
-Secret = Annotated[str, Hidden()]
+Folder = Annotated[Path, BeforeValidator(as_path)]
+Channel = Annotated[str, AfterValidator(channel_name)]
+Secret = Annotated[str, Field(min_length=1), Hidden()]
+"""Text that ``culture server config`` does not show; give the field ``repr=False`` as well."""

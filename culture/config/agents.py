@@ -1,0 +1,225 @@
+"""What agents.yaml may say: the agents on this machine, and the rules they work under."""
+
+import logging
+from collections.abc import Mapping
+from typing import Annotated, Literal, Self, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from culture.config.values import Channel, Count, Duration, Folder, Misfit, Port, Secret, Settings
+from culture.protocol.names import fold, owner, short_name, valid_local_nick, valid_short_name
+
+log = logging.getLogger(__name__)
+
+# The fields each backend adds to an agent. A loader may be given another table, made from the installed backends.
+BACKEND_FIELDS: Mapping[str, frozenset[str]] = {
+    "claude": frozenset(),
+    "codex": frozenset(),
+    "copilot": frozenset(),
+    "acp": frozenset({"acp_command"}),
+}
+
+AlertEvent = Literal["agent_question", "agent_spiraling", "agent_timeout", "agent_error", "agent_complete"]
+ALERT_EVENTS: tuple[AlertEvent, ...] = (
+    "agent_question",
+    "agent_spiraling",
+    "agent_timeout",
+    "agent_error",
+    "agent_complete",
+)
+# Two interventions must have failed before people are called.
+LEAST_ESCALATION_THRESHOLD = 3
+
+
+def _agent_nick(nick: str) -> str:
+    if not valid_short_name(owner(nick)) or not valid_local_nick(nick, owner(nick)):
+        raise ValueError(f"{nick!r} is not a nick of the form <server>-<name>, for example spark-culture")
+    return nick
+
+
+def _at_least_three(threshold: int) -> int:
+    if threshold < LEAST_ESCALATION_THRESHOLD:
+        log.warning("escalation_threshold %d counts as %d", threshold, LEAST_ESCALATION_THRESHOLD)
+    return max(threshold, LEAST_ESCALATION_THRESHOLD)
+
+
+def _off_or_count(value: object) -> object:
+    if value is None or (isinstance(value, str) and value != "off"):
+        raise ValueError("expected a whole number or off")
+    return None if value == "off" else value
+
+
+def _backend_name(name: str, info: ValidationInfo) -> str:
+    known = _backend_fields(info)
+    if name not in known:
+        raise ValueError(f"{name!r} is no backend; there are {', '.join(sorted(known))}")
+    return name
+
+
+def _backend_fields(info: ValidationInfo) -> Mapping[str, frozenset[str]]:
+    return info.context if info.context is not None else BACKEND_FIELDS
+
+
+def _unknown_field(key: str, value: object, backend: str, known: Mapping[str, frozenset[str]]) -> InitErrorDetails:
+    """What to say of a key that neither every agent has nor this one's backend."""
+    elsewhere = [name for name, fields in known.items() if key in fields]
+    if not elsewhere:
+        return InitErrorDetails(type="extra_forbidden", loc=(key,), input=value)
+    text = f"only for agents of backend {' or '.join(elsewhere)}, and this one is {backend}"
+    return InitErrorDetails(type=PydanticCustomError("backend_field", text), loc=(key,), input=value)
+
+
+AgentNick = Annotated[str, AfterValidator(_agent_nick)]
+BackendName = Annotated[str, AfterValidator(_backend_name)]
+OffOrCount = Annotated[Annotated[int, Field(ge=1)] | None, BeforeValidator(_off_or_count)]
+
+
+class ServerAddress(Settings):
+    """The server the agents connect to."""
+
+    name: str | None = None
+    host: str = "localhost"
+    port: Port = 6667
+
+
+class SupervisorConfig(Settings):
+    """The observer that whispers to an agent."""
+
+    agent: BackendName = "claude"
+    model: str = "claude-sonnet-4-6"
+    thinking: str = "medium"
+    window_size: Count = 20
+    eval_interval: Count = 5
+    escalation_threshold: Annotated[Count, AfterValidator(_at_least_three)] = LEAST_ESCALATION_THRESHOLD
+
+
+class WebhookConfig(Settings):
+    """Where alerts go: one address for all events, or one of its own for some. Whoever knows an address may post."""
+
+    url: Secret | None = Field(None, repr=False)
+    irc_channel: Channel = "#alerts"
+    events: tuple[AlertEvent, ...] = ALERT_EVENTS
+    on_question: Secret | None = Field(None, repr=False)
+    on_spiraling: Secret | None = Field(None, repr=False)
+    on_timeout: Secret | None = Field(None, repr=False)
+    on_error: Secret | None = Field(None, repr=False)
+    on_complete: Secret | None = Field(None, repr=False)
+    attempts: Count = 1
+    timeout: Duration = 10.0
+
+
+class TrustConfig(Settings):
+    """Who may answer an agent's question, and what happens when nobody does."""
+
+    humans: Literal["always"] = "always"
+    agents: Literal["never", "first", "vote", "consensus"] = "never"
+    timeout: Duration = 1800.0
+    timeout_action: Literal["pause", "deny", "abort"] = "pause"
+    quorum: Count | None = None
+
+
+class BudgetConfig(Settings):
+    """What an agent may spend in a day; None is no limit."""
+
+    tokens_per_day: Count | None = None
+    usd_per_day: Annotated[float, Field(gt=0, allow_inf_nan=False, strict=False)] | None = None
+
+
+class Rules(Settings):
+    """What stands at the top of the file for every agent, and may be said again under one."""
+
+    supervisor: SupervisorConfig = SupervisorConfig()
+    webhooks: WebhookConfig = WebhookConfig()
+    trust: TrustConfig | None = None
+    budget: BudgetConfig = BudgetConfig()
+    max_hops: OffOrCount = 6
+    pair_turns_per_hour: Count = 40
+    channel_turns_per_hour: Count = 200
+    buffer_size: Count = 500
+
+
+class AgentConfig(Rules):
+    """One agent: who it is, where it works, which backend runs it."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, object]
+
+    nick: AgentNick
+    directory: Folder
+    channels: tuple[Channel, ...]
+    agent: BackendName = "claude"
+    model: str | None = None
+    thinking: str = "medium"
+    tags: tuple[str, ...] = ()
+    user: str | None = None
+    may_call_all: bool = False
+    on_crash: Literal["resume", "fresh"] = "resume"
+    mentions_while_busy: Literal["buffer", "inject"] = "buffer"
+    post_output: Literal["auto", "always", "never"] = "auto"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _only_fields_of_its_backend(cls, said: object, info: ValidationInfo) -> object:
+        if isinstance(said, Mapping):
+            backend, known = str(said.get("agent", "claude")), _backend_fields(info)
+            allowed = known.get(backend, frozenset()) | cls.model_fields.keys()
+            errors = [_unknown_field(key, said[key], backend, known) for key in said if key not in allowed]
+            if errors:
+                raise ValidationError.from_exception_data(cls.__name__, errors)
+        return said
+
+    @property
+    def backend_options(self) -> Mapping[str, object]:
+        """The fields that only this agent's backend understands, as they were written."""
+        return self.__pydantic_extra__
+
+
+class AgentsConfig(Rules):
+    """All of agents.yaml."""
+
+    server: ServerAddress = ServerAddress()
+    agents: tuple[AgentConfig, ...] = ()
+
+    @model_validator(mode="after")
+    def _nicks_are_ours_and_differ(self) -> Self:
+        seen: set[str] = set()
+        for agent in self.agents:
+            if agent.nick.lower() in seen:
+                raise Misfit("agents", f"{agent.nick} is there twice")
+            if self.server.name and owner(agent.nick).lower() != short_name(self.server.name).lower():
+                raise Misfit(
+                    "agents", f"{agent.nick} must begin with {short_name(self.server.name)}-, the server's name"
+                )
+            seen.add(agent.nick.lower())
+        return self
+
+    def agent(self, nick: str) -> AgentConfig | None:
+        """The agent of that nick with the file's own rules filled in where it has none; None when there is none."""
+        for agent in self.agents:
+            if fold(agent.nick) == fold(nick):
+                return agent.model_copy(update={name: _either(self, agent, name) for name in Rules.model_fields})
+        return None
+
+
+Block = TypeVar("Block", bound=Settings)
+
+
+def _either(top: Rules, own: Rules, name: str) -> object:
+    """The agent's word where it has said something, key by key inside a block, else the file's."""
+    ours, theirs = getattr(own, name), getattr(top, name)
+    if name not in own.model_fields_set:
+        return theirs
+    return _overlaid(theirs, ours) if isinstance(theirs, Settings) and isinstance(ours, Settings) else ours
+
+
+def _overlaid(under: Block, over: Block) -> Block:
+    return under.model_copy(update={name: getattr(over, name) for name in over.model_fields_set})

@@ -1,0 +1,124 @@
+"""A YAML file as plain values that remember the line they stand on."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from culture.config.errors import ConfigError, Key, Problem
+
+Value = object
+# Aliases may repeat a node, and aliases of aliases multiply: a file of a few lines could fill the memory.
+MOST_VALUES = 20_000
+DEEPEST = 16
+
+
+@dataclass
+class Document:
+    """What a file says: ``data``, and for each key the line it is on."""
+
+    file: Path
+    text: str
+    data: dict[str, Value] = field(default_factory=dict)
+    lines: dict[Key, int] = field(default_factory=dict)
+
+    def line(self, key: Key) -> int:
+        """The line of a key, else that of the nearest block around it."""
+        while key and key not in self.lines:
+            key = key[:-1]
+        return self.lines.get(key, 0)
+
+    def source(self, line: int) -> str:
+        """The text of a line."""
+        lines = self.text.splitlines()
+        return lines[line - 1] if 0 < line <= len(lines) else ""
+
+
+def read(file: Path) -> Document:
+    """Read a YAML file; one that does not exist says nothing, and that is fine."""
+    try:
+        document = Document(file, file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return Document(file, "")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = "not UTF-8 text" if isinstance(error, UnicodeDecodeError) else error.strerror
+        raise ConfigError([Problem(file, 0, (), f"cannot be read: {reason}")]) from error
+    _Reader(document).read()
+    return document
+
+
+class _Reader:
+    """Walks the nodes of one document."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._yaml = YAML(typ="safe", pure=True)
+        self._values = 0
+
+    def read(self) -> None:
+        """Fill in the document's data and lines."""
+        try:
+            root = self._yaml.compose(self._document.text)
+        except MarkedYAMLError as error:
+            line = error.problem_mark.line + 1 if error.problem_mark else 0
+            text = " ".join(filter(None, (error.context, error.problem)))
+            raise self._error(line, (), f"not valid YAML: {text}") from error
+        except (YAMLError, RecursionError) as error:
+            raise self._error(0, (), f"not valid YAML: {error}") from error
+        if root is None or _is_null(root):
+            return
+        if not isinstance(root, MappingNode):
+            raise self._error(_line(root), (), "expected keys and values, such as name: spark")
+        self._document.data = self._mapping(root, ())
+
+    def _value(self, node: Node, key: Key) -> Value:
+        self._values += 1
+        if self._values > MOST_VALUES or len(key) > DEEPEST:
+            raise self._error(
+                _line(node), key[:DEEPEST], "nested too deeply or too large; does an alias repeat itself?"
+            )
+        if isinstance(node, MappingNode):
+            return self._mapping(node, key)
+        if isinstance(node, SequenceNode):
+            return self._sequence(node, key)
+        return self._scalar(node, key)
+
+    def _mapping(self, node: MappingNode, key: Key) -> dict[str, Value]:
+        values: dict[str, Value] = {}
+        for name_node, value_node in node.value:
+            line, name = _line(name_node), name_node.value
+            if not isinstance(name_node, ScalarNode) or not isinstance(name, str):
+                raise self._error(line, key, "a key must be a word")
+            if name in values:
+                first = self._document.lines[*key, name]
+                raise self._error(line, (*key, name), f"given twice, first on line {first}", "keep one of them")
+            self._document.lines[*key, name] = line
+            values[name] = self._value(value_node, (*key, name))
+        return values
+
+    def _sequence(self, node: SequenceNode, key: Key) -> tuple[Value, ...]:
+        values = []
+        for number, item in enumerate(node.value):
+            self._document.lines[*key, number] = _line(item)
+            values.append(self._value(item, (*key, number)))
+        return tuple(values)
+
+    def _scalar(self, node: Node, key: Key) -> Value:
+        try:
+            return self._yaml.constructor.construct_object(node, deep=True)
+        except (YAMLError, ValueError) as error:
+            raise self._error(_line(node), key, f"cannot make sense of {node.value!r}") from error
+
+    def _error(self, line: int, key: Key, text: str, hint: str = "") -> ConfigError:
+        return ConfigError([Problem(self._document.file, line, key, text, hint)])
+
+
+def _line(node: Node) -> int:
+    mark = node.start_mark
+    return mark.line + 1 if mark else 0
+
+
+def _is_null(node: Node) -> bool:
+    return isinstance(node, ScalarNode) and node.tag == "tag:yaml.org,2002:null"

@@ -1,0 +1,95 @@
+"""YAML → model, with where each value came from."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from pydantic import ValidationError
+
+from culture.config import paths
+from culture.config.agents import BACKEND_FIELDS, AgentsConfig
+from culture.config.document import Document, Value, read
+from culture.config.errors import ConfigError, Key, Problem
+from culture.config.explain import explain
+from culture.config.model import ServerConfig
+from culture.config.values import Settings
+
+Model = TypeVar("Model", bound=Settings)
+
+
+@dataclass(frozen=True)
+class Loaded(Generic[Model]):
+    """A configuration, and for what was said somewhere, where: ``file:line``, an option or the environment."""
+
+    config: Model
+    sources: Mapping[Key, str]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line says about the server; None leaves the file's word."""
+
+    name: str | None = None
+    host: str | None = None
+    port: int | None = None
+    data_dir: Path | None = None
+
+
+def load_server(file: Path | None = None, options: Options | None = None) -> Loaded[ServerConfig]:
+    """The server's configuration; without a file of its own, culture.yaml in the home folder where there is one."""
+    document = _read(file, paths.server_file())
+    said = _said(document.data, options or Options())
+    sources = _sources(document) | said
+    if "CULTURE_HOME" in os.environ and ("data_dir",) not in sources:
+        sources[("data_dir",)] = "environment CULTURE_HOME"
+    return Loaded(_validated(ServerConfig, document, frozenset(said)), sources)
+
+
+def load_agents(
+    file: Path | None = None, backend_fields: Mapping[str, frozenset[str]] = BACKEND_FIELDS
+) -> Loaded[AgentsConfig]:
+    """The agents' configuration; ``backend_fields`` says which further fields each backend takes."""
+    document = _read(file, paths.agents_file())
+    return Loaded(_validated(AgentsConfig, document, frozenset(), backend_fields), _sources(document))
+
+
+def _read(file: Path | None, default: Path) -> Document:
+    if file is not None and not file.exists():
+        raise ConfigError([Problem(file, 0, (), "there is no such file")])
+    return read(file or default)
+
+
+def _sources(document: Document) -> dict[Key, str]:
+    return {key: f"{document.file}:{line}" for key, line in document.lines.items()}
+
+
+def _said(data: dict[str, Value], options: Options) -> dict[Key, str]:
+    """Write the options into ``data``, and say which keys they set. An address is one listener in place of all."""
+    said: dict[Key, str] = {}
+    for name, value in (("name", options.name), ("data_dir", options.data_dir)):
+        if value is not None:
+            data[name] = value
+            said[name,] = f"option --{name.replace('_', '-')}"
+    address = {key: value for key, value in (("host", options.host), ("port", options.port)) if value is not None}
+    if address:
+        data["listen"] = ({**_first_listener(data), **address},)
+        said |= {("listen", 0, key): f"option --{key}" for key in address}
+    return said
+
+
+def _first_listener(data: Mapping[str, Value]) -> dict[str, Value]:
+    match data.get("listen"):
+        case (dict() as first, *_):
+            return first
+    return {}
+
+
+def _validated(
+    model: type[Model], document: Document, options: frozenset[Key], context: Mapping[str, frozenset[str]] | None = None
+) -> Model:
+    try:
+        return model.model_validate(document.data, context=context)
+    except ValidationError as error:
+        raise explain(error, model, document, options) from error

@@ -1,0 +1,62 @@
+"""The configuration in force, key by key, with where each value came from."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from culture.config.errors import Key, dotted
+from culture.config.load import Loaded
+from culture.config.schema import is_secret
+from culture.config.values import Settings
+
+HIDDEN = "******"
+
+
+class Row(NamedTuple):
+    """One setting as people read it."""
+
+    key: str
+    value: str
+    source: str
+
+
+def effective(loaded: Loaded[Settings]) -> list[Row]:
+    """Every setting with its value and its source; secrets are shown as stars."""
+    return list(_rows(loaded.config, (), loaded.sources))
+
+
+def _rows(block: BaseModel, key: Key, sources: Mapping[Key, str]) -> Iterator[Row]:
+    for name, field in type(block).model_fields.items():
+        yield from _row(getattr(block, name), field, (*key, name), sources)
+
+
+def _row(value: object, field: FieldInfo, key: Key, sources: Mapping[Key, str]) -> Iterator[Row]:
+    if isinstance(value, BaseModel):
+        yield from _rows(value, key, sources)
+    elif isinstance(value, tuple) and value and isinstance(value[0], BaseModel):
+        for number, item in enumerate(value):
+            yield from _rows(item, (*key, number), sources)
+    else:
+        yield Row(dotted(key), _shown(value, is_secret(field)), sources.get(key, "default"))
+
+
+def _shown(value: object, secret: bool) -> str:
+    match value:
+        case None:
+            return "(not set)"
+        case _ if secret:
+            return HIDDEN
+        case ():
+            return "(none)"
+        case tuple():
+            return ", ".join(map(str, value))
+        case bool():
+            return "true" if value else "false"
+        case float():
+            return f"{value:g}"
+        case str() | Path():
+            return str(value).replace("\n", "\\n") or '""'
+    return str(value)

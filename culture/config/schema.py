@@ -1,0 +1,51 @@
+"""Questions about the models themselves: which keys there are, which hold secrets, which are lists."""
+
+import typing
+from collections.abc import Iterator
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from culture.config.errors import Key
+from culture.config.values import Hidden
+
+
+def keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """Every setting a file of this model may have, as ``limits.nick_length`` or ``listen[].port``."""
+    for name, field in model.model_fields.items():
+        inner = block(field)
+        many = "[]" if typing.get_origin(field.annotation) is tuple else ""
+        if inner is None:
+            yield prefix + name
+        else:
+            yield from keys(inner, f"{prefix}{name}{many}.")
+
+
+def block(field: FieldInfo) -> type[BaseModel] | None:
+    """The block of settings a field holds, be it one, an optional one or a list of them; None for a plain value."""
+    return next((kind for kind in _parts(field.annotation) if _is_block(kind)), None)
+
+
+def is_secret(field: FieldInfo) -> bool:
+    """Whether a field's value must not be shown."""
+    return any(isinstance(part, Hidden) for part in (*field.metadata, *_parts(field.annotation)))
+
+
+def block_at(model: type[BaseModel], key: Key) -> type[BaseModel] | None:
+    """The block of settings a key leads to."""
+    found: type[BaseModel] | None = model
+    for step in key:
+        if found is not None and isinstance(step, str):
+            field = found.model_fields.get(step)
+            found = block(field) if field else None
+    return found
+
+
+def _is_block(kind: object) -> typing.TypeGuard[type[BaseModel]]:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+def _parts(annotation: object) -> Iterator[object]:
+    yield annotation
+    for part in typing.get_args(annotation):
+        yield from _parts(part)
