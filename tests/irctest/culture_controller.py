@@ -1,0 +1,174 @@
+"""How irctest starts culture: one foreground server per test, on loopback, in a folder of its own."""
+
+import itertools
+import json
+import os
+import random
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from irctest import patma
+from irctest.basecontrollers import BaseServerController, DirectoryBasedController
+from irctest.runner import NotImplementedByController
+from irctest.specifications import Capabilities, OptionalBehaviors
+
+HERE = Path(__file__).resolve().parent
+PROJECT = HERE.parents[1]
+# Below the ports that the kernel hands out to clients, a stretch for each parallel worker.
+FIRST_PORT = 20_000
+PORTS_PER_WORKER = 3_000
+
+
+def ports() -> Iterator[int]:
+    """Ports to try in turn, never those of another worker."""
+    worker = int(re.sub(r"\D", "", os.environ.get("PYTEST_XDIST_WORKER", "")) or 0) % 4
+    first = FIRST_PORT + worker * PORTS_PER_WORKER
+    start = random.randrange(PORTS_PER_WORKER)
+    return (first + (start + step) % PORTS_PER_WORKER for step in itertools.count())
+
+
+def is_free(port: int) -> bool:
+    """Tell whether a server could listen on ``port`` of the loopback address."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
+
+
+class CultureController(BaseServerController, DirectoryBasedController):
+    """What culture claims to do, and how to run it. Whatever is listed here must work: it turns skips into failures."""
+
+    software_name = "culture"
+    _port_wait_interval = 0.01
+    supports_sts = False
+    supported_sasl_mechanisms: set[str] = set()  # noqa: RUF012  the suite's own type
+    extban_mute_char = "m"
+
+    capabilities = frozenset(
+        {
+            Capabilities.BATCH,
+            Capabilities.ECHO_MESSAGE,
+            Capabilities.LABELED_RESPONSE,
+            Capabilities.MESSAGE_TAGS,
+            Capabilities.MULTI_PREFIX,
+            Capabilities.SERVER_TIME,
+        }
+    )
+    optional_behaviors = frozenset(
+        {
+            OptionalBehaviors.BAN_EXCEPTION_MODE,
+            OptionalBehaviors.CAP_REQ_MINUS,
+            OptionalBehaviors.ELIST_C,
+            OptionalBehaviors.ELIST_M,
+            OptionalBehaviors.ELIST_N,
+            OptionalBehaviors.ELIST_T,
+            OptionalBehaviors.ELIST_U,
+            OptionalBehaviors.INVITE_EXCEPTION_MODE,
+            OptionalBehaviors.INVITE_LIST,
+            OptionalBehaviors.INVITE_OVERRIDES_LIMIT,
+            OptionalBehaviors.MULTI_JOIN,
+            OptionalBehaviors.MULTI_KICK,
+            OptionalBehaviors.MULTI_NAMES_COMMAND,
+            OptionalBehaviors.MULTI_PRIVMSG,
+            OptionalBehaviors.NO_CTCP,
+        }
+    )
+    isupport = {  # noqa: RUF012  the suite's own type
+        "BOT": "B",
+        "CASEMAPPING": "ascii",
+        "ELIST": "CMNTU",
+        "EXCEPTS": patma.ANYOPTSTR,
+        "EXTBAN": ",m",
+        "INVEX": patma.ANYOPTSTR,
+        "PREFIX": "(ov)@+",
+        "STATUSMSG": "@+",
+        "TARGMAX": patma.ANYSTR,
+        "UTF8ONLY": None,
+        "WHOX": None,
+    }
+
+    _ports = ports()
+    _last: subprocess.Popen[bytes] | None = None
+
+    def get_hostname_and_port(self) -> tuple[str, int]:
+        """Choose where the server listens. The suite's own way binds every interface to find a port."""
+        return "127.0.0.1", next(port for port in self._ports if is_free(port))
+
+    def run(
+        self,
+        hostname: str,
+        port: int,
+        *,
+        password: str | None,
+        ssl: bool,
+        run_services: bool,
+        faketime: str | None,
+        websocket_hostname: str | None = None,
+        websocket_port: int | None = None,
+    ) -> None:
+        """Write the configuration and start the server; the suite waits for the port."""
+        for wanted, feature in ((ssl, "TLS"), (run_services, "accounts"), (websocket_port, "WebSocket")):
+            if wanted:
+                raise NotImplementedByController(feature)
+        self._end_leftover()
+        self.create_config()
+        assert self.directory
+        self.hostname, self.port = hostname, port
+        config = self.directory / "culture.yaml"
+        config.write_text(json.dumps(self._configuration(password)))  # JSON is YAML
+        command = [*self._culture(faketime), "server", "start", "--foreground", "--config", str(config)]
+        self.proc = self.execute(command, cwd=self.directory, env=self._environment())
+        type(self)._last = self.proc
+        self._note(self.proc.pid)
+
+    def _culture(self, faketime: str | None) -> list[str]:
+        rate = re.search(r"x(\d+)", faketime or "")
+        if rate is None:
+            return [sys.executable, "-m", "culture"]
+        self.faketime_enabled = True
+        return [sys.executable, str(HERE / "fast_clock.py"), rate[1]]
+
+    def _environment(self) -> dict[str, str]:
+        environment = os.environ | {"PYTHONPATH": str(PROJECT), "CULTURE_HOME": str(self.directory)}
+        # The run script spares the suite's folder; our own modules are compiled once, not once per test.
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        return environment
+
+    def _configuration(self, password: str | None) -> dict[str, object]:
+        assert self.directory
+        settings: dict[str, object] = {
+            "name": "My.Little.Server",
+            "description": "test server",
+            "nick_prefix": "off",
+            "listen": [{"host": self.hostname, "port": self.port}],
+            "data_dir": str(self.directory / "data"),
+            "channels": [],
+            "operators": [{"name": "operuser", "password": "operpassword"}],
+        }
+        return settings | ({"password": password} if password else {})
+
+    def _end_leftover(self) -> None:
+        """End the server of a test whose set-up failed: the suite runs no tear-down after that."""
+        left = type(self)._last
+        if left is not None and left.poll() is None:
+            left.kill()
+            left.wait()
+
+    @staticmethod
+    def _note(pid: int) -> None:
+        """Leave a note of the process, for the run script to end it if nobody else does."""
+        if notes := os.environ.get("CULTURE_IRCTEST_PIDS"):
+            with open(notes, "a") as file:
+                file.write(f"{pid}\n")
+
+
+def get_irctest_controller_class() -> type[CultureController]:
+    """Tell the suite which controller to use."""
+    return CultureController
