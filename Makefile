@@ -32,8 +32,8 @@ up: $(VENV)/.made-run ## Run the server on loopback and say how to connect
 test: env debian ## Run the tests
 	@$(BIN)/pytest
 
-proof: env ## Run the long proofs, or one: make proof NAME=fuzz
-	@$(BIN)/python -m tools.proof $(NAME)
+proof: env debian ## Run the long proofs, or one: make proof NAME=fuzz
+	@IRCTEST="$(IRCTEST)" $(BIN)/python -m tools.proof $(NAME)
 
 bench: env ## Measure the server beside others
 	@$(BIN)/python -m bench

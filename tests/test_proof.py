@@ -1,0 +1,48 @@
+"""A proof leaves a record that tells what was run, on which commit, with which seed and figures."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.proof import PROOFS, Proof, closing_figures, run
+
+PROGRAM = """
+import json, os
+print("working")
+print("3 passed in 0.10s")
+with open(os.environ["PROOF_FIGURES"], "w") as out:
+    json.dump({"seeds": 5, "seed": int(os.environ["PROOF_SEED"])}, out)
+"""
+
+
+def test_a_proof_leaves_its_record(tmp_path: Path) -> None:
+    assert run(Proof("sample", "a sample", [sys.executable, "-c", PROGRAM]), seed=7, evidence=tmp_path)
+    record = json.loads((tmp_path / "sample.json").read_text())
+    assert record["held"] and record["seed"] == 7 and len(record["commit"]) == 40
+    assert record["figures"] == {"passed": 3, "seeds": 5, "seed": 7}
+
+
+def test_a_proof_that_fails_says_so(tmp_path: Path) -> None:
+    assert not run(
+        Proof("sample", "a sample", [sys.executable, "-c", "raise SystemExit(3)"]), seed=0, evidence=tmp_path
+    )
+    assert json.loads((tmp_path / "sample.json").read_text())["held"] is False
+
+
+@pytest.mark.parametrize(
+    ("line", "figures"),
+    [
+        ("==== 235 passed, 204 skipped in 312.40s (0:05:12) ====", {"passed": 235, "skipped": 204}),
+        ("1 failed, 2 passed in 3.01s", {"failed": 1, "passed": 2}),
+        ("nothing of the kind", {}),
+    ],
+)
+def test_the_closing_line_is_read(line: str, figures: dict[str, int]) -> None:
+    assert closing_figures(["some output", line]) == figures
+
+
+def test_every_record_is_of_a_proof_that_exists() -> None:
+    evidence = Path(__file__).resolve().parent.parent / "docs" / "evidence"
+    assert {path.stem for path in evidence.glob("*.json")} <= PROOFS.keys()

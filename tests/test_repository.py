@@ -1,0 +1,109 @@
+"""What the repository as a whole promises: licence, dependencies, workflow, and nothing of one machine in it."""
+
+import os
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+# Written in pieces, so that this file does not hold them.
+REGISTRIES = ["pypi" + ".org", "python" + "hosted", "npm" + "js.", "/simple" + "/", "pip." + "conf"]
+MACHINE_PATHS = re.compile("|".join(["/" + name + "/" for name in ("work", "root", "home/[a-z]+", "opt", "Users")]))
+
+
+def tracked() -> list[Path]:
+    """The text files under version control, and new ones that are not ignored."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    )
+    paths = [ROOT / os.fsdecode(name) for name in listed.stdout.split(b"\0") if name]
+    return [path for path in paths if path.is_file() and b"\0" not in path.read_bytes()[:1024]]
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_nothing_of_a_machine_or_a_registry_is_kept() -> None:
+    found = []
+    for path in tracked():
+        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
+            if MACHINE_PATHS.search(line) or any(host in line for host in REGISTRIES):
+                found.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()[:100]}")
+    assert found == []
+
+
+def test_constraints_pin_versions_and_name_no_place() -> None:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if not re.fullmatch(r"#.*|[A-Za-z0-9._-]+==[A-Za-z0-9.+!]+", line)] == []
+
+
+def test_constraints_cover_every_dependency() -> None:
+    project = PYPROJECT["project"]
+    wanted = [
+        *project["dependencies"],
+        *(name for extra in project["optional-dependencies"].values() for name in extra),
+    ]
+    names = {re.split(r"[^A-Za-z0-9._-]", requirement)[0] for requirement in wanted} - {"culture"}
+    pinned = {line.split("==")[0] for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()}
+    assert names - pinned == set()
+
+
+@pytest.mark.requirement("A02")
+def test_the_licence_is_mit() -> None:
+    """A02"""
+    text = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    assert text.startswith("MIT License\n") and "the culture authors" in text
+    assert "without restriction, including without limitation the rights" in text
+    assert PYPROJECT["project"]["license"] == "MIT"
+    assert PYPROJECT["project"]["license-files"] == ["LICENSE"]
+
+
+@pytest.mark.requirement("A23")
+def test_external_packages_are_declared_and_installed_with_uv(tmp_path: Path) -> None:
+    """A23: where uv is there, it makes the environment, from pyproject.toml and the constraints."""
+    uv = tmp_path / "uv"
+    uv.write_text("#!/bin/sh\n")
+    uv.chmod(0o755)
+    plan = subprocess.run(
+        ["make", "--dry-run", "--always-make", "env", f"VENV={tmp_path / 'venv'}"],
+        cwd=ROOT,
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert f"{uv} venv" in plan and f"{uv} pip install" in plan and "-c constraints.txt -e '.[dev]'" in plan
+    assert PYPROJECT["project"]["dependencies"]
+    for package in PYPROJECT["tool"]["assimilai"]["packages"]:
+        assert package["path"].startswith("packages/") and (ROOT / package["path"]).is_dir()
+
+
+@pytest.mark.requirement("A24")
+def test_the_git_workflow_is_written_down() -> None:
+    """A24: branch, push, agentic review, reply to comments, resolve threads, in this order."""
+    steps = re.findall(r"^\d\. \*\*(.+?)\*\*", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE)
+    wanted = ["branch", "push", "agentic review", "reply to comments", "resolve the threads"]
+    assert [step.lower() for step in steps] == wanted
+
+
+def test_every_make_target_explains_itself() -> None:
+    said = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    wanted = ["up", "test", "proof", "bench", "lint", "types", "requirements", "packages", "irctest", "env", "help"]
+    assert [target for target in wanted if f"make {target} " not in said] == []
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "culture").rglob("*.md")]
+    dead = []
+    for page in pages:
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8")):
+            if "://" not in target and not (page.parent / target).exists():
+                dead.append(f"{page.relative_to(ROOT)} → {target}")
+    assert dead == []

@@ -1,0 +1,142 @@
+"""Runs what takes too long for every day, and keeps what came of it under docs/evidence/."""
+
+import argparse
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+EVIDENCE = ROOT / "docs" / "evidence"
+
+_CLOSING = re.compile(r"(\d+) (passed|failed|skipped|deselected|xfailed|xpassed|errors?)\b")
+_DURATION = re.compile(r" in [\d.]+s\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A command that shows something; it finds its seed in $PROOF_SEED and leaves figures as JSON in $PROOF_FIGURES."""
+
+    name: str
+    shows: str
+    command: Sequence[str]
+    needs: str = ""
+
+
+PROOFS = {
+    proof.name: proof
+    for proof in (
+        Proof(
+            "irctest",
+            "the portable part of the conformance suite progval/irctest",
+            ("make", "--no-print-directory", "irctest"),
+            needs="IRCTEST",
+        ),
+        Proof("bench", "every scenario beside other servers, interleaved", (sys.executable, "-m", "bench")),
+        Proof(
+            "fuzz",
+            "random bytes and grammar-aware garbage",
+            (sys.executable, "-m", "pytest", "tests/proof/test_fuzz.py"),
+        ),
+        Proof(
+            "slowreader",
+            "a client that stops reading, and what others notice",
+            (sys.executable, "-m", "bench.slowreader"),
+        ),
+    )
+}
+
+
+def _git(*words: str) -> str:
+    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def _run(command: Sequence[str], environment: dict[str, str]) -> tuple[int, list[str]]:
+    """Run, show the output as it comes, and return the status and the last lines."""
+    lines: list[str] = []
+    with subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            lines = [*lines[-19:], line.rstrip()]
+    return process.returncode, lines
+
+
+def closing_figures(lines: Sequence[str]) -> dict[str, int]:
+    """What pytest's closing line counts; empty when there is none."""
+    for line in reversed(lines):
+        if _DURATION.search(line) and (found := _CLOSING.findall(line)):
+            return {word: int(number) for number, word in found}
+    return {}
+
+
+def _figures(path: Path) -> dict[str, Any]:
+    """What the command left, or nothing."""
+    text = path.read_text(encoding="utf-8")
+    return dict(json.loads(text)) if text else {}
+
+
+def run(proof: Proof, seed: int, evidence: Path = EVIDENCE) -> bool:
+    """Run one proof and write its record; True when it held."""
+    began, clock = datetime.now(UTC), time.monotonic()
+    with tempfile.NamedTemporaryFile(suffix=".json") as figures:
+        environment = {**os.environ, "CULTURE_PROOF": "1", "PROOF_SEED": str(seed), "PROOF_FIGURES": figures.name}
+        status, lines = _run(proof.command, environment)
+        said = {**closing_figures(lines), **_figures(Path(figures.name))}
+    record = {
+        "name": proof.name,
+        "shows": proof.shows,
+        "held": status == 0,
+        "commit": _git("rev-parse", "HEAD"),
+        "clean": not _git("status", "--porcelain", "--", "culture", "bench", "tests"),
+        "seed": seed,
+        "began": began.isoformat(timespec="seconds"),
+        "seconds": round(time.monotonic() - clock, 1),
+        "machine": f"{os.cpu_count()} cores, Python {platform.python_version()}, {platform.system()}",
+        "figures": said,
+    }
+    evidence.mkdir(parents=True, exist_ok=True)
+    (evidence / f"{proof.name}.json").write_text(
+        json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
+    return status == 0
+
+
+def main() -> None:
+    """Run all proofs, or the ones named; each leaves docs/evidence/NAME.json."""
+    parser = argparse.ArgumentParser(prog="make proof", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"any of {', '.join(PROOFS)}")
+    parser.add_argument("--seed", type=int, default=int(os.environ.get("PROOF_SEED", "0")))
+    options = parser.parse_args()
+    if unknown := [name for name in options.names if name not in PROOFS]:
+        parser.error(f"no proof is called {', '.join(unknown)}; there are {', '.join(PROOFS)}")
+    failed = []
+    for proof in [PROOFS[name] for name in options.names or PROOFS]:
+        if proof.needs and not os.environ.get(proof.needs):
+            print(f"{proof.name}: left out, it needs {proof.needs}=<path>", file=sys.stderr)
+            failed += [proof.name] if options.names else []
+        elif not run(proof, options.seed):
+            failed.append(proof.name)
+    if failed:
+        sys.exit(f"did not hold: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()
