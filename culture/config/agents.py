@@ -17,6 +17,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from culture.config.values import Channel, Count, Duration, Folder, Misfit, Port, Secret, Settings
 from culture.protocol.names import fold, owner, short_name, valid_local_nick, valid_short_name
+from culture.protocol.vocabulary import Channel as WellKnown
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +107,7 @@ class WebhookConfig(Settings):
     """Where alerts go: one address for all events, or one of its own for some. Whoever knows an address may post."""
 
     url: Secret | None = Field(None, repr=False)
-    irc_channel: Channel = "#alerts"
+    irc_channel: Channel = WellKnown.ALERTS.value
     events: tuple[AlertEvent, ...] = ALERT_EVENTS
     on_question: Secret | None = Field(None, repr=False)
     on_spiraling: Secret | None = Field(None, repr=False)

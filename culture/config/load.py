@@ -15,6 +15,7 @@ from culture.config.errors import ConfigError, Key, Problem
 from culture.config.explain import explain
 from culture.config.model import ServerConfig
 from culture.config.values import Settings
+from culture.protocol.vocabulary import Environment
 
 Model = TypeVar("Model", bound=Settings)
 
@@ -42,8 +43,8 @@ def load_server(file: Path | None = None, options: Options | None = None) -> Loa
     document = _read(file, paths.server_file())
     said = _said(document.data, options or Options())
     sources = _sources(document) | said
-    if "CULTURE_HOME" in os.environ and ("data_dir",) not in sources:
-        sources[("data_dir",)] = "environment CULTURE_HOME"
+    if Environment.HOME in os.environ and ("data_dir",) not in sources:
+        sources[("data_dir",)] = f"environment {Environment.HOME}"
     return Loaded(_validated(ServerConfig, document, frozenset(said)), sources)
 
 

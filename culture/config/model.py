@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 from culture.config import paths
 from culture.config.values import Channel, Count, Duration, Folder, Misfit, Port, Secret, Settings
 from culture.protocol.names import short_name, valid_short_name
+from culture.protocol.vocabulary import Channel as WellKnown
 
 _LABEL = "[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?"
 _HOST_NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
@@ -114,9 +115,9 @@ class ServerConfig(Settings):
     listen: Annotated[tuple[Listen, ...], AfterValidator(_at_least_one)] = (Listen(),)
     data_dir: Folder = Field(default_factory=_default_data_dir)
     password: Secret | None = Field(None, repr=False)
-    motd: str = "Welcome. Say hello in #general."
+    motd: str = f"Welcome. Say hello in {WellKnown.GENERAL}."
     admin: Admin = Admin()
-    channels: tuple[Channel, ...] = ("#general",)
+    channels: tuple[Channel, ...] = (WellKnown.GENERAL.value,)
     operators: tuple[Operator, ...] = ()
     channel_modes: ModeLetters = "nt"
     limits: Limits = Limits()

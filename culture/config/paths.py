@@ -6,6 +6,7 @@ import socket
 from pathlib import Path
 
 from culture.protocol.names import valid_short_name
+from culture.protocol.vocabulary import Environment
 
 PRIVATE_DIRECTORY = 0o700
 PRIVATE_FILE = 0o600
@@ -15,7 +16,7 @@ SOCKET_PATH_LIMIT = 107
 
 def home() -> Path:
     """The folder that holds everything: ``$CULTURE_HOME``, else ``~/.culture``."""
-    moved = os.environ.get("CULTURE_HOME")
+    moved = os.environ.get(Environment.HOME)
     return Path(moved).expanduser().absolute() if moved else Path.home() / ".culture"
 
 
