@@ -55,13 +55,13 @@ requirements: env ## Write docs/requirements.md from the markers of the tests
 packages: env ## Write packages/ from culture/, or copy them: make packages INTO=<repository>
 	@$(BIN)/python -m tools.packages $(if $(INTO),--into "$(INTO)")
 
-irctest: env ## Run the conformance suite: make irctest IRCTEST=<its checkout>
+irctest: $(VENV)/.made-irctest ## Run the conformance suite: make irctest IRCTEST=<its checkout>
 	@test -n "$(IRCTEST)" || { echo 'say where the suite is: make irctest IRCTEST=<path>' >&2; exit 2; }
 	@PATH="$(abspath $(BIN)):$$PATH" tests/irctest/run "$(IRCTEST)"
 
 constraints: ## Pin the newest versions that fit in constraints.txt
 	@rm -rf build/constraints && $(PYTHON) -m venv build/constraints
-	@build/constraints/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@build/constraints/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev,irctest]'
 	@{ echo '# Versions known to work together; written by `make constraints`.'; \
 	   build/constraints/bin/python -m pip freeze --exclude-editable; } > constraints.txt
 	@rm -rf build/constraints
@@ -74,8 +74,8 @@ $(BIN)/python:
 ifdef UV
 	@$(UV) venv --quiet --python $(PYTHON) $(VENV)
 else
-	@$(PYTHON) -m venv $(VENV) || { \
-	  rm -rf $(VENV); test "$$(id -u)" = 0 && apt-get install -qq -y python3-venv && $(PYTHON) -m venv $(VENV); }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); test "$$(id -u)" = 0 && apt-get update -qq && \
+	  apt-get install -qq -y python3-venv && $(PYTHON) -m venv $(VENV); }
 endif
 
 $(VENV)/.made-run: pyproject.toml constraints.txt | $(BIN)/python
@@ -85,6 +85,10 @@ $(VENV)/.made-run: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.made-dev: pyproject.toml constraints.txt | $(BIN)/python
 	@$(INSTALL) -c constraints.txt -e '.[dev]'
 	@touch $(VENV)/.made-run $@
+
+$(VENV)/.made-irctest: $(VENV)/.made-dev
+	@$(INSTALL) -c constraints.txt -e '.[dev,irctest]'
+	@touch $@
 
 # Without root or apt-get the tests that want these programs skip and say so.
 debian:
