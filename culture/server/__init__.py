@@ -1,0 +1,1 @@
+"""One IRC server: lines become messages, messages become events, events become lines."""

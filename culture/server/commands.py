@@ -1,0 +1,53 @@
+"""The table of verbs: what each needs before its handler runs."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from culture.protocol.message import Message
+
+if TYPE_CHECKING:
+    from culture.server.context import Context
+
+    Handler = Callable[[Context, Message], None]
+
+_MARK = "__command__"
+F = TypeVar("F", bound=Callable[..., None])
+
+
+class Command(NamedTuple):
+    """A verb: its handler, how many parameters it needs, whether it may come before registration."""
+
+    verb: str
+    handler: "Handler"
+    params: int
+    early: bool
+
+
+def command(verb: str, params: int = 0, early: bool = False) -> Callable[[F], F]:
+    """Mark a function (or a skill's method) as the handler of a verb."""
+
+    def mark(function: F) -> F:
+        setattr(function, _MARK, (verb, params, early))
+        return function
+
+    return mark
+
+
+def table(*places: object) -> Mapping[str, Command]:
+    """The commands of these modules and skills; a verb that exists already is refused."""
+    commands: dict[str, Command] = {}
+    for place in places:
+        for verb, handler, params, early in _marked(place):
+            if verb in commands:
+                raise ValueError(f"the verb {verb} exists already")
+            commands[verb] = Command(verb, handler, params, early)
+    return commands
+
+
+def _marked(place: object) -> Iterable[tuple[str, Any, int, bool]]:
+    for name in dir(place):
+        handler = getattr(place, name)
+        mark = getattr(handler, _MARK, None)
+        if mark is not None and callable(handler):
+            verb, params, early = mark
+            yield verb, handler, params, early

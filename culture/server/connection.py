@@ -1,0 +1,184 @@
+"""A client's socket: reads, one write per turn, a bounded queue, and an end that the client hears of."""
+
+import socket
+from collections.abc import Callable
+from typing import Protocol
+
+from culture.server.poller import READ, WRITE, Poller
+
+_READ_SIZE = 16_384
+
+
+class Owner(Protocol):
+    """Who gets what the connection reads."""
+
+    def receive(self, data: bytes) -> None:
+        """Take these bytes."""
+
+    def lost(self, reason: str) -> None:
+        """The connection is gone, for this reason, not by our wish."""
+
+
+class Connection:
+    """A socket and what is still to be written to it.
+
+    ``queue`` takes whole lines; the first one put there marks the connection dirty (see Session.send), and the
+    poller flushes dirty connections at the end of the turn.
+    """
+
+    __slots__ = (
+        "_backlog",
+        "_limit",
+        "_paused",
+        "_poller",
+        "_socket",
+        "closing",
+        "drained",
+        "last_read",
+        "owner",
+        "queue",
+    )
+
+    def __init__(self, sock: socket.socket, poller: Poller, limit: int) -> None:
+        self._socket = sock
+        self._poller = poller
+        self._limit = limit
+        self._backlog = b""
+        self._paused = False
+        self.queue: list[bytes] = []
+        self.owner: Owner | None = None
+        self.drained: Callable[[], None] | None = None  # called when nothing waits any more
+        self.closing = False
+        self.last_read = poller.now
+
+    def start(self, owner: Owner) -> None:
+        """Read for this owner."""
+        self.owner = owner
+        self._poller.watch(self._socket.fileno(), self._ready)
+
+    def allow(self, limit: int) -> None:
+        """Let this much be waiting before the client counts as too slow."""
+        self._limit = limit
+
+    def pause(self) -> None:
+        """Read nothing for now."""
+        self._paused = True
+        self._listen()
+
+    def resume(self) -> None:
+        """Read again."""
+        self._paused = False
+        self._listen()
+
+    @property
+    def waiting(self) -> int:
+        """Bytes that the socket did not take yet."""
+        return len(self._backlog)
+
+    @property
+    def is_open(self) -> bool:
+        """Is there still a socket?"""
+        return self._socket.fileno() >= 0
+
+    def close(self) -> None:
+        """Write what is queued, let the client read it, then close; whatever still comes in is not read."""
+        self.flush()
+        if not self.is_open:
+            return
+        self.closing = True
+        self.owner = self.drained = None
+        self._paused = False
+        if not self._backlog:
+            self._shut()
+
+    def abort(self) -> None:
+        """Close now."""
+        self.owner = self.drained = None
+        self.closing = True
+        self.queue.clear()
+        self._backlog = b""
+        if self.is_open:
+            self._poller.forget(self._socket.fileno())
+            self._socket.close()
+
+    def flush(self) -> None:
+        """Write the queue; what the socket does not take waits, up to the limit."""
+        queue = self.queue
+        if not queue or self.closing:
+            queue.clear()
+            return
+        data = queue[0] if len(queue) == 1 else b"".join(queue)
+        queue.clear()
+        if self._backlog:
+            self._backlog += data
+        else:
+            try:
+                sent = self._socket.send(data)
+            except (BlockingIOError, InterruptedError):
+                sent = 0
+            except OSError as error:
+                self._lose(error.strerror or "Write error")
+                return
+            if sent == len(data):
+                if self.drained is not None:
+                    self.drained()
+                return
+            self._backlog = data[sent:]
+            self._listen()
+        if len(self._backlog) > self._limit:
+            self._lose("SendQ exceeded")
+
+    def _ready(self, events: int) -> None:
+        if events & WRITE and self._backlog:
+            self._drain()
+        if events & ~WRITE and self.is_open:
+            self._read()
+
+    def _read(self) -> None:
+        try:
+            data = self._socket.recv(_READ_SIZE)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self._lose(error.strerror or "Read error")
+            return
+        if not data:
+            self._lose("Connection closed")
+        elif self.owner is not None:
+            self.last_read = self._poller.now
+            self.owner.receive(data)
+
+    def _drain(self) -> None:
+        try:
+            sent = self._socket.send(self._backlog)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self._lose(error.strerror or "Write error")
+            return
+        self._backlog = self._backlog[sent:]
+        if self._backlog:
+            return
+        self._listen()
+        if self.closing:
+            self._shut()
+        elif self.drained is not None:
+            self.drained()
+
+    def _shut(self) -> None:
+        # Closing a socket with unread input resets it, and the client would lose our last words.
+        try:
+            self._socket.shutdown(socket.SHUT_WR)
+        except OSError:
+            self.abort()
+
+    def _listen(self) -> None:
+        if self.is_open:
+            events = (0 if self._paused else READ) | (WRITE if self._backlog else 0)
+            self._poller.change(self._socket.fileno(), events)
+
+    def _lose(self, reason: str) -> None:
+        owner = self.owner
+        self.abort()
+        if owner is not None:
+            owner.lost(reason)

@@ -1,0 +1,117 @@
+"""What a handler may do."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from culture.config.model import ServerConfig
+from culture.protocol.message import Message
+from culture.protocol.names import fold
+from culture.protocol.numerics import Numeric
+from culture.server.auth import Authenticator
+from culture.server.commands import Command
+from culture.server.errors import Refused
+from culture.server.events import Event
+from culture.server.ids import Stamp
+from culture.server.network import Network
+from culture.server.router import Router
+from culture.server.session import Session
+from culture.server.state import Channel, User
+
+
+@dataclass(slots=True)
+class Parts:
+    """The parts of a running server that handlers share; ``config`` changes with REHASH."""
+
+    config: ServerConfig
+    network: Network
+    router: Router
+    authenticator: Authenticator
+    commands: Mapping[str, Command]
+    started: float
+    rehash: Callable[[], None]
+    sessions: set[Session]
+
+
+class Context:
+    """One session's view of the server, given to every handler."""
+
+    __slots__ = ("network", "parts", "router", "session")
+
+    def __init__(self, parts: Parts, session: Session) -> None:
+        self.parts = parts
+        self.session = session
+        self.network = parts.network
+        self.router = parts.router
+
+    @property
+    def config(self) -> ServerConfig:
+        """The settings in force."""
+        return self.parts.config
+
+    @property
+    def user(self) -> User:
+        """Who is asking; only for handlers that come after registration."""
+        user = self.session.user
+        if user is None:
+            raise Refused(Numeric.ERR_NOTREGISTERED)
+        return user
+
+    @property
+    def nick(self) -> str:
+        """The name by which replies address this client."""
+        user = self.session.user
+        return user.nick if user is not None else "*"
+
+    def stamp(self) -> Stamp:
+        """The id and time of a new event."""
+        return self.router.ids.stamp()
+
+    def publish(self, event: Event) -> None:
+        """Make it so."""
+        self.router.publish(event, self.session)
+
+    def reply(self, numeric: Numeric, *params: str, text: str | None = None) -> None:
+        """Answer with a numeric; its standard text comes last, or ``text`` in its place."""
+        self.session.send(bytes(self.numeric(numeric, *params, text=text)))
+
+    def numeric(self, numeric: Numeric, *params: str, text: str | None = None) -> Message:
+        """The line that ``reply`` sends."""
+        said = numeric.text if text is None else text
+        return Message(numeric.code, (self.nick, *params, said) if said else (self.nick, *params), self.router.name)
+
+    def send(self, verb: str, *params: str, source: str | None = None) -> None:
+        """Answer with a line from the server, or from ``source``."""
+        self.session.send(bytes(Message(verb, params, self.router.name if source is None else source)))
+
+    def pull(self, rows: Iterable[Message]) -> None:
+        """Answer with many lines, produced as the client reads them."""
+        self.session.pull(map(bytes, rows))
+
+    def find_user(self, nick: str) -> User:
+        """The user of this nick, else 401."""
+        user = self.network.users.get(fold(nick))
+        if user is None:
+            raise Refused(Numeric.ERR_NOSUCHNICK, nick)
+        return user
+
+    def find_channel(self, name: str) -> Channel:
+        """The channel of this name, else 403."""
+        channel = self.network.channels.get(fold(name))
+        if channel is None:
+            raise Refused(Numeric.ERR_NOSUCHCHANNEL, name)
+        return channel
+
+    def each(self, act: Callable[..., None], *args: object) -> None:
+        """Do one part of a list command; a refusal is told and the rest goes on."""
+        try:
+            act(self, *args)
+        except Refused as refused:
+            self.refuse(refused)
+
+    def refuse(self, refused: Refused) -> None:
+        """Tell the client what we declined; what it sent comes back as words that fit in the line."""
+        self.reply(refused.numeric, *map(_word, refused.params), text=refused.text)
+
+
+def _word(text: str) -> str:
+    return text if text and " " not in text and text[0] != ":" else "*"

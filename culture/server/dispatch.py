@@ -1,0 +1,152 @@
+"""Bytes from a client → lines → messages → the handler of their verb."""
+
+import logging
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, count
+
+from culture.protocol.message import Message, ProtocolError, escape
+from culture.protocol.numerics import Numeric
+from culture.protocol.stream import LineBuffer, Oversize, oversize
+from culture.server.commands import Command
+from culture.server.context import Context
+from culture.server.errors import Failed, Refused
+
+log = logging.getLogger(__name__)
+
+_SHORT = 510
+_HTTP_VERBS = frozenset({"GET", "POST", "PUT", "HEAD", "DELETE", "CONNECT", "OPTIONS", "PATCH", "TRACE"})
+_batches = count(1)
+
+
+class Dispatcher:
+    """Reads one session's lines and runs them in order, one at a time."""
+
+    __slots__ = ("_buffer", "_commands", "_context", "_held", "_session")
+
+    def __init__(self, context: Context, commands: Mapping[str, Command]) -> None:
+        self._context = context
+        self._session = context.session
+        self._commands = commands
+        self._buffer = LineBuffer()
+        self._held: deque[bytes] | None = None
+
+    def receive(self, data: bytes) -> None:
+        """Run what these bytes complete."""
+        try:
+            lines = self._buffer.feed(data)
+        except ProtocolError:
+            self._session.close("Input line too long")
+            return
+        session = self._session
+        if self._held is not None:
+            self._held.extend(lines)
+            return
+        for position, raw in enumerate(lines):
+            self._take(raw)
+            if session.ended:
+                return
+            if session.is_pulling:
+                self._held = deque(lines[position + 1 :])
+                session.idle = self._resume
+                return
+
+    def lost(self, reason: str) -> None:
+        """The connection is gone."""
+        self._session.lost(reason)
+
+    def _resume(self) -> None:
+        held, self._held = self._held, None
+        while held and not self._session.ended:
+            self._take(held.popleft())
+            if self._session.is_pulling:
+                self._held = held
+                return
+
+    def _take(self, raw: bytes) -> None:
+        if len(raw) > _SHORT and (excess := oversize(raw)) is not None:
+            self._refuse_length(excess)
+            return
+        try:
+            line = raw.decode()
+            message = Message.parse(line)
+        except UnicodeDecodeError:
+            self._refuse_encoding(raw)
+            return
+        except ProtocolError:
+            return
+        if "\0" in line:
+            return
+        if message.tags and "label" in message.tags and "labeled-response" in self._session.caps.enabled:
+            self._run_labelled(message)
+        else:
+            self._run(message)
+
+    def _run(self, message: Message) -> None:
+        context = self._context
+        try:
+            command = self._commands.get(message.verb)
+            if command is None:
+                self._refuse_verb(message)
+            elif self._session.user is None and not command.early:
+                raise Refused(Numeric.ERR_NOTREGISTERED)
+            elif len(message.params) < command.params:
+                raise Refused(Numeric.ERR_NEEDMOREPARAMS, message.verb)
+            else:
+                command.handler(context, message)
+        except Refused as refused:
+            context.refuse(refused)
+        except Failed as failed:
+            context.send("FAIL", *failed.params)
+        except Exception:
+            log.exception("%s by %s failed", message.verb, context.nick)
+            self._session.close("Internal error")
+
+    def _run_labelled(self, message: Message) -> None:
+        session = self._session
+        captured = session.capture()
+        self._run(message)
+        if session.ended:
+            return
+        session.release()
+        rest = session.take_rows()
+        session.pull(labelled(chain(captured, rest), message.tags["label"], self._context.router.name))
+
+    def _refuse_verb(self, message: Message) -> None:
+        if self._session.user is None and message.verb in _HTTP_VERBS:
+            self._session.close("This is an IRC server, not HTTP")
+            return
+        raise Refused(Numeric.ERR_UNKNOWNCOMMAND, message.verb)
+
+    def _refuse_length(self, excess: Oversize) -> None:
+        what = "tags" if excess is Oversize.TAGS else "line"
+        self._context.reply(Numeric.ERR_INPUTTOOLONG, text=f"Input {what} was too long")
+
+    def _refuse_encoding(self, raw: bytes) -> None:
+        verb = raw.lstrip(b" ").split(b" ")[0].decode("ascii", "replace").upper()
+        known = verb if verb in self._commands else "*"
+        self._context.send("FAIL", known, "INVALID_UTF8", "Message rejected, only UTF-8 is allowed here")
+
+
+def labelled(lines: Iterable[bytes], label: str, server: str) -> Iterator[bytes]:
+    """An answer under its label: an ACK when it is empty, one tagged line, or a batch (IRCv3 labeled-response)."""
+    rows = iter(lines)
+    first = next(rows, None)
+    tag = f"label={escape(label)}"
+    if first is None:
+        yield f"@{tag} :{server} ACK\r\n".encode()
+        return
+    second = next(rows, None)
+    if second is None:
+        yield tagged(first, tag)
+        return
+    batch = f"l{next(_batches)}"
+    yield f"@{tag} :{server} BATCH +{batch} labeled-response\r\n".encode()
+    for row in chain((first, second), rows):
+        yield tagged(row, f"batch={batch}")
+    yield f":{server} BATCH -{batch}\r\n".encode()
+
+
+def tagged(line: bytes, tag: str) -> bytes:
+    """The line with one more tag."""
+    return b"@" + tag.encode() + (b";" + line[1:] if line.startswith(b"@") else b" " + line)

@@ -1,0 +1,155 @@
+"""The facts: what happened, frozen, each named by its stamp. Only these change the network."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from culture.protocol.modes import Change
+from culture.server.ids import Stamp
+
+# ``source`` is who did it as others see them: ``nick!user@host``, or the name of a server.
+
+
+class Arrived(NamedTuple):
+    """Somebody is on the network."""
+
+    id: Stamp
+    nick: str
+    username: str
+    host: str
+    realname: str
+    server: str
+    account: str | None = None
+    kind: str = "unknown"
+    modes: str = ""
+
+
+class Left(NamedTuple):
+    """Somebody is gone from the network."""
+
+    id: Stamp
+    source: str
+    reason: str
+
+
+class Renamed(NamedTuple):
+    """Somebody has another nick."""
+
+    id: Stamp
+    source: str
+    new: str
+
+
+class Joined(NamedTuple):
+    """Somebody came into a channel, with these member modes."""
+
+    id: Stamp
+    source: str
+    channel: str
+    status: str = ""
+
+
+class Parted(NamedTuple):
+    """Somebody left a channel."""
+
+    id: Stamp
+    source: str
+    channel: str
+    reason: str | None = None
+
+
+class Kicked(NamedTuple):
+    """Somebody was removed from a channel."""
+
+    id: Stamp
+    source: str
+    channel: str
+    nick: str
+    reason: str
+
+
+class TopicSet(NamedTuple):
+    """A channel has another topic; an empty one is none."""
+
+    id: Stamp
+    source: str
+    channel: str
+    text: str
+
+
+class ModeSet(NamedTuple):
+    """Modes of a channel or of its members changed."""
+
+    id: Stamp
+    source: str
+    channel: str
+    changes: tuple[Change, ...]
+
+
+class UserModeSet(NamedTuple):
+    """Modes of a user changed."""
+
+    id: Stamp
+    source: str
+    changes: tuple[Change, ...]
+
+
+class AwaySet(NamedTuple):
+    """Somebody is away, or (None) is back."""
+
+    id: Stamp
+    source: str
+    message: str | None
+
+
+class Invited(NamedTuple):
+    """Somebody may come into a channel, and is told so."""
+
+    id: Stamp
+    source: str
+    nick: str
+    channel: str
+
+
+class Walloped(NamedTuple):
+    """An operator spoke to everybody who listens (+w)."""
+
+    id: Stamp
+    source: str
+    text: str
+
+
+class Said(NamedTuple):
+    """A message to a channel, to its members of a rank (``status``), or to a nick; verb PRIVMSG, NOTICE or TAGMSG."""
+
+    id: Stamp
+    source: str
+    verb: str
+    target: str
+    text: str
+    account: str | None
+    kind: str
+    tags: Mapping[str, str]
+    mentions: tuple[str, ...] = ()
+    status: str = ""
+
+
+Event = (
+    Arrived
+    | Left
+    | Renamed
+    | Joined
+    | Parted
+    | Kicked
+    | TopicSet
+    | ModeSet
+    | UserModeSet
+    | AwaySet
+    | Invited
+    | Walloped
+    | Said
+)
+
+
+def nick_of(source: str) -> str:
+    """The nick in a source."""
+    return source.partition("!")[0]

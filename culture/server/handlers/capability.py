@@ -1,0 +1,73 @@
+"""CAP: which extensions a client wants (IRCv3 capability negotiation)."""
+
+from culture.protocol.caps import lines
+from culture.protocol.message import Message
+from culture.protocol.numerics import Numeric
+from culture.protocol.vocabulary import Cap
+from culture.server.commands import command
+from culture.server.context import Context
+from culture.server.errors import Refused
+from culture.server.handlers.registration import complete
+
+OFFERED: dict[str, str | None] = {
+    "batch": None,
+    "cap-notify": None,
+    "echo-message": None,
+    "labeled-response": None,
+    "message-tags": None,
+    "multi-prefix": None,
+    "server-time": None,
+    "userhost-in-names": None,
+    Cap.MENTIONS.value: None,
+}
+_ROOM = 400
+
+
+@command("CAP", params=1, early=True)
+def cap(ctx: Context, message: Message) -> None:
+    """``CAP LS|LIST|REQ|END``."""
+    action, words = message.params[0].upper(), message.params[1:]
+    match action:
+        case "LS":
+            _list_offered(ctx, words)
+        case "LIST":
+            _answer(ctx, "LIST", sorted(ctx.session.caps.enabled))
+        case "REQ":
+            _request(ctx, " ".join(words))
+        case "END":
+            _end(ctx)
+        case _:
+            raise Refused(Numeric.ERR_INVALIDCAPCMD, message.params[0] or "*")
+
+
+def _list_offered(ctx: Context, words: tuple[str, ...]) -> None:
+    known = words and words[0].isascii() and words[0].isdigit()
+    ctx.session.caps.begin(int(words[0][:4]) if known else 301)
+    _answer(ctx, "LS", ctx.session.caps.offer(OFFERED))
+
+
+def _request(ctx: Context, words: str) -> None:
+    session = ctx.session
+    wanted = [word for word in words.split(" ") if word]
+    if not session.caps.request(wanted, OFFERED):
+        _answer(ctx, "NAK", wanted)
+        return
+    session.enable(session.caps.enabled)
+    if session.user is not None:
+        ctx.router.regroup(session.user)
+    _answer(ctx, "ACK", wanted)
+
+
+def _end(ctx: Context) -> None:
+    ctx.session.caps.end()
+    if ctx.session.user is None:
+        complete(ctx)
+
+
+def _answer(ctx: Context, action: str, words: list[str]) -> None:
+    """One line, or for LS and LIST to a client that knows 302 several with a ``*``."""
+    nick = ctx.session.nick or "*" if ctx.session.user is None else ctx.nick
+    every = lines(words, _ROOM)
+    for line in every[:-1]:
+        ctx.send("CAP", nick, action, "*", line)
+    ctx.send("CAP", nick, action, every[-1] if every else "")

@@ -1,0 +1,166 @@
+"""Rooms: JOIN, PART, TOPIC, NAMES, INVITE, KICK."""
+
+import hmac
+from collections.abc import Iterator
+from itertools import zip_longest
+
+from culture.protocol.message import Message
+from culture.protocol.names import fold, valid_channel
+from culture.protocol.numerics import Numeric
+from culture.server.commands import command
+from culture.server.context import Context
+from culture.server.errors import Refused
+from culture.server.events import Invited, Joined, Kicked, Parted, TopicSet
+from culture.server.members import names_rows
+from culture.server.state import Channel
+
+
+@command("JOIN", params=1)
+def join(ctx: Context, message: Message) -> None:
+    """``JOIN #a,#b key``: come into channels; ``JOIN 0`` leaves all."""
+    names, *keys = message.params
+    if names == "0":
+        for channel in sorted(ctx.user.channels, key=lambda each: each.name):
+            ctx.publish(Parted(ctx.stamp(), ctx.user.source, channel.name))
+        return
+    for name, key in zip_longest(names.split(","), keys[0].split(",")[: names.count(",") + 1] if keys else ()):
+        if name:
+            ctx.each(_join, name, key)
+
+
+def _join(ctx: Context, name: str, key: str | None) -> None:
+    limits = ctx.config.limits
+    if not valid_channel(name, limits.channel_length):
+        raise Refused(Numeric.ERR_NOSUCHCHANNEL, name)
+    channel = ctx.network.channel(name)
+    if channel is not None and ctx.user in channel.members:
+        return
+    if len(ctx.user.channels) >= limits.channels_per_client:
+        raise Refused(Numeric.ERR_TOOMANYCHANNELS, name)
+    if channel is not None:
+        _check_entry(ctx, channel, key)
+    # The first one in is the operator.
+    status = "" if channel is not None and channel.members else "o"
+    ctx.publish(Joined(ctx.stamp(), ctx.user.source, channel.name if channel is not None else name, status))
+    _show(ctx, ctx.find_channel(name))
+
+
+def _check_entry(ctx: Context, channel: Channel, key: str | None) -> None:
+    user = ctx.user
+    invited = channel in user.invitations
+    if channel.key is not None and not hmac.compare_digest((key or "").encode(), channel.key.encode()):
+        raise Refused(Numeric.ERR_BADCHANNELKEY, channel.name)
+    if invited:
+        return
+    if "i" in channel.flags and not channel.listed("I", user):
+        raise Refused(Numeric.ERR_INVITEONLYCHAN, channel.name)
+    if channel.limit is not None and len(channel.members) >= channel.limit:
+        raise Refused(Numeric.ERR_CHANNELISFULL, channel.name)
+    if channel.listed("b", user) and not channel.listed("e", user):
+        raise Refused(Numeric.ERR_BANNEDFROMCHAN, channel.name)
+
+
+def _show(ctx: Context, channel: Channel) -> None:
+    if channel.topic is not None:
+        _show_topic(ctx, channel)
+    for row in names_rows(ctx, channel):
+        ctx.session.send(bytes(row))
+
+
+@command("PART", params=1)
+def part(ctx: Context, message: Message) -> None:
+    """``PART #a,#b :reason``: leave channels."""
+    names, *reason = message.params
+    for name in names.split(","):
+        if name:
+            ctx.each(_part, name, reason[0] if reason else None)
+
+
+def _part(ctx: Context, name: str, reason: str | None) -> None:
+    channel = ctx.find_channel(name)
+    if ctx.user not in channel.members:
+        raise Refused(Numeric.ERR_NOTONCHANNEL, channel.name)
+    ctx.publish(Parted(ctx.stamp(), ctx.user.source, channel.name, reason))
+
+
+@command("TOPIC", params=1)
+def topic(ctx: Context, message: Message) -> None:
+    """``TOPIC #channel``: what it is about; with text: set that."""
+    channel = ctx.find_channel(message.params[0])
+    if len(message.params) == 1:
+        if ctx.user not in channel.members and "s" in channel.flags:
+            raise Refused(Numeric.ERR_NOTONCHANNEL, channel.name)
+        _show_topic(ctx, channel)
+        return
+    if ctx.user not in channel.members:
+        raise Refused(Numeric.ERR_NOTONCHANNEL, channel.name)
+    if "t" in channel.flags and not channel.is_operator(ctx.user):
+        raise Refused(Numeric.ERR_CHANOPRIVSNEEDED, channel.name)
+    text = message.params[1][: ctx.config.limits.topic_length]
+    ctx.publish(TopicSet(ctx.stamp(), ctx.user.source, channel.name, text))
+
+
+def _show_topic(ctx: Context, channel: Channel) -> None:
+    if channel.topic is None:
+        ctx.reply(Numeric.RPL_NOTOPIC, channel.name)
+        return
+    ctx.reply(Numeric.RPL_TOPIC, channel.name, text=channel.topic.text)
+    ctx.reply(Numeric.RPL_TOPICTIME, channel.name, channel.topic.by, str(int(channel.topic.at)))
+
+
+@command("NAMES")
+def names(ctx: Context, message: Message) -> None:
+    """``NAMES #a,#b``: who is there."""
+    asked = [name for name in message.params[0].split(",") if name] if message.params else []
+    ctx.pull(_names(ctx, asked))
+
+
+def _names(ctx: Context, asked: list[str]) -> Iterator[Message]:
+    if not asked:
+        yield ctx.numeric(Numeric.RPL_ENDOFNAMES, "*")
+    for name in asked:
+        channel = ctx.network.channel(name)
+        if channel is None or ("s" in channel.flags and ctx.user not in channel.members):
+            yield ctx.numeric(Numeric.RPL_ENDOFNAMES, name)
+        else:
+            yield from names_rows(ctx, channel)
+
+
+@command("INVITE", params=2)
+def invite(ctx: Context, message: Message) -> None:
+    """``INVITE nick #channel``: let somebody in."""
+    nick, name = message.params[:2]
+    channel = ctx.find_channel(name)
+    if ctx.user not in channel.members:
+        raise Refused(Numeric.ERR_NOTONCHANNEL, channel.name)
+    if "i" in channel.flags and not channel.is_operator(ctx.user):
+        raise Refused(Numeric.ERR_CHANOPRIVSNEEDED, channel.name)
+    invited = ctx.find_user(nick)
+    if invited in channel.members:
+        raise Refused(Numeric.ERR_USERONCHANNEL, invited.nick, channel.name)
+    ctx.reply(Numeric.RPL_INVITING, invited.nick, channel.name)
+    if invited.away is not None:
+        ctx.reply(Numeric.RPL_AWAY, invited.nick, text=invited.away)
+    ctx.publish(Invited(ctx.stamp(), ctx.user.source, invited.nick, channel.name))
+
+
+@command("KICK", params=2)
+def kick(ctx: Context, message: Message) -> None:
+    """``KICK #channel nick :reason``: remove somebody."""
+    name, nicks, *reason = message.params
+    for nick in nicks.split(","):
+        if nick:
+            ctx.each(_kick, name, nick, reason[0] if reason and reason[0] else None)
+
+
+def _kick(ctx: Context, name: str, nick: str, reason: str | None) -> None:
+    channel = ctx.find_channel(name)
+    if ctx.user not in channel.members:
+        raise Refused(Numeric.ERR_NOTONCHANNEL, channel.name)
+    if not channel.is_operator(ctx.user):
+        raise Refused(Numeric.ERR_CHANOPRIVSNEEDED, channel.name)
+    kicked = ctx.network.users.get(fold(nick))
+    if kicked is None or kicked not in channel.members:
+        raise Refused(Numeric.ERR_USERNOTINCHANNEL, nick, channel.name)
+    said = (reason or ctx.user.nick)[: ctx.config.limits.kick_length]
+    ctx.publish(Kicked(ctx.stamp(), ctx.user.source, channel.name, kicked.nick, said))

@@ -1,0 +1,144 @@
+"""Speaking: PRIVMSG, NOTICE, TAGMSG."""
+
+from collections.abc import Mapping
+
+from culture.protocol.mentions import calls_all, may_mention, mentions
+from culture.protocol.message import NO_TAGS, Message
+from culture.protocol.names import fold
+from culture.protocol.numerics import Numeric
+from culture.protocol.split import room
+from culture.protocol.stream import LINE_LIMIT
+from culture.protocol.vocabulary import UserClass
+from culture.server.commands import command
+from culture.server.context import Context
+from culture.server.errors import Refused
+from culture.server.events import Said
+from culture.server.state import Channel, User
+
+_STATUS = "@+"
+_SURELY_FITS = 90  # characters of UTF-8, at most four bytes each, beside the longest prefix and target
+
+
+@command("PRIVMSG")
+def privmsg(ctx: Context, message: Message) -> None:
+    """``PRIVMSG target :text``: say something to a channel or to somebody."""
+    targets, text = _addressed(message)
+    tags = _client_tags(message) if message.tags else NO_TAGS
+    if "," not in targets:
+        _say(ctx, "PRIVMSG", targets, text, tags)
+        return
+    for target in _targets(ctx, targets):
+        ctx.each(_say, "PRIVMSG", target, text, tags)
+
+
+@command("NOTICE")
+def notice(ctx: Context, message: Message) -> None:
+    """``NOTICE target :text``: the same, never answered automatically (RFC 2812 §3.3.2)."""
+    try:
+        targets, text = _addressed(message)
+        chosen = _targets(ctx, targets)
+    except Refused:
+        return
+    for target in chosen:
+        try:
+            _say(ctx, "NOTICE", target, text, _client_tags(message))
+        except Refused as refused:
+            if refused.numeric is Numeric.ERR_INPUTTOOLONG:
+                raise
+
+
+@command("TAGMSG")
+def tagmsg(ctx: Context, message: Message) -> None:
+    """``@+tag TAGMSG target``: tags without a text (IRCv3 message-tags)."""
+    if "message-tags" not in ctx.session.caps.enabled:
+        raise Refused(Numeric.ERR_UNKNOWNCOMMAND, "TAGMSG")
+    if not message.params or not message.params[0]:
+        raise Refused(Numeric.ERR_NEEDMOREPARAMS, "TAGMSG")
+    tags = _client_tags(message)
+    for target in _targets(ctx, message.params[0]) if tags else ():
+        ctx.each(_say, "TAGMSG", target, "", tags)
+
+
+def _addressed(message: Message) -> tuple[str, str]:
+    params = message.params
+    if not params or not params[0]:
+        raise Refused(Numeric.ERR_NORECIPIENT, text=f"No recipient given ({message.verb})")
+    if len(params) < 2 or not params[1]:
+        raise Refused(Numeric.ERR_NOTEXTTOSEND)
+    return params[0], params[1]
+
+
+def _targets(ctx: Context, targets: str) -> list[str]:
+    chosen = list(dict.fromkeys(target for target in targets.split(",") if target))
+    if len(chosen) > ctx.config.limits.targets:
+        raise Refused(Numeric.ERR_TOOMANYTARGETS, chosen[ctx.config.limits.targets])
+    return chosen
+
+
+def _client_tags(message: Message) -> Mapping[str, str]:
+    return {key: value for key, value in message.tags.items() if key.startswith("+")} if message.tags else NO_TAGS
+
+
+def _say(ctx: Context, verb: str, target: str, text: str, tags: Mapping[str, str]) -> None:
+    session = ctx.session
+    user = session.user
+    if user is None:
+        raise Refused(Numeric.ERR_NOTREGISTERED)
+    first = target[0]
+    status = ""
+    called: tuple[str, ...] = ()
+    if first in _STATUS and target[1:2] == "#":
+        status, target, first = first, target[1:], "#"
+    if first == "#":
+        channel = ctx.network.channels.get(fold(target))
+        if channel is None:
+            raise Refused(Numeric.ERR_NOSUCHCHANNEL, target)
+        _check_speech(channel, user, text)
+        target = channel.name
+        if verb == "PRIVMSG" and may_mention(text):
+            called = _called(ctx, channel, user, text)
+    else:
+        other = ctx.find_user(target)
+        _check_private(other, user)
+        target = other.nick
+        if other.away is not None and verb == "PRIVMSG":
+            ctx.reply(Numeric.RPL_AWAY, other.nick, text=other.away)
+    if len(text) > _SURELY_FITS:
+        _check_length(user.source, verb, status + target, text)
+    if "B" in user.modes:
+        tags = {"bot": "", **tags}
+    stamp = ctx.router.ids.stamp()
+    session.spoke = stamp.at
+    kind = ctx.network.class_of(user)
+    ctx.router.publish(Said(stamp, user.source, verb, target, text, user.account, kind, tags, called, status), session)
+
+
+def _check_speech(channel: Channel, user: User, text: str) -> None:
+    if not channel.may_speak(user):
+        raise Refused(Numeric.ERR_CANNOTSENDTOCHAN, channel.name)
+    if "C" in channel.flags and text.startswith("\x01") and not text.startswith("\x01ACTION"):
+        raise Refused(Numeric.ERR_CANNOTSENDTOCHAN, channel.name, text="No CTCP in this channel (+C)")
+
+
+def _check_private(other: User, user: User) -> None:
+    if "R" in other.modes and user.account is None and other is not user:
+        raise Refused(Numeric.ERR_NEEDREGGEDNICK, other.nick, text="You must be logged in to message this user (+R)")
+
+
+def _check_length(source: str, verb: str, target: str, text: str) -> None:
+    over = len(text.encode()) - room(source, verb, target)
+    if over > 0:
+        raise Refused(
+            Numeric.ERR_INPUTTOOLONG,
+            text=f"Text too long by {over} bytes: {LINE_LIMIT} with your name and the target, "
+            f"which leaves {room(source, verb, target)}",
+        )
+
+
+def _called(ctx: Context, channel: Channel, user: User, text: str) -> tuple[str, ...]:
+    """Whom the text calls: members by name, and for ``@all`` from a person every agent of the channel."""
+    called = mentions(text, [member.nick for member in channel.members])
+    if calls_all(text) and ctx.network.class_of(user) == UserClass.HUMAN:
+        agents = (member.nick for member in channel.members if ctx.network.is_agent(member))
+        called = tuple(dict.fromkeys((*called, *agents)))
+    return tuple(nick for nick in called if nick != user.nick)

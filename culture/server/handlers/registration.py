@@ -1,0 +1,135 @@
+"""Coming and going: PASS, NICK, USER, PING, PONG, QUIT."""
+
+from culture.protocol.message import Message
+from culture.protocol.modes import Change
+from culture.protocol.names import fold, reserved, valid_local_nick, valid_nick
+from culture.protocol.numerics import Numeric
+from culture.server.auth import Credentials
+from culture.server.commands import command
+from culture.server.context import Context
+from culture.server.errors import Refused
+from culture.server.events import Arrived, Renamed, UserModeSet
+from culture.server.state import User
+from culture.server.welcome import show_channels, welcome
+
+
+@command("PASS", params=1, early=True)
+def password(ctx: Context, message: Message) -> None:
+    """``PASS secret``: shown to whoever decides who may come in."""
+    if ctx.session.user is not None:
+        raise Refused(Numeric.ERR_ALREADYREGISTERED)
+    ctx.session.password = message.params[0]
+
+
+@command("NICK", early=True)
+def nick(ctx: Context, message: Message) -> None:
+    """``NICK name``: the name to have, at first or from now on."""
+    if not message.params or not message.params[0]:
+        raise Refused(Numeric.ERR_NONICKNAMEGIVEN)
+    wanted = message.params[0]
+    _check_nick(ctx, wanted)
+    user = ctx.session.user
+    if user is None:
+        ctx.session.nick = wanted
+        complete(ctx)
+    elif wanted != user.nick:
+        ctx.publish(Renamed(ctx.stamp(), user.source, wanted))
+
+
+@command("USER", params=4, early=True)
+def user(ctx: Context, message: Message) -> None:
+    """``USER name 0 * :real name``: who is behind the connection."""
+    if ctx.session.user is not None:
+        raise Refused(Numeric.ERR_ALREADYREGISTERED)
+    name, _, _, realname = message.params[:4]
+    if not name:
+        raise Refused(Numeric.ERR_NEEDMOREPARAMS, "USER")
+    limits = ctx.config.limits
+    ctx.session.username = "~" + _plain(name)[: limits.user_length]
+    ctx.session.realname = realname[: limits.realname_length]
+    complete(ctx)
+
+
+@command("PING", params=0)
+def ping(ctx: Context, message: Message) -> None:
+    """``PING token``: are you there?"""
+    if not message.params:
+        raise Refused(Numeric.ERR_NEEDMOREPARAMS, "PING")
+    ctx.send("PONG", ctx.router.name, message.params[0])
+
+
+@command("PONG", early=True)
+def pong(ctx: Context, message: Message) -> None:
+    """``PONG token``: I am."""
+
+
+@command("QUIT", early=True)
+def leave(ctx: Context, message: Message) -> None:
+    """``QUIT :reason``: close my session."""
+    reason = message.params[0] if message.params else ""
+    ctx.session.close(f"Quit: {reason}" if reason else "Quit")
+
+
+def complete(ctx: Context) -> None:
+    """Let the client in once it has said all that is needed."""
+    session = ctx.session
+    if session.nick is None or session.username is None or session.caps.pending:
+        return
+    try:
+        identity = ctx.parts.authenticator.authenticate(Credentials(session.nick, session.host, session.password))
+    except Refused as refused:
+        ctx.refuse(refused)
+        session.close("Access denied")
+        return
+    known = ctx.network.by_account(identity.account) if identity.account is not None else None
+    if known is not None:
+        _attach(ctx, known)
+        return
+    taken = ctx.network.user(session.nick)
+    if taken is not None:
+        refused_nick, session.nick = session.nick, None
+        raise Refused(Numeric.ERR_NICKNAMEINUSE, refused_nick)
+    ctx.publish(
+        Arrived(
+            ctx.stamp(),
+            session.nick,
+            session.username,
+            session.host,
+            session.realname,
+            ctx.router.name,
+            identity.account,
+            identity.kind,
+        )
+    )
+    ctx.router.attach(session, ctx.network.users[fold(session.nick)])
+    session.password = None
+    welcome(ctx)
+    ctx.publish(UserModeSet(ctx.stamp(), ctx.user.source, (Change(True, "i", None),)))
+
+
+def _attach(ctx: Context, known: User) -> None:
+    """One more session of somebody who is here: the same nick, the same channels."""
+    ctx.router.attach(ctx.session, known)
+    ctx.session.password = None
+    welcome(ctx)
+    show_channels(ctx)
+
+
+def _check_nick(ctx: Context, wanted: str) -> None:
+    config, limit = ctx.config, ctx.config.limits.nick_length
+    if config.nick_prefix == "required":
+        fits = valid_local_nick(wanted, config.short_name, limit)
+        hint = f"Nicks here look like {config.short_name}-name, at most {limit} characters"
+    else:
+        fits = valid_nick(wanted, limit)
+        hint = f"Erroneous nickname: letters, digits and -_[]\\^{{}}|`, at most {limit} characters"
+    if not fits or reserved(wanted):
+        raise Refused(Numeric.ERR_ERRONEUSNICKNAME, wanted, text=hint)
+    owner = ctx.network.user(wanted)
+    if owner is not None and owner is not ctx.session.user:
+        raise Refused(Numeric.ERR_NICKNAMEINUSE, wanted)
+
+
+def _plain(name: str) -> str:
+    """A user name that can stand in ``nick!user@host``."""
+    return "".join(c for c in name if c.isascii() and (c.isalnum() or c in "-_.")) or "user"

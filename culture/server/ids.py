@@ -1,0 +1,68 @@
+"""Event ids: durable, never used twice, whatever ends the process."""
+
+import json
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+BLOCK = 100_000
+_SCHEMA = 1
+
+
+class Stamp(NamedTuple):
+    """Names an event and says when it happened at its origin (seconds since 1970)."""
+
+    origin: str
+    epoch: str
+    seq: int
+    at: float
+
+    @property
+    def msgid(self) -> str:
+        """The id as clients see it: opaque to them."""
+        return f"{self.origin}.{self.epoch}.{self.seq}"
+
+
+class Ids:
+    """Hands out stamps; sequence numbers are reserved on disk, a block at a time, before their use."""
+
+    def __init__(self, path: Path, origin: str, clock: Callable[[], float]) -> None:
+        self._path = path
+        self._origin = origin
+        self._clock = clock
+        self.epoch, self._next = self._load()
+        self._reserved = self._next
+
+    def stamp(self) -> Stamp:
+        """A new id and the time."""
+        seq = self._next
+        if seq >= self._reserved:
+            self._reserve(seq + BLOCK)
+        self._next = seq + 1
+        return Stamp(self._origin, self.epoch, seq, self._clock())
+
+    def _load(self) -> tuple[str, int]:
+        # What cannot be read whole gets a new epoch: a number may then come again, an id never.
+        try:
+            kept = json.loads(self._path.read_text())
+            return str(kept["epoch"]), int(kept["reserved"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return secrets.token_hex(4), 1
+
+    def _reserve(self, until: int) -> None:
+        kept = json.dumps({"schema": _SCHEMA, "epoch": self.epoch, "reserved": until})
+        fresh = self._path.with_suffix(".new")
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(kept)
+            file.flush()
+            os.fsync(descriptor)
+        fresh.replace(self._path)
+        folder = os.open(self._path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+        self._reserved = until

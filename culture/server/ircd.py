@@ -1,0 +1,157 @@
+"""IRCd: puts the parts of a server together and runs them."""
+
+import asyncio
+import logging
+import socket
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+
+from culture.config.model import ServerConfig
+from culture.server import keepalive
+from culture.server.auth import Authenticator, NetworkAuth
+from culture.server.commands import table
+from culture.server.connection import Connection
+from culture.server.context import Context, Parts
+from culture.server.dispatch import Dispatcher
+from culture.server.events import Left
+from culture.server.handlers import HANDLERS
+from culture.server.ids import Ids
+from culture.server.listener import Listener
+from culture.server.lock import DataLock
+from culture.server.network import Network
+from culture.server.poller import Poller
+from culture.server.router import Router
+from culture.server.session import Session
+
+log = logging.getLogger(__name__)
+
+_LINGER = 5.0
+_STEP = 0.02
+
+
+class IRCd:
+    """One server: ``async with IRCd(config).running():``."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        clock: Callable[[], float] = time.time,
+        authenticator: Authenticator | None = None,
+    ) -> None:
+        self._poller = Poller()
+        self._clock = clock
+        self._lock = DataLock(config.data_dir)
+        self._listeners: list[Listener] = []
+        self._closing: set[Connection] = set()
+        self._stopping = False
+        self._sweeper: asyncio.Task[None] | None = None
+        self.reload: Callable[[], ServerConfig] | None = None
+        network = Network(config.channels, config.channel_modes, config.limits.whowas)
+        self._lock.acquire()
+        ids = Ids(config.data_dir / "ids.json", config.short_name, clock)
+        self.parts = Parts(
+            config=config,
+            network=network,
+            router=Router(config.name, network, ids, self._poller.dirty),
+            authenticator=authenticator or NetworkAuth(config),
+            commands=table(*HANDLERS),
+            started=clock(),
+            rehash=self._rehash,
+            sessions=set(),
+        )
+
+    @property
+    def port(self) -> int:
+        """The port of the first listener."""
+        return self._listeners[0].port
+
+    @property
+    def ports(self) -> list[int]:
+        """The port of each listener."""
+        return [listener.port for listener in self._listeners]
+
+    @asynccontextmanager
+    async def running(self) -> "AsyncIterator[IRCd]":
+        """Serve until the block ends, then tell everybody goodbye."""
+        try:
+            self._start()
+            yield self
+        finally:
+            await self.stop("Server shutting down")
+
+    def rehash(self, config: ServerConfig) -> None:
+        """Take over what can change while running: all but the name, the listeners and the data folder."""
+        kept = {key: getattr(self.parts.config, key) for key in ("name", "nick_prefix", "listen", "data_dir")}
+        self.parts.config = config.model_copy(update=kept)
+        self.parts.network.channel_modes = config.channel_modes
+        if isinstance(self.parts.authenticator, NetworkAuth):
+            self.parts.authenticator = NetworkAuth(config)
+        log.info("configuration reloaded")
+
+    async def stop(self, reason: str) -> None:
+        """Tell the clients, write what is queued within the time for it, and close."""
+        if self._sweeper is None and not self._listeners:
+            self._lock.release()
+            return
+        self._stopping = True
+        for listener in self._listeners:
+            listener.stop()
+        self._listeners.clear()
+        with self._poller.turn():
+            for session in list(self.parts.sessions):
+                session.close(reason)
+        await self._drain(self.parts.config.limits.shutdown_timeout)
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            self._sweeper = None
+        for connection in self._closing:
+            connection.abort()
+        self._poller.stop()
+        self._lock.release()
+
+    def _start(self) -> None:
+        config = self.parts.config
+        self._listeners = [Listener(each, self._poller, self._accept) for each in config.listen]
+        self.parts.network.open_standing(self._clock())
+        self._poller.start()
+        for listener in self._listeners:
+            listener.start()
+        self._sweeper = asyncio.create_task(self._sweep())
+        log.info("%s listens on %s", config.name, ", ".join(map(str, self._listeners)))
+
+    def _accept(self, accepted: socket.socket, host: str) -> None:
+        limits = self.parts.config.limits
+        connection = Connection(accepted, self._poller, limits.send_queue)
+        session = Session(connection, self._poller.dirty, host, self._clock(), limits.pull_queue, self._ended)
+        self.parts.sessions.add(session)
+        connection.start(Dispatcher(Context(self.parts, session), self.parts.commands))
+
+    def _ended(self, session: Session, reason: str) -> None:
+        self.parts.sessions.discard(session)
+        if session.connection.is_open:
+            self._closing.add(session.connection)
+        router = self.parts.router
+        # When the server goes, everybody goes: nobody is left to be told of each single quit.
+        if router.detach(session) and session.user is not None and not self._stopping:
+            router.publish(Left(router.ids.stamp(), session.user.source, reason))
+
+    def _rehash(self) -> None:
+        if self.reload is not None:
+            self.rehash(self.reload())
+
+    async def _sweep(self) -> None:
+        while True:
+            limits = self.parts.config.limits
+            await asyncio.sleep(keepalive.period(limits))
+            with self._poller.turn():
+                now = self._poller.now
+                keepalive.check(list(self.parts.sessions), limits, self.parts.config.name, now)
+                self._closing.difference_update(keepalive.reap(self._closing, now, _LINGER))
+
+    async def _drain(self, patience: float) -> None:
+        """Wait until every client has been written its last words, or patience ends."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                while any(each.is_open and each.waiting for each in self._closing):  # noqa: ASYNC110
+                    await asyncio.sleep(_STEP)

@@ -1,0 +1,70 @@
+"""What 005 says: the features of this server, and nothing that is not so."""
+
+from collections.abc import Iterator
+
+from culture.config.model import ServerConfig
+from culture.protocol.modes import Kind
+
+USER_MODES = "BRiow"
+MODE_KINDS = {
+    "b": Kind.LIST,
+    "e": Kind.LIST,
+    "I": Kind.LIST,
+    "k": Kind.ALWAYS,
+    "l": Kind.WHEN_SET,
+    "i": Kind.FLAG,
+    "m": Kind.FLAG,
+    "n": Kind.FLAG,
+    "s": Kind.FLAG,
+    "t": Kind.FLAG,
+    "C": Kind.FLAG,
+    "o": Kind.PREFIX,
+    "v": Kind.PREFIX,
+}
+CHANNEL_MODES = "".join(sorted(MODE_KINDS))
+PARAMETER_MODES = "".join(sorted(mode for mode, kind in MODE_KINDS.items() if kind is not Kind.FLAG))
+_PER_LINE = 13
+
+
+def tokens(config: ServerConfig) -> Iterator[tuple[str, ...]]:
+    """The tokens, as many as go into one line at a time."""
+    every = tuple(_tokens(config))
+    for start in range(0, len(every), _PER_LINE):
+        yield every[start : start + _PER_LINE]
+
+
+def _tokens(config: ServerConfig) -> Iterator[str]:
+    limits = config.limits
+    yield f"AWAYLEN={limits.away_length}"
+    yield "BOT=B"
+    yield "CASEMAPPING=ascii"
+    yield f"CHANLIMIT=#:{limits.channels_per_client}"
+    yield f"CHANMODES={','.join(_letters(kind) for kind in (Kind.LIST, Kind.ALWAYS, Kind.WHEN_SET, Kind.FLAG))}"
+    yield f"CHANNELLEN={limits.channel_length}"
+    yield "CHANTYPES=#"
+    yield "ELIST=CMNTU"
+    yield "EXCEPTS=e"
+    yield "EXTBAN=,m"
+    yield f"HOSTLEN={_HOST_LENGTH}"
+    yield "INVEX=I"
+    yield f"KICKLEN={limits.kick_length}"
+    yield f"MAXLIST=beI:{limits.list_entries}"
+    yield f"MODES={limits.modes}"
+    yield f"NETWORK={config.network}"
+    yield f"NICKLEN={limits.nick_length}"
+    yield "PREFIX=(ov)@+"
+    yield "SAFELIST"
+    yield "STATUSMSG=@+"
+    speech = ",".join(f"{verb}:{limits.targets}" for verb in ("NOTICE", "PRIVMSG", "TAGMSG"))
+    yield f"TARGMAX=JOIN:,KICK:,LIST:,NAMES:,PART:,WHOIS:1,{speech}"
+    yield f"TOPICLEN={limits.topic_length}"
+    yield f"USERLEN={limits.user_length + 1}"
+    yield "UTF8ONLY"
+    yield "WHOX"
+
+
+_HOST_LENGTH = 63
+
+
+def _letters(kind: Kind) -> str:
+    return "".join(mode for mode, each in MODE_KINDS.items() if each is kind)

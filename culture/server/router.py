@@ -1,0 +1,172 @@
+"""The only door to the network: apply an event once, show it to the sessions here, hand it to the subscribers."""
+
+import logging
+from collections.abc import Callable, Iterable
+
+from culture.protocol.message import Message
+from culture.protocol.names import is_channel
+from culture.server.events import Event, Joined, Kicked, Left, Parted, Said, nick_of
+from culture.server.ids import Ids
+from culture.server.network import Network
+from culture.server.poller import Flushable
+from culture.server.render import Flavour, render, render_said
+from culture.server.session import Session
+from culture.server.state import MEMBER_MODES, Channel, User
+
+log = logging.getLogger(__name__)
+
+Subscriber = Callable[[Event], None]
+_REGROUP = (Joined, Parted, Kicked, Left)
+
+
+class Router:
+    """Publishes events; knows which sessions each user has here."""
+
+    def __init__(self, name: str, network: Network, ids: Ids, dirty: list[Flushable]) -> None:
+        self.name = name
+        self.network = network
+        self.ids = ids
+        self.subscribers: list[Subscriber] = []
+        self.sessions: dict[User, list[Session]] = {}
+        self.attached = 0
+        self._dirty = dirty
+        # Who hears a channel, by flavour: made on the first message after a change of members or capabilities.
+        self._hearers: dict[Channel, dict[int, list[Session]]] = {}
+
+    def attach(self, session: Session, user: User) -> None:
+        """This session is one of the user's from now on."""
+        session.user = user
+        self.attached += 1
+        self.sessions.setdefault(user, []).append(session)
+        self.regroup(user)
+
+    def detach(self, session: Session) -> bool:
+        """Take the session from its user; was it the last one?"""
+        user = session.user
+        if user is None or session not in self.sessions.get(user, ()):
+            return False
+        self.sessions[user].remove(session)
+        self.attached -= 1
+        self.regroup(user)
+        if not self.sessions[user]:
+            del self.sessions[user]
+            return True
+        return False
+
+    def regroup(self, user: User) -> None:
+        """The user's sessions, or how they want their lines, changed."""
+        for channel in user.channels:
+            self._hearers.pop(channel, None)
+
+    def publish(self, event: Event, by: Session | None = None) -> None:
+        """Make it so and let everybody see it; ``by`` is the session that spoke, which hears itself only by wish."""
+        if isinstance(event, Said):
+            self._say(event, by)
+        else:
+            if isinstance(event, _REGROUP):
+                self._forget_hearers(event)
+            self._show(event, self.network.apply(event))
+        for subscriber in self.subscribers:
+            try:
+                subscriber(event)
+            except Exception:
+                log.exception("subscriber failed on %s", type(event).__name__)
+
+    def _forget_hearers(self, event: Joined | Parted | Kicked | Left) -> None:
+        if isinstance(event, Left):
+            user = self.network.user(nick_of(event.source))
+            channels: Iterable[Channel | None] = user.channels if user is not None else ()
+        else:
+            channels = (self.network.channel(event.channel),)
+        for channel in channels:
+            if channel is not None:
+                self._hearers.pop(channel, None)
+
+    def _show(self, event: Event, users: Iterable[User]) -> None:
+        lines: dict[int, bytes | None] = {}
+        for user in users:
+            for session in self.sessions.get(user, ()):
+                flavour = session.flavour
+                if flavour not in lines:
+                    lines[flavour] = render(event, flavour)
+                line = lines[flavour]
+                if line is not None:
+                    session.send(line)
+
+    def _say(self, said: Said, by: Session | None) -> None:
+        if not is_channel(said.target):
+            self._say_to_user(said, by)
+            return
+        channel = self.network.channel(said.target)
+        if channel is None:
+            return
+        hearers = self._hearers.get(channel)
+        if hearers is None:
+            hearers = self._hearers[channel] = self._group(channel.members)
+        if said.status:
+            hearers = self._group(user for user, held in channel.members.items() if _ranks(held, said.status))
+        dirty = self._dirty
+        for flavour, sessions in hearers.items():
+            line = render_said(said, flavour)
+            if line is None:
+                continue
+            for session in sessions:
+                queue = session.queue
+                if not queue:
+                    dirty.append(session.connection)
+                queue.append(line)
+        if by is not None and not by.echo and by.user is not None and _hears(channel, by.user, said.status):
+            by.queue.pop()
+        if said.mentions:
+            self._call(said)
+
+    def _say_to_user(self, said: Said, by: Session | None) -> None:
+        user = self.network.user(said.target)
+        if user is None:
+            return
+        sessions = self.sessions.get(user, ())
+        for session in sessions:
+            if session is not by or session.echo:
+                self._send(session, said)
+        if by is None or by.user is user:
+            return
+        for session in self.sessions.get(by.user, ()) if by.user is not None else ():
+            if session is not by or session.echo:
+                self._send(session, said)
+
+    def _send(self, session: Session, said: Said) -> None:
+        line = render_said(said, session.flavour)
+        if line is not None:
+            session.send(line)
+
+    def _call(self, said: Said) -> None:
+        """Tell those whom the message calls and who do not see the tag: one notice each."""
+        text = f"{nick_of(said.source)} mentioned you in {said.target}: {said.text}"
+        for nick in said.mentions:
+            user = self.network.user(nick)
+            for session in self.sessions.get(user, ()) if user is not None else ():
+                if not session.flavour & Flavour.MENTIONS:
+                    session.send(bytes(Message("NOTICE", (nick, text), self.name)))
+
+    def _group(self, users: Iterable[User]) -> dict[int, list[Session]]:
+        groups: dict[int, list[Session]] = {}
+        for user in users:
+            for session in self.sessions.get(user, ()):
+                groups.setdefault(session.flavour, []).append(session)
+        return groups
+
+
+def _hears(channel: Channel, user: User, status: str) -> bool:
+    """Is what is said to this rank of the channel for this user too?"""
+    held = channel.members.get(user)
+    return held is not None and (not status or _ranks(held, status))
+
+
+def _ranks(held: str, status: str) -> bool:
+    """Do these member modes reach the rank of this prefix?"""
+    for mode, symbol in MEMBER_MODES.items():
+        if mode in held:
+            return True
+        if symbol == status:
+            return False
+    return False

@@ -1,0 +1,153 @@
+"""A session: one client's pipe, what it asked for, and whom it speaks for."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from culture.protocol.caps import Negotiation
+from culture.protocol.message import Message
+from culture.protocol.vocabulary import Cap
+from culture.server.connection import Connection
+from culture.server.poller import Flushable
+from culture.server.render import Flavour
+from culture.server.state import User
+
+
+class Session:
+    """A connection with a user on it, or one that is still registering.
+
+    Everything for the client goes through ``queue``: the router appends to it directly on the hot path, so
+    whoever appends the first line of a turn also puts the connection on the dirty list, as ``send`` does.
+    """
+
+    __slots__ = (
+        "_dirty",
+        "_ended",
+        "_pull_limit",
+        "_rows",
+        "caps",
+        "connection",
+        "echo",
+        "ended",
+        "flavour",
+        "host",
+        "idle",
+        "nick",
+        "opened",
+        "password",
+        "pinged",
+        "queue",
+        "realname",
+        "spoke",
+        "user",
+        "username",
+    )
+
+    def __init__(
+        self,
+        connection: Connection,
+        dirty: list[Flushable],
+        host: str,
+        at: float,
+        pull_limit: int,
+        ended: Callable[["Session", str], None],
+    ) -> None:
+        self.connection = connection
+        self.queue = connection.queue
+        self._dirty = dirty
+        self._ended = ended
+        self._pull_limit = pull_limit
+        self._rows: Iterator[bytes] | None = None
+        self.host = host
+        self.opened = connection.last_read
+        self.spoke = at
+        self.user: User | None = None
+        self.nick: str | None = None
+        self.username: str | None = None
+        self.realname = ""
+        self.password: str | None = None
+        self.caps = Negotiation()
+        self.flavour = int(Flavour.PLAIN)
+        self.echo = False
+        self.pinged = False
+        self.ended = False
+        self.idle: Callable[[], None] | None = None  # called when a pulled answer is complete
+
+    def enable(self, caps: frozenset[str]) -> None:
+        """Take a new set of capabilities into account."""
+        tags = Flavour.TAGS if "message-tags" in caps else Flavour.PLAIN
+        time = Flavour.TIME if "server-time" in caps else Flavour.PLAIN
+        mentions = Flavour.MENTIONS if Cap.MENTIONS in caps else Flavour.PLAIN
+        self.flavour = int(tags | time | mentions)
+        self.echo = "echo-message" in caps
+
+    def send(self, line: bytes) -> None:
+        """Queue a line; it is written at the end of the turn."""
+        queue = self.queue
+        if not queue:
+            self._dirty.append(self.connection)
+        queue.append(line)
+
+    @property
+    def is_pulling(self) -> bool:
+        """Is an answer still being produced?"""
+        return self._rows is not None
+
+    def pull(self, rows: Iterable[bytes]) -> None:
+        """Produce an answer as the socket drains; the session's next command waits for its end."""
+        self._rows = iter(rows)
+        self._produce()
+
+    def _produce(self) -> None:
+        rows = self._rows
+        room = self._pull_limit - self.connection.waiting
+        while rows is not None and room > 0:
+            row = next(rows, None)
+            if row is None:
+                self._finish()
+                return
+            self.send(row)
+            room -= len(row)
+        if self.connection.drained is None:
+            self.connection.drained = self._produce
+            self.connection.pause()
+
+    def _finish(self) -> None:
+        self._rows = None
+        if self.connection.drained is not None:
+            self.connection.drained = None
+            self.connection.resume()
+            if self.idle is not None:
+                self.idle()
+
+    def take_rows(self) -> Iterator[bytes]:
+        """Take over an answer whose production has begun."""
+        rows, self._rows = self._rows, None
+        return rows or iter(())
+
+    def capture(self) -> list[bytes]:
+        """Collect what is sent from here on instead of sending it; ``release`` ends that."""
+        self.queue = []
+        return self.queue
+
+    def release(self) -> None:
+        """Send again what is sent."""
+        self.queue = self.connection.queue
+
+    def close(self, reason: str, last_words: str | None = None) -> None:
+        """End the session: the client is told, the user leaves unless other sessions remain."""
+        if self.ended:
+            return
+        if self.queue is not self.connection.queue:
+            captured = self.queue
+            self.release()
+            self.queue.extend(captured)
+        self.send(bytes(Message("ERROR", (last_words or f"Closing link: {self.host} ({reason})",))))
+        self._rows = None
+        self.connection.close()
+        self.lost(reason)
+
+    def lost(self, reason: str) -> None:
+        """The connection is gone."""
+        if not self.ended:
+            self.ended = True
+            self._rows = None
+            self._ended(self, reason)

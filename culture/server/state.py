@@ -1,0 +1,112 @@
+"""What is known of users and channels: data, wherever they are."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from culture.protocol.names import fold, matches
+
+MEMBER_MODES = {"o": "@", "v": "+"}  # highest first
+
+
+class Topic(NamedTuple):
+    """What a channel is about, who said so and when."""
+
+    text: str
+    by: str
+    at: float
+
+
+class ListEntry(NamedTuple):
+    """Who put a mask on a list, and when."""
+
+    by: str
+    at: float
+
+
+@dataclass(slots=True, eq=False)
+class User:
+    """Somebody on the network: data, not a connection."""
+
+    nick: str
+    username: str
+    host: str
+    realname: str
+    server: str
+    account: str | None
+    kind: str
+    since: float
+    modes: set[str] = field(default_factory=set)
+    away: str | None = None
+    channels: "set[Channel]" = field(default_factory=set)
+    invitations: "frozenset[Channel]" = frozenset()
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        """Make the source that others see."""
+        self.rename(self.nick)
+
+    def rename(self, nick: str) -> None:
+        """Take another nick."""
+        self.nick = nick
+        self.source = f"{nick}!{self.username}@{self.host}"
+
+
+@dataclass(slots=True, eq=False)
+class Channel:
+    """A room: who is in it and how it is set up."""
+
+    name: str
+    created: float
+    standing: bool = False
+    topic: Topic | None = None
+    flags: set[str] = field(default_factory=set)
+    key: str | None = None
+    limit: int | None = None
+    lists: dict[str, dict[str, ListEntry]] = field(default_factory=dict)
+    members: dict[User, str] = field(default_factory=dict)
+
+    def is_operator(self, user: User) -> bool:
+        """May this user set modes?"""
+        return "o" in self.members.get(user, "")
+
+    def listed(self, mode: str, user: User) -> bool:
+        """Is the user on the ban (b), exception (e) or invitation (I) list?"""
+        return any(covers(mask, user) for mask in self.lists.get(mode, ()))
+
+    def is_muted(self, user: User) -> bool:
+        """Do a ban or a mute extban keep this user from speaking?"""
+        entries = self.lists.get("b")
+        if not entries:
+            return False
+        silenced = any(covers(mask.removeprefix("m:"), user) for mask in entries)
+        return silenced and not self.listed("e", user) and not self.excepted_from_mute(user)
+
+    def excepted_from_mute(self, user: User) -> bool:
+        """Is the user on the exception list for mutes?"""
+        entries = self.lists.get("e", {})
+        return any(covers(mask.removeprefix("m:"), user) for mask in entries if mask.startswith("m:"))
+
+    def may_speak(self, user: User) -> bool:
+        """May this user send to the channel?"""
+        status = self.members.get(user)
+        if status:
+            return True
+        if status is None and "n" in self.flags:
+            return False
+        return "m" not in self.flags and not self.is_muted(user)
+
+
+def covers(mask: str, user: User) -> bool:
+    """Does a list mask mean this user? A mute extban bans from nothing but speaking."""
+    return not mask.startswith("m:") and matches(mask, user.source)
+
+
+def symbols(status: str, every: bool) -> str:
+    """Member modes as prefixes: all of them, or the highest."""
+    shown = [symbol for mode, symbol in MEMBER_MODES.items() if mode in status]
+    return "".join(shown if every else shown[:1])
+
+
+def same(one: str, other: str) -> bool:
+    """Are these the same name?"""
+    return fold(one) == fold(other)

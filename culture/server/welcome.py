@@ -1,0 +1,68 @@
+"""What a client is told when it has registered."""
+
+from collections.abc import Iterator
+
+from culture import __version__
+from culture.protocol.message import Message
+from culture.protocol.numerics import Numeric
+from culture.server.context import Context
+from culture.server.isupport import CHANNEL_MODES, PARAMETER_MODES, USER_MODES, tokens
+from culture.server.members import names_rows
+from culture.server.render import iso_time
+
+VERSION = f"culture-{__version__}"
+
+
+def welcome(ctx: Context) -> None:
+    """001 to 005, LUSERS and the message of the day."""
+    config, user, server = ctx.config, ctx.user, ctx.router.name
+    ctx.reply(Numeric.RPL_WELCOME, text=f"Welcome to the {config.network} IRC Network {user.source}")
+    ctx.reply(Numeric.RPL_YOURHOST, text=f"Your host is {server}, running version {VERSION}")
+    ctx.reply(Numeric.RPL_CREATED, text=f"This server has been up since {iso_time(ctx.parts.started)}")
+    ctx.reply(Numeric.RPL_MYINFO, server, VERSION, USER_MODES, CHANNEL_MODES, PARAMETER_MODES)
+    for group in tokens(config):
+        ctx.reply(Numeric.RPL_ISUPPORT, *group, text="are supported by this server")
+    for row in lusers(ctx):
+        ctx.session.send(bytes(row))
+    for row in motd(ctx):
+        ctx.session.send(bytes(row))
+
+
+def show_channels(ctx: Context) -> None:
+    """Tell a new session of a user where the user is."""
+    for channel in sorted(ctx.user.channels, key=lambda each: each.name):
+        ctx.send("JOIN", channel.name, source=ctx.user.source)
+        if channel.topic is not None:
+            ctx.reply(Numeric.RPL_TOPIC, channel.name, text=channel.topic.text)
+        for row in names_rows(ctx, channel):
+            ctx.session.send(bytes(row))
+
+
+def motd(ctx: Context) -> Iterator[Message]:
+    """The message of the day."""
+    text = ctx.config.motd
+    if not text.strip():
+        yield ctx.numeric(Numeric.ERR_NOMOTD)
+        return
+    yield ctx.numeric(Numeric.RPL_MOTDSTART, text=f"- {ctx.router.name} Message of the day - ")
+    for line in text.splitlines():
+        yield ctx.numeric(Numeric.RPL_MOTD, text=f"- {line}")
+    yield ctx.numeric(Numeric.RPL_ENDOFMOTD)
+
+
+def lusers(ctx: Context) -> Iterator[Message]:
+    """How many are here."""
+    network = ctx.network
+    users, invisible, operators = len(network.users), network.count("i"), network.count("o")
+    waiting = len(ctx.parts.sessions) - ctx.router.attached
+    local, most = len(ctx.router.sessions), network.most_users
+    yield ctx.numeric(
+        Numeric.RPL_LUSERCLIENT,
+        text=f"There are {users - invisible} users and {invisible} invisible on 1 servers",
+    )
+    yield ctx.numeric(Numeric.RPL_LUSEROP, str(operators))
+    yield ctx.numeric(Numeric.RPL_LUSERUNKNOWN, str(waiting))
+    yield ctx.numeric(Numeric.RPL_LUSERCHANNELS, str(len(network.channels)))
+    yield ctx.numeric(Numeric.RPL_LUSERME, text=f"I have {local} clients and 0 servers")
+    yield ctx.numeric(Numeric.RPL_LOCALUSERS, str(local), str(most), text=f"Current local users {local}, max {most}")
+    yield ctx.numeric(Numeric.RPL_GLOBALUSERS, str(users), str(most), text=f"Current global users {users}, max {most}")
