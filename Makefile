@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 IRCTEST ?=
 NAME ?=
 INTO ?=
+ARGS ?=
 
 # Real programs that the tests talk to.
 DEBIAN_PACKAGES := weechat-headless irssi tmux git
@@ -35,8 +36,8 @@ test: env debian ## Run the tests
 proof: env debian ## Run the long proofs, or one: make proof NAME=fuzz
 	@IRCTEST="$(IRCTEST)" $(BIN)/python -m tools.proof $(NAME)
 
-bench: env ## Measure the server beside others
-	@$(BIN)/python -m bench
+bench: env ## Measure the server beside others: make bench ARGS="--only fan100"
+	@$(BIN)/python -m bench $(ARGS)
 
 lint: env ## Check style
 	@$(BIN)/ruff check .

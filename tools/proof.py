@@ -21,10 +21,15 @@ EVIDENCE = ROOT / "docs" / "evidence"
 _CLOSING = re.compile(r"(\d+) (passed|failed|skipped|deselected|xfailed|xpassed|errors?)\b")
 _DURATION = re.compile(r" in [\d.]+s\b")
 
+FIGURES = "{figures}"
+
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A command that shows something; it finds its seed in $PROOF_SEED and leaves figures as JSON in $PROOF_FIGURES."""
+    """A command that shows something; it finds its seed in $PROOF_SEED and leaves figures as a JSON object.
+
+    They go into the file that stands for FIGURES among its words, which is also in $PROOF_FIGURES.
+    """
 
     name: str
     shows: str
@@ -41,16 +46,20 @@ PROOFS = {
             ("make", "--no-print-directory", "irctest"),
             needs="IRCTEST",
         ),
-        Proof("bench", "every scenario beside other servers, interleaved", (sys.executable, "-m", "bench")),
         Proof(
-            "fuzz",
-            "random bytes and grammar-aware garbage",
-            (sys.executable, "-m", "pytest", "tests/proof/test_fuzz.py"),
+            "bench",
+            "every scenario beside other servers, interleaved, every delivery verified",
+            (sys.executable, "-m", "bench", "--check", "--json", FIGURES),
         ),
         Proof(
             "slowreader",
-            "a client that stops reading, and what others notice",
-            (sys.executable, "-m", "bench.slowreader"),
+            "a client that stops reading: what the others notice of it",
+            (sys.executable, "-m", "bench.slow_reader", "--json", FIGURES),
+        ),
+        Proof(
+            "fuzz",
+            "random bytes and grammar-aware garbage: no crash, memory flat",
+            (sys.executable, "-m", "pytest", "--timeout=0", "tests/proof/test_fuzz.py"),
         ),
     )
 }
@@ -98,7 +107,8 @@ def run(proof: Proof, seed: int, evidence: Path = EVIDENCE) -> bool:
     began, clock = datetime.now(UTC), time.monotonic()
     with tempfile.NamedTemporaryFile(suffix=".json") as figures:
         environment = {**os.environ, "CULTURE_PROOF": "1", "PROOF_SEED": str(seed), "PROOF_FIGURES": figures.name}
-        status, lines = _run(proof.command, environment)
+        command = [figures.name if word == FIGURES else word for word in proof.command]
+        status, lines = _run(command, environment)
         said = {**closing_figures(lines), **_figures(Path(figures.name))}
     record = {
         "name": proof.name,
