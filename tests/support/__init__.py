@@ -1,0 +1,1 @@
+"""What the tests share: real servers on free ports and a plain IRC client."""

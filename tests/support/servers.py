@@ -1,0 +1,27 @@
+"""Servers for tests: real ones, on free ports of loopback."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from culture.config.model import Limits, Listen, ServerConfig
+from culture.server.auth import Authenticator
+from culture.server.ircd import IRCd
+
+
+def config_for(folder: Path, **settings: Any) -> ServerConfig:
+    """The configuration of a server called spark whose data is in this folder."""
+    limits = Limits(**settings.pop("limits", {}))
+    said: dict[str, Any] = {"name": "spark", "listen": (Listen(port=0),), "data_dir": folder / "data", "limits": limits}
+    return ServerConfig(**{**said, **settings})
+
+
+@asynccontextmanager
+async def serving(folder: Path, authenticator: Authenticator | None = None, **settings: Any) -> AsyncIterator[IRCd]:
+    """A running server."""
+    async with IRCd(config_for(folder, **settings), authenticator=authenticator).running() as ircd:
+        yield ircd
+
+
+Serve = Callable[..., AbstractAsyncContextManager[IRCd]]
