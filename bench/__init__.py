@@ -1,0 +1,1 @@
+"""Speed: a load generator, and scripts that run it against culture and its peers."""
