@@ -110,8 +110,9 @@ class Context:
 
     def refuse(self, refused: Refused) -> None:
         """Tell the client what we declined; what it sent comes back as words that fit in the line."""
-        self.reply(refused.numeric, *map(_word, refused.params), text=refused.text)
+        self.reply(refused.numeric, *map(as_word, refused.params), text=refused.text)
 
 
-def _word(text: str) -> str:
+def as_word(text: str) -> str:
+    """Text of a client as a parameter before the last one."""
     return text if text and " " not in text and text[0] != ":" else "*"

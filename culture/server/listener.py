@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable
 
 from culture.config.model import Listen
+from culture.server import ports
 from culture.server.errors import StartError
 from culture.server.poller import Poller
 
@@ -85,7 +86,7 @@ def _bind(address: Listen) -> socket.socket:
         listening.listen(_BACKLOG)
     except OSError as error:
         listening.close()
-        raise StartError(f"cannot listen on {address.host} port {address.port}: {error.strerror}") from error
+        raise StartError(ports.explain(error, address.host, address.port)) from error
     return listening
 
 

@@ -11,7 +11,7 @@ _ROOM = 400  # what a line of nicks may take beside its fixed part
 
 
 def names_rows(ctx: Context, channel: Channel) -> Iterator[Message]:
-    """353 as often as needed, then 366."""
+    """353 as often as needed; 366 is for whoever asked."""
     kind = "@" if "s" in channel.flags else "="
     line: list[str] = []
     size = 0
@@ -23,7 +23,6 @@ def names_rows(ctx: Context, channel: Channel) -> Iterator[Message]:
         size += len(word) + 1
     if line:
         yield ctx.numeric(Numeric.RPL_NAMREPLY, kind, channel.name, text=" ".join(line))
-    yield ctx.numeric(Numeric.RPL_ENDOFNAMES, channel.name)
 
 
 def _words(ctx: Context, channel: Channel) -> Iterator[str]:

@@ -124,20 +124,17 @@ class Router:
         user = self.network.user(said.target)
         if user is None:
             return
-        sessions = self.sessions.get(user, ())
-        for session in sessions:
-            if session is not by or session.echo:
-                self._send(session, said)
-        if by is None or by.user is user:
-            return
-        for session in self.sessions.get(by.user, ()) if by.user is not None else ():
-            if session is not by or session.echo:
-                self._send(session, said)
-
-    def _send(self, session: Session, said: Said) -> None:
-        line = render_said(said, session.flavour)
-        if line is not None:
-            session.send(line)
+        for session in self.sessions.get(user, ()):
+            line = render_said(said, session.flavour)
+            if line is not None:
+                session.push(line)
+        # What one session says, the user's other sessions see; it sees it itself only by wish.
+        speaker = by.user if by is not None else None
+        for session in self.sessions.get(speaker, ()) if speaker is not None else ():
+            if session.echo if session is by else speaker is not user:
+                line = render_said(said, session.flavour)
+                if line is not None:
+                    session.send(line)
 
     def _call(self, said: Said) -> None:
         """Tell those whom the message calls and who do not see the tag: one notice each."""

@@ -86,6 +86,13 @@ class Session:
             self._dirty.append(self.connection)
         queue.append(line)
 
+    def push(self, line: bytes) -> None:
+        """Queue a line that is no part of the answer being collected."""
+        queue = self.connection.queue
+        if not queue:
+            self._dirty.append(self.connection)
+        queue.append(line)
+
     @property
     def is_pulling(self) -> bool:
         """Is an answer still being produced?"""

@@ -36,6 +36,7 @@ def show_channels(ctx: Context) -> None:
             ctx.reply(Numeric.RPL_TOPIC, channel.name, text=channel.topic.text)
         for row in names_rows(ctx, channel):
             ctx.session.send(bytes(row))
+        ctx.reply(Numeric.RPL_ENDOFNAMES, channel.name)
 
 
 def motd(ctx: Context) -> Iterator[Message]:

@@ -1,6 +1,6 @@
 """CAP: which extensions a client wants (IRCv3 capability negotiation)."""
 
-from culture.protocol.caps import lines
+from culture.protocol.caps import VERSION_302, lines
 from culture.protocol.message import Message
 from culture.protocol.numerics import Numeric
 from culture.protocol.vocabulary import Cap
@@ -21,6 +21,7 @@ OFFERED: dict[str, str | None] = {
     Cap.MENTIONS.value: None,
 }
 _ROOM = 400
+_ONE_LINE = 8191
 
 
 @command("CAP", params=1, early=True)
@@ -67,7 +68,7 @@ def _end(ctx: Context) -> None:
 def _answer(ctx: Context, action: str, words: list[str]) -> None:
     """One line, or for LS and LIST to a client that knows 302 several with a ``*``."""
     nick = ctx.session.nick or "*" if ctx.session.user is None else ctx.nick
-    every = lines(words, _ROOM)
-    for line in every[:-1]:
+    *most, last = lines(words, _ROOM if ctx.session.caps.version >= VERSION_302 else _ONE_LINE)
+    for line in most:
         ctx.send("CAP", nick, action, "*", line)
-    ctx.send("CAP", nick, action, every[-1] if every else "")
+    ctx.send("CAP", nick, action, last)

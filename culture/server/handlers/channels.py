@@ -8,7 +8,7 @@ from culture.protocol.message import Message
 from culture.protocol.names import fold, valid_channel
 from culture.protocol.numerics import Numeric
 from culture.server.commands import command
-from culture.server.context import Context
+from culture.server.context import Context, as_word
 from culture.server.errors import Refused
 from culture.server.events import Invited, Joined, Kicked, Parted, TopicSet
 from culture.server.members import names_rows
@@ -65,6 +65,7 @@ def _show(ctx: Context, channel: Channel) -> None:
         _show_topic(ctx, channel)
     for row in names_rows(ctx, channel):
         ctx.session.send(bytes(row))
+    ctx.reply(Numeric.RPL_ENDOFNAMES, channel.name)
 
 
 @command("PART", params=1)
@@ -111,24 +112,27 @@ def _show_topic(ctx: Context, channel: Channel) -> None:
 @command("NAMES")
 def names(ctx: Context, message: Message) -> None:
     """``NAMES #a,#b``: who is there."""
-    asked = [name for name in message.params[0].split(",") if name] if message.params else []
-    ctx.pull(_names(ctx, asked))
+    ctx.pull(_names(ctx, message.params[0] if message.params else "*"))
 
 
-def _names(ctx: Context, asked: list[str]) -> Iterator[Message]:
-    if not asked:
-        yield ctx.numeric(Numeric.RPL_ENDOFNAMES, "*")
-    for name in asked:
+def _names(ctx: Context, asked: str) -> Iterator[Message]:
+    for name in asked.split(","):
         channel = ctx.network.channel(name)
-        if channel is None or ("s" in channel.flags and ctx.user not in channel.members):
-            yield ctx.numeric(Numeric.RPL_ENDOFNAMES, name)
-        else:
+        if channel is not None and ("s" not in channel.flags or ctx.user in channel.members):
             yield from names_rows(ctx, channel)
+    yield ctx.numeric(Numeric.RPL_ENDOFNAMES, as_word(asked))
 
 
-@command("INVITE", params=2)
+@command("INVITE")
 def invite(ctx: Context, message: Message) -> None:
-    """``INVITE nick #channel``: let somebody in."""
+    """``INVITE nick #channel``: let somebody in; ``INVITE``: where I am invited to."""
+    if not message.params:
+        for invitation in ctx.user.invitations:
+            ctx.reply(Numeric.RPL_INVITELIST, invitation.name)
+        ctx.reply(Numeric.RPL_ENDOFINVITELIST)
+        return
+    if len(message.params) < 2:
+        raise Refused(Numeric.ERR_NEEDMOREPARAMS, "INVITE")
     nick, name = message.params[:2]
     channel = ctx.find_channel(name)
     if ctx.user not in channel.members:
@@ -147,10 +151,13 @@ def invite(ctx: Context, message: Message) -> None:
 @command("KICK", params=2)
 def kick(ctx: Context, message: Message) -> None:
     """``KICK #channel nick :reason``: remove somebody."""
-    name, nicks, *reason = message.params
-    for nick in nicks.split(","):
-        if nick:
-            ctx.each(_kick, name, nick, reason[0] if reason and reason[0] else None)
+    channels, nicks, *reason = message.params
+    names = channels.split(",")
+    kicked = nicks.split(",")
+    if len(names) == 1:
+        names *= len(kicked)
+    for name, nick in zip(names, kicked, strict=False):
+        ctx.each(_kick, name, nick, reason[0] if reason and reason[0] else None)
 
 
 def _kick(ctx: Context, name: str, nick: str, reason: str | None) -> None:

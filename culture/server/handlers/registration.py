@@ -1,14 +1,13 @@
 """Coming and going: PASS, NICK, USER, PING, PONG, QUIT."""
 
 from culture.protocol.message import Message
-from culture.protocol.modes import Change
 from culture.protocol.names import fold, reserved, valid_local_nick, valid_nick
 from culture.protocol.numerics import Numeric
 from culture.server.auth import Credentials
 from culture.server.commands import command
 from culture.server.context import Context
 from culture.server.errors import Refused
-from culture.server.events import Arrived, Renamed, UserModeSet
+from culture.server.events import Arrived, Renamed
 from culture.server.state import User
 from culture.server.welcome import show_channels, welcome
 
@@ -42,7 +41,7 @@ def user(ctx: Context, message: Message) -> None:
     if ctx.session.user is not None:
         raise Refused(Numeric.ERR_ALREADYREGISTERED)
     name, _, _, realname = message.params[:4]
-    if not name:
+    if not name or not realname:
         raise Refused(Numeric.ERR_NEEDMOREPARAMS, "USER")
     limits = ctx.config.limits
     ctx.session.username = "~" + _plain(name)[: limits.user_length]
@@ -104,7 +103,6 @@ def complete(ctx: Context) -> None:
     ctx.router.attach(session, ctx.network.users[fold(session.nick)])
     session.password = None
     welcome(ctx)
-    ctx.publish(UserModeSet(ctx.stamp(), ctx.user.source, (Change(True, "i", None),)))
 
 
 def _attach(ctx: Context, known: User) -> None:
