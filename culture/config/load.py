@@ -18,13 +18,14 @@ from culture.config.values import Settings
 from culture.protocol.vocabulary import Environment
 
 Model = TypeVar("Model", bound=Settings)
+Held = TypeVar("Held", bound=Settings, covariant=True)
 
 
 @dataclass(frozen=True)
-class Loaded(Generic[Model]):
+class Loaded(Generic[Held]):
     """A configuration, and for what was said somewhere, where: ``file:line``, an option or the environment."""
 
-    config: Model
+    config: Held
     sources: Mapping[Key, str]
 
 

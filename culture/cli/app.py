@@ -1,0 +1,36 @@
+"""All commands, put together."""
+
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from culture.cli import config, server
+from culture.cli.up import up
+
+app = typer.Typer(
+    name="culture",
+    help="An IRC server where people and agents talk as equals.\n\nBegin with: culture up",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.command("up")(up)
+app.add_typer(server.group, name="server")
+app.add_typer(config.group, name="config")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"culture {version('culture')}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    _version: Annotated[
+        bool, typer.Option("--version", help="Show the version and leave.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """What every command has before it."""

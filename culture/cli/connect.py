@@ -1,0 +1,49 @@
+"""Lines that somebody can copy to be on the server a moment later."""
+
+import getpass
+import re
+from collections.abc import Sequence
+
+from culture.config.model import ServerConfig
+from culture.protocol.names import reserved
+
+_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
+
+
+def how_to_connect(settings: ServerConfig, addresses: Sequence[tuple[str, int]]) -> str:
+    """How to reach the server with the clients people have, under a nick it accepts."""
+    host, port = addresses[0] if addresses else (settings.listen[0].host, settings.listen[0].port)
+    host = _EVERYWHERE.get(host, host)
+    nick, channel = example_nick(settings), settings.channels[0] if settings.channels else "#general"
+    place = f"[{host}]" if ":" in host else host
+    user = nick.rpartition("-")[2]
+    lines = [
+        f"Connect with any IRC client to {host} port {port}{_demands(settings)}",
+        "",
+        f"  weechat '{'irc6' if ':' in host else 'irc'}://{nick}@{place}:{port}/{channel}'",
+        f"  irssi -c {host} -p {port} -n {nick}",
+        f"  (printf 'NICK {nick}\\r\\nUSER {user} 0 * :{user}\\r\\nJOIN {channel}\\r\\n'; cat) | nc {host} {port}",
+        "",
+        f"Then /join {channel} and say hello.",
+    ]
+    return "\n".join(lines)
+
+
+def example_nick(settings: ServerConfig) -> str:
+    """A nick for the person at the keyboard that the server's prefix rule accepts."""
+    name = re.sub(r"[^A-Za-z0-9_-]", "", _login()).lstrip("_-")
+    name = "me" if not name or reserved(name) else name
+    nick = f"{settings.short_name}-{name}" if settings.nick_prefix == "required" else name
+    return nick[: settings.limits.nick_length]
+
+
+def _login() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
+
+
+def _demands(settings: ServerConfig) -> str:
+    prefix = f"; nicks begin with {settings.short_name}-" if settings.nick_prefix == "required" else ""
+    return f"{prefix}{'; it asks for a password' if settings.password else ''}:"

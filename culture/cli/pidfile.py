@@ -1,0 +1,110 @@
+"""Which process is the server of a name, known from a file that the living server holds."""
+
+import json
+import os
+import select
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from typing import Self
+
+from culture.config import paths
+from culture.config.model import ServerConfig
+from culture.server.errors import StartError
+from culture.server.lock import LockFile, Taken, note_of_holder
+
+# How much longer than its own time to say goodbye a server may take to be gone.
+GRACE = 5.0
+
+
+@dataclass(frozen=True)
+class Note:
+    """What a running server says about itself; no addresses means it does not accept yet."""
+
+    pid: int
+    since: float
+    data_dir: str
+    shutdown_timeout: float
+    options: tuple[str, ...] = ()
+    addresses: tuple[tuple[str, int], ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Self | None:
+        """Read a note back; None when it is not one."""
+        try:
+            said = json.loads(text)
+            addresses = tuple((str(host), int(port)) for host, port in said["addresses"])
+            options = tuple(map(str, said["options"]))
+            pid, since, timeout = int(said["pid"]), float(said["since"]), float(said["shutdown_timeout"])
+            return cls(pid, since, str(said["data_dir"]), timeout, options, addresses)
+        except (ValueError, KeyError, TypeError):
+            return None
+
+    def __str__(self) -> str:
+        return json.dumps(asdict(self)) + "\n"
+
+
+class PidFile:
+    """The running server's own side: hold the file, and say in it what others want to know."""
+
+    def __init__(self, config: ServerConfig, options: Sequence[str]) -> None:
+        self._server = config.name
+        self._lock = LockFile(paths.pid_file(config.name))
+        timeout = config.limits.shutdown_timeout
+        self._note = Note(os.getpid(), time.time(), str(config.data_dir), timeout, tuple(options))
+
+    @contextmanager
+    def held(self) -> Iterator[Self]:
+        """Hold the file, whatever a server that is gone left in it; refuse when a living one holds it."""
+        try:
+            self._lock.acquire(str(self._note))
+        except Taken as taken:
+            raise StartError(already_running(self._server, Note.parse(taken.note))) from None
+        try:
+            yield self
+        finally:
+            self._lock.release(remove=True)
+
+    def accepts(self, addresses: Sequence[tuple[str, int]]) -> None:
+        """Say where clients may connect from now on."""
+        self._note = replace(self._note, addresses=tuple(addresses))
+        self._lock.write(str(self._note))
+
+
+def already_running(server: str, note: Note | None) -> str:
+    """What to say to somebody who starts a server twice."""
+    pid = f" (pid {note.pid})" if note else ""
+    return (
+        f"{server} is running already{pid}. Look at it with `culture server status`, or use `culture server restart`."
+    )
+
+
+def running(server: str) -> Note | None:
+    """The living server of that name; a file that nobody holds is no server, whatever it says."""
+    text = note_of_holder(paths.pid_file(server))
+    return Note.parse(text) if text is not None else None
+
+
+def end(server: str, grace: float = GRACE) -> bool | None:
+    """Ask the server to stop and wait until its process is gone: whether it went; None when there was none.
+
+    The process is pinned before its identity is checked, so a recycled pid is never signalled.
+    """
+    note = running(server)
+    if note is None:
+        return None
+    try:
+        process = os.pidfd_open(note.pid)
+    except ProcessLookupError:
+        return None
+    try:
+        if running(server) != note:
+            return None
+        signal.pidfd_send_signal(process, signal.SIGTERM)
+        return bool(select.select([process], [], [], note.shutdown_timeout + grace)[0])
+    except ProcessLookupError:
+        return True
+    finally:
+        os.close(process)

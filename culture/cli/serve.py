@@ -1,0 +1,98 @@
+"""Running a server in this process until it is told to stop."""
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable, Sequence
+from enum import Enum
+
+from culture.cli import notify
+from culture.cli.pidfile import PidFile
+from culture.config.errors import ConfigError
+from culture.config.model import NEEDS_RESTART, ServerConfig
+from culture.server.ircd import IRCd
+
+new_event_loop: Callable[[], asyncio.AbstractEventLoop]
+try:
+    import uvloop
+except ImportError:
+    new_event_loop = asyncio.new_event_loop
+else:
+    new_event_loop = uvloop.new_event_loop
+
+log = logging.getLogger(__name__)
+
+Addresses = Sequence[tuple[str, int]]
+Load = Callable[[], ServerConfig]
+Ready = Callable[[ServerConfig, Addresses], None]
+
+
+class Hangup(Enum):
+    """What SIGHUP means: a daemon reads its configuration again, a program in a terminal ends with it."""
+
+    RELOAD = "reload"
+    STOP = "stop"
+
+
+def serve(
+    load: Load, *, options: Sequence[str] = (), ready: Ready | None = None, hangup: Hangup = Hangup.RELOAD
+) -> None:
+    """Serve until SIGTERM or SIGINT; ``load`` is called again for a reload, ``ready`` when clients may connect."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    config = load()
+    with PidFile(config, options).held() as pid_file, asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(_Run(config, load, pid_file, hangup).until_told(ready))
+
+
+class _Run:
+    """One server from its first to its last moment, and the signals it heeds."""
+
+    def __init__(self, config: ServerConfig, load: Load, pid_file: PidFile, hangup: Hangup) -> None:
+        self._config = config
+        self._load = load
+        self._pid_file = pid_file
+        self._hangup = hangup
+        self._told = asyncio.Event()
+        self._ircd = IRCd(config)
+        self._ircd.reload = self._fresh
+
+    async def until_told(self, ready: Ready | None) -> None:
+        """Serve; leaving the block is what tells the clients and writes what is queued for them."""
+        self._heed_signals()
+        async with self._ircd.running():
+            addresses = [(each.host, port) for each, port in zip(self._config.listen, self._ircd.ports, strict=True)]
+            self._pid_file.accepts(addresses)
+            if ready is not None:
+                ready(self._config, addresses)
+            notify.notify("READY=1")
+            await self._told.wait()
+            notify.notify("STOPPING=1")
+
+    def _heed_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop, number)
+        hangup = self._reload if self._hangup is Hangup.RELOAD else self._stop
+        loop.add_signal_handler(signal.SIGHUP, hangup, signal.SIGHUP)
+
+    def _stop(self, number: signal.Signals) -> None:
+        log.info("%s: stopping", number.name)
+        # The same signal once more is for somebody who does not want to wait: it ends the process at once.
+        asyncio.get_running_loop().remove_signal_handler(number)
+        self._told.set()
+
+    def _reload(self, number: signal.Signals) -> None:
+        log.info("%s: reading the configuration again", number.name)
+        notify.reloading()
+        try:
+            self._ircd.rehash(self._fresh())
+        except ConfigError as error:
+            log.error("the configuration stays as it was:\n%s", error)
+        notify.notify("READY=1")
+
+    def _fresh(self) -> ServerConfig:
+        config = self._load()
+        kept = sorted(key for key in NEEDS_RESTART if getattr(config, key) != getattr(self._config, key))
+        if kept:
+            log.warning("only a restart changes %s", ", ".join(kept))
+        return config
