@@ -1,5 +1,7 @@
 """What the repository as a whole promises: licence, dependencies, workflow, and nothing of one machine in it."""
 
+import ast
+import asyncio
 import os
 import re
 import shutil
@@ -8,6 +10,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
+
+from tests.support.client import registered
+from tests.support.servers import serving
 
 ROOT = Path(__file__).resolve().parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -91,6 +96,41 @@ def test_the_git_workflow_is_written_down() -> None:
     steps = re.findall(r"^\d\. \*\*(.+?)\*\*", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE)
     wanted = ["branch", "push", "agentic review", "reply to comments", "resolve the threads"]
     assert [step.lower() for step in steps] == wanted
+
+
+@pytest.mark.requirement("A01")
+async def test_the_code_is_python_and_serves_from_asyncio(tmp_path: Path) -> None:
+    """A01"""
+    suffixes = {path.suffix for path in (ROOT / "culture").rglob("*") if path.is_file()}
+    assert suffixes <= {".py", ".pyc", ".md", ".typed"}
+    assert type(asyncio.get_running_loop()).__module__.startswith("asyncio.")
+    async with serving(tmp_path) as ircd, registered(ircd.port, "spark-ori") as ori:
+        assert await ori.ask("PRIVMSG spark-ori :hello") != []
+
+
+def imports(path: Path) -> set[str]:
+    """The modules a test imports."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names |= {node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return names
+
+
+@pytest.mark.requirement("A31")
+async def test_tests_talk_to_real_servers_on_free_ports(tmp_path: Path) -> None:
+    """A31: pytest and pytest-asyncio; no mock of the server; real instances, real TCP."""
+    tests = PYPROJECT["project"]["optional-dependencies"]["test"]
+    assert {"pytest", "pytest-asyncio"} <= {re.split("[>=<]", name)[0] for name in tests}
+    mocks = {"unittest.mock", "mock", "pytest_mock"}
+    assert [path.name for path in sorted((ROOT / "tests").rglob("*.py")) if imports(path) & mocks] == []
+    async with serving(tmp_path / "one") as one, serving(tmp_path / "two") as two:
+        assert one.port != two.port
+        for ircd in (one, two):
+            async with registered(ircd.port, "spark-ori") as ori:
+                assert ori.writer.get_extra_info("peername") == ("127.0.0.1", ircd.port)
 
 
 def test_every_make_target_explains_itself() -> None:

@@ -1,18 +1,25 @@
 """The grammar of nicks and channels, how they compare, and which of them a mask means."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from functools import lru_cache
+from itertools import islice
 
 _FOLDED = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
 
 _NICK = re.compile(r"[A-Za-z\[\]\\`_^{}|][A-Za-z0-9\[\]\\`_^{}|-]*")
 _NAME_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _SHORT_NAME = re.compile(r"[a-z][a-z0-9]{0,11}")
-_NOT_IN_CHANNEL = re.compile(r"[\x00-\x20\x7f,]")
+_NOT_IN_CHANNEL = re.compile(r"[\x00-\x20\x7f-\x9f,\ud800-\udfff]")
 
-RESERVED = frozenset({"*", "all", "anyone", "everybody", "everyone", "here", "human", "humans", "operator", "server"})
+_GLOB = re.compile(r"\\[*?]|\*+|.", re.DOTALL)
+
+_LOOKED_AT, _COMPARED = 2000, 100
+
+RESERVED = frozenset(
+    {"*", "all", "chanserv", "everyone", "here", "human", "humans", "nickserv", "server", "system"},
+)
 """What nobody may be called: it would read as the server, as everybody, or as the fact of being a person."""
 
 
@@ -27,8 +34,13 @@ def is_channel(target: str) -> bool:
 
 
 def valid_channel(name: str, limit: int = 64) -> bool:
-    """Whether a channel may have this name."""
-    return name[:1] == "#" and 1 < len(name) <= limit and not _NOT_IN_CHANNEL.search(name)
+    """Whether a channel may have this name; the limit is in bytes, as that is what a line has room for."""
+    return (
+        name[:1] == "#"
+        and 1 < len(name) <= limit
+        and _NOT_IN_CHANNEL.search(name) is None
+        and len(name.encode()) <= limit
+    )
 
 
 def valid_nick(nick: str, limit: int = 32) -> bool:
@@ -37,7 +49,7 @@ def valid_nick(nick: str, limit: int = 32) -> bool:
 
 
 def valid_short_name(name: str) -> bool:
-    """Whether a server may go by this first label; a hyphen would make the owner of a nick ambiguous."""
+    """Whether a server may go by this first label; a hyphen in it would make the owner of a nick ambiguous."""
     return _SHORT_NAME.fullmatch(name) is not None
 
 
@@ -53,8 +65,7 @@ def owner(nick: str) -> str:
 
 def name_part(nick: str) -> str:
     """The name behind the server's prefix; the nick itself where there is no prefix."""
-    before, hyphen, after = nick.partition("-")
-    return after if hyphen else before
+    return nick.partition("-")[2] or nick
 
 
 def valid_local_nick(nick: str, server_short_name: str, limit: int = 32) -> bool:
@@ -70,10 +81,23 @@ def reserved(nick: str) -> bool:
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:
-    """What somebody who wrote ``name`` probably meant; None when nothing is close."""
-    by_fold = {fold(candidate): candidate for candidate in candidates}
-    close = get_close_matches(fold(name), by_fold, n=1)
-    return by_fold[close[0]] if close else None
+    """What somebody who wrote ``name`` probably meant, the server's prefix left out or not; None when unclear."""
+    wanted = fold(name)
+    part = name_part(wanted).lstrip("#")
+    by_fold, by_part = {}, {}
+    # A typo must not cost the server more than a message does, so only the likely ones are compared in full.
+    for candidate in islice(candidates, _LOOKED_AT):
+        folded = fold(candidate)
+        tail = name_part(folded).lstrip("#")
+        if abs(len(tail) - len(part)) < 4 and (tail[:1] == part[:1] or tail[-1:] == part[-1:]):
+            by_fold[folded] = by_part[tail] = candidate
+            if len(by_fold) == _COMPARED:
+                break
+    for spelled in (by_fold, by_part):
+        close = get_close_matches(wanted, spelled, n=1)
+        if close:
+            return spelled[close[0]]
+    return None
 
 
 def normal_mask(mask: str) -> str:
@@ -86,34 +110,26 @@ def normal_mask(mask: str) -> str:
 
 
 def matches(mask: str, text: str) -> bool:
-    """Whether ``text`` is one the glob ``mask`` (``*``, ``?``, ``\\`` escapes) stands for, by folded case."""
-    return _compiled(mask).matches(text)
+    """Whether the glob ``mask`` stands for ``text``, letters compared as in names.
+
+    ``*`` is any text, ``?`` one character; ``\\*`` and ``\\?`` are these characters themselves. A backslash
+    elsewhere is a backslash, since nicks have them (RFC 2812 §2.5).
+    """
+    return _compiled(fold(mask))(fold(text)) is not None
 
 
-class Mask:
-    """A glob made ready for many comparisons, each in time linear in mask × text at the worst."""
-
-    __slots__ = ("_first", "_last", "_middle", "_minimum", "_whole")
-
-    def __init__(self, mask: str) -> None:
-        pieces = [_piece(piece) for piece in _pieces(fold(mask))]
-        self._whole = len(pieces) == 1
-        self._first, self._last, self._middle = pieces[0], pieces[-1], [p for p in pieces[1:-1] if p.length]
-        self._minimum = sum(piece.length for piece in pieces)
-
-    def matches(self, text: str) -> bool:
-        """Whether the whole of ``text`` fits."""
-        text = fold(text)
-        if self._whole:
-            return len(text) == self._minimum and self._first.at(text, 0)
-        end = len(text) - self._last.length
-        if len(text) < self._minimum or not self._first.at(text, 0) or not self._last.at(text, end):
-            return False
-        # Between two stars the leftmost fit is always as good as any later one: nothing is ever tried twice.
-        position = self._first.length
-        for piece in self._middle:
-            position = piece.find(text, position, end)
-            if position < 0:
-                return False
-            position += piece.length
-        return position <= end
+@lru_cache(maxsize=4096)
+def _compiled(mask: str) -> Callable[[str], re.Match[str] | None]:
+    pieces = [""]
+    for token in _GLOB.findall(mask):
+        if token[0] == "*":
+            pieces.append("")
+        else:
+            pieces[-1] += "." if token == "?" else re.escape(token[-1])
+    pattern = pieces.pop(0)
+    if pieces:
+        # Between two stars the leftmost fit is as good as any later one, so each is atomic: nothing is tried twice,
+        # and no mask takes longer than its length times that of the text.
+        *middle, last = pieces
+        pattern += "".join(f"(?>.*?{piece})" for piece in middle) + ".*" + last
+    return re.compile(pattern, re.DOTALL).fullmatch

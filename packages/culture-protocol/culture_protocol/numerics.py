@@ -156,6 +156,7 @@ class Numeric(Enum):
     ERR_USERSDONTMATCH = "502", "Can't change or view the modes of other users"
     ERR_HELPNOTFOUND = "524", "No help available on this topic"
     ERR_INVALIDKEY = "525", "Key is not well-formed"
+    ERR_CANNOTSENDTOUSER = "531", "You cannot send to this user"
     ERR_STARTTLS = "691", "STARTTLS failed"
     ERR_INVALIDMODEPARAM = "696"
     ERR_NOPRIVS = "723", "Insufficient operator privileges"
@@ -191,6 +192,3 @@ class Numeric(Enum):
     ERR_SASLABORTED = "906", "SASL authentication aborted"
     ERR_SASLALREADY = "907", "You have already authenticated using SASL"
     RPL_SASLMECHS = "908", "are available SASL mechanisms"
-
-    # CTCP on a +C channel is 404; this one is kept apart for user mode +R and its like
-    ERR_CANNOTSENDTOUSER = "531", "You cannot send to this user"

@@ -38,17 +38,19 @@ class LineBuffer:
         CR LF, a lone LF and a lone CR each end a line. A complete line is returned whatever its length
         (``oversize`` judges it); an unfinished one beyond the limit is a ``ProtocolError``.
         """
-        if self._held:
-            data = self._held + data
+        if self._held or data[-1:] != b"\n":
+            return self._feed_part(data)
         # bytes.splitlines knows only LF, CR and CR LF, unlike its namesake on str.
         lines = data.splitlines()
-        if data[-1:] in b"\r\n":
-            self._held = b""
-        else:
-            self._held = lines.pop()
-            if len(self._held) > self._limit:
-                raise ProtocolError(f"no line end within {self._limit} bytes")
-        return [line for line in lines if line] if b"" in lines else lines
+        return lines if b"" not in lines else [line for line in lines if line]
+
+    def _feed_part(self, data: bytes) -> list[bytes]:
+        data = self._held + data
+        lines = data.splitlines()
+        self._held = lines.pop() if data and data[-1] not in b"\r\n" else b""
+        if len(self._held) > self._limit:
+            raise ProtocolError(f"no line end within {self._limit} bytes")
+        return [line for line in lines if line]
 
 
 def oversize(raw: bytes, tags_limit: int = CLIENT_TAGS_LIMIT) -> Oversize | None:

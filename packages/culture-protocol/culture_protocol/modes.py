@@ -1,0 +1,88 @@
+"""MODE strings ↔ single changes."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+
+class Kind(Enum):
+    """When a mode has a parameter (the four types of CHANMODES, and the prefixes)."""
+
+    LIST = "A"
+    ALWAYS = "B"
+    WHEN_SET = "C"
+    FLAG = "D"
+    PREFIX = "PREFIX"
+
+
+class Change(NamedTuple):
+    """One mode set or unset; a list mode without a parameter asks to see the list."""
+
+    add: bool
+    mode: str
+    param: str | None = None
+
+
+def parse_changes(
+    params: Sequence[str], kinds: Mapping[str, Kind], default_add: bool = True
+) -> tuple[list[Change], list[str]]:
+    """The changes asked for, and the letters nobody knows.
+
+    A mode that lacks its parameter is left out (RFC 2812 §3.2.3 has no reply for it); an empty parameter counts
+    as lacking, except where the server should name the mode it is wrong for (a key, a limit).
+    """
+    changes: list[Change] = []
+    unknown: dict[str, None] = {}
+    rest = iter(params)
+    for position, letters in enumerate(rest):
+        if position and letters[:1] not in ("+", "-"):
+            continue  # a parameter too many
+        add = default_add
+        for letter in letters:
+            if letter in "+-":
+                add = letter == "+"
+            elif letter not in kinds:
+                unknown[letter] = None
+            else:
+                kind = kinds[letter]
+                param = next(rest, None) if _takes_param(kind, add) else None
+                if kind is Kind.LIST or kind is Kind.PREFIX:
+                    param = param or None
+                if param is not None or kind is Kind.LIST or not _takes_param(kind, add):
+                    changes.append(Change(add, letter, param))
+    return changes, list(unknown)
+
+
+def _takes_param(kind: Kind, add: bool) -> bool:
+    return kind is not Kind.FLAG and (add or kind is not Kind.WHEN_SET)
+
+
+def format_changes(changes: Iterable[Change], limit: int = 12, room: int = 300) -> list[tuple[str, ...]]:
+    """The parameters of as many MODE lines as it takes: at most ``limit`` parameters and ``room`` bytes in each."""
+    return [_format(group) for group in groups(changes, limit, room)]
+
+
+def groups(changes: Iterable[Change], limit: int = 12, room: int = 300) -> Iterator[list[Change]]:
+    """The changes by the MODE line they fit on; one too long for any stands alone."""
+    group: list[Change] = []
+    count = size = 0
+    for change in changes:
+        params = change.param is not None
+        cost = len(f"+{change.mode} {change.param or ''}".encode())
+        if group and (size + cost > room or count + params > limit):
+            yield group
+            group, count, size = [], 0, 0
+        group.append(change)
+        count += params
+        size += cost
+    if group:
+        yield group
+
+
+def _format(group: Sequence[Change]) -> tuple[str, ...]:
+    letters, sign = "", ""
+    for change in group:
+        if sign != (sign := "+" if change.add else "-"):
+            letters += sign
+        letters += change.mode
+    return letters, *(change.param for change in group if change.param is not None)

@@ -1,0 +1,74 @@
+"""Every verb, setting and command is documented, and nothing is documented that is not there."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+import pytest
+import typer
+from pydantic import BaseModel
+
+from culture.cli.app import app
+from culture.config.model import ServerConfig
+from culture.server.commands import table
+from culture.server.handlers import HANDLERS
+
+DOCS = Path(__file__).resolve().parent.parent / "docs" / "server"
+
+
+def written(page: str, pattern: str) -> list[str]:
+    """What a page documents: the first group of every line that matches."""
+    return re.findall(pattern, (DOCS / page).read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def models_in(annotation: object) -> Iterator[type[BaseModel]]:
+    """The models an annotation speaks of, inside tuples, unions and the like."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from models_in(argument)
+
+
+def settings(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """``name``, ``limits.nick_length``, ``listen.port``: every key that can be written, as a path."""
+    for name, field in model.model_fields.items():
+        key = f"{prefix}{field.alias or name}"
+        inner = list(models_in(field.annotation))
+        if not inner:
+            yield key
+        for nested in inner:
+            yield from settings(nested, f"{key}.")
+
+
+def commands(group: object, words: str) -> Iterator[str]:
+    """Every command of the command line that does something itself."""
+    nested: dict[str, object] = getattr(group, "commands", {})
+    for name, command in nested.items():
+        yield from commands(command, f"{words} {name}")
+    if not nested:
+        yield words
+
+
+def same(existing: list[str], documented: list[str]) -> None:
+    assert sorted(set(documented)) == sorted(existing)
+    assert len(documented) == len(set(documented)), "documented twice"
+
+
+def test_every_verb_has_its_heading() -> None:
+    same(list(table(*HANDLERS)), written("commands.md", r"^### ([A-Z]+)$"))
+
+
+def test_every_setting_has_its_row() -> None:
+    rows = [row.replace("[]", "") for row in written("configuration.md", r"^\| `([a-z_0-9.\[\]]+)` \|")]
+    same(list(settings(ServerConfig)), rows)
+
+
+def test_every_command_has_its_heading() -> None:
+    same(list(commands(typer.main.get_command(app), "culture")), written("running.md", r"^### (culture [a-z -]+)$"))
+
+
+@pytest.mark.parametrize(("existing", "documented"), [(["NICK"], []), ([], ["NICK"]), (["NICK"], ["NICK", "NICK"])])
+def test_a_difference_either_way_is_found(existing: list[str], documented: list[str]) -> None:
+    with pytest.raises(AssertionError):
+        same(existing, documented)
