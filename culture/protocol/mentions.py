@@ -9,7 +9,7 @@ ALL = "all"
 """``@all``: every agent of the channel; who may use it is for others to say."""
 
 # Letters of scripts that put no space between words do not glue to a nick.
-_LETTER = r"[^\W\u2e80-\U0003ffff]"
+_LETTER = r"[^\W_\u2e80-\U0003ffff]"
 _CALL = re.compile(
     rf"(?<!{_LETTER})(?<!@)@(?P<at>[A-Za-z0-9\[\]\\`_^{{}}|-]++)(?!{_LETTER})"
     r"|^(?P<start>[A-Za-z0-9\[\]\\`_^{}|-]++):(?=\s|$)",

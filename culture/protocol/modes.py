@@ -59,10 +59,11 @@ def _takes_param(kind: Kind, add: bool) -> bool:
 
 def format_changes(changes: Iterable[Change], limit: int = 12, room: int = 300) -> list[tuple[str, ...]]:
     """The parameters of as many MODE lines as it takes: at most ``limit`` parameters and ``room`` bytes in each."""
-    return [_format(group) for group in _groups(changes, limit, room)]
+    return [_format(group) for group in groups(changes, limit, room)]
 
 
-def _groups(changes: Iterable[Change], limit: int, room: int) -> Iterator[list[Change]]:
+def groups(changes: Iterable[Change], limit: int = 12, room: int = 300) -> Iterator[list[Change]]:
+    """The changes by the MODE line they fit on; one too long for any stands alone."""
     group: list[Change] = []
     count = size = 0
     for change in changes:

@@ -15,7 +15,7 @@ _NOT_IN_CHANNEL = re.compile(r"[\x00-\x20\x7f-\x9f,\ud800-\udfff]")
 
 _GLOB = re.compile(r"\\[*?]|\*+|.", re.DOTALL)
 
-_LOOKED_AT, _COMPARED = 2000, 50
+_LOOKED_AT, _COMPARED = 2000, 100
 
 RESERVED = frozenset(
     {"*", "all", "chanserv", "everyone", "here", "human", "humans", "nickserv", "server", "system"},
@@ -83,13 +83,13 @@ def reserved(nick: str) -> bool:
 def nearest(name: str, candidates: Iterable[str]) -> str | None:
     """What somebody who wrote ``name`` probably meant, the server's prefix left out or not; None when unclear."""
     wanted = fold(name)
-    part = name_part(wanted)
+    part = name_part(wanted).lstrip("#")
     by_fold, by_part = {}, {}
     # A typo must not cost the server more than a message does, so only the likely ones are compared in full.
     for candidate in islice(candidates, _LOOKED_AT):
         folded = fold(candidate)
-        tail = name_part(folded)
-        if abs(len(tail) - len(part)) < 4 and (tail[:2] == part[:2] or tail[-2:] == part[-2:]):
+        tail = name_part(folded).lstrip("#")
+        if abs(len(tail) - len(part)) < 4 and (tail[:1] == part[:1] or tail[-1:] == part[-1:]):
             by_fold[folded] = by_part[tail] = candidate
             if len(by_fold) == _COMPARED:
                 break
