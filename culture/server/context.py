@@ -16,6 +16,7 @@ from culture.server.network import Network
 from culture.server.router import Router
 from culture.server.session import Session
 from culture.server.state import Channel, User
+from culture.server.wire import wire
 
 
 @dataclass(slots=True)
@@ -72,7 +73,7 @@ class Context:
 
     def reply(self, numeric: Numeric, *params: str, text: str | None = None) -> None:
         """Answer with a numeric; its standard text comes last, or ``text`` in its place."""
-        self.session.send(bytes(self.numeric(numeric, *params, text=text)))
+        self.session.send(wire(self.numeric(numeric, *params, text=text)))
 
     def numeric(self, numeric: Numeric, *params: str, text: str | None = None) -> Message:
         """The line that ``reply`` sends."""
@@ -81,11 +82,11 @@ class Context:
 
     def send(self, verb: str, *params: str, source: str | None = None) -> None:
         """Answer with a line from the server, or from ``source``."""
-        self.session.send(bytes(Message(verb, params, self.router.name if source is None else source)))
+        self.session.send(wire(Message(verb, params, self.router.name if source is None else source)))
 
     def pull(self, rows: Iterable[Message]) -> None:
         """Answer with many lines, produced as the client reads them."""
-        self.session.pull(map(bytes, rows))
+        self.session.pull(map(wire, rows))
 
     def find_user(self, nick: str) -> User:
         """The user of this nick, else 401."""

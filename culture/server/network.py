@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from culture.protocol.modes import Change
 from culture.protocol.names import fold
-from culture.protocol.vocabulary import UserClass
 from culture.server.events import (
     Arrived,
     AwaySet,
@@ -52,17 +51,17 @@ class Network:
         self.gone: deque[Gone] = deque(maxlen=remember)
         self.channel_modes = channel_modes
         self.most_users = 0
-        self.knows_people = False  # an account of class human exists
+        self._knows_people = False
         self._modes: Counter[str] = Counter()
         self._standing = {fold(name): name for name in standing}
 
     def user(self, nick: str) -> User | None:
         """Whoever has this nick."""
-        return self.users.get(fold(nick))
+        return self.users.get(nick) or self.users.get(fold(nick))
 
     def channel(self, name: str) -> Channel | None:
         """The channel of this name."""
-        return self.channels.get(fold(name))
+        return self.channels.get(name) or self.channels.get(fold(name))
 
     def by_account(self, account: str) -> User | None:
         """The user who is logged in to this account."""
@@ -72,18 +71,11 @@ class Network:
         """How many users have this mode."""
         return self._modes[mode]
 
-    def class_of(self, user: User) -> str:
-        """What somebody is: the class of the account; without one a bot by its own word (+B), else a person by
-        theirs, as long as no account of class human exists that would tell people for sure."""
-        if user.kind != UserClass.UNKNOWN:
-            return user.kind
-        if "B" in user.modes:
-            return UserClass.BOT
-        return UserClass.UNKNOWN if self.knows_people else UserClass.HUMAN
-
-    def is_agent(self, user: User) -> bool:
-        """Is this a program?"""
-        return self.class_of(user) in (UserClass.AGENT, UserClass.BOT)
+    def know_people(self, known: bool) -> None:
+        """Say whether an account of class human exists: then nobody is a person by their own word."""
+        self._knows_people = known
+        for user in self.users.values():
+            user.classify(known)
 
     def open_standing(self, at: float) -> None:
         """Make the channels that are always there."""
@@ -135,6 +127,7 @@ class Network:
             set(event.modes),
         )
         self.users[fold(event.nick)] = user
+        user.classify(self._knows_people)
         self._modes.update(user.modes)
         self.most_users = max(self.most_users, len(self.users))
         return ()
@@ -216,6 +209,7 @@ class Network:
             channel.flags.add(mode)
         else:
             channel.flags.discard(mode)
+        channel.guard()
 
     def _set_user_modes(self, event: UserModeSet) -> Seers:
         user = self.user(nick_of(event.source))
@@ -228,6 +222,7 @@ class Network:
             else:
                 user.modes.discard(mode)
         self._modes.update(user.modes)
+        user.classify(self._knows_people)
         return (user,)
 
     def _set_away(self, event: AwaySet) -> Seers:
@@ -248,6 +243,7 @@ class Network:
     def _open(self, name: str, at: float) -> Channel:
         folded = fold(name)
         channel = Channel(self._standing.get(folded, name), at, folded in self._standing, flags=set(self.channel_modes))
+        channel.guard()
         self.channels[folded] = channel
         return channel
 

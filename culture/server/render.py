@@ -23,6 +23,7 @@ from culture.server.events import (
     Walloped,
     nick_of,
 )
+from culture.server.wire import wire
 
 
 class Flavour(IntFlag):
@@ -48,7 +49,7 @@ def render(event: Event, flavour: int) -> bytes | None:
     message = _message(event)
     if message is None:
         return None
-    return _tags(event, flavour).encode() + bytes(message)
+    return _tags(event, flavour).encode() + wire(message)
 
 
 def render_said(said: Said, flavour: int) -> bytes | None:

@@ -4,7 +4,6 @@ import logging
 from collections.abc import Callable, Iterable
 
 from culture.protocol.message import Message
-from culture.protocol.names import is_channel
 from culture.server.events import Event, Joined, Kicked, Left, Parted, Said, nick_of
 from culture.server.ids import Ids
 from culture.server.network import Network
@@ -12,6 +11,7 @@ from culture.server.poller import Flushable
 from culture.server.render import Flavour, render, render_said
 from culture.server.session import Session
 from culture.server.state import MEMBER_MODES, Channel, User
+from culture.server.wire import wire
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,10 @@ class Router:
     def publish(self, event: Event, by: Session | None = None) -> None:
         """Make it so and let everybody see it; ``by`` is the session that spoke, which hears itself only by wish."""
         if isinstance(event, Said):
-            self._say(event, by)
+            if event.target[0] == "#":
+                self._say(event, by)
+            else:
+                self._say_to_user(event, by)
         else:
             if isinstance(event, _REGROUP):
                 self._forget_hearers(event)
@@ -94,9 +97,6 @@ class Router:
                     session.send(line)
 
     def _say(self, said: Said, by: Session | None) -> None:
-        if not is_channel(said.target):
-            self._say_to_user(said, by)
-            return
         channel = self.network.channel(said.target)
         if channel is None:
             return
@@ -128,10 +128,11 @@ class Router:
             line = render_said(said, session.flavour)
             if line is not None:
                 session.push(line)
+        if by is None or by.user is None:
+            return
         # What one session says, the user's other sessions see; it sees it itself only by wish.
-        speaker = by.user if by is not None else None
-        for session in self.sessions.get(speaker, ()) if speaker is not None else ():
-            if session.echo if session is by else speaker is not user:
+        for session in self.sessions[by.user]:
+            if session.echo if session is by else by.user is not user:
                 line = render_said(said, session.flavour)
                 if line is not None:
                     session.send(line)
@@ -143,7 +144,7 @@ class Router:
             user = self.network.user(nick)
             for session in self.sessions.get(user, ()) if user is not None else ():
                 if not session.flavour & Flavour.MENTIONS:
-                    session.send(bytes(Message("NOTICE", (nick, text), self.name)))
+                    session.send(wire(Message("NOTICE", (nick, text), self.name)))
 
     def _group(self, users: Iterable[User]) -> dict[int, list[Session]]:
         groups: dict[int, list[Session]] = {}

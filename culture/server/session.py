@@ -9,6 +9,7 @@ from culture.server.connection import Connection
 from culture.server.poller import Flushable
 from culture.server.render import Flavour
 from culture.server.state import User
+from culture.server.wire import wire
 
 
 class Session:
@@ -147,7 +148,7 @@ class Session:
             captured = self.queue
             self.release()
             self.queue.extend(captured)
-        self.send(bytes(Message("ERROR", (last_words or f"Closing link: {self.host} ({reason})",))))
+        self.send(wire(Message("ERROR", (last_words or f"Closing link: {self.host} ({reason})",))))
         self._rows = None
         self.connection.close()
         self.lost(reason)

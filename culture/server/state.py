@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from culture.protocol.names import fold, matches
+from culture.protocol.vocabulary import UserClass
 
 MEMBER_MODES = {"o": "@", "v": "+"}  # highest first
 
@@ -33,13 +34,14 @@ class User:
     realname: str
     server: str
     account: str | None
-    kind: str
+    account_kind: str
     since: float
     modes: set[str] = field(default_factory=set)
     away: str | None = None
     channels: "set[Channel]" = field(default_factory=set)
     invitations: "frozenset[Channel]" = frozenset()
     source: str = ""
+    kind: str = UserClass.UNKNOWN
 
     def __post_init__(self) -> None:
         """Make the source that others see."""
@@ -49,6 +51,24 @@ class User:
         """Take another nick."""
         self.nick = nick
         self.source = f"{nick}!{self.username}@{self.host}"
+
+    def classify(self, knows_people: bool) -> None:
+        """Find the class that others are told (``kind``).
+
+        It is the account's class. Without one it is a bot by its own word (+B), else a person by theirs, unless
+        there are accounts that tell people for sure.
+        """
+        if self.account_kind != UserClass.UNKNOWN:
+            self.kind = self.account_kind
+        elif "B" in self.modes:
+            self.kind = UserClass.BOT
+        else:
+            self.kind = UserClass.UNKNOWN if knows_people else UserClass.HUMAN
+
+    @property
+    def is_agent(self) -> bool:
+        """Is this a program?"""
+        return self.kind in (UserClass.AGENT, UserClass.BOT)
 
 
 @dataclass(slots=True, eq=False)
@@ -64,6 +84,11 @@ class Channel:
     limit: int | None = None
     lists: dict[str, dict[str, ListEntry]] = field(default_factory=dict)
     members: dict[User, str] = field(default_factory=dict)
+    is_guarded: bool = False  # something may keep a member from speaking
+
+    def guard(self) -> None:
+        """Note after a change of modes whether a member's speech needs a closer look."""
+        self.is_guarded = bool(self.flags & {"m", "C"} or self.lists.get("b"))
 
     def is_operator(self, user: User) -> bool:
         """May this user set modes?"""

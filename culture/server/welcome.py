@@ -9,6 +9,7 @@ from culture.server.context import Context
 from culture.server.isupport import CHANNEL_MODES, PARAMETER_MODES, USER_MODES, tokens
 from culture.server.members import names_rows
 from culture.server.render import iso_time
+from culture.server.wire import wire
 
 VERSION = f"culture-{__version__}"
 
@@ -23,9 +24,9 @@ def welcome(ctx: Context) -> None:
     for group in tokens(config):
         ctx.reply(Numeric.RPL_ISUPPORT, *group, text="are supported by this server")
     for row in lusers(ctx):
-        ctx.session.send(bytes(row))
+        ctx.session.send(wire(row))
     for row in motd(ctx):
-        ctx.session.send(bytes(row))
+        ctx.session.send(wire(row))
 
 
 def show_channels(ctx: Context) -> None:
@@ -35,7 +36,7 @@ def show_channels(ctx: Context) -> None:
         if channel.topic is not None:
             ctx.reply(Numeric.RPL_TOPIC, channel.name, text=channel.topic.text)
         for row in names_rows(ctx, channel):
-            ctx.session.send(bytes(row))
+            ctx.session.send(wire(row))
         ctx.reply(Numeric.RPL_ENDOFNAMES, channel.name)
 
 

@@ -7,12 +7,14 @@ from itertools import zip_longest
 from culture.protocol.message import Message
 from culture.protocol.names import fold, valid_channel
 from culture.protocol.numerics import Numeric
+from culture.protocol.split import room
 from culture.server.commands import command
 from culture.server.context import Context, as_word
 from culture.server.errors import Refused
 from culture.server.events import Invited, Joined, Kicked, Parted, TopicSet
 from culture.server.members import names_rows
 from culture.server.state import Channel
+from culture.server.wire import wire
 
 
 @command("JOIN", params=1)
@@ -64,7 +66,7 @@ def _show(ctx: Context, channel: Channel) -> None:
     if channel.topic is not None:
         _show_topic(ctx, channel)
     for row in names_rows(ctx, channel):
-        ctx.session.send(bytes(row))
+        ctx.session.send(wire(row))
     ctx.reply(Numeric.RPL_ENDOFNAMES, channel.name)
 
 
@@ -97,7 +99,10 @@ def topic(ctx: Context, message: Message) -> None:
         raise Refused(Numeric.ERR_NOTONCHANNEL, channel.name)
     if "t" in channel.flags and not channel.is_operator(ctx.user):
         raise Refused(Numeric.ERR_CHANOPRIVSNEEDED, channel.name)
-    text = message.params[1][: ctx.config.limits.topic_length]
+    text = message.params[1]
+    left = min(ctx.config.limits.topic_length, room(ctx.user.source, "TOPIC", channel.name))
+    if len(text.encode()) > left:
+        raise Refused(Numeric.ERR_INPUTTOOLONG, text=f"Topic too long: at most {left} bytes here")
     ctx.publish(TopicSet(ctx.stamp(), ctx.user.source, channel.name, text))
 
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 from culture.protocol.mentions import calls_all, may_mention, mentions
 from culture.protocol.message import NO_TAGS, Message
-from culture.protocol.names import fold
 from culture.protocol.numerics import Numeric
 from culture.protocol.split import room
 from culture.protocol.stream import LINE_LIMIT
@@ -80,26 +79,28 @@ def _client_tags(message: Message) -> Mapping[str, str]:
 
 
 def _say(ctx: Context, verb: str, target: str, text: str, tags: Mapping[str, str]) -> None:
-    session = ctx.session
-    user = session.user
+    user = ctx.session.user
     if user is None:
         raise Refused(Numeric.ERR_NOTREGISTERED)
-    first = target[0]
     status = ""
     called: tuple[str, ...] = ()
-    if first in _STATUS and target[1:2] == "#":
-        status, target, first = first, target[1:], "#"
-    if first == "#":
-        channel = ctx.network.channels.get(fold(target))
+    if target[0] in _STATUS and target[1:2] == "#":
+        status, target = target[0], target[1:]
+    if target[0] == "#":
+        channel = ctx.network.channel(target)
         if channel is None:
             raise Refused(Numeric.ERR_NOSUCHCHANNEL, target)
-        _check_speech(channel, user, text)
+        if channel.is_guarded or user not in channel.members:
+            _check_speech(channel, user, text)
         target = channel.name
         if verb == "PRIVMSG" and may_mention(text):
             called = _called(ctx, channel, user, text)
     else:
-        other = ctx.find_user(target)
-        _check_private(other, user)
+        other = ctx.network.user(target)
+        if other is None:
+            raise Refused(Numeric.ERR_NOSUCHNICK, target)
+        if other.modes:
+            _check_private(other, user)
         target = other.nick
         if other.away is not None and verb == "PRIVMSG":
             ctx.reply(Numeric.RPL_AWAY, other.nick, text=other.away)
@@ -108,9 +109,10 @@ def _say(ctx: Context, verb: str, target: str, text: str, tags: Mapping[str, str
     if "B" in user.modes:
         tags = {"bot": "", **tags}
     stamp = ctx.router.ids.stamp()
-    session.spoke = stamp.at
-    kind = ctx.network.class_of(user)
-    ctx.router.publish(Said(stamp, user.source, verb, target, text, user.account, kind, tags, called, status), session)
+    ctx.session.spoke = stamp.at
+    ctx.router.publish(
+        Said(stamp, user.source, verb, target, text, user.account, user.kind, tags, called, status), ctx.session
+    )
 
 
 def _check_speech(channel: Channel, user: User, text: str) -> None:
@@ -138,7 +140,7 @@ def _check_length(source: str, verb: str, target: str, text: str) -> None:
 def _called(ctx: Context, channel: Channel, user: User, text: str) -> tuple[str, ...]:
     """Whom the text calls: members by name, and for ``@all`` from a person every agent of the channel."""
     called = mentions(text, [member.nick for member in channel.members])
-    if calls_all(text) and ctx.network.class_of(user) == UserClass.HUMAN:
-        agents = (member.nick for member in channel.members if ctx.network.is_agent(member))
+    if calls_all(text) and user.kind == UserClass.HUMAN:
+        agents = (member.nick for member in channel.members if member.is_agent)
         called = tuple(dict.fromkeys((*called, *agents)))
     return tuple(nick for nick in called if nick != user.nick)

@@ -45,7 +45,7 @@ def user(ctx: Context, message: Message) -> None:
         raise Refused(Numeric.ERR_NEEDMOREPARAMS, "USER")
     limits = ctx.config.limits
     ctx.session.username = "~" + _plain(name)[: limits.user_length]
-    ctx.session.realname = realname[: limits.realname_length]
+    ctx.session.realname = realname.encode()[: limits.realname_length].decode(errors="ignore")
     complete(ctx)
 
 
@@ -121,7 +121,7 @@ def _check_nick(ctx: Context, wanted: str) -> None:
     else:
         fits = valid_nick(wanted, limit)
         hint = f"Erroneous nickname: letters, digits and -_[]\\^{{}}|`, at most {limit} characters"
-    if not fits or reserved(wanted):
+    if not fits or (config.nick_prefix == "required" and reserved(wanted)):
         raise Refused(Numeric.ERR_ERRONEUSNICKNAME, wanted, text=hint)
     owner = ctx.network.user(wanted)
     if owner is not None and owner is not ctx.session.user:
