@@ -67,6 +67,10 @@ class Context:
         """The id and time of a new event."""
         return self.router.ids.stamp()
 
+    def now(self) -> float:
+        """The time (seconds since 1970)."""
+        return self.router.ids.now()
+
     def publish(self, event: Event) -> None:
         """Make it so."""
         self.router.publish(event, self.session)

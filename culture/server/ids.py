@@ -43,6 +43,10 @@ class Ids:
         self._next = seq + 1
         return Stamp(self._origin, self.epoch, seq, self._clock())
 
+    def now(self) -> float:
+        """The time as stamps tell it."""
+        return self._clock()
+
     def _load(self) -> tuple[str, int]:
         # What cannot be read whole gets a new epoch: a number may then come again, an id never.
         try:
