@@ -72,6 +72,7 @@ clean: ## Remove what was made, the environment included
 
 # The environment: made when missing, added to when its inputs change, never thrown away.
 $(BIN)/python:
+	@echo 'Making the environment in $(VENV); this happens once.'
 ifdef UV
 	@$(UV) venv --quiet --python $(PYTHON) $(VENV)
 else
