@@ -19,6 +19,7 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 # Written in pieces, so that this file does not hold them.
 REGISTRIES = ["pypi" + ".org", "python" + "hosted", "npm" + "js.", "/simple" + "/", "pip." + "conf"]
+FOUNDING_SAMPLES = ROOT / "tests" / "config" / "samples"  # kept as the founding documents have them
 MACHINE_PATHS = re.compile("|".join(["/" + name + "/" for name in ("work", "root", "home/[a-z]+", "opt", "Users")]))
 
 
@@ -38,6 +39,8 @@ def tracked() -> list[Path]:
 def test_nothing_of_a_machine_or_a_registry_is_kept() -> None:
     found = []
     for path in tracked():
+        if path.is_relative_to(FOUNDING_SAMPLES):
+            continue
         for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
             if MACHINE_PATHS.search(line) or any(host in line for host in REGISTRIES):
                 found.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()[:100]}")
