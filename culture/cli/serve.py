@@ -5,6 +5,7 @@ import logging
 import signal
 from collections.abc import Callable, Sequence
 from enum import Enum
+from operator import attrgetter
 
 from culture.cli import notify
 from culture.cli.pidfile import PidFile
@@ -92,7 +93,7 @@ class _Run:
 
     def _fresh(self) -> ServerConfig:
         config = self._load()
-        kept = sorted(key for key in NEEDS_RESTART if getattr(config, key) != getattr(self._config, key))
+        kept = sorted(key for key in NEEDS_RESTART if attrgetter(key)(config) != attrgetter(key)(self._config))
         if kept:
             log.warning("only a restart changes %s", ", ".join(kept))
         return config

@@ -193,14 +193,13 @@ class AgentsConfig(Rules):
     @model_validator(mode="after")
     def _nicks_are_ours_and_differ(self) -> Self:
         seen: set[str] = set()
-        for agent in self.agents:
-            if agent.nick.lower() in seen:
-                raise Misfit("agents", f"{agent.nick} is there twice")
-            if self.server.name and owner(agent.nick).lower() != short_name(self.server.name).lower():
-                raise Misfit(
-                    "agents", f"{agent.nick} must begin with {short_name(self.server.name)}-, the server's name"
-                )
-            seen.add(agent.nick.lower())
+        for number, agent in enumerate(self.agents):
+            if fold(agent.nick) in seen:
+                raise Misfit(f"{agent.nick} is there twice", "agents", number, "nick")
+            if self.server.name and owner(agent.nick) != short_name(self.server.name):
+                expected = f"{short_name(self.server.name)}-"
+                raise Misfit(f"{agent.nick} must begin with {expected}, the server's name", "agents", number, "nick")
+            seen.add(fold(agent.nick))
         return self
 
     def agent(self, nick: str) -> AgentConfig | None:

@@ -39,12 +39,17 @@ class Document:
 def read(file: Path) -> Document:
     """Read a YAML file; one that does not exist says nothing, and that is fine."""
     try:
-        document = Document(file, file.read_text(encoding="utf-8"))
+        return parse(file, file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return Document(file, "")
     except (OSError, UnicodeDecodeError) as error:
         reason = "not UTF-8 text" if isinstance(error, UnicodeDecodeError) else error.strerror
         raise ConfigError([Problem(file, 0, (), f"cannot be read: {reason}")]) from error
+
+
+def parse(file: Path, text: str) -> Document:
+    """What the text of a file says."""
+    document = Document(file, text)
     _Reader(document).read()
     return document
 

@@ -16,7 +16,7 @@ _HOST_NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 _LONGEST_NAME = 63
 
 # What a running server cannot change: told apart when a reload finds it different.
-NEEDS_RESTART = frozenset({"name", "network", "nick_prefix", "listen", "data_dir"})
+NEEDS_RESTART = frozenset({"name", "nick_prefix", "listen", "data_dir", "channels", "limits.whowas"})
 
 
 def _server_name(name: str) -> str:

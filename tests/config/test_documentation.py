@@ -1,0 +1,61 @@
+"""What the pages say about keys and defaults is what the models say."""
+
+import re
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from culture.config.agents import AgentsConfig, Rules
+from culture.config.load import load_server
+from culture.config.model import NEEDS_RESTART, ServerConfig
+from culture.config.schema import keys
+from tests.config.conftest import Write
+
+DOCS = Path(__file__).parents[2] / "docs"
+# Words that stand for a default which is not one value.
+WORDS = {"required", "not set", "none", "empty", "no limit", "all five", "a majority", "the backend's own"}
+
+
+def rows(page: str) -> dict[str, list[str]]:
+    """Key → the other cells of its row."""
+    lines = (DOCS / page).read_text(encoding="utf-8").splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines if line.startswith("| `")]
+    return {cell[0].strip("`"): cell[1:] for cell in cells if re.fullmatch(r"`[a-z_0-9.\[\]]+`", cell[0])}
+
+
+def default(model: type[BaseModel], key: str) -> str:
+    """What a page should say of a key's default."""
+    block: object = model()
+    for step in key.split("."):
+        if "[]" in step or block is None:
+            return ""
+        block = getattr(block, step)
+    return ", ".join(block) if isinstance(block, tuple) else f"{block:g}" if isinstance(block, float) else str(block)
+
+
+def test_every_key_of_agents_yaml_is_documented_and_no_other() -> None:
+    repeated = tuple(f"agents[].{name}" for name in Rules.model_fields)
+    existing = {key for key in keys(AgentsConfig) if not key.startswith(repeated)}
+    assert set(rows("clients/configuration.md")) == existing
+
+
+def test_every_key_of_culture_yaml_is_documented_and_no_other() -> None:
+    assert set(rows("server/configuration.md")) == set(keys(ServerConfig))
+
+
+def test_the_defaults_on_the_page_are_the_real_ones() -> None:
+    for page, model in (("server/configuration.md", ServerConfig), ("clients/configuration.md", AgentsConfig)):
+        for key, (cell, *_) in rows(page).items():
+            real = default(model, key)
+            if real and cell not in WORDS and key not in ("name", "data_dir"):
+                assert cell.strip("`") == real, key
+
+
+def test_the_page_says_what_needs_a_restart() -> None:
+    said = {key.partition("[]")[0] for key, cells in rows("server/configuration.md").items() if cells[-1] == "restart"}
+    assert said == NEEDS_RESTART
+
+
+def test_the_samples_on_the_pages_load(write: Write) -> None:
+    sample = re.search(r"```yaml\n(.*?)```", (DOCS / "server/configuration.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert sample and load_server(write(sample[1])).config.name == "spark"

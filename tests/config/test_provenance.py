@@ -1,0 +1,44 @@
+"""The configuration in force, and where each value came from."""
+
+from pathlib import Path
+
+import pytest
+
+from culture.config.load import Loaded, Options, load_server
+from culture.config.model import ServerConfig
+from culture.config.provenance import Row, effective
+from culture.config.schema import keys
+from tests.config.conftest import Write
+
+
+def shown(loaded: Loaded[ServerConfig]) -> dict[str, Row]:
+    return {row.key: row for row in effective(loaded)}
+
+
+def test_a_value_names_its_line_its_option_or_the_default(write: Write) -> None:
+    file = write("motd: |\n  one\n  two\nlisten:\n  - port: 7000\nlimits:\n  ping_after: 2m\n")
+    rows = shown(load_server(file, Options(host="::1", data_dir=Path("/srv"))))
+    assert rows["motd"] == ("motd", "one\\ntwo\\n", f"{file}:1")
+    assert rows["listen[0].host"] == ("listen[0].host", "::1", "option --host")
+    assert rows["listen[0].port"] == ("listen[0].port", "7000", f"{file}:5")
+    assert rows["limits.ping_after"] == ("limits.ping_after", "120", f"{file}:7")
+    assert rows["limits.targets"] == ("limits.targets", "4", "default")
+    assert rows["data_dir"] == ("data_dir", "/srv", "option --data-dir")
+
+
+def test_a_moved_home_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert shown(load_server())["data_dir"].source == "environment CULTURE_HOME"
+    monkeypatch.delenv("CULTURE_HOME")
+    assert shown(load_server(options=Options(name="spark")))["data_dir"].source == "default"
+
+
+def test_secrets_are_stars(write: Write) -> None:
+    rows = shown(load_server(write("password: s3cret\noperators:\n  - {name: ori, password: s3cret}")))
+    assert rows["password"].value == rows["operators[0].password"].value == "******"
+    assert rows["operators[0].name"].value == "ori"
+    assert "s3cret" not in str(rows)
+
+
+def test_every_setting_is_shown() -> None:
+    rows = {key.replace("[0]", "[]") for key in shown(load_server())}
+    assert {key for key in keys(ServerConfig) if not key.startswith("operators[]")} | {"operators"} == rows
