@@ -65,7 +65,7 @@ def test_any_words_can_be_read(params: list[str]) -> None:
         (["+o"], []),
         (["+o", ""], []),
         (["+k"], []),
-        (["-k"], []),
+        (["-k"], [Change(False, "k")]),
         (["-k", "x"], [Change(False, "k", "x")]),
         (["+k", ""], [Change(True, "k", "")]),
         (["+l"], []),
