@@ -76,8 +76,12 @@ def _named(wanted: set[str], members: Iterable[str]) -> tuple[dict[str, str], di
     """The members by nick, and those by the name behind the prefix of whom there is only one."""
     nicks: dict[str, str] = {}
     parts: dict[str, str] = {}
-    for member in members:
-        folded = fold(member)
+    members = list(members)
+    together = fold("\n".join(members)) + "\n"
+    # Most words before a colon are nobody's name; in a channel of a thousand that must not take a thousand steps.
+    if not any(word + "\n" in together for word in wanted):
+        return nicks, parts
+    for member, folded in zip(members, together.split("\n"), strict=False):
         if folded in wanted:
             nicks[folded] = member
         part = folded.partition("-")[2]

@@ -75,13 +75,15 @@ def _parse_unusual(line: str) -> Message:
         source, _, rest = rest[1:].partition(" ")
         rest = rest.lstrip(" ")
     head, colon, trailing = rest.partition(" :")
-    words = [word for word in head.split(" ") if word]
+    words = head.split(" ")
+    if "" in words:
+        words = [word for word in words if word]
     if not words:
         raise ProtocolError("a line without a verb")
     verb = words.pop(0)
     if colon:
         words.append(trailing)
-    return Message(verb.upper() if verb.isascii() else verb, tuple(words), source, tags)
+    return _new(Message, (verb.upper() if verb.isascii() else verb, tuple(words), source, tags))
 
 
 def _parse_tags(word: str) -> Mapping[str, str]:
@@ -89,7 +91,7 @@ def _parse_tags(word: str) -> Mapping[str, str]:
     for tag in word.split(";"):
         key, _, value = tag.partition("=")
         if key:
-            tags[key] = unescape(value)
+            tags[key] = unescape(value) if "\\" in value else value
     return tags or NO_TAGS
 
 

@@ -28,8 +28,9 @@ def parse_changes(
 ) -> tuple[list[Change], list[str]]:
     """The changes asked for, and the letters nobody knows.
 
-    A mode that lacks its parameter is left out (RFC 2812 §3.2.3 has no reply for it); an empty parameter counts
-    as lacking, except where the server should name the mode it is wrong for (a key, a limit).
+    A mode that lacks its parameter is left out (RFC 2812 §3.2.3 has no reply for it), but ``-k`` is clear without
+    the key. An empty parameter counts as lacking, except where the server should name the mode it is wrong for (a
+    key, a limit).
     """
     changes: list[Change] = []
     unknown: dict[str, None] = {}
@@ -48,13 +49,17 @@ def parse_changes(
                 param = next(rest, None) if _takes_param(kind, add) else None
                 if kind is Kind.LIST or kind is Kind.PREFIX:
                     param = param or None
-                if param is not None or kind is Kind.LIST or not _takes_param(kind, add):
+                if param is not None or kind is Kind.LIST or not _needs_param(kind, add):
                     changes.append(Change(add, letter, param))
     return changes, list(unknown)
 
 
 def _takes_param(kind: Kind, add: bool) -> bool:
     return kind is not Kind.FLAG and (add or kind is not Kind.WHEN_SET)
+
+
+def _needs_param(kind: Kind, add: bool) -> bool:
+    return kind is Kind.PREFIX or (add and kind in (Kind.ALWAYS, Kind.WHEN_SET))
 
 
 def format_changes(changes: Iterable[Change], limit: int = 12, room: int = 300) -> list[tuple[str, ...]]:
