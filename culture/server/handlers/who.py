@@ -1,0 +1,127 @@
+"""WHO and WHOX: many users at a glance, one line each (RFC 2812 §3.6.1, IRCv3 WHOX)."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from culture.protocol.message import Message
+from culture.protocol.names import is_channel, matches
+from culture.protocol.numerics import Numeric
+from culture.server.commands import command
+from culture.server.context import Context, as_word
+from culture.server.handlers.whois import idle, is_bot
+from culture.server.state import Channel, User, symbols
+from culture.server.visibility import is_operator, sees_channel, sees_member, sees_user
+
+_ORDER = "tcuihsnfdlaor"  # of the columns of WHOX, whatever the order they are asked in
+_LONGEST_TOKEN = 3
+
+
+class Query(NamedTuple):
+    """What a WHO asks: whom, only operators or not, and for WHOX which columns under which token."""
+
+    mask: str
+    operators: bool
+    columns: str
+    token: str
+
+
+class Found(NamedTuple):
+    """Somebody WHO tells of, and the channel they were found in."""
+
+    user: User
+    channel: Channel | None
+
+
+@command("WHO")
+def who(ctx: Context, message: Message) -> None:
+    """``WHO mask [o] [%columns,token]``: who is in a channel, has a nick, or fits a mask.
+
+    The flags of each: H here or G away, * operator, @ and + the rank in the channel, B an agent or bot.
+    With o only operators. The columns of WHOX: t token, c channel, u user name, i address, h host, s server,
+    n nick, f flags, d distance, l idle seconds, a account, o rank, r real name.
+    """
+    mask, *options = message.params or ("*",)
+    query = _query(mask or "*", options)
+    ctx.pull(_rows(ctx, query))
+
+
+def _query(mask: str, options: list[str]) -> Query:
+    words = ",".join(options)
+    flags, _, chosen = words.partition("%")
+    columns, _, token = chosen.partition(",")
+    fits = token.isascii() and token.isdigit() and len(token) <= _LONGEST_TOKEN
+    asked = "".join(column for column in _ORDER if column in columns)
+    return Query(mask, "o" in flags, asked, token if fits else "0")
+
+
+def _rows(ctx: Context, query: Query) -> Iterator[Message]:
+    for found in _found(ctx, query.mask):
+        if query.operators and not is_operator(found.user):
+            continue
+        shown = _columns(ctx, found, query.token)
+        if query.columns:
+            yield ctx.numeric(Numeric.RPL_WHOSPCRPL, *(shown[column] for column in query.columns))
+        else:
+            yield ctx.numeric(
+                Numeric.RPL_WHOREPLY, *(shown[column] for column in "cuhsnf"), text=f"{shown['d']} {shown['r']}"
+            )
+    yield ctx.numeric(Numeric.RPL_ENDOFWHO, as_word(query.mask))
+
+
+def _found(ctx: Context, mask: str) -> Iterator[Found]:
+    """Those whom the mask means; a nick given in full finds the invisible too."""
+    asker, network = ctx.user, ctx.network
+    if is_channel(mask):
+        channel = network.channel(mask)
+        if channel is not None and sees_channel(asker, channel):
+            for user in list(channel.members):
+                # The answer takes as long as the client reads it: people may leave meanwhile.
+                if user in channel.members and sees_member(asker, user, channel):
+                    yield Found(user, channel)
+        return
+    named = network.user(mask)
+    if named is not None:
+        yield Found(named, None)
+        return
+    every = mask in ("*", "0")
+    for user in list(network.users.values()):
+        if sees_user(asker, user) and (every or _fits(mask, user)):
+            yield Found(user, None)
+
+
+def _fits(mask: str, user: User) -> bool:
+    names = (user.nick, user.username, user.host, user.server, user.realname, user.source)
+    return any(matches(mask, name) for name in names)
+
+
+def _columns(ctx: Context, found: Found, token: str) -> dict[str, str]:
+    """What can be told of somebody, by the letters of WHOX."""
+    user, channel = found
+    return {
+        "t": token,
+        "c": channel.name if channel is not None else "*",
+        "u": user.username,
+        "i": user.host,
+        "h": user.host,
+        "s": user.server,
+        "n": user.nick,
+        "f": _flags(ctx, found),
+        "d": "0" if user.server == ctx.router.name else "1",
+        "l": str(idle(ctx, user) or 0),
+        "a": user.account or "0",
+        "o": "n/a",
+        "r": user.realname,
+    }
+
+
+def _flags(ctx: Context, found: Found) -> str:
+    user, channel = found
+    status = channel.members.get(user, "") if channel is not None else ""
+    return "".join(
+        (
+            "H" if user.away is None else "G",
+            "*" if is_operator(user) else "",
+            symbols(status, "multi-prefix" in ctx.session.caps.enabled),
+            "B" if is_bot(user) else "",
+        )
+    )

@@ -1,0 +1,133 @@
+"""Single users: WHOIS, WHOWAS, ISON, USERHOST (RFC 2812 §3.6, §4.8, §4.9)."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+from culture.protocol.caps import lines
+from culture.protocol.message import Message
+from culture.protocol.names import fold
+from culture.protocol.numerics import Numeric
+from culture.protocol.vocabulary import UserClass
+from culture.server.commands import command
+from culture.server.context import Context, as_word
+from culture.server.errors import Refused
+from culture.server.handlers.information import check_target
+from culture.server.render import iso_time
+from culture.server.state import User, symbols
+from culture.server.visibility import is_operator, no_such_nick, sees_member
+
+_ROOM = 380  # what a list of names may take beside the fixed part of its line
+_MOST_USERHOST = 5
+
+
+@command("WHOIS")
+def whois(ctx: Context, message: Message) -> None:
+    """``WHOIS [server] nick``: all about somebody; an agent or bot is named as such."""
+    *target, nick = message.params[:2] or ("",)
+    if not nick:
+        raise Refused(Numeric.ERR_NONICKNAMEGIVEN)
+    if target:
+        check_target(ctx, target[0])
+    ctx.pull(_whois(ctx, nick))
+
+
+def _whois(ctx: Context, nick: str) -> Iterator[Message]:
+    user = ctx.network.user(nick)
+    if user is None:
+        yield ctx.numeric(Numeric.ERR_NOSUCHNICK, as_word(nick), text=no_such_nick(ctx.network, ctx.user, nick))
+    else:
+        yield from _about(ctx, user)
+    yield ctx.numeric(Numeric.RPL_ENDOFWHOIS, as_word(nick))
+
+
+def _about(ctx: Context, user: User) -> Iterator[Message]:
+    nick = user.nick
+    yield ctx.numeric(Numeric.RPL_WHOISUSER, nick, user.username, user.host, "*", user.realname)
+    for line in lines(_channels(ctx, user), _ROOM):
+        if line:
+            yield ctx.numeric(Numeric.RPL_WHOISCHANNELS, nick, text=line)
+    about = ctx.config.description if user.server == ctx.router.name else user.server
+    yield ctx.numeric(Numeric.RPL_WHOISSERVER, nick, user.server, about)
+    if user.away is not None:
+        yield ctx.numeric(Numeric.RPL_AWAY, nick, text=user.away)
+    if is_operator(user):
+        yield ctx.numeric(Numeric.RPL_WHOISOPERATOR, nick)
+    if is_bot(user):
+        yield ctx.numeric(
+            Numeric.RPL_WHOISBOT, nick, text=f"is {'an agent' if user.kind == UserClass.AGENT else 'a bot'}"
+        )
+    if user.account is not None:
+        yield ctx.numeric(Numeric.RPL_WHOISACCOUNT, nick, user.account)
+    quiet = idle(ctx, user)
+    if quiet is not None:
+        yield ctx.numeric(Numeric.RPL_WHOISIDLE, nick, str(quiet), str(int(user.since)))
+
+
+def _channels(ctx: Context, user: User) -> list[str]:
+    every = "multi-prefix" in ctx.session.caps.enabled
+    seen = [channel for channel in user.channels if sees_member(ctx.user, user, channel)]
+    return [
+        symbols(channel.members.get(user, ""), every) + channel.name
+        for channel in sorted(seen, key=lambda each: each.name)
+    ]
+
+
+def is_bot(user: User) -> bool:
+    """Is this shown as a program: by its class, or by its own word (+B)?"""
+    return user.is_agent or "B" in user.modes
+
+
+def idle(ctx: Context, user: User) -> int | None:
+    """Whole seconds since the user last spoke; None when that happens elsewhere."""
+    sessions = ctx.router.sessions.get(user)
+    return max(0, int(ctx.now() - max(session.spoke for session in sessions))) if sessions else None
+
+
+@command("WHOWAS")
+def whowas(ctx: Context, message: Message) -> None:
+    """``WHOWAS nick [count]``: who had a nick, the latest first."""
+    nick, *limit = message.params or ("",)
+    if not nick:
+        raise Refused(Numeric.ERR_NONICKNAMEGIVEN)
+    ctx.pull(_whowas(ctx, nick, _count(limit[0]) if limit else None))
+
+
+def _whowas(ctx: Context, nick: str, count: int | None) -> Iterator[Message]:
+    wanted = fold(nick)
+    entries = list(islice((gone for gone in reversed(ctx.network.gone) if fold(gone.nick) == wanted), count))
+    if not entries:
+        yield ctx.numeric(Numeric.ERR_WASNOSUCHNICK, as_word(nick))
+    for gone in entries:
+        yield ctx.numeric(Numeric.RPL_WHOWASUSER, gone.nick, gone.username, gone.host, "*", gone.realname)
+        yield ctx.numeric(Numeric.RPL_WHOISSERVER, gone.nick, gone.server, iso_time(gone.at))
+    yield ctx.numeric(Numeric.RPL_ENDOFWHOWAS, as_word(nick))
+
+
+def _count(text: str) -> int | None:
+    """How many entries are wanted; what is no positive number means all (RFC 2812 §3.6.3)."""
+    return int(text[:9]) if text.isascii() and text.isdigit() and text.strip("0") else None
+
+
+@command("ISON", params=1)
+def ison(ctx: Context, message: Message) -> None:
+    """``ISON nick nick``: which of these are here."""
+    here = (user.nick for nick in _nicks(message) if (user := ctx.network.user(nick)) is not None)
+    for line in lines(here, _ROOM):
+        ctx.reply(Numeric.RPL_ISON, line)
+
+
+@command("USERHOST", params=1)
+def userhost(ctx: Context, message: Message) -> None:
+    """``USERHOST nick nick``: user name and host of up to five, with * for an operator and - for away."""
+    found = (ctx.network.user(nick) for nick in _nicks(message)[:_MOST_USERHOST])
+    for line in lines((_userhost(user) for user in found if user is not None), _ROOM):
+        ctx.reply(Numeric.RPL_USERHOST, line)
+
+
+def _userhost(user: User) -> str:
+    operator = "*" if is_operator(user) else ""
+    return f"{user.nick}{operator}={'+' if user.away is None else '-'}{user.username}@{user.host}"
+
+
+def _nicks(message: Message) -> list[str]:
+    return [nick for param in message.params for nick in param.split(" ") if nick]
