@@ -1,0 +1,135 @@
+"""Real ``python -m culture`` processes with a home folder of their own."""
+
+import asyncio
+import os
+import re
+import signal
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from culture.cli.pidfile import Note
+from culture.server.lock import note_of_holder
+from tests.support.client import PATIENCE
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a command ended and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def port(self) -> int:
+        """The port that the command said."""
+        return said_port(self.out)
+
+
+class Process:
+    """A command that goes on running."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self.said = ""
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    async def until(self, text: str) -> str:
+        """Read what it prints until this text has come; all of it so far."""
+        assert self._process.stdout is not None
+        async with asyncio.timeout(PATIENCE):
+            while text not in self.said:
+                line = await self._process.stdout.readline()
+                assert line, f"ended before it said {text!r}:\n{self.said}"
+                self.said += line.decode()
+        return self.said
+
+    async def ended(self) -> int:
+        """Wait until it is gone; its exit code."""
+        async with asyncio.timeout(PATIENCE):
+            assert self._process.stdout is not None
+            self.said += (await self._process.stdout.read()).decode()
+            return await self._process.wait()
+
+    def signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    async def kill(self) -> None:
+        if self._process.returncode is None:
+            self._process.kill()
+        await self.ended()
+
+
+@dataclass
+class Shell:
+    """A user's session at a terminal: a home folder, no other environment."""
+
+    folder: Path
+    environment: dict[str, str] = field(default_factory=dict)
+    _processes: list[Process] = field(default_factory=list)
+
+    @property
+    def home(self) -> Path:
+        return self.folder / "culture-home"
+
+    def write(self, text: str, name: str = "culture.yaml") -> Path:
+        """Put a file into the home folder."""
+        self.home.mkdir(exist_ok=True)
+        file = self.home / name
+        file.write_text(text, encoding="utf-8")
+        return file
+
+    async def run(self, *arguments: str) -> Result:
+        """Run a command to its end."""
+        process = await self._start(arguments, asyncio.subprocess.PIPE)
+        async with asyncio.timeout(PATIENCE):
+            out, err = await process.communicate()
+        assert process.returncode is not None
+        return Result(process.returncode, out.decode(), err.decode())
+
+    async def spawn(self, *arguments: str) -> Process:
+        """Run a command that stays, its stdout and stderr in one."""
+        process = Process(await self._start(arguments, asyncio.subprocess.STDOUT))
+        self._processes.append(process)
+        return process
+
+    async def serve(self, *arguments: str) -> tuple[Process, int]:
+        """A server in the foreground on a free port, and its port, once it accepts."""
+        process = await self.spawn("server", "start", "--foreground", "--port", "0", *arguments)
+        return process, said_port(await process.until("listens on"))
+
+    def note(self, server: str = "spark") -> Note | None:
+        """What the living server says about itself."""
+        text = note_of_holder(self.pid_file(server))
+        return Note.parse(text) if text else None
+
+    def pid_file(self, server: str = "spark") -> Path:
+        return self.home / "run" / f"{server}.pid"
+
+    async def close(self) -> None:
+        """End what was started and is still there."""
+        for process in self._processes:
+            await process.kill()
+        for file in self.home.glob("run/*.pid"):
+            note = self.note(file.stem)
+            if note:
+                os.kill(note.pid, signal.SIGKILL)
+
+    async def _start(self, arguments: tuple[str, ...], errors: int) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "culture", *arguments),
+            cwd=self.folder,
+            env={"PATH": os.defpath, "HOME": str(self.folder), "CULTURE_HOME": str(self.home), **self.environment},
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=errors,
+        )
+
+
+def said_port(text: str) -> int:
+    """The last port that a text names, as ``host:port`` or ``host port 7``."""
+    return int(re.findall(r"(?:\S:|port )(\d+)", text)[-1])

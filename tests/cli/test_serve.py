@@ -1,0 +1,145 @@
+"""A server in the foreground, and the signals it heeds."""
+
+import asyncio
+import signal
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from culture.protocol.message import Message
+from tests.cli.shell import Shell
+from tests.support.client import PATIENCE, Client, connected, registered
+
+ASKED = 300
+LINES = 30
+
+
+@pytest.mark.fault("B21")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_stop_tells_the_clients_and_ends_in_time(shell: Shell, number: signal.Signals) -> None:
+    """B21"""
+    server, port = await shell.serve("--name", "spark")
+    async with registered(port, "spark-ori") as ori, registered(port, "spark-kim") as kim, connected(port) as silent:
+        await asyncio.gather(ori.join("#general"), kim.join("#general"))
+        server.signal(number)
+        for client in (ori, kim, silent):
+            last = (await client.ended())[-1]
+            assert last.verb == "ERROR" and "Server shutting down" in last.params[-1]
+    async with asyncio.timeout(10):
+        assert await server.ended() == 0
+    assert not shell.pid_file().exists()
+
+
+@pytest.mark.fault("B21")
+async def test_a_stop_writes_what_is_queued_first(shell: Shell) -> None:
+    """B21: a client that reads late still gets every answer, then the goodbye."""
+    lines = "\n  ".join(["word " * 60] * LINES)
+    shell.write(f"name: spark\nmotd: |\n  {lines}\nlimits: {{send_queue: 40000000, pull_queue: 40000000}}\n")
+    server, port = await shell.serve()
+    async with slow_reader(port) as client:
+        await client.register("spark-ori")
+        for number in range(ASKED):
+            client.send(f"MOTD\r\nPING end{number}")
+        async with registered(port, "spark-kim") as kim:
+            client.send("PRIVMSG spark-kim :all asked")
+            await kim.expect("PRIVMSG", where=lambda message: message.params[-1] == "all asked")
+            server.signal(signal.SIGTERM)
+            await kim.ended()
+        got = await client.ended()
+    assert [message.params[-1] for message in got if message.verb == "PONG"] == [f"end{n}" for n in range(ASKED)]
+    assert sum(message.verb == "372" for message in got) >= ASKED * LINES
+    assert got[-1].verb == "ERROR"
+    assert await server.ended() == 0
+
+
+@pytest.mark.fault("B21")
+async def test_a_client_that_never_reads_does_not_keep_the_server(shell: Shell) -> None:
+    """B21: it is waited for as long as limits.shutdown_timeout says."""
+    shell.write("name: spark\nlimits: {shutdown_timeout: 200ms, send_queue: 40000000, pull_queue: 40000000}\n")
+    server, port = await shell.serve()
+    async with slow_reader(port) as deaf, registered(port, "spark-kim") as kim:
+        await deaf.register("spark-ori")
+        for _ in range(20):
+            deaf.send("\r\n".join(["HELP"] * 200))
+        deaf.send("PRIVMSG spark-kim :all asked")
+        await kim.expect("PRIVMSG", where=lambda message: message.params[-1] == "all asked")
+        server.signal(signal.SIGTERM)
+        assert await server.ended() == 0
+
+
+async def test_sighup_reads_the_configuration_again(shell: Shell) -> None:
+    file = shell.write("name: spark\nmotd: before\n")
+    server, port = await shell.serve()
+    async with registered(port, "spark-ori") as ori:
+        file.write_text("name: thor\nmotd: after\n")
+        server.signal(signal.SIGHUP)
+        said = await server.until("configuration reloaded")
+        assert "only a restart changes data_dir, name" in said
+        assert motd(await ori.ask("MOTD")) == ["- after"]
+        assert {message.source for message in await ori.ask("VERSION")} == {"spark"}
+
+
+async def test_a_wrong_configuration_is_not_taken_over(shell: Shell) -> None:
+    file = shell.write("name: spark\nmotd: before\n")
+    server, port = await shell.serve()
+    async with registered(port, "spark-ori") as ori:
+        file.write_text("name: spark\nmodt: after\n")
+        server.signal(signal.SIGHUP)
+        said = await server.until("did you mean motd?")
+        assert "the configuration stays as it was" in said and f"{file}:2: modt: unknown key" in said
+        assert motd(await ori.ask("MOTD")) == ["- before"]
+
+
+async def test_an_operator_s_rehash_reads_it_too(shell: Shell) -> None:
+    text = "name: spark\noperators: [{name: ori, password: s3cret}]\nmotd: before\n"
+    file = shell.write(text)
+    _, port = await shell.serve()
+    async with registered(port, "spark-ori") as ori:
+        await ori.ask("OPER ori s3cret")
+        file.write_text(text.replace("before", "after"))
+        assert "382" in [message.verb for message in await ori.ask("REHASH")]
+        assert motd(await ori.ask("MOTD")) == ["- after"]
+
+
+async def test_a_supervisor_is_told_how_far_it_is(shell: Shell, tmp_path: Path) -> None:
+    """sd_notify: ready once clients may connect, reloading, ready again, stopping."""
+    address = tmp_path / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
+        supervisor.bind(str(address))
+        supervisor.setblocking(False)
+        shell.environment["NOTIFY_SOCKET"] = str(address)
+        server, port = await shell.serve("--name", "spark")
+        assert await told(supervisor) == ["READY=1"]
+        async with registered(port, "spark-ori"):
+            server.signal(signal.SIGHUP)
+            assert (await told(supervisor))[0] == "RELOADING=1"
+            assert await told(supervisor) == ["READY=1"]
+        server.signal(signal.SIGTERM)
+        assert await told(supervisor) == ["STOPPING=1"]
+    assert await server.ended() == 0
+
+
+def motd(messages: list[Message]) -> list[str]:
+    return [message.params[-1] for message in messages if message.verb == "372"]
+
+
+async def told(supervisor: socket.socket) -> list[str]:
+    async with asyncio.timeout(PATIENCE):
+        return (await asyncio.get_running_loop().sock_recv(supervisor, 4096)).decode().splitlines()
+
+
+@asynccontextmanager
+async def slow_reader(port: int) -> AsyncIterator[Client]:
+    """A client that takes little at a time, so that what the server has for it waits in the server."""
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    sock.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", port))
+    reader, writer = await asyncio.open_connection(sock=sock, limit=1024)
+    try:
+        yield Client(reader, writer)
+    finally:
+        writer.close()
