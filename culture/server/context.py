@@ -18,6 +18,8 @@ from culture.server.session import Session
 from culture.server.state import Channel, User
 from culture.server.wire import wire
 
+_LONGEST_WORD = 200  # bytes: a reply that repeats it still has room for its own text
+
 
 @dataclass(slots=True)
 class Parts:
@@ -120,4 +122,5 @@ class Context:
 
 def as_word(text: str) -> str:
     """Text of a client as a parameter before the last one."""
-    return text if text and " " not in text and text[0] != ":" else "*"
+    fits = text and " " not in text and text[0] != ":" and len(text.encode()) <= _LONGEST_WORD
+    return text if fits else "*"

@@ -6,6 +6,7 @@ from culture.config.model import ServerConfig
 from culture.protocol.modes import Kind
 
 USER_MODES = "BRiow"
+KEY_LENGTH = 23  # RFC 2812 §2.3.1
 MODE_KINDS = {
     "b": Kind.LIST,
     "e": Kind.LIST,
@@ -47,6 +48,7 @@ def _tokens(config: ServerConfig) -> Iterator[str]:
     yield "EXTBAN=,m"
     yield f"HOSTLEN={_HOST_LENGTH}"
     yield "INVEX=I"
+    yield f"KEYLEN={KEY_LENGTH}"
     yield f"KICKLEN={limits.kick_length}"
     yield f"MAXLIST=beI:{limits.list_entries}"
     yield f"MODES={limits.modes}"

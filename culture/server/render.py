@@ -4,7 +4,8 @@ import time
 from enum import IntFlag
 
 from culture.protocol.message import Message, escape
-from culture.protocol.modes import format_changes
+from culture.protocol.modes import Change, format_changes
+from culture.protocol.stream import LINE_LIMIT
 from culture.protocol.vocabulary import Tag
 from culture.server.events import (
     Arrived,
@@ -78,6 +79,11 @@ def _tags(event: Event, flavour: int) -> str:
     return f"@{';'.join(words)} " if words else ""
 
 
+def _changes(changes: tuple[Change, ...]) -> tuple[str, ...]:
+    """All of them in one line: whoever made the event saw to it that they fit."""
+    return format_changes(changes, len(changes), LINE_LIMIT)[0]
+
+
 def _message(event: Event) -> Message | None:
     match event:
         case Joined(_, source, channel):
@@ -93,9 +99,9 @@ def _message(event: Event) -> Message | None:
         case TopicSet(_, source, channel, text):
             return Message("TOPIC", (channel, text), source)
         case ModeSet(_, source, channel, changes):
-            return Message("MODE", (channel, *format_changes(changes)[0]), source)
+            return Message("MODE", (channel, *_changes(changes)), source)
         case UserModeSet(_, source, changes):
-            return Message("MODE", (nick_of(source), *format_changes(changes)[0]), source)
+            return Message("MODE", (nick_of(source), *_changes(changes)), source)
         case Invited(_, source, nick, channel):
             return Message("INVITE", (nick, channel), source)
         case Walloped(_, source, text):

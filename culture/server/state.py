@@ -7,6 +7,7 @@ from culture.protocol.names import fold, matches
 from culture.protocol.vocabulary import UserClass
 
 MEMBER_MODES = {"o": "@", "v": "+"}  # highest first
+MUTE = "m:"  # the extban: a mask that keeps from speaking and from nothing else
 
 
 class Topic(NamedTuple):
@@ -103,13 +104,13 @@ class Channel:
         entries = self.lists.get("b")
         if not entries:
             return False
-        silenced = any(covers(mask.removeprefix("m:"), user) for mask in entries)
+        silenced = any(covers(mask.removeprefix(MUTE), user) for mask in entries)
         return silenced and not self.listed("e", user) and not self.excepted_from_mute(user)
 
     def excepted_from_mute(self, user: User) -> bool:
         """Is the user on the exception list for mutes?"""
         entries = self.lists.get("e", {})
-        return any(covers(mask.removeprefix("m:"), user) for mask in entries if mask.startswith("m:"))
+        return any(covers(mask.removeprefix(MUTE), user) for mask in entries if mask.startswith(MUTE))
 
     def may_speak(self, user: User) -> bool:
         """May this user send to the channel?"""
@@ -123,7 +124,7 @@ class Channel:
 
 def covers(mask: str, user: User) -> bool:
     """Does a list mask mean this user? A mute extban bans from nothing but speaking."""
-    return not mask.startswith("m:") and matches(mask, user.source)
+    return not mask.startswith(MUTE) and matches(mask, user.source)
 
 
 def symbols(status: str, every: bool) -> str:

@@ -1,0 +1,208 @@
+"""MODE: how a channel, its members and a user are set up."""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from culture.protocol.message import Message
+from culture.protocol.modes import Change, Kind, groups, parse_changes
+from culture.protocol.names import fold, is_channel, normal_mask
+from culture.protocol.numerics import Numeric
+from culture.protocol.split import room
+from culture.server.commands import command
+from culture.server.context import Context
+from culture.server.errors import Refused
+from culture.server.events import ModeSet, UserModeSet
+from culture.server.isupport import KEY_LENGTH, MODE_KINDS, USER_MODES
+from culture.server.state import MUTE, Channel
+from culture.server.visibility import sees_channel
+
+_LISTS = {
+    "b": (Numeric.RPL_BANLIST, Numeric.RPL_ENDOFBANLIST),
+    "e": (Numeric.RPL_EXCEPTLIST, Numeric.RPL_ENDOFEXCEPTLIST),
+    "I": (Numeric.RPL_INVEXLIST, Numeric.RPL_ENDOFINVEXLIST),
+}
+_USER_KINDS = dict.fromkeys(USER_MODES, Kind.FLAG)
+_LIMIT_DIGITS = 9
+_NOT_IN_KEY = frozenset(" ,\t\v\f")  # a comma would be two keys to JOIN
+
+
+@command("MODE", params=1)
+def mode(ctx: Context, message: Message) -> None:
+    """``MODE #channel +o nick`` or ``MODE nick +i``: show modes, or change them (RFC 2812 §3.1.5, §3.2.3)."""
+    target, *words = message.params
+    if is_channel(target):
+        _channel_mode(ctx, ctx.find_channel(target), words)
+    else:
+        _user_mode(ctx, target, words)
+
+
+def _user_mode(ctx: Context, nick: str, words: list[str]) -> None:
+    user = ctx.user
+    if ctx.find_user(nick) is not user:
+        raise Refused(Numeric.ERR_USERSDONTMATCH)
+    if not words:
+        ctx.reply(Numeric.RPL_UMODEIS, "+" + "".join(sorted(user.modes)))
+        return
+    changes, unknown = parse_changes(words, _USER_KINDS)
+    if unknown:
+        ctx.reply(Numeric.ERR_UMODEUNKNOWNFLAG)
+    # Nobody makes themselves an operator: that is for OPER.
+    wanted = {each.mode: each for each in changes if each != Change(True, "o")}
+    effective = tuple(each for each in wanted.values() if each.add != (each.mode in user.modes))
+    if effective:
+        ctx.publish(UserModeSet(ctx.stamp(), user.source, effective))
+
+
+def _channel_mode(ctx: Context, channel: Channel, words: list[str]) -> None:
+    if not sees_channel(ctx.user, channel):
+        raise Refused(Numeric.ERR_NOTONCHANNEL, channel.name)
+    if not words:
+        _show(ctx, channel)
+        return
+    changes, unknown = parse_changes(words, MODE_KINDS)
+    for letter in unknown:
+        ctx.refuse(Refused(Numeric.ERR_UNKNOWNMODE, letter))
+    asked = dict.fromkeys(each.mode for each in changes if _is_query(each))
+    wanted = [each for each in changes if not _is_query(each)]
+    if wanted:
+        ctx.each(_change, channel, wanted)
+    if asked:
+        ctx.pull(chain.from_iterable(_list(ctx, channel, each) for each in asked))
+
+
+def _is_query(change: Change) -> bool:
+    return MODE_KINDS[change.mode] is Kind.LIST and change.param is None
+
+
+def _show(ctx: Context, channel: Channel) -> None:
+    """324 and 329; the key is for members only."""
+    letters, params = "".join(sorted(channel.flags)), []
+    if channel.key is not None:
+        letters += "k"
+        params.append(channel.key if ctx.user in channel.members else "*")
+    if channel.limit is not None:
+        letters += "l"
+        params.append(str(channel.limit))
+    ctx.reply(Numeric.RPL_CHANNELMODEIS, channel.name, f"+{letters}", *params)
+    ctx.reply(Numeric.RPL_CHANNELCREATED, channel.name, str(int(channel.created)))
+
+
+def _list(ctx: Context, channel: Channel, mode: str) -> Iterator[Message]:
+    row, end = _LISTS[mode]
+    for mask, entry in list(channel.lists.get(mode, {}).items()):
+        yield ctx.numeric(row, channel.name, mask, entry.by, str(int(entry.at)))
+    yield ctx.numeric(end, channel.name)
+
+
+def _change(ctx: Context, channel: Channel, wanted: list[Change]) -> None:
+    if ctx.user not in channel.members:
+        raise Refused(Numeric.ERR_NOTONCHANNEL, channel.name)
+    if not channel.is_operator(ctx.user):
+        raise Refused(Numeric.ERR_CHANOPRIVSNEEDED, channel.name)
+    effective = _effective(ctx, channel, _last_words(_valid(ctx, channel, wanted)))
+    for group in groups(effective, room=room(ctx.user.source, "MODE", channel.name)):
+        ctx.publish(ModeSet(ctx.stamp(), ctx.user.source, channel.name, tuple(group)))
+
+
+def _valid(ctx: Context, channel: Channel, wanted: list[Change]) -> Iterator[Change]:
+    """The changes that make sense, as they will be shown; one command has only so many parameters (MODES in 005)."""
+    left = ctx.config.limits.modes
+    for change in wanted:
+        left -= change.param is not None
+        if left < 0:
+            return
+        try:
+            yield _checked(ctx, channel, change)
+        except Refused as refused:
+            ctx.refuse(refused)
+
+
+def _checked(ctx: Context, channel: Channel, change: Change) -> Change:
+    add, mode, param = change
+    match MODE_KINDS[mode]:
+        case Kind.PREFIX:
+            return Change(add, mode, _member(ctx, channel, param or ""))
+        case Kind.LIST:
+            return Change(add, mode, _mask(ctx, channel, mode, param or ""))
+        case Kind.ALWAYS:
+            return Change(add, mode, _key(channel, param or "") if add else "*")
+        case Kind.WHEN_SET if add:
+            return Change(add, mode, _limit(channel, param or ""))
+    return change
+
+
+def _member(ctx: Context, channel: Channel, nick: str) -> str:
+    user = ctx.find_user(nick)
+    if user not in channel.members:
+        raise Refused(Numeric.ERR_USERNOTINCHANNEL, user.nick, channel.name)
+    return user.nick
+
+
+def _mask(ctx: Context, channel: Channel, mode: str, given: str) -> str:
+    """The mask in full, or as it is on the list already; it must fit into the line that shows it, also in a list."""
+    extban = MUTE if given.startswith(MUTE) else ""
+    bare = given.removeprefix(extban)
+    mask = extban + normal_mask(bare)
+    if not bare or " " in mask or mask.startswith(":"):
+        raise Refused(Numeric.ERR_INVALIDMODEPARAM, channel.name, mode, given, text="This is not a mask")
+    source = ctx.user.source
+    row = f"{'n' * ctx.config.limits.nick_length} {channel.name} {source} {int(ctx.now())}"
+    if len(mask.encode()) > min(room(source, "MODE", f"{channel.name} +b"), room(ctx.router.name, "367", row)):
+        raise Refused(Numeric.ERR_INVALIDMODEPARAM, channel.name, mode, "*", text="This mask is too long")
+    return next((each for each in channel.lists.get(mode, ()) if fold(each) == fold(mask)), mask)
+
+
+def _key(channel: Channel, key: str) -> str:
+    """RFC 2812 §2.3.1, without what would not get through a line again."""
+    if 0 < len(key) <= KEY_LENGTH and key.isascii() and key[0] != ":" and not _NOT_IN_KEY.intersection(key):
+        return key
+    text = f"A key is 1 to {KEY_LENGTH} ASCII characters without spaces and commas"
+    raise Refused(Numeric.ERR_INVALIDMODEPARAM, channel.name, "k", "*", text=text)
+
+
+def _limit(channel: Channel, number: str) -> str:
+    if number.isascii() and number.isdigit() and len(number) <= _LIMIT_DIGITS and int(number) > 0:
+        return str(int(number))
+    text = "A limit is a number of members, at least 1"
+    raise Refused(Numeric.ERR_INVALIDMODEPARAM, channel.name, "l", number, text=text)
+
+
+def _last_words(changes: Iterable[Change]) -> list[Change]:
+    """Of the changes to one thing only the last: ``+i-i`` is ``-i``."""
+    last: dict[tuple[str, str], Change] = {}
+    for change in changes:
+        own = MODE_KINDS[change.mode] in (Kind.PREFIX, Kind.LIST)
+        thing = change.mode, fold(change.param or "") if own else ""
+        last.pop(thing, None)
+        last[thing] = change
+    return list(last.values())
+
+
+def _effective(ctx: Context, channel: Channel, changes: list[Change]) -> Iterator[Change]:
+    """The changes that change something, as far as the lists have room for them."""
+    limit = ctx.config.limits.list_entries
+    listed = sum(map(len, channel.lists.values()))
+    for change in changes:
+        if _is_so(ctx, channel, change):
+            continue
+        if change.mode in _LISTS:
+            if change.add and listed >= limit:
+                ctx.refuse(Refused(Numeric.ERR_BANLISTFULL, channel.name, change.mode))
+                continue
+            listed += 1 if change.add else -1
+        yield change
+
+
+def _is_so(ctx: Context, channel: Channel, change: Change) -> bool:
+    add, mode, param = change
+    match MODE_KINDS[mode]:
+        case Kind.PREFIX:
+            return (mode in channel.members[ctx.find_user(param or "")]) == add
+        case Kind.LIST:
+            return (param in channel.lists.get(mode, ())) == add
+        case Kind.ALWAYS:
+            return channel.key == (param if add else None)
+        case Kind.WHEN_SET:
+            return channel.limit == (int(param or 0) if add else None)
+        case Kind.FLAG:
+            return (mode in channel.flags) == add
