@@ -2,6 +2,7 @@
 
 import pytest
 
+from culture.server.events import Arrived, Joined
 from tests.server.conftest import Crowd
 from tests.support.client import registered
 from tests.support.servers import Serve
@@ -83,7 +84,7 @@ async def test_the_topic_is_told_set_seen_and_cleared(crowd: Crowd) -> None:
     assert codes(await ori.ask("TOPIC #a :ours")) == ["TOPIC"]
     assert (await ada.expect("TOPIC", "#a")).params[1] == "ours"
     told = await ada.ask("TOPIC #a")
-    assert [each.params[1:3] for each in told][0] == ("#a", "ours")
+    assert next(each.params[1:3] for each in told) == ("#a", "ours")
     assert told[1].params[2].startswith("spark-ori!")
     assert codes(await ori.ask("TOPIC #a :")) == ["TOPIC"]
     assert codes(await ori.ask("TOPIC #a")) == ["331"]
@@ -110,8 +111,6 @@ async def test_names_of_a_large_channel_takes_several_lines_that_fit(serve: Serv
         nicks = {f"spark-a-rather-long-name-{number:02}" for number in range(40)}
         network = ircd.parts.network
         for nick in nicks:
-            from culture.server.events import Arrived, Joined
-
             stamp = ircd.parts.router.ids.stamp
             ircd.parts.router.publish(Arrived(stamp(), nick, "~u", "host", "R", "spark"))
             ircd.parts.router.publish(Joined(stamp(), network.users[nick].source, "#a"))
@@ -149,7 +148,7 @@ async def test_an_invitation_opens_an_invite_only_channel_once(crowd: Crowd) -> 
     assert codes(await ada.join("#a")) == ["473"]
     assert codes(await ori.ask("INVITE spark-ada #a")) == ["341"]
     assert (await ada.expect("INVITE", "spark-ada", "#a")).source.startswith("spark-ori!")
-    assert [each.params[1] for each in await ada.ask("INVITE")][0] == "#a"
+    assert next(each.params[1] for each in await ada.ask("INVITE")) == "#a"
     assert codes(await ada.join("#a"))[0] == "JOIN"
     await ada.ask("PART #a")
     assert codes(await ada.join("#a")) == ["473"]

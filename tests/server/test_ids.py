@@ -1,0 +1,74 @@
+"""Ids that are never used twice (decision 4)."""
+
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from culture.server.ids import BLOCK, Ids
+
+
+def fixed() -> float:
+    return 1.0
+
+
+def test_ids_of_a_later_start_are_all_higher(tmp_path: Path) -> None:
+    first = Ids(tmp_path / "ids.json", "spark", fixed)
+    used = [first.stamp() for _ in range(5)]
+    second = Ids(tmp_path / "ids.json", "spark", fixed)
+    fresh = second.stamp()
+    assert fresh.epoch == used[0].epoch
+    assert fresh.seq > max(stamp.seq for stamp in used)
+    assert fresh.msgid == f"spark.{fresh.epoch}.{fresh.seq}"
+
+
+def test_a_block_is_on_disk_before_it_is_used(tmp_path: Path) -> None:
+    path = tmp_path / "ids.json"
+    ids = Ids(path, "spark", fixed)
+    for _ in range(BLOCK + 1):
+        stamp = ids.stamp()
+        assert stamp.seq % BLOCK or json.loads(path.read_text())["reserved"] > stamp.seq
+    assert json.loads(path.read_text())["reserved"] > stamp.seq
+
+
+@given(st.binary(max_size=80))
+def test_a_broken_file_gives_a_new_epoch(kept: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "ids.json"
+        path.write_bytes(kept)
+        assert Ids(path, "spark", fixed).stamp().seq >= 1
+        assert Ids(path, "spark", fixed).stamp().seq > BLOCK
+
+
+def test_a_restored_folder_without_the_file_has_another_epoch(tmp_path: Path) -> None:
+    one = Ids(tmp_path / "ids.json", "spark", fixed)
+    one.stamp()
+    (tmp_path / "ids.json").unlink()
+    assert Ids(tmp_path / "ids.json", "spark", fixed).epoch != one.epoch
+
+
+def test_kill_9_between_ids_repeats_none(tmp_path: Path) -> None:
+    program = (
+        "import sys, time; from pathlib import Path; from culture.server.ids import Ids\n"
+        "ids = Ids(Path(sys.argv[1]), 'spark', time.time)\n"
+        "while True: print(ids.stamp().msgid, flush=True)"
+    )
+    seen: list[str] = []
+    for _ in range(3):
+        with subprocess.Popen(
+            [sys.executable, "-c", program, str(tmp_path / "ids.json")], stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            seen += [process.stdout.readline() for _ in range(50)]
+            process.send_signal(signal.SIGKILL)
+    assert len(set(seen)) == len(seen) == 150
+
+
+def test_the_file_is_for_its_owner_alone(tmp_path: Path) -> None:
+    Ids(tmp_path / "ids.json", "spark", fixed).stamp()
+    assert (tmp_path / "ids.json").stat().st_mode & 0o777 == 0o600
