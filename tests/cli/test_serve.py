@@ -61,13 +61,20 @@ async def test_a_client_that_never_reads_does_not_keep_the_server(shell: Shell) 
     shell.write("name: spark\nlimits: {shutdown_timeout: 200ms, send_queue: 40000000, pull_queue: 40000000}\n")
     server, port = await shell.serve()
     async with slow_reader(port) as deaf, registered(port, "spark-kim") as kim:
-        await deaf.register("spark-ori")
-        for _ in range(20):
-            deaf.send("\r\n".join(["HELP"] * 200))
-        deaf.send("PRIVMSG spark-kim :all asked")
-        await kim.expect("PRIVMSG", where=lambda message: message.params[-1] == "all asked")
+        await ask_for_much(deaf, kim)
         server.signal(signal.SIGTERM)
         assert await server.ended() == 0
+
+
+async def test_the_same_signal_once_more_ends_it_at_once(shell: Shell) -> None:
+    shell.write("name: spark\nlimits: {shutdown_timeout: 1h, send_queue: 40000000, pull_queue: 40000000}\n")
+    server, port = await shell.serve()
+    async with slow_reader(port) as deaf, registered(port, "spark-kim") as kim:
+        await ask_for_much(deaf, kim)
+        server.signal(signal.SIGTERM)
+        await kim.ended()
+        server.signal(signal.SIGTERM)
+        assert await server.ended() == -signal.SIGTERM
 
 
 async def test_sighup_reads_the_configuration_again(shell: Shell) -> None:
@@ -120,6 +127,14 @@ async def test_a_supervisor_is_told_how_far_it_is(shell: Shell, tmp_path: Path) 
         server.signal(signal.SIGTERM)
         assert await told(supervisor) == ["STOPPING=1"]
     assert await server.ended() == 0
+
+
+async def ask_for_much(deaf: Client, witness: Client) -> None:
+    """Have more queued for a client that does not read than the kernel takes; the witness sees that it was asked."""
+    await deaf.register("spark-ori")
+    deaf.send("\r\n".join(["HELP"] * 4000))
+    deaf.send(f"PRIVMSG {witness.nick} :all asked")
+    await witness.expect("PRIVMSG", where=lambda message: message.params[-1] == "all asked")
 
 
 def motd(messages: list[Message]) -> list[str]:

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -61,13 +62,22 @@ def test_a_killed_holder_lets_go(tmp_path: Path) -> None:
 
 
 def test_looking_does_not_keep_anybody_from_holding(tmp_path: Path) -> None:
-    path = tmp_path / "lock"
-    LockFile(path).acquire("gone with its object's descriptor")
-    for _ in range(3):
-        note_of_holder(path)
-    other = LockFile(tmp_path / "other")
-    other.acquire("ours")
-    other.release()
+    path, done = tmp_path / "lock", threading.Event()
+
+    def look() -> None:
+        while not done.is_set():
+            note_of_holder(path)
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        for _ in range(50):
+            lock = LockFile(path)
+            lock.acquire("ours")
+            lock.release(remove=True)
+    finally:
+        done.set()
+        looking.join()
 
 
 def test_a_symlink_is_not_followed(tmp_path: Path) -> None:
