@@ -14,6 +14,7 @@ from culture.server.auth import Credentials, Identity
 from culture.server.ircd import IRCd
 from tests.server.conftest import Crowd
 from tests.support.client import Client
+from tests.support.clock import Clock
 from tests.support.servers import Serve, config_for
 
 ROOT = Operator(name="root", password="secret")
@@ -174,16 +175,6 @@ class TestWhox:
     async def test_without_a_known_column_it_is_an_ordinary_who(self, crowd: Crowd) -> None:
         ori = await crowd.join("spark-ori")
         assert nicks(await ori.ask("WHO spark-ori %Z")) == ["spark-ori"]
-
-
-class Clock:
-    """A time that passes only when told."""
-
-    def __init__(self) -> None:
-        self.now = 1_800_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Ages(NamedTuple):

@@ -16,6 +16,7 @@ from culture.server.ircd import IRCd
 from culture.server.state import Channel
 from tests.server.conftest import Crowd
 from tests.support.client import Client
+from tests.support.clock import Clock
 from tests.support.servers import Serve, config_for
 
 MINUTE = 60.0
@@ -88,17 +89,7 @@ async def test_by_number_of_members(crowd: Crowd) -> None:
 
 class Ages(NamedTuple):
     ori: Client
-    clock: "Clock"
-
-
-class Clock:
-    """A time that passes only when told."""
-
-    def __init__(self) -> None:
-        self.now = 1_800_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
+    clock: Clock
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ _ONE_LINE = 8191
 
 @command("CAP", params=1, early=True)
 def cap(ctx: Context, message: Message) -> None:
-    """``CAP LS|LIST|REQ|END``."""
+    """``CAP LS|LIST|REQ|END``: which extensions there are, which are on, which I want."""
     action, words = message.params[0].upper(), message.params[1:]
     match action:
         case "LS":

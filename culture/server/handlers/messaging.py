@@ -32,7 +32,7 @@ def privmsg(ctx: Context, message: Message) -> None:
 
 @command("NOTICE")
 def notice(ctx: Context, message: Message) -> None:
-    """``NOTICE target :text``: the same, never answered automatically (RFC 2812 §3.3.2)."""
+    """``NOTICE target :text``: say something that is never answered automatically (RFC 2812 §3.3.2)."""
     try:
         targets, text = _addressed(message)
         chosen = _targets(ctx, targets)

@@ -38,7 +38,7 @@ def who(ctx: Context, message: Message) -> None:
 
     The flags of each: H here or G away, * operator, @ and + the rank in the channel, B an agent or bot.
     With o only operators. The columns of WHOX: t token, c channel, u user name, i address, h host, s server,
-    n nick, f flags, d distance, l idle seconds, a account, o rank, r real name.
+    n nick, f flags, d distance, l idle seconds, a account, o operator level, r real name.
     """
     mask, *options = message.params or ("*",)
     query = _query(mask or "*", options)
@@ -90,8 +90,9 @@ def _found(ctx: Context, mask: str) -> Iterator[Found]:
 
 
 def _fits(mask: str, user: User) -> bool:
-    names = (user.nick, user.username, user.host, user.server, user.realname, user.source)
-    return any(matches(mask, name) for name in names)
+    if "!" in mask or "@" in mask:
+        return matches(mask, user.source)
+    return any(matches(mask, name) for name in (user.nick, user.username, user.host, user.server, user.realname))
 
 
 def _columns(ctx: Context, found: Found, token: str) -> dict[str, str]:
