@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 
 from bench.scenarios import Figure
-from bench.servers import HERE, NotStarted, Running, Server, running
+from bench.servers import HERE, NotStarted, Running, Server, on_core, running
 
 SOURCE = HERE / "ircload"
 PROGRAM = SOURCE / "build" / "ircload"
@@ -50,11 +50,12 @@ def raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES, hard))
 
 
-def measure(server: Server, arguments: str) -> Run:
-    """Run the generator once against a fresh process of ``server``."""
+def measure(server: Server, arguments: str, pin: bool = False) -> Run:
+    """Run the generator once against a fresh process of ``server``; ``pin`` gives each a core of its own."""
+    server_core, generator_core = (0, 1) if pin else (None, None)
     try:
-        with running(server) as target:
-            answer = _generate(server, target, arguments)
+        with running(server, server_core) as target:
+            answer = _generate(server, target, arguments, generator_core)
     except (NotStarted, subprocess.TimeoutExpired) as error:
         return _failed(arguments, str(error))
     if not answer.stdout.strip():
@@ -62,13 +63,12 @@ def measure(server: Server, arguments: str) -> Run:
     return _read(answer, arguments)
 
 
-def _generate(server: Server, target: Running, arguments: str) -> subprocess.CompletedProcess[str]:
+def _generate(server: Server, target: Running, arguments: str, core: int | None) -> subprocess.CompletedProcess[str]:
     told = f"{arguments} -c {server.concurrency} -P {target.port} -p {target.pid} -L {server.name} -T {TIMEOUT}"
     prefix = ["-x", server.nick_prefix] if server.nick_prefix else []
     # The generator gives up by itself; the margin is for one that hangs.
-    return subprocess.run(
-        [str(PROGRAM), *shlex.split(told), *prefix], capture_output=True, text=True, timeout=TIMEOUT + 30, check=False
-    )
+    command = [*on_core(core), str(PROGRAM), *shlex.split(told), *prefix]
+    return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT + 30, check=False)
 
 
 def _failed(arguments: str, error: str) -> Run:

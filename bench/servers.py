@@ -86,6 +86,11 @@ def peers() -> list[Server]:
     return [server for server in found if server is not None]
 
 
+def on_core(core: int | None) -> list[str]:
+    """What goes before a command that is to stay on one core."""
+    return [] if core is None else ["taskset", "--cpu-list", str(core)]
+
+
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -124,17 +129,18 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 
 @contextmanager
-def running(server: Server) -> Iterator[Running]:
+def running(server: Server, core: int | None = None) -> Iterator[Running]:
     """A fresh process of ``server`` on a free port, gone afterwards together with its files."""
     with tempfile.TemporaryDirectory(prefix="culture-bench-") as folder:
         run = Path(folder)
         run.chmod(0o755)  # ngircd gives up root before it reads
         port, log = _free_port(), run / "output.log"
-        command = server.command(port, run)
+        command = [*on_core(core), *server.command(port, run)]
         with log.open("wb") as output:
             process = subprocess.Popen(
                 command,
                 cwd=HERE.parent,
+                env={**os.environ, "CULTURE_HOME": folder},  # the user's own settings have no part in this
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

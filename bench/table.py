@@ -1,6 +1,6 @@
 """The comparison as a Markdown table."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from bench.scenarios import SCENARIOS, Figure
 from bench.targets import Medians, target_for
@@ -35,7 +35,7 @@ def _row(scenario: str, figure: Figure, medians: Medians, servers: Sequence[str]
     ]
 
 
-def comparison(results: dict[str, Medians], servers: Sequence[str]) -> str:
+def comparison(results: Mapping[str, Medians], servers: Sequence[str]) -> str:
     """One row per scenario and figure, with culture as a multiple of each peer and what came of the target."""
     ratios = [f"culture / {name}" for name in servers if name != "culture"]
     rows = [["scenario", "figure", *servers, *ratios, "target", "verdict"]]
