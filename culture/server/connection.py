@@ -1,10 +1,13 @@
 """A client's socket: reads, one write per turn, a bounded queue, and an end that the client hears of."""
 
+import logging
 import socket
 from collections.abc import Callable
 from typing import Protocol
 
 from culture.server.poller import READ, WRITE, Poller
+
+log = logging.getLogger(__name__)
 
 _READ_SIZE = 16_384
 
@@ -14,6 +17,9 @@ class Owner(Protocol):
 
     def receive(self, data: bytes) -> None:
         """Take these bytes."""
+
+    def allowance(self) -> int:
+        """How many bytes may wait for this client before it counts as too slow."""
 
     def lost(self, reason: str) -> None:
         """The connection is gone, for this reason, not by our wish."""
@@ -28,7 +34,6 @@ class Connection:
 
     __slots__ = (
         "_backlog",
-        "_limit",
         "_paused",
         "_poller",
         "_socket",
@@ -39,10 +44,9 @@ class Connection:
         "queue",
     )
 
-    def __init__(self, sock: socket.socket, poller: Poller, limit: int) -> None:
+    def __init__(self, sock: socket.socket, poller: Poller) -> None:
         self._socket = sock
         self._poller = poller
-        self._limit = limit
         self._backlog = b""
         self._paused = False
         self.queue: list[bytes] = []
@@ -55,10 +59,6 @@ class Connection:
         """Read for this owner."""
         self.owner = owner
         self._poller.watch(self._socket.fileno(), self._ready)
-
-    def allow(self, limit: int) -> None:
-        """Let this much be waiting before the client counts as too slow."""
-        self._limit = limit
 
     def pause(self) -> None:
         """Read nothing for now."""
@@ -102,7 +102,7 @@ class Connection:
             self._socket.close()
 
     def flush(self) -> None:
-        """Write the queue; what the socket does not take waits, up to the limit."""
+        """Write the queue; what the socket does not take waits, up to what its owner allows."""
         queue = self.queue
         if not queue or self.closing:
             queue.clear()
@@ -125,14 +125,18 @@ class Connection:
                 return
             self._backlog = data[sent:]
             self._listen()
-        if len(self._backlog) > self._limit:
+        if self.owner is not None and len(self._backlog) > self.owner.allowance():
             self._lose("SendQ exceeded")
 
     def _ready(self, events: int) -> None:
-        if events & WRITE and self._backlog:
-            self._drain()
-        if events & ~WRITE and self.is_open:
-            self._read()
+        try:
+            if events & WRITE and self._backlog:
+                self._drain()
+            if events & ~WRITE and self.is_open:
+                self._read()
+        except Exception:  # our bug: it costs this connection, nothing else
+            log.exception("connection failed")
+            self._lose("Internal error")
 
     def _read(self) -> None:
         try:

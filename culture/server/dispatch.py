@@ -51,6 +51,12 @@ class Dispatcher:
                 session.idle = self._resume
                 return
 
+    def allowance(self) -> int:
+        """How much may wait for this client: agents get more, and what the client asked for counts apart."""
+        limits, user = self._context.config.limits, self._session.user
+        pushed = limits.agent_send_queue if user is not None and user.is_agent else limits.send_queue
+        return pushed + limits.pull_queue if self._session.is_pulling else pushed
+
     def lost(self, reason: str) -> None:
         """The connection is gone."""
         self._session.lost(reason)

@@ -122,7 +122,7 @@ class IRCd:
 
     def _accept(self, accepted: socket.socket, host: str) -> None:
         limits = self.parts.config.limits
-        connection = Connection(accepted, self._poller, limits.send_queue)
+        connection = Connection(accepted, self._poller)
         session = Session(connection, self._poller.dirty, host, self._clock(), limits.pull_queue, self._ended)
         self.parts.sessions.add(session)
         connection.start(Dispatcher(Context(self.parts, session), self.parts.commands))

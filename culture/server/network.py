@@ -141,6 +141,8 @@ class Network:
         seers.discard(user)
         for channel in list(user.channels):
             self._drop(channel, user)
+        for channel in user.invitations:
+            channel.invited.discard(user)
         self._modes.subtract(user.modes)
         self._remember(user, event.id)
         return seers
@@ -161,13 +163,14 @@ class Network:
         channel = self.channel(event.channel) or self._open(event.channel, event.id.at)
         channel.members[user] = event.status
         user.invitations -= {channel}
+        channel.invited.discard(user)
         user.channels.add(channel)
         return channel.members
 
     def _part(self, event: Parted | Kicked, name: str) -> Seers:
         channel = self.channel(name)
         user = self.user(event.nick if isinstance(event, Kicked) else nick_of(event.source))
-        if channel is None or user is None:
+        if channel is None or user is None or user not in channel.members:
             return ()
         seers = list(channel.members)
         self._drop(channel, user)
@@ -238,6 +241,7 @@ class Network:
             return ()
         if channel is not None:
             user.invitations |= {channel}
+            channel.invited.add(user)
         return (user,)
 
     def _open(self, name: str, at: float) -> Channel:
@@ -251,6 +255,8 @@ class Network:
         channel.members.pop(user, None)
         user.channels.discard(channel)
         if not channel.members and not channel.standing:
+            for invited in channel.invited:
+                invited.invitations -= {channel}
             del self.channels[fold(channel.name)]
 
     def _remember(self, user: User, stamp: Stamp) -> None:

@@ -115,8 +115,12 @@ class Router:
                 if not queue:
                     dirty.append(session.connection)
                 queue.append(line)
-        if by is not None and not by.echo and by.user is not None and _hears(channel, by.user, said.status):
-            by.queue.pop()
+        if by is not None and by.user is not None:
+            heard = _hears(channel, by.user, said.status)
+            if heard and not by.echo:
+                by.queue.pop()
+            elif by.echo and not heard:
+                self._send(by, said)
         if said.mentions:
             self._call(said)
 
@@ -133,9 +137,12 @@ class Router:
         # What one session says, the user's other sessions see; it sees it itself only by wish.
         for session in self.sessions[by.user]:
             if session.echo if session is by else by.user is not user:
-                line = render_said(said, session.flavour)
-                if line is not None:
-                    session.send(line)
+                self._send(session, said)
+
+    def _send(self, session: Session, said: Said) -> None:
+        line = render_said(said, session.flavour)
+        if line is not None:
+            session.send(line)
 
     def _call(self, said: Said) -> None:
         """Tell those whom the message calls and who do not see the tag: one notice each."""

@@ -1,6 +1,8 @@
 """A session: one client's pipe, what it asked for, and whom it speaks for."""
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 
 from culture.protocol.caps import Negotiation
 from culture.protocol.message import Message
@@ -10,6 +12,8 @@ from culture.server.poller import Flushable
 from culture.server.render import Flavour
 from culture.server.state import User
 from culture.server.wire import wire
+
+log = logging.getLogger(__name__)
 
 
 class Session:
@@ -101,10 +105,17 @@ class Session:
 
     def pull(self, rows: Iterable[bytes]) -> None:
         """Produce an answer as the socket drains; the session's next command waits for its end."""
-        self._rows = iter(rows)
+        self._rows = iter(rows) if self._rows is None else chain(self._rows, rows)
         self._produce()
 
     def _produce(self) -> None:
+        try:
+            self._produce_rows()
+        except Exception:
+            log.exception("an answer to %s failed", self.host if self.user is None else self.user.nick)
+            self.close("Internal error")
+
+    def _produce_rows(self) -> None:
         rows = self._rows
         room = self._pull_limit - self.connection.waiting
         while rows is not None and room > 0:

@@ -85,6 +85,7 @@ class Channel:
     limit: int | None = None
     lists: dict[str, dict[str, ListEntry]] = field(default_factory=dict)
     members: dict[User, str] = field(default_factory=dict)
+    invited: set[User] = field(default_factory=set)
     is_guarded: bool = False  # something may keep a member from speaking
 
     def guard(self) -> None:

@@ -35,9 +35,8 @@ def show_channels(ctx: Context) -> None:
         ctx.send("JOIN", channel.name, source=ctx.user.source)
         if channel.topic is not None:
             ctx.reply(Numeric.RPL_TOPIC, channel.name, text=channel.topic.text)
-        for row in names_rows(ctx, channel):
-            ctx.session.send(wire(row))
-        ctx.reply(Numeric.RPL_ENDOFNAMES, channel.name)
+        ctx.pull(names_rows(ctx, channel))
+        ctx.pull([ctx.numeric(Numeric.RPL_ENDOFNAMES, channel.name)])
 
 
 def motd(ctx: Context) -> Iterator[Message]:

@@ -198,3 +198,24 @@ async def test_a_server_that_stops_tells_its_clients(serve: Serve) -> None:
             assert verbs(got)[-1] == "ERROR"
             assert "shutting down" in got[-1].params[-1]
             assert "QUIT" not in verbs(got)
+
+
+@pytest.mark.fault("B1")
+async def test_an_agent_may_be_further_behind_than_others(serve: Serve) -> None:
+    """B1: 512 KiB for agents; the same slow reader without +B is gone long before."""
+    async with (
+        serve(limits={"send_queue": 20_000, "agent_send_queue": 50_000_000}) as ircd,
+        registered(ircd.port, "spark-ori") as ori,
+    ):
+        await ori.join("#a")
+        person = await deaf(ircd.port, "spark-person", "#a")
+        agent = await deaf(ircd.port, "spark-agent", "#a")
+        await asyncio.get_running_loop().sock_sendall(agent, b"MODE spark-agent +B\r\n")
+        while not any(each.verb == "QUIT" for each in ori.seen):
+            for _ in range(100):
+                ori.send("PRIVMSG #a :" + "x" * 400)
+            await ori.sync()
+        gone = [each.source.split("!")[0] for each in ori.seen if each.verb == "QUIT"]
+        assert gone == ["spark-person"]
+        person.close()
+        agent.close()

@@ -14,7 +14,6 @@ from culture.server.errors import Refused
 from culture.server.events import Invited, Joined, Kicked, Parted, TopicSet
 from culture.server.members import names_rows
 from culture.server.state import Channel
-from culture.server.wire import wire
 
 
 @command("JOIN", params=1)
@@ -65,9 +64,7 @@ def _check_entry(ctx: Context, channel: Channel, key: str | None) -> None:
 def _show(ctx: Context, channel: Channel) -> None:
     if channel.topic is not None:
         _show_topic(ctx, channel)
-    for row in names_rows(ctx, channel):
-        ctx.session.send(wire(row))
-    ctx.reply(Numeric.RPL_ENDOFNAMES, channel.name)
+    ctx.pull(_names(ctx, channel.name))
 
 
 @command("PART", params=1)
