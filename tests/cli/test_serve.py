@@ -13,8 +13,15 @@ from culture.protocol.message import Message
 from tests.cli.shell import Shell
 from tests.support.client import PATIENCE, Client, connected, registered
 
-ASKED = 300
-LINES = 30
+ASKED = 200
+LINES = 200
+# 16 MB of answers, more than the kernel keeps for a connection.
+LONG_ANSWERS = f"""
+name: spark
+motd: |
+  {(" word" * 80 + chr(10) + "  ") * LINES}
+limits: {{{{send_queue: 40000000, pull_queue: 40000000, shutdown_timeout: {{patience}}}}}}
+"""
 
 
 @pytest.mark.fault("B21")
@@ -36,21 +43,15 @@ async def test_a_stop_tells_the_clients_and_ends_in_time(shell: Shell, number: s
 @pytest.mark.fault("B21")
 async def test_a_stop_writes_what_is_queued_first(shell: Shell) -> None:
     """B21: a client that reads late still gets every answer, then the goodbye."""
-    lines = "\n  ".join(["word " * 60] * LINES)
-    shell.write(f"name: spark\nmotd: |\n  {lines}\nlimits: {{send_queue: 40000000, pull_queue: 40000000}}\n")
+    shell.write(LONG_ANSWERS.format(patience="10s"))
     server, port = await shell.serve()
-    async with slow_reader(port) as client:
-        await client.register("spark-ori")
-        for number in range(ASKED):
-            client.send(f"MOTD\r\nPING end{number}")
-        async with registered(port, "spark-kim") as kim:
-            client.send("PRIVMSG spark-kim :all asked")
-            await kim.expect("PRIVMSG", where=lambda message: message.params[-1] == "all asked")
-            server.signal(signal.SIGTERM)
-            await kim.ended()
-        got = await client.ended()
+    async with slow_reader(port) as late, registered(port, "spark-kim") as kim:
+        await ask_for_much(late, kim)
+        server.signal(signal.SIGTERM)
+        await kim.ended()
+        got = await late.ended()
     assert [message.params[-1] for message in got if message.verb == "PONG"] == [f"end{n}" for n in range(ASKED)]
-    assert sum(message.verb == "372" for message in got) >= ASKED * LINES
+    assert sum(message.verb == "372" for message in got) == (1 + ASKED) * LINES, "once at the welcome too"
     assert got[-1].verb == "ERROR"
     assert await server.ended() == 0
 
@@ -58,7 +59,7 @@ async def test_a_stop_writes_what_is_queued_first(shell: Shell) -> None:
 @pytest.mark.fault("B21")
 async def test_a_client_that_never_reads_does_not_keep_the_server(shell: Shell) -> None:
     """B21: it is waited for as long as limits.shutdown_timeout says."""
-    shell.write("name: spark\nlimits: {shutdown_timeout: 200ms, send_queue: 40000000, pull_queue: 40000000}\n")
+    shell.write(LONG_ANSWERS.format(patience="200ms"))
     server, port = await shell.serve()
     async with slow_reader(port) as deaf, registered(port, "spark-kim") as kim:
         await ask_for_much(deaf, kim)
@@ -67,7 +68,7 @@ async def test_a_client_that_never_reads_does_not_keep_the_server(shell: Shell) 
 
 
 async def test_the_same_signal_once_more_ends_it_at_once(shell: Shell) -> None:
-    shell.write("name: spark\nlimits: {shutdown_timeout: 1h, send_queue: 40000000, pull_queue: 40000000}\n")
+    shell.write(LONG_ANSWERS.format(patience="1h"))
     server, port = await shell.serve()
     async with slow_reader(port) as deaf, registered(port, "spark-kim") as kim:
         await ask_for_much(deaf, kim)
@@ -129,11 +130,13 @@ async def test_a_supervisor_is_told_how_far_it_is(shell: Shell, tmp_path: Path) 
     assert await server.ended() == 0
 
 
-async def ask_for_much(deaf: Client, witness: Client) -> None:
-    """Have more queued for a client that does not read than the kernel takes; the witness sees that it was asked."""
-    await deaf.register("spark-ori")
-    deaf.send("\r\n".join(["HELP"] * 4000))
-    deaf.send(f"PRIVMSG {witness.nick} :all asked")
+async def ask_for_much(client: Client, witness: Client) -> None:
+    """Have more queued for a client than the kernel takes; the witness sees that all of it was asked for."""
+    client.send("NICK spark-ori\r\nUSER ori 0 * :Ori")
+    await client.expect("001")
+    for number in range(ASKED):
+        client.send(f"MOTD\r\nPING end{number}")
+    client.send(f"PRIVMSG {witness.nick} :all asked")
     await witness.expect("PRIVMSG", where=lambda message: message.params[-1] == "all asked")
 
 

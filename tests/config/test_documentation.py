@@ -6,7 +6,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from culture.config.agents import AgentsConfig, Rules
-from culture.config.load import load_server
+from culture.config.load import load_agents, load_server
 from culture.config.model import NEEDS_RESTART, ServerConfig
 from culture.config.schema import keys
 from tests.config.conftest import Write
@@ -56,6 +56,12 @@ def test_the_page_says_what_needs_a_restart() -> None:
     assert said == NEEDS_RESTART
 
 
+def sample(page: str) -> str:
+    found = re.search(r"```yaml\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL)
+    assert found
+    return found[1]
+
+
 def test_the_samples_on_the_pages_load(write: Write) -> None:
-    sample = re.search(r"```yaml\n(.*?)```", (DOCS / "server/configuration.md").read_text(encoding="utf-8"), re.DOTALL)
-    assert sample and load_server(write(sample[1])).config.name == "spark"
+    assert load_server(write(sample("server/configuration.md"))).config.name == "spark"
+    assert load_agents(write(sample("clients/configuration.md"))).config.agent("spark-culture")
