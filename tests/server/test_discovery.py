@@ -209,7 +209,6 @@ class TestWhois:
         assert got[4:] == [("318", "spark-ori", "SPARK-ada", "End of WHOIS list")]
 
     @pytest.mark.requirement("C06")
-    @pytest.mark.fault("J5")
     async def test_a_wrong_nick_gets_401_with_the_nearest_one(self, crowd: Crowd) -> None:
         """The nearest of those the asker may see: an invisible stranger is no hint."""
         ori = await crowd.join("spark-ori", "#room")

@@ -15,6 +15,7 @@ SAMPLES = {
     "BATCH": "BATCH +1 example #fuzz",
     "CAP": "CAP LS 302",
     "HELP": "HELP PRIVMSG",
+    "HELPOP": "HELPOP PRIVMSG",
     "INFO": "INFO spark",
     "INVITE": "INVITE spark-prey #fuzz",
     "ISON": "ISON spark-prey spark-nobody",
