@@ -1,14 +1,23 @@
 """MODE: what channels and users can be set to, and what that does."""
 
+import re
+from itertools import count
+from pathlib import Path
+
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from culture.protocol.message import Message
+from culture.protocol.modes import Kind, parse_changes
 from culture.protocol.stream import LINE_LIMIT
+from culture.server.isupport import CHANNEL_MODES, MODE_KINDS, USER_MODES
 from tests.server.conftest import Crowd
 from tests.support.client import Client, registered
 from tests.support.servers import Serve
 
 Lines = list[tuple[str, ...]]
+COMMANDS = Path(__file__).parents[2] / "docs" / "server" / "commands.md"
 
 
 def lines(messages: list[Message]) -> Lines:
@@ -30,6 +39,12 @@ async def room_of(crowd: Crowd, *others: str, channel: str = "#room") -> list[Cl
 async def modes_of(client: Client, channel: str = "#room") -> tuple[str, ...]:
     """What 324 says."""
     return (await client.ask(f"MODE {channel}"))[0].params[2:]
+
+
+@pytest.mark.parametrize(("heading", "letters"), [("User modes", USER_MODES), ("Channel modes", CHANNEL_MODES)])
+def test_every_mode_has_its_row_in_the_documentation(heading: str, letters: str) -> None:
+    section = COMMANDS.read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    assert sorted(re.findall(r"^\| `(\w)` \|", section, re.MULTILINE)) == sorted(letters)
 
 
 # Operators and voices
@@ -395,6 +410,65 @@ async def test_the_longest_mask_fits_into_the_list(serve: Serve) -> None:
         assert len(raw) <= LINE_LIMIT
         assert raw.split(b" ")[4] == b"m" * longest + b"!*@*"
         assert raw.rstrip().split(b" ")[-1].isdigit()
+
+
+# Everything at once
+
+asked = st.tuples(
+    st.text("++--oovbbeIkklimnstCxX", min_size=1, max_size=14),
+    st.lists(
+        st.sampled_from(["spark-ori", "spark-ADA", "nobody", "mask", "MASK", "m:other", "key", "5", "0"]), max_size=6
+    ),
+).map(lambda words: " ".join((words[0], *words[1])))
+rooms = count(1)
+
+
+@pytest.fixture
+async def pair(crowd: Crowd) -> tuple[Client, Client]:
+    """Two clients that stay for all examples."""
+    return await crowd.join("spark-ori"), await crowd.join("spark-ada", caps="multi-prefix")
+
+
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(asked, min_size=1, max_size=8))
+async def test_what_members_saw_adds_up_to_what_is_so(pair: tuple[Client, Client], wanted: list[str]) -> None:
+    """Whatever operators ask for: who replays the MODE lines has the modes, lists and ranks of the channel."""
+    ori, ada = pair
+    channel = f"#room{next(rooms)}"
+    for client in pair:
+        await client.ask(f"JOIN 0\r\nJOIN {channel}")
+    await ori.ask(f"MODE {channel} +o spark-ada")
+    for words in wanted:
+        await ori.ask(f"MODE {channel} {words}")
+    seen = [message.params[1:] for message in await ada.sync() if message.verb == "MODE"]
+    assert replay([("+nt",), ("+o", "spark-ori"), *seen]) == await found(ada, channel)
+
+
+async def found(client: Client, channel: str) -> set[tuple[str, str]]:
+    """What the server says is set."""
+    told = replay([await modes_of(client, channel)])
+    for message in await client.ask(f"MODE {channel} +beI"):
+        if mode := {"367": "b", "348": "e", "346": "I"}.get(message.verb):
+            told.add((mode, message.params[2]))
+    for word in (await client.ask(f"NAMES {channel}"))[0].params[3].split(" "):
+        told |= {(mode, word.lstrip("@+")) for mode, prefix in (("o", "@"), ("v", "+")) if prefix in word}
+    return told
+
+
+def replay(shown: list[tuple[str, ...]]) -> set[tuple[str, str]]:
+    """What is set after these MODE lines, each of which must have changed something."""
+    held: set[tuple[str, str]] = set()
+    for words in shown:
+        changes, unknown = parse_changes(words, MODE_KINDS)
+        assert not unknown
+        for change in changes:
+            many = MODE_KINDS[change.mode] in (Kind.LIST, Kind.PREFIX)
+            before = set(held)
+            held = {each for each in held if each[0] != change.mode or (many and each[1] != change.param)}
+            if change.add:
+                held.add((change.mode, change.param or ""))
+            assert held != before, words
+    return held
 
 
 # Modes of users
