@@ -12,7 +12,6 @@ from tests.support.client import PATIENCE
 SAMPLES = {
     "ADMIN": "ADMIN spark",
     "AWAY": "AWAY :tea",
-    "BATCH": "BATCH +1 example #fuzz",
     "CAP": "CAP LS 302",
     "HELP": "HELP PRIVMSG",
     "HELPOP": "HELPOP PRIVMSG",
