@@ -1,0 +1,1 @@
+"""People's own clients, run for real against a real server."""
