@@ -1,7 +1,9 @@
 """Running a server in this process until it is told to stop."""
 
 import asyncio
+import gc
 import logging
+import resource
 import signal
 from collections.abc import Callable, Sequence
 from enum import Enum
@@ -12,16 +14,12 @@ from culture.cli.pidfile import PidFile
 from culture.config.errors import ConfigError
 from culture.config.model import NEEDS_RESTART, ServerConfig
 from culture.server.ircd import IRCd
-
-new_event_loop: Callable[[], asyncio.AbstractEventLoop]
-try:
-    import uvloop
-except ImportError:
-    new_event_loop = asyncio.new_event_loop
-else:
-    new_event_loop = uvloop.new_event_loop
+from culture.server.loop import ServerLoop
+from culture.server.poller import Poller
 
 log = logging.getLogger(__name__)
+
+_GARBAGE = 50_000  # new objects before the youngest are looked through; a message makes some ten, and frees them
 
 Addresses = Sequence[tuple[str, int]]
 Load = Callable[[], ServerConfig]
@@ -41,20 +39,33 @@ def serve(
     """Serve until SIGTERM or SIGINT; ``load`` is called again for a reload, ``ready`` when clients may connect."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     config = load()
-    with PidFile(config, options).held() as pid_file, asyncio.Runner(loop_factory=new_event_loop) as runner:
-        runner.run(_Run(config, load, pid_file, hangup).until_told(ready))
+    _prepare_process()
+    poller = Poller()
+    with (
+        PidFile(config, options).held() as pid_file,
+        asyncio.Runner(loop_factory=lambda: ServerLoop(poller)) as runner,
+    ):
+        runner.run(_Run(config, load, pid_file, hangup, poller).until_told(ready))
+
+
+def _prepare_process() -> None:
+    """Take as many descriptors as we may have, one is a client; spare the clients the search for garbage."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    gc.freeze()
+    gc.set_threshold(_GARBAGE, 50, 100)
 
 
 class _Run:
     """One server from its first to its last moment, and the signals it heeds."""
 
-    def __init__(self, config: ServerConfig, load: Load, pid_file: PidFile, hangup: Hangup) -> None:
+    def __init__(self, config: ServerConfig, load: Load, pid_file: PidFile, hangup: Hangup, poller: Poller) -> None:
         self._config = config
         self._load = load
         self._pid_file = pid_file
         self._hangup = hangup
         self._told = asyncio.Event()
-        self._ircd = IRCd(config)
+        self._ircd = IRCd(config, poller=poller)
         self._ircd.reload = self._fresh
 
     async def until_told(self, ready: Ready | None) -> None:

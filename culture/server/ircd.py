@@ -38,8 +38,9 @@ class IRCd:
         config: ServerConfig,
         clock: Callable[[], float] = time.time,
         authenticator: Authenticator | None = None,
+        poller: Poller | None = None,
     ) -> None:
-        self._poller = Poller()
+        self._poller = poller or Poller()
         self._clock = clock
         self._lock = DataLock(config.data_dir)
         self._listeners: list[Listener] = []

@@ -23,34 +23,43 @@ class Flushable(Protocol):
 
 
 class Poller:
-    """An epoll set that the event loop watches as one descriptor.
+    """An epoll set, served in turns.
 
-    The loop's own cost is paid once per turn, not once per socket, and because everything that is ready is
-    handled before anything is written, a client gets all lines of a turn in one write.
+    Any event loop can watch it as one descriptor; ``loop.ServerLoop`` waits on it directly. Either way the loop's
+    own cost is paid once per turn, not once per socket, and because everything that is ready is handled before
+    anything is written, a client gets all lines of a turn in one write.
     """
 
     def __init__(self) -> None:
         self._set: select.epoll | _Selector = select.epoll() if hasattr(select, "epoll") else _Selector()
         self._ready: dict[int, Ready] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
+        self.is_driven = False  # a loop waits on this very set
         self.dirty: list[Flushable] = []
         self.now = time.monotonic()
 
     def start(self) -> None:
         """Serve from the running loop."""
-        self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(self._set.fileno(), self._turn)
+        if not self.is_driven:
+            self._loop = asyncio.get_running_loop()
+            self._loop.add_reader(self._set.fileno(), self.serve, 0)
 
     def stop(self) -> None:
         """Serve no more; whoever is watched closes itself."""
         if self._loop is not None:
             self._loop.remove_reader(self._set.fileno())
             self._loop = None
+        if not self.is_driven:
+            self._set.close()
+
+    def close(self) -> None:
+        """Give up the set itself."""
         self._set.close()
 
-    def watch(self, descriptor: int, ready: Ready, events: int = READ) -> None:
-        """Call ``ready(events)`` when the descriptor is."""
-        self._ready[descriptor] = ready
+    def watch(self, descriptor: int, ready: Ready | None, events: int = READ) -> None:
+        """Call ``ready(events)`` when the descriptor is; without ``ready`` whoever drives the turns is told."""
+        if ready is not None:
+            self._ready[descriptor] = ready
         self._set.register(descriptor, events)
 
     def change(self, descriptor: int, events: int) -> None:
@@ -59,8 +68,8 @@ class Poller:
 
     def forget(self, descriptor: int) -> None:
         """Watch it no longer; call before closing it."""
-        if self._ready.pop(descriptor, None) is not None:
-            self._set.unregister(descriptor)
+        self._ready.pop(descriptor, None)
+        self._set.unregister(descriptor)
 
     @contextmanager
     def turn(self) -> Iterator[None]:
@@ -69,14 +78,21 @@ class Poller:
         yield
         self._flush()
 
-    def _turn(self) -> None:
+    def serve(self, timeout: float | None) -> list[tuple[int, int]]:
+        """One turn, after waiting that long for it; what is ready and has nobody here to call is returned."""
+        events = self._set.poll(timeout, _AT_ONCE)
         self.now = time.monotonic()
         ready = self._ready
-        for descriptor, events in self._set.poll(0, _AT_ONCE):
-            call = ready.get(descriptor)
+        others = []
+        for event in events:
+            call = ready.get(event[0])
             if call is not None:
-                call(events)
-        self._flush()
+                call(event[1])
+            else:
+                others.append(event)
+        if self.dirty:
+            self._flush()
+        return others
 
     def _flush(self) -> None:
         dirty = self.dirty
@@ -112,7 +128,7 @@ class _Selector:
         if descriptor in self._selector.get_map():
             self._selector.unregister(descriptor)
 
-    def poll(self, timeout: float, _at_once: int) -> list[tuple[int, int]]:
+    def poll(self, timeout: float | None, _at_once: int) -> list[tuple[int, int]]:
         return [(key.fd, _from_selector(events)) for key, events in self._selector.select(timeout)]
 
 

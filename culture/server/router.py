@@ -146,12 +146,12 @@ class Router:
 
     def _call(self, said: Said) -> None:
         """Tell those whom the message calls and who do not see the tag: one notice each."""
-        text = f"{nick_of(said.source)} mentioned you in {said.target}: {said.text}"
+        told = f"{nick_of(said.source)} mentioned you in {said.target}: {said.text}"
         for nick in said.mentions:
             user = self.network.user(nick)
             for session in self.sessions.get(user, ()) if user is not None else ():
                 if not session.flavour & Flavour.MENTIONS:
-                    session.send(wire(Message("NOTICE", (nick, text), self.name)))
+                    session.send(wire(Message("NOTICE", (nick, f"{nick}: {told}"), self.name)))
 
     def _group(self, users: Iterable[User]) -> dict[int, list[Session]]:
         groups: dict[int, list[Session]] = {}

@@ -21,7 +21,8 @@ _SURELY_FITS = 90  # characters of UTF-8, at most four bytes each, beside the lo
 @command("PRIVMSG")
 def privmsg(ctx: Context, message: Message) -> None:
     """``PRIVMSG target :text``: say something to a channel or to somebody."""
-    targets, text = _addressed(message)
+    params = message.params
+    targets, text = params if len(params) == 2 and all(params) else _addressed(message)
     tags = _client_tags(message) if message.tags else NO_TAGS
     if "," not in targets:
         _say(ctx, "PRIVMSG", targets, text, tags)

@@ -118,6 +118,9 @@ def _check_nick(ctx: Context, wanted: str) -> None:
     if config.nick_prefix == "required":
         fits = valid_local_nick(wanted, config.short_name, limit)
         hint = f"Nicks here look like {config.short_name}-name, at most {limit} characters"
+        better = f"{config.short_name}-{wanted}"
+        if valid_local_nick(better, config.short_name, limit) and not reserved(better):
+            hint += f": try {better}"
     else:
         fits = valid_nick(wanted, limit)
         hint = f"Erroneous nickname: letters, digits and -_[]\\^{{}}|`, at most {limit} characters"
