@@ -10,11 +10,11 @@ import pytest
 
 from culture.config.errors import ConfigError, Problem
 from culture.config.model import Operator, ServerConfig
-from culture.protocol.message import Message
 from culture.protocol.stream import LINE_LIMIT
 from culture.server.auth import Credentials, Identity
 from culture.server.ircd import IRCd
 from tests.server.conftest import Crowd
+from tests.server.rooms import codes, lines
 from tests.support.client import Client, registered
 from tests.support.servers import Serve, config_for, serving
 
@@ -25,14 +25,6 @@ OPERATORS = (
     Operator(name="upper", password=f"sha256${DIGEST.upper()}"),
     Operator(name="broken", password="sha256$"),
 )
-
-
-def lines(messages: list[Message]) -> list[tuple[str, ...]]:
-    return [(message.verb, *message.params) for message in messages]
-
-
-def codes(messages: list[Message]) -> list[str]:
-    return [message.verb for message in messages]
 
 
 @pytest.fixture

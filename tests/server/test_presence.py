@@ -2,20 +2,12 @@
 
 import pytest
 
-from culture.protocol.message import Message
 from culture.protocol.stream import LINE_LIMIT
 from culture.server.auth import Credentials, Identity
 from tests.server.conftest import Crowd
+from tests.server.rooms import codes, lines
 from tests.support.client import registered
 from tests.support.servers import Serve
-
-
-def lines(messages: list[Message]) -> list[tuple[str, ...]]:
-    return [(message.verb, *message.params) for message in messages]
-
-
-def codes(messages: list[Message]) -> list[str]:
-    return [message.verb for message in messages]
 
 
 @pytest.mark.requirement("B16")
