@@ -84,20 +84,18 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
     """What somebody who wrote ``name`` probably meant, the server's prefix left out or not; None when unclear."""
     wanted = fold(name)
     part = name_part(wanted).lstrip("#")
-    by_fold, by_part = {}, {}
+    by_part = {}
     # A typo must not cost the server more than a message does, so only the likely ones are compared in full.
     for candidate in islice(candidates, _LOOKED_AT):
         folded = fold(candidate)
         tail = name_part(folded).lstrip("#")
         if abs(len(tail) - len(part)) < 4 and (tail[:1] == part[:1] or tail[-1:] == part[-1:]):
-            by_fold[folded] = by_part[tail] = candidate
-            if len(by_fold) == _COMPARED:
+            by_part[tail] = candidate
+            if len(by_part) == _COMPARED:
                 break
-    for spelled in (by_fold, by_part):
-        close = get_close_matches(wanted, spelled, n=1)
-        if close:
-            return spelled[close[0]]
-    return None
+    # The names without the prefix: what everybody here has in common says nothing.
+    close = get_close_matches(part, by_part, n=1)
+    return by_part[close[0]] if close else None
 
 
 def normal_mask(mask: str) -> str:

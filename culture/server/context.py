@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from culture.config.model import ServerConfig
 from culture.protocol.message import Message
-from culture.protocol.names import fold
 from culture.protocol.numerics import Numeric
 from culture.server.auth import Authenticator
 from culture.server.commands import Command
@@ -16,6 +15,7 @@ from culture.server.network import Network
 from culture.server.router import Router
 from culture.server.session import Session
 from culture.server.state import Channel, User
+from culture.server.visibility import no_such_channel, no_such_nick
 from culture.server.wire import wire
 
 _LONGEST_WORD = 200  # bytes: a reply that repeats it still has room for its own text
@@ -95,17 +95,17 @@ class Context:
         self.session.pull(map(wire, rows))
 
     def find_user(self, nick: str) -> User:
-        """The user of this nick, else 401."""
-        user = self.network.users.get(fold(nick))
+        """The user of this nick, else 401 with the nearest one."""
+        user = self.network.user(nick)
         if user is None:
-            raise Refused(Numeric.ERR_NOSUCHNICK, nick)
+            raise Refused(Numeric.ERR_NOSUCHNICK, nick, text=no_such_nick(self.network, self.user, nick))
         return user
 
     def find_channel(self, name: str) -> Channel:
-        """The channel of this name, else 403."""
-        channel = self.network.channels.get(fold(name))
+        """The channel of this name, else 403 with the nearest one."""
+        channel = self.network.channel(name)
         if channel is None:
-            raise Refused(Numeric.ERR_NOSUCHCHANNEL, name)
+            raise Refused(Numeric.ERR_NOSUCHCHANNEL, name, text=no_such_channel(self.network, self.user, name))
         return channel
 
     def each(self, act: Callable[..., None], *args: object) -> None:

@@ -6,6 +6,7 @@ from culture.protocol.message import Message
 from culture.protocol.numerics import Numeric
 from culture.server.context import Context
 from culture.server.state import Channel, symbols
+from culture.server.visibility import sees_member
 
 _ROOM = 400  # what a line of nicks may take beside its fixed part
 
@@ -29,7 +30,6 @@ def _words(ctx: Context, channel: Channel) -> Iterator[str]:
     """Nicks with their prefixes; outsiders do not see the invisible."""
     caps = ctx.session.caps.enabled
     every, hosts = "multi-prefix" in caps, "userhost-in-names" in caps
-    inside = ctx.user in channel.members
     for user, status in list(channel.members.items()):
-        if inside or "i" not in user.modes:
+        if sees_member(ctx.user, user, channel):
             yield symbols(status, every) + (user.source if hosts else user.nick)

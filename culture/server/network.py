@@ -1,7 +1,7 @@
 """The state of the mesh. ``apply`` is the only code that changes it, and says who shall see the change."""
 
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from itertools import chain
 from typing import NamedTuple
 
@@ -261,7 +261,3 @@ class Network:
 
     def _remember(self, user: User, stamp: Stamp) -> None:
         self.gone.append(Gone(user.nick, user.username, user.host, user.realname, user.server, user.account, stamp.at))
-
-    def visible_channels(self, user: User) -> Iterator[Channel]:
-        """The channels that this user may know of."""
-        return (each for each in self.channels.values() if "s" not in each.flags or user in each.members)

@@ -14,6 +14,7 @@ from culture.server.errors import Refused
 from culture.server.events import Invited, Joined, Kicked, Parted, TopicSet
 from culture.server.members import names_rows
 from culture.server.state import Channel
+from culture.server.visibility import sees_channel
 
 
 @command("JOIN", params=1)
@@ -88,7 +89,7 @@ def topic(ctx: Context, message: Message) -> None:
     """``TOPIC #channel``: what it is about; with text: set that."""
     channel = ctx.find_channel(message.params[0])
     if len(message.params) == 1:
-        if ctx.user not in channel.members and "s" in channel.flags:
+        if not sees_channel(ctx.user, channel):
             raise Refused(Numeric.ERR_NOTONCHANNEL, channel.name)
         _show_topic(ctx, channel)
         return
@@ -120,7 +121,7 @@ def names(ctx: Context, message: Message) -> None:
 def _names(ctx: Context, asked: str) -> Iterator[Message]:
     for name in asked.split(","):
         channel = ctx.network.channel(name)
-        if channel is not None and ("s" not in channel.flags or ctx.user in channel.members):
+        if channel is not None and sees_channel(ctx.user, channel):
             yield from names_rows(ctx, channel)
     yield ctx.numeric(Numeric.RPL_ENDOFNAMES, as_word(asked))
 

@@ -88,18 +88,14 @@ def _say(ctx: Context, verb: str, target: str, text: str, tags: Mapping[str, str
     if target[0] in _STATUS and target[1:2] == "#":
         status, target = target[0], target[1:]
     if target[0] == "#":
-        channel = ctx.network.channel(target)
-        if channel is None:
-            raise Refused(Numeric.ERR_NOSUCHCHANNEL, target)
+        channel = ctx.find_channel(target)
         if channel.is_guarded or user not in channel.members:
             _check_speech(channel, user, text)
         target = channel.name
         if verb == "PRIVMSG" and may_mention(text):
             called = _called(ctx, channel, user, text)
     else:
-        other = ctx.network.user(target)
-        if other is None:
-            raise Refused(Numeric.ERR_NOSUCHNICK, target)
+        other = ctx.find_user(target)
         if other.modes:
             _check_private(other, user)
         target = other.nick

@@ -127,7 +127,9 @@ def _check_nick(ctx: Context, wanted: str) -> None:
     if not fits or (config.nick_prefix == "required" and reserved(wanted)):
         raise Refused(Numeric.ERR_ERRONEUSNICKNAME, wanted, text=hint)
     owner = ctx.network.user(wanted)
-    if owner is not None and owner is not ctx.session.user:
+    # Who showed a password may be the owner; that is known when the registration is complete.
+    may_attach = ctx.session.user is None and ctx.session.password is not None
+    if owner is not None and owner is not ctx.session.user and not may_attach:
         raise Refused(Numeric.ERR_NICKNAMEINUSE, wanted)
 
 
