@@ -57,6 +57,11 @@ PROOFS = {
             (sys.executable, "-m", "bench.slow_reader", "--json", FIGURES),
         ),
         Proof(
+            "load",
+            "500 clients in one channel hear 10,000 messages, each once and in order (B3)",
+            (sys.executable, "-m", "bench.crowd", "--json", FIGURES),
+        ),
+        Proof(
             "fuzz",
             "random bytes and grammar-aware garbage: no crash, memory flat",
             (sys.executable, "-m", "pytest", "--timeout=0", "tests/proof/test_fuzz.py"),
