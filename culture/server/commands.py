@@ -1,6 +1,6 @@
 """The table of verbs: what each needs before its handler runs."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from culture.protocol.message import Message
@@ -8,10 +8,17 @@ from culture.protocol.message import Message
 if TYPE_CHECKING:
     from culture.server.context import Context
 
-    Handler = Callable[[Context, Message], None]
+    Handler = Callable[[Context, Message], "Later | None"]
 
 _MARK = "__command__"
-F = TypeVar("F", bound=Callable[..., None])
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Later(NamedTuple):
+    """What a handler returns whose work is done elsewhere: the session waits, then ``then`` answers with the result."""
+
+    work: Awaitable[Any]
+    then: "Callable[[Any], Later | None]"
 
 
 class Command(NamedTuple):

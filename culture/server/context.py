@@ -1,6 +1,7 @@
 """What a handler may do."""
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from culture.config.model import ServerConfig
@@ -15,6 +16,7 @@ from culture.server.network import Network
 from culture.server.router import Router
 from culture.server.session import Session
 from culture.server.state import Channel, User
+from culture.server.tasks import Tasks
 from culture.server.visibility import no_such_channel, no_such_nick
 from culture.server.wire import wire
 
@@ -32,6 +34,8 @@ class Parts:
     commands: Mapping[str, Command]
     started: float
     rehash: Callable[[], None]
+    turn: Callable[[], AbstractContextManager[None]]
+    tasks: Tasks
     sessions: set[Session]
 
 

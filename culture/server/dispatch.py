@@ -2,13 +2,14 @@
 
 import logging
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import chain, count
 
 from culture.protocol.message import Message, ProtocolError, escape
 from culture.protocol.numerics import Numeric
 from culture.protocol.stream import LineBuffer, Oversize, oversize
-from culture.server.commands import Command
+from culture.server.commands import Command, Later
 from culture.server.context import Context
 from culture.server.errors import Failed, Refused
 
@@ -46,7 +47,7 @@ class Dispatcher:
             self._take(raw)
             if session.ended:
                 return
-            if session.is_pulling:
+            if session.is_busy:
                 self._held = deque(lines[position + 1 :])
                 session.idle = self._resume
                 return
@@ -65,7 +66,7 @@ class Dispatcher:
         held, self._held = self._held, None
         while held and not self._session.ended:
             self._take(held.popleft())
-            if self._session.is_pulling:
+            if self._session.is_busy:
                 self._held = held
                 return
 
@@ -83,12 +84,15 @@ class Dispatcher:
             return
         if "\0" in line:
             return
-        if message.tags and "label" in message.tags and "labeled-response" in self._session.caps.enabled:
+        if message.tags and self._is_labelled(message):
             self._run_labelled(message)
         else:
             self._run(message)
 
-    def _run(self, message: Message) -> None:
+    def _is_labelled(self, message: Message) -> bool:
+        return "label" in message.tags and "labeled-response" in self._session.caps.enabled
+
+    def _run(self, message: Message, then: Callable[[], Later | None] | None = None) -> None:
         context = self._context
         try:
             command = self._commands.get(message.verb)
@@ -99,7 +103,9 @@ class Dispatcher:
             elif len(message.params) < command.params:
                 raise Refused(Numeric.ERR_NEEDMOREPARAMS, message.verb)
             else:
-                command.handler(context, message)
+                later = command.handler(context, message) if then is None else then()
+                if later is not None:
+                    self._wait_for(later, message)
         except Refused as refused:
             context.refuse(refused)
         except Failed as failed:
@@ -108,15 +114,41 @@ class Dispatcher:
             log.exception("%s by %s failed", message.verb, context.nick)
             self._session.close("Internal error")
 
-    def _run_labelled(self, message: Message) -> None:
+    def _run_labelled(self, message: Message, then: Callable[[], Later | None] | None = None) -> None:
         session = self._session
         captured = session.capture()
-        self._run(message)
+        self._run(message, then)
         if session.ended:
             return
         session.release()
+        if session.waiting:
+            for line in captured:
+                session.send(line)
+            return
         rest = session.take_rows()
         session.pull(labelled(chain(captured, rest), message.tags["label"], self._context.router.name))
+
+    def _wait_for(self, later: Later, message: Message) -> None:
+        self._session.wait()
+        self._context.parts.tasks.start(self._finish(later, message))
+
+    async def _finish(self, later: Later, message: Message) -> None:
+        """The rest of a command whose work was done elsewhere; further lines of the session come after it."""
+        try:
+            result = await later.work
+        except Exception:
+            log.exception("%s by %s failed", message.verb, self._context.nick)
+            with self._context.parts.turn():
+                self._session.close("Internal error")
+            return
+        if self._session.ended:
+            return
+        with self._context.parts.turn():
+            self._session.go_on()
+            run = self._run_labelled if self._is_labelled(message) else self._run
+            run(message, partial(later.then, result))
+            if not self._session.is_busy:
+                self._resume()
 
     def _refuse_verb(self, message: Message) -> None:
         if self._session.user is None and message.verb in _HTTP_VERBS:

@@ -46,6 +46,8 @@ class Joined(NamedTuple):
     source: str
     channel: str
     status: str = ""
+    account: str | None = None
+    realname: str = ""
 
 
 class Parted(NamedTuple):
@@ -110,6 +112,63 @@ class Invited(NamedTuple):
     channel: str
 
 
+class AccountSet(NamedTuple):
+    """Somebody logged in to an account of this class, or (None) out of it."""
+
+    id: Stamp
+    source: str
+    account: str | None
+    kind: str
+
+
+class RealnameSet(NamedTuple):
+    """Somebody has another real name."""
+
+    id: Stamp
+    source: str
+    realname: str
+
+
+class HostSet(NamedTuple):
+    """Somebody is shown with another user name and host."""
+
+    id: Stamp
+    source: str
+    username: str
+    host: str
+
+
+class ChannelRenamed(NamedTuple):
+    """A channel has another name."""
+
+    id: Stamp
+    source: str
+    channel: str
+    new: str
+    reason: str
+
+
+class Redacted(NamedTuple):
+    """A message was taken back."""
+
+    id: Stamp
+    source: str
+    target: str
+    msgid: str
+    reason: str | None
+
+
+class MetadataSet(NamedTuple):
+    """A user or a channel has this under the key, or (None) nothing any more."""
+
+    id: Stamp
+    source: str
+    target: str
+    key: str
+    value: str | None
+    visibility: str = "*"
+
+
 class Walloped(NamedTuple):
     """An operator spoke to everybody who listens (+w)."""
 
@@ -145,6 +204,12 @@ Event = (
     | UserModeSet
     | AwaySet
     | Invited
+    | AccountSet
+    | RealnameSet
+    | HostSet
+    | ChannelRenamed
+    | Redacted
+    | MetadataSet
     | Walloped
     | Said
 )

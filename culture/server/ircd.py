@@ -23,6 +23,7 @@ from culture.server.network import Network
 from culture.server.poller import Poller
 from culture.server.router import Router
 from culture.server.session import Session
+from culture.server.tasks import Tasks
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +47,7 @@ class IRCd:
         self._listeners: list[Listener] = []
         self._closing: set[Connection] = set()
         self._stopping = False
-        self._sweeper: asyncio.Task[None] | None = None
+        self._running = False
         self.reload: Callable[[], ServerConfig] | None = None
         network = Network(config.channels, config.channel_modes, config.limits.whowas)
         self._lock.acquire()
@@ -59,6 +60,8 @@ class IRCd:
             commands=table(*HANDLERS),
             started=clock(),
             rehash=self._rehash,
+            turn=self._poller.turn,
+            tasks=Tasks(),
             sessions=set(),
         )
 
@@ -92,7 +95,7 @@ class IRCd:
 
     async def stop(self, reason: str) -> None:
         """Tell the clients, write what is queued within the time for it, and close."""
-        if self._sweeper is None and not self._listeners:
+        if not self._running:
             self._lock.release()
             return
         self._stopping = True
@@ -103,13 +106,12 @@ class IRCd:
             for session in list(self.parts.sessions):
                 session.close(reason)
         await self._drain(self.parts.config.limits.shutdown_timeout)
-        if self._sweeper is not None:
-            self._sweeper.cancel()
-            self._sweeper = None
+        await self.parts.tasks.stop()
         for connection in self._closing:
             connection.abort()
         self._poller.stop()
         self._lock.release()
+        self._running = False
 
     def _start(self) -> None:
         config = self.parts.config
@@ -118,7 +120,8 @@ class IRCd:
         self._poller.start()
         for listener in self._listeners:
             listener.start()
-        self._sweeper = asyncio.create_task(self._sweep())
+        self.parts.tasks.start(self._sweep())
+        self._running = True
         log.info("%s listens on %s", config.name, ", ".join(map(str, self._listeners)))
 
     def _accept(self, accepted: socket.socket, host: str) -> None:

@@ -4,19 +4,22 @@ import time
 from enum import IntFlag
 
 from culture.protocol.message import Message, escape
-from culture.protocol.modes import Change, format_changes
-from culture.protocol.stream import LINE_LIMIT
-from culture.protocol.vocabulary import Tag
+from culture.protocol.modes import format_changes
+from culture.protocol.vocabulary import Cap, Tag
 from culture.server.events import (
-    Arrived,
+    AccountSet,
     AwaySet,
+    ChannelRenamed,
     Event,
+    HostSet,
     Invited,
     Joined,
     Kicked,
     Left,
     ModeSet,
     Parted,
+    RealnameSet,
+    Redacted,
     Renamed,
     Said,
     TopicSet,
@@ -34,6 +37,43 @@ class Flavour(IntFlag):
     TIME = 1
     TAGS = 2
     MENTIONS = 4
+    ACCOUNT = 8
+    # What follows concerns other events than messages.
+    EXTENDED_JOIN = 16
+    ACCOUNT_NOTIFY = 32
+    AWAY_NOTIFY = 64
+    INVITE_NOTIFY = 128
+    CHGHOST = 256
+    SETNAME = 512
+    REDACTION = 1024
+    RENAME = 2048
+
+
+SAID = Flavour.TIME | Flavour.TAGS | Flavour.MENTIONS | Flavour.ACCOUNT
+"""What decides how a message looks."""
+
+FLAVOURS = {
+    "server-time": Flavour.TIME,
+    "message-tags": Flavour.TAGS,
+    Cap.MENTIONS.value: Flavour.MENTIONS,
+    "account-tag": Flavour.ACCOUNT,
+    "extended-join": Flavour.EXTENDED_JOIN,
+    "account-notify": Flavour.ACCOUNT_NOTIFY,
+    "away-notify": Flavour.AWAY_NOTIFY,
+    "invite-notify": Flavour.INVITE_NOTIFY,
+    "chghost": Flavour.CHGHOST,
+    "setname": Flavour.SETNAME,
+    "draft/message-redaction": Flavour.REDACTION,
+    "draft/channel-rename": Flavour.RENAME,
+}
+
+
+def flavour_of(caps: frozenset[str]) -> Flavour:
+    """What a session with these capabilities wants."""
+    flavour = Flavour.PLAIN
+    for cap in caps:
+        flavour |= FLAVOURS.get(cap, Flavour.PLAIN)
+    return flavour
 
 
 def iso_time(at: float) -> str:
@@ -43,51 +83,47 @@ def iso_time(at: float) -> str:
     return f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{int((at - whole) * 1000):03}Z"
 
 
-def render(event: Event, flavour: int) -> bytes | None:
-    """The line with its CR LF; None where this client is not told."""
+def render(event: Event, wants: int, account: str | None = None) -> bytes | None:
+    """The line with its CR LF; None where this client is not told. ``account`` is that of whoever did it."""
     if isinstance(event, Said):
-        return render_said(event, flavour)
-    message = _message(event)
+        return render_said(event, wants)
+    message = _message(event, wants)
     if message is None:
         return None
-    return _tags(event, flavour).encode() + wire(message)
+    return _tags(event, wants, account).encode() + wire(message)
 
 
 def render_said(said: Said, flavour: int) -> bytes | None:
     """The hot line: made once per flavour, so by hand; nothing gets into a Said that could end a line."""
     if said.verb == "TAGMSG":
-        return (
-            f"{_tags(said, flavour)}:{said.source} TAGMSG {said.status}{said.target}\r\n".encode()
-            if flavour & 2
-            else None
-        )
+        if not flavour & Flavour.TAGS:
+            return None
+        return f"{_tags(said, flavour, said.account)}:{said.source} TAGMSG {said.status}{said.target}\r\n".encode()
     line = f":{said.source} {said.verb} {said.status}{said.target} :{said.text}\r\n"
-    return (_tags(said, flavour) + line if flavour else line).encode()
+    return (_tags(said, flavour, said.account) + line if flavour else line).encode()
 
 
-def _tags(event: Event, flavour: int) -> str:
+def _tags(event: Event, wants: int, account: str | None) -> str:
     words = []
-    if flavour & Flavour.TIME:
+    if wants & Flavour.TIME:
         words.append("time=" + iso_time(event.id.at))
-    if flavour & Flavour.TAGS:
+    if wants & Flavour.ACCOUNT and account is not None:
+        words.append("account=" + escape(account))
+    if wants & Flavour.TAGS:
         words.append("msgid=" + event.id.msgid)
         if isinstance(event, Said):
             words += [f"{key}={escape(value)}" if value else key for key, value in event.tags.items()]
             words.append(f"{Tag.CLASS}={event.kind}")
-    if flavour & Flavour.MENTIONS and isinstance(event, Said) and event.mentions:
+    if wants & Flavour.MENTIONS and isinstance(event, Said) and event.mentions:
         words.append(f"{Tag.MENTIONS}={','.join(event.mentions)}")
     return f"@{';'.join(words)} " if words else ""
 
 
-def _changes(changes: tuple[Change, ...]) -> tuple[str, ...]:
-    """All of them in one line: whoever made the event saw to it that they fit."""
-    return format_changes(changes, len(changes), LINE_LIMIT)[0]
-
-
-def _message(event: Event) -> Message | None:
+def _message(event: Event, wants: int) -> Message | None:
     match event:
-        case Joined(_, source, channel):
-            return Message("JOIN", (channel,), source)
+        case Joined(_, source, channel, _, account, realname):
+            shown = (channel, account or "*", realname) if wants & Flavour.EXTENDED_JOIN else (channel,)
+            return Message("JOIN", shown, source)
         case Parted(_, source, channel, reason):
             return Message("PART", (channel,) if reason is None else (channel, reason), source)
         case Left(_, source, reason):
@@ -99,12 +135,32 @@ def _message(event: Event) -> Message | None:
         case TopicSet(_, source, channel, text):
             return Message("TOPIC", (channel, text), source)
         case ModeSet(_, source, channel, changes):
-            return Message("MODE", (channel, *_changes(changes)), source)
+            return Message("MODE", (channel, *format_changes(changes, len(changes), _ONE_LINE)[0]), source)
         case UserModeSet(_, source, changes):
-            return Message("MODE", (nick_of(source), *_changes(changes)), source)
+            return Message("MODE", (nick_of(source), *format_changes(changes)[0]), source)
         case Invited(_, source, nick, channel):
             return Message("INVITE", (nick, channel), source)
         case Walloped(_, source, text):
             return Message("WALLOPS", (text,), source)
-        case Arrived() | AwaySet() | Said():
-            return None
+    return _modern(event, wants)
+
+
+_ONE_LINE = 512
+
+
+def _modern(event: Event, wants: int) -> Message | None:
+    """What only clients hear of that asked for it."""
+    match event:
+        case AwaySet(_, source, message) if wants & Flavour.AWAY_NOTIFY:
+            return Message("AWAY", () if message is None else (message,), source)
+        case AccountSet(_, source, account, _) if wants & Flavour.ACCOUNT_NOTIFY:
+            return Message("ACCOUNT", (account or "*",), source)
+        case RealnameSet(_, source, realname) if wants & Flavour.SETNAME:
+            return Message("SETNAME", (realname,), source)
+        case HostSet(_, source, username, host) if wants & Flavour.CHGHOST:
+            return Message("CHGHOST", (username, host), source)
+        case Redacted(_, source, target, msgid, reason) if wants & Flavour.REDACTION:
+            return Message("REDACT", (target, msgid) if reason is None else (target, msgid, reason), source)
+        case ChannelRenamed(_, source, channel, new, reason) if wants & Flavour.RENAME:
+            return Message("RENAME", (channel, new, reason), source)
+    return None

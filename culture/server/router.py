@@ -2,9 +2,10 @@
 
 import logging
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from culture.protocol.message import Message
-from culture.server.events import Event, Joined, Kicked, Left, Parted, Said, nick_of
+from culture.server.events import Arrived, Event, Joined, Kicked, Left, Parted, Said, nick_of
 from culture.server.ids import Ids
 from culture.server.network import Network
 from culture.server.poller import Flushable
@@ -15,7 +16,7 @@ from culture.server.wire import wire
 
 log = logging.getLogger(__name__)
 
-Subscriber = Callable[[Event], None]
+Subscriber = Callable[[Any], None]
 _REGROUP = (Joined, Parted, Kicked, Left)
 
 
@@ -26,12 +27,17 @@ class Router:
         self.name = name
         self.network = network
         self.ids = ids
-        self.subscribers: list[Subscriber] = []
+        self._subscribers: dict[type, list[Subscriber]] = {}
         self.sessions: dict[User, list[Session]] = {}
         self.attached = 0
         self._dirty = dirty
         # Who hears a channel, by flavour: made on the first message after a change of members or capabilities.
         self._hearers: dict[Channel, dict[int, list[Session]]] = {}
+
+    def subscribe(self, subscriber: Subscriber, *kinds: type) -> None:
+        """Call with each event of these kinds, after it was shown."""
+        for kind in kinds:
+            self._subscribers.setdefault(kind, []).append(subscriber)
 
     def attach(self, session: Session, user: User) -> None:
         """This session is one of the user's from now on."""
@@ -69,7 +75,7 @@ class Router:
             if isinstance(event, _REGROUP):
                 self._forget_hearers(event)
             self._show(event, self.network.apply(event))
-        for subscriber in self.subscribers:
+        for subscriber in self._subscribers.get(type(event), ()):
             try:
                 subscriber(event)
             except Exception:
@@ -87,14 +93,29 @@ class Router:
 
     def _show(self, event: Event, users: Iterable[User]) -> None:
         lines: dict[int, bytes | None] = {}
+        account = self._account(event)
         for user in users:
             for session in self.sessions.get(user, ()):
-                flavour = session.flavour
-                if flavour not in lines:
-                    lines[flavour] = render(event, flavour)
-                line = lines[flavour]
+                wants = session.wants
+                if wants not in lines:
+                    lines[wants] = render(event, wants, account)
+                line = lines[wants]
                 if line is not None:
                     session.send(line)
+
+    def show(self, event: Event, users: Iterable[User], wanting: int) -> None:
+        """Show an event also to these users, in sessions that want such events."""
+        account = self._account(event)
+        for user in users:
+            for session in self.sessions.get(user, ()):
+                if session.wants & wanting:
+                    line = render(event, session.wants, account)
+                    if line is not None:
+                        session.send(line)
+
+    def _account(self, event: Event) -> str | None:
+        user = None if isinstance(event, Arrived) else self.network.user(nick_of(event.source))
+        return user.account if user is not None else None
 
     def _say(self, said: Said, by: Session | None) -> None:
         channel = self.network.channel(said.target)

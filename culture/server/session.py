@@ -6,10 +6,9 @@ from itertools import chain
 
 from culture.protocol.caps import Negotiation
 from culture.protocol.message import Message
-from culture.protocol.vocabulary import Cap
 from culture.server.connection import Connection
 from culture.server.poller import Flushable
-from culture.server.render import Flavour
+from culture.server.render import SAID, flavour_of
 from culture.server.state import User
 from culture.server.wire import wire
 
@@ -44,6 +43,8 @@ class Session:
         "spoke",
         "user",
         "username",
+        "waiting",
+        "wants",
     )
 
     def __init__(
@@ -70,18 +71,19 @@ class Session:
         self.realname = ""
         self.password: str | None = None
         self.caps = Negotiation()
-        self.flavour = int(Flavour.PLAIN)
+        self.wants = 0  # a Flavour
+        self.flavour = 0  # what of it concerns messages
         self.echo = False
         self.pinged = False
+        self.waiting = False  # for something that is done elsewhere
         self.ended = False
         self.idle: Callable[[], None] | None = None  # called when a pulled answer is complete
 
     def enable(self, caps: frozenset[str]) -> None:
         """Take a new set of capabilities into account."""
-        tags = Flavour.TAGS if "message-tags" in caps else Flavour.PLAIN
-        time = Flavour.TIME if "server-time" in caps else Flavour.PLAIN
-        mentions = Flavour.MENTIONS if Cap.MENTIONS in caps else Flavour.PLAIN
-        self.flavour = int(tags | time | mentions)
+        wants = flavour_of(caps)
+        self.wants = int(wants)
+        self.flavour = int(wants & SAID)
         self.echo = "echo-message" in caps
 
     def send(self, line: bytes) -> None:
@@ -102,6 +104,22 @@ class Session:
     def is_pulling(self) -> bool:
         """Is an answer still being produced?"""
         return self._rows is not None
+
+    @property
+    def is_busy(self) -> bool:
+        """Must the session's next command wait?"""
+        return self.waiting or self._rows is not None
+
+    def wait(self) -> None:
+        """Take no further command until ``go_on``."""
+        self.waiting = True
+        self.connection.pause()
+
+    def go_on(self) -> None:
+        """Take commands again."""
+        self.waiting = False
+        if self._rows is None:
+            self.connection.resume()
 
     def pull(self, rows: Iterable[bytes]) -> None:
         """Produce an answer as the socket drains; the session's next command waits for its end."""

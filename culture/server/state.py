@@ -43,6 +43,7 @@ class User:
     invitations: "frozenset[Channel]" = frozenset()
     source: str = ""
     kind: str = UserClass.UNKNOWN
+    metadata: dict[str, str] | None = None
 
     def __post_init__(self) -> None:
         """Make the source that others see."""
@@ -87,6 +88,8 @@ class Channel:
     members: dict[User, str] = field(default_factory=dict)
     invited: set[User] = field(default_factory=set)
     is_guarded: bool = False  # something may keep a member from speaking
+    founder: str | None = None  # the account that registered it
+    metadata: dict[str, str] | None = None
 
     def guard(self) -> None:
         """Note after a change of modes whether a member's speech needs a closer look."""

@@ -43,7 +43,9 @@ def _join(ctx: Context, name: str, key: str | None) -> None:
         _check_entry(ctx, channel, key)
     # The first one in is the operator.
     status = "" if channel is not None and channel.members else "o"
-    ctx.publish(Joined(ctx.stamp(), ctx.user.source, channel.name if channel is not None else name, status))
+    user = ctx.user
+    shown = channel.name if channel is not None else name
+    ctx.publish(Joined(ctx.stamp(), user.source, shown, status, user.account, user.realname))
     _show(ctx, ctx.find_channel(name))
 
 

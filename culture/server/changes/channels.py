@@ -1,0 +1,119 @@
+"""Changes of channels."""
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from culture.protocol.modes import Change
+from culture.protocol.names import fold
+from culture.server.events import ChannelRenamed, Invited, Joined, Kicked, ModeSet, Parted, Redacted, TopicSet, nick_of
+from culture.server.state import MEMBER_MODES, Channel, ListEntry, Topic, User
+
+if TYPE_CHECKING:
+    from culture.server.network import Network
+
+Seers = Collection[User]
+
+
+def join(network: "Network", event: Joined) -> Seers:
+    """One more member; the first one makes the channel."""
+    user = network.user(nick_of(event.source))
+    if user is None:
+        return ()
+    channel = network.channel(event.channel) or network.open(event.channel, event.id.at)
+    channel.members[user] = event.status
+    user.invitations -= {channel}
+    channel.invited.discard(user)
+    user.channels.add(channel)
+    return channel.members
+
+
+def part(network: "Network", event: Parted) -> Seers:
+    """One member less, by wish."""
+    return _drop(network, event.channel, nick_of(event.source))
+
+
+def kick(network: "Network", event: Kicked) -> Seers:
+    """One member less, by somebody else's."""
+    return _drop(network, event.channel, event.nick)
+
+
+def _drop(network: "Network", name: str, nick: str) -> Seers:
+    channel, user = network.channel(name), network.user(nick)
+    if channel is None or user is None or user not in channel.members:
+        return ()
+    seers = list(channel.members)
+    network.drop(channel, user)
+    return seers
+
+
+def set_topic(network: "Network", event: TopicSet) -> Seers:
+    """Another topic; an empty one is none."""
+    channel = network.channel(event.channel)
+    if channel is None:
+        return ()
+    channel.topic = Topic(event.text, event.source, event.id.at) if event.text else None
+    return channel.members
+
+
+def set_modes(network: "Network", event: ModeSet) -> Seers:
+    """Other modes, of the channel or of its members."""
+    channel = network.channel(event.channel)
+    if channel is None:
+        return ()
+    for change in event.changes:
+        _set_mode(network, channel, change, event)
+    channel.guard()
+    return channel.members
+
+
+def _set_mode(network: "Network", channel: Channel, change: Change, event: ModeSet) -> None:
+    add, mode, param = change
+    if mode in MEMBER_MODES:
+        user = network.user(param or "")
+        if user in channel.members:
+            held = set(channel.members[user]) | {mode} if add else set(channel.members[user]) - {mode}
+            channel.members[user] = "".join(each for each in MEMBER_MODES if each in held)
+    elif mode in "beI":
+        entries = channel.lists.setdefault(mode, {})
+        if add:
+            entries[param or ""] = ListEntry(event.source, event.id.at)
+        else:
+            entries.pop(param or "", None)
+    elif mode == "k":
+        channel.key = param if add else None
+    elif mode == "l":
+        channel.limit = int(param or 0) if add else None
+    elif add:
+        channel.flags.add(mode)
+    else:
+        channel.flags.discard(mode)
+
+
+def invite(network: "Network", event: Invited) -> Seers:
+    """Somebody may come in."""
+    user, channel = network.user(event.nick), network.channel(event.channel)
+    if user is None:
+        return ()
+    if channel is not None:
+        user.invitations |= {channel}
+        channel.invited.add(user)
+    return (user,)
+
+
+def rename(network: "Network", event: ChannelRenamed) -> Seers:
+    """The same channel under another name."""
+    channel = network.channels.pop(fold(event.channel), None)
+    if channel is None:
+        return ()
+    channel.name = event.new
+    network.channels[fold(event.new)] = channel
+    return channel.members
+
+
+def redact(network: "Network", event: Redacted) -> Seers:
+    """A message taken back: those who could read it are told."""
+    channel = network.channel(event.target)
+    if channel is not None:
+        return channel.members
+    users = (network.user(event.target), network.user(nick_of(event.source)))
+    return {user for user in users if user is not None}

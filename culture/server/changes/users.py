@@ -1,0 +1,143 @@
+"""Changes of users."""
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from culture.protocol.names import fold, is_channel
+from culture.server.events import (
+    AccountSet,
+    Arrived,
+    AwaySet,
+    HostSet,
+    Left,
+    MetadataSet,
+    RealnameSet,
+    Renamed,
+    UserModeSet,
+    Walloped,
+    nick_of,
+)
+from culture.server.state import User
+
+if TYPE_CHECKING:
+    from culture.server.network import Network
+
+Seers = Collection[User]
+
+
+def arrive(network: "Network", event: Arrived) -> Seers:
+    """Somebody new; whoever shares nothing with them is not told."""
+    user = User(
+        event.nick,
+        event.username,
+        event.host,
+        event.realname,
+        event.server,
+        event.account,
+        event.kind,
+        event.id.at,
+        set(event.modes),
+    )
+    network.users[fold(event.nick)] = user
+    user.classify(network.knows_people)
+    network.modes.update(user.modes)
+    network.most_users = max(network.most_users, len(network.users))
+    return ()
+
+
+def leave(network: "Network", event: Left) -> Seers:
+    """Gone from everywhere."""
+    user = network.users.pop(fold(nick_of(event.source)), None)
+    if user is None:
+        return ()
+    seers = network.peers(user)
+    seers.discard(user)
+    for channel in list(user.channels):
+        network.drop(channel, user)
+    for channel in user.invitations:
+        channel.invited.discard(user)
+    network.modes.subtract(user.modes)
+    network.remember(user, event.id)
+    return seers
+
+
+def rename(network: "Network", event: Renamed) -> Seers:
+    """The same user under another nick."""
+    user = network.users.pop(fold(nick_of(event.source)), None)
+    if user is None:
+        return ()
+    network.remember(user, event.id)
+    user.rename(event.new)
+    network.users[fold(event.new)] = user
+    return network.peers(user)
+
+
+def set_modes(network: "Network", event: UserModeSet) -> Seers:
+    """Modes are shown to their user alone."""
+    user = network.user(nick_of(event.source))
+    if user is None:
+        return ()
+    network.modes.subtract(user.modes)
+    for add, mode, _ in event.changes:
+        if add:
+            user.modes.add(mode)
+        else:
+            user.modes.discard(mode)
+    network.modes.update(user.modes)
+    user.classify(network.knows_people)
+    return (user,)
+
+
+def set_away(network: "Network", event: AwaySet) -> Seers:
+    """Away, or back."""
+    user = network.user(nick_of(event.source))
+    if user is None:
+        return ()
+    user.away = event.message
+    return network.peers(user) - {user}
+
+
+def set_account(network: "Network", event: AccountSet) -> Seers:
+    """Logged in or out."""
+    user = network.user(nick_of(event.source))
+    if user is None:
+        return ()
+    user.account, user.account_kind = event.account, event.kind
+    user.classify(network.knows_people)
+    return network.peers(user)
+
+
+def set_realname(network: "Network", event: RealnameSet) -> Seers:
+    """Another real name."""
+    user = network.user(nick_of(event.source))
+    if user is None:
+        return ()
+    user.realname = event.realname
+    return network.peers(user)
+
+
+def set_host(network: "Network", event: HostSet) -> Seers:
+    """Shown from elsewhere."""
+    user = network.user(nick_of(event.source))
+    if user is None:
+        return ()
+    user.username, user.host = event.username, event.host
+    user.rename(user.nick)
+    return network.peers(user)
+
+
+def set_metadata(network: "Network", event: MetadataSet) -> Seers:
+    """Of a user or of a channel; who is told depends on what each session subscribed to, so nobody from here."""
+    owner = network.channel(event.target) if is_channel(event.target) else network.user(event.target)
+    if owner is not None:
+        kept = dict(owner.metadata or {})
+        kept.pop(event.key, None)
+        if event.value is not None:
+            kept[event.key] = event.value
+        owner.metadata = kept or None
+    return ()
+
+
+def hear_wallops(network: "Network", _event: Walloped) -> Seers:
+    """Everybody who listens."""
+    return [user for user in network.users.values() if "w" in user.modes]
