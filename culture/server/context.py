@@ -37,6 +37,8 @@ class Parts:
     turn: Callable[[], AbstractContextManager[None]]
     tasks: Tasks
     sessions: set[Session]
+    endings: list[Callable[[Session], None]]
+    """Called with each session that ends, by whoever keeps something about sessions."""
 
 
 class Context:

@@ -63,6 +63,7 @@ class IRCd:
             turn=self._poller.turn,
             tasks=Tasks(),
             sessions=set(),
+            endings=[],
         )
 
     @property
@@ -133,6 +134,8 @@ class IRCd:
 
     def _ended(self, session: Session, reason: str) -> None:
         self.parts.sessions.discard(session)
+        for forget in self.parts.endings:
+            forget(session)
         if session.connection.is_open:
             self._closing.add(session.connection)
         router = self.parts.router
