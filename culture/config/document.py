@@ -1,5 +1,6 @@
 """A YAML file as plain values that remember the line they stand on."""
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -69,7 +70,7 @@ class _Reader:
         except MarkedYAMLError as error:
             line = error.problem_mark.line + 1 if error.problem_mark else 0
             text = " ".join(filter(None, (error.context, error.problem)))
-            raise self._error(line, (), f"not valid YAML: {text}") from error
+            raise self._error(line, (), f"not valid YAML: {text}", self._comment_in_a_list(error)) from error
         except (YAMLError, RecursionError) as error:
             raise self._error(0, (), f"not valid YAML: {error}") from error
         if root is None or _is_null(root):
@@ -77,6 +78,12 @@ class _Reader:
         if not isinstance(root, MappingNode):
             raise self._error(_line(root), (), "expected keys and values, such as name: spark")
         self._document.data = self._mapping(root, ())
+
+    def _comment_in_a_list(self, error: MarkedYAMLError) -> str:
+        """What to do about ``[#general]``, whose bracket is never closed."""
+        marks = (error.context_mark, error.problem_mark)
+        lines = [self._document.source(mark.line + 1) for mark in marks if mark]
+        return next((unquoted(line) for line in lines if re.search(r"[\[,]\s*#\S", line)), "")
 
     def _value(self, node: Node, key: Key) -> Value:
         self._values += 1
@@ -118,6 +125,12 @@ class _Reader:
 
     def _error(self, line: int, key: Key, text: str, hint: str = "") -> ConfigError:
         return ConfigError([Problem(self._document.file, line, key, text, hint)])
+
+
+def unquoted(source: str) -> str:
+    """What to do about a line on which a channel became a comment."""
+    word = re.split(r"[\s,\]]", source[source.index("#") :], maxsplit=1)[0]
+    return f'in YAML an unquoted # begins a comment: write "{word}" with the quotes'
 
 
 def _line(node: Node) -> int:

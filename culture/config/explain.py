@@ -3,9 +3,9 @@
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from culture.config.document import Document
+from culture.config.document import Document, unquoted
 from culture.config.errors import ConfigError, Key, Problem
-from culture.config.schema import block_at
+from culture.config.schema import block_at, keys
 from culture.config.values import Misfit
 from culture.protocol.names import nearest
 
@@ -80,10 +80,9 @@ def _found(value: object) -> str:
 def _hint(detail: ErrorDetails, key: Key, model: type[BaseModel], source: str) -> str:
     kind, value = detail["type"], detail["input"]
     if kind == "extra_forbidden":
-        return _nearest_key(str(key[-1]), block_at(model, key[:-1]))
+        return _nearest_key(str(key[-1]), block_at(model, key[:-1]), model)
     if value is None and "#" in source:
-        word = source[source.index("#") :].split()[0]
-        return f'in YAML an unquoted # begins a comment: write "{word}" with the quotes'
+        return unquoted(source)
     if value is None and kind in _EXPECTED:
         return "give it a value or take the key away"
     if kind == "literal_error" and isinstance(value, str):
@@ -91,11 +90,14 @@ def _hint(detail: ErrorDetails, key: Key, model: type[BaseModel], source: str) -
         return f"did you mean {close}?" if close else ""
     if kind in ("int_type", "float_type") and isinstance(value, str) and value.isdecimal():
         return "leave out the quotes"
+    if kind == "tuple_type":
+        return "begin each entry with a hyphen and a space"
     return "put it in quotes" if kind == "string_type" and not isinstance(value, tuple | dict) else ""
 
 
-def _nearest_key(name: str, model: type[BaseModel] | None) -> str:
-    if model is None:
+def _nearest_key(name: str, here: type[BaseModel] | None, model: type[BaseModel]) -> str:
+    if here is None:
         return ""
-    close = nearest(name, model.model_fields)
-    return f"did you mean {close}?" if close else f"known here: {', '.join(model.model_fields)}"
+    elsewhere = [key for key in keys(model) if key.rpartition(".")[2] == name]
+    close = elsewhere[0] if len(elsewhere) == 1 else nearest(name, here.model_fields)
+    return f"did you mean {close}?" if close else f"known here: {', '.join(here.model_fields)}"

@@ -15,6 +15,9 @@ _LABEL = "[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?"
 _HOST_NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 _LONGEST_NAME = 63
 
+# The modes of a channel that need no parameter.
+CHANNEL_FLAGS = "imnstC"
+
 # What a running server cannot change: told apart when a reload finds it different.
 NEEDS_RESTART = frozenset({"name", "nick_prefix", "listen", "data_dir", "channels", "limits.whowas"})
 
@@ -32,8 +35,8 @@ def _one_word(text: str) -> str:
 
 
 def _mode_letters(text: str) -> str:
-    if not re.fullmatch("[A-Za-z]*", text):
-        raise ValueError(f"{text!r} must be mode letters, for example nt")
+    if not set(text) <= set(CHANNEL_FLAGS):
+        raise ValueError(f"{text!r} must be letters of {CHANNEL_FLAGS}, for example nt")
     return text
 
 
@@ -126,10 +129,18 @@ class ServerConfig(Settings):
     def _name_fits_the_nicks(self) -> Self:
         """The owner of a nick is the text before its first hyphen, so a prefix must not have one."""
         if self.nick_prefix == "required" and not valid_short_name(self.short_name):
+            better = paths.made_short(self.name)
             raise Misfit(
-                f"{self.short_name!r} begins every nick, so it must be 1 to 12 of a-z and 0-9, a letter first",
+                f"{self.short_name!r} begins every nick, so it must be 1 to 12 of a-z and 0-9, a letter first"
+                + (f": try {better}" if valid_short_name(better) else ""),
                 "name",
             )
+        return self
+
+    @model_validator(mode="after")
+    def _nicks_have_room(self) -> Self:
+        if self.nick_prefix == "required" and self.limits.nick_length < len(self.short_name) + 2:
+            raise Misfit(f"leaves no room behind {self.short_name}-", "limits", "nick_length")
         return self
 
     @property

@@ -70,5 +70,10 @@ def open_private(path: Path, flags: int) -> int:
 
 def default_server_name() -> str:
     """A short server name made from this host's name, else ``culture``."""
-    label = re.sub(r"[^a-z0-9]", "", socket.gethostname().split(".")[0].lower())[:12]
+    label = made_short(socket.gethostname())
     return label if valid_short_name(label) else "culture"
+
+
+def made_short(name: str) -> str:
+    """The nearest to a short server name that a host's name can be made into."""
+    return re.sub(r"[^a-z0-9]", "", name.split(".")[0].lower())[:12]

@@ -77,7 +77,21 @@ limits: {ping_after: 2m, ping_timeout: 0.1h, shutdown_timeout: 3}
         ("admin:\n  zzz: 1", ":2: admin.zzz: unknown key (known here: location1, location2, email)"),
         ("motd: 5", ":1: motd: expected text, found the number 5 (put it in quotes)"),
         ("motd: true", ":1: motd: expected text, found true (put it in quotes)"),
-        ("listen: 6667", ":1: listen: expected a list, found the number 6667"),
+        ("port: 6667", ":1: port: unknown key (did you mean listen[].port?)"),
+        ("ping_after: 9", ":1: ping_after: unknown key (did you mean limits.ping_after?)"),
+        (
+            "listen: 6667",
+            ":1: listen: expected a list, found the number 6667 (begin each entry with a hyphen and a space)",
+        ),
+        (
+            "name: My-Host.local",
+            ":1: name: 'My-Host' begins every nick, so it must be 1 to 12 of a-z and 0-9, a letter first: try myhost",
+        ),
+        (
+            "name: '7'",
+            ":1: name: '7' begins every nick, so it must be 1 to 12 of a-z and 0-9, a letter first",
+        ),
+        ("name: spark\nlimits:\n  nick_length: 6", ":3: limits.nick_length: leaves no room behind spark-"),
         ("limits: [1]", ":1: limits: expected a block of settings, found a list"),
         ("admin:", ":1: admin: expected a block of settings, found nothing (give it a value or take the key away)"),
         (
@@ -93,7 +107,8 @@ limits: {ping_after: 2m, ping_timeout: 0.1h, shutdown_timeout: 3}
         ("password: ''", ":1: password: must not be empty"),
         ("operators: [{name: ori}]", ":1: operators[0].password: is missing and has no default"),
         ("network: a b", ":1: network: 'a b' must be one word"),
-        ("channel_modes: +nt", ":1: channel_modes: '+nt' must be mode letters, for example nt"),
+        ("channel_modes: +nt", ":1: channel_modes: '+nt' must be letters of imnstC, for example nt"),
+        ("channel_modes: ntk", ":1: channel_modes: 'ntk' must be letters of imnstC, for example nt"),
         (
             "limits:\n  ping_after: 9\n  ping_timeout: 9",
             ":3: limits.ping_timeout: must be longer than ping_after, else nobody could answer the PING",
@@ -118,6 +133,14 @@ def test_a_mistake_is_told_with_its_place_and_a_hint(write: Write, text: str, pr
     [
         ("channels:\n  - #general", ":2: channels[0]: expected text, found nothing"),
         ("name: spark\nchannels: #general", ":2: channels: expected a list, found nothing"),
+        (
+            "channels: [#general]\nname: spark",
+            ":2: not valid YAML: while parsing a flow sequence expected ',' or ']', but got '<stream end>'",
+        ),
+        (
+            "channels: [#general, #tea]",
+            ":1: not valid YAML: while parsing a flow node expected the node content, but found '<stream end>'",
+        ),
     ],
 )
 def test_an_unquoted_channel_is_told_apart(write: Write, text: str, place: str) -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from culture.config.model import CHANNEL_FLAGS
 from culture.protocol.message import Message
 from culture.protocol.modes import Kind, parse_changes
 from culture.protocol.stream import LINE_LIMIT
@@ -239,3 +240,7 @@ def replay(shown: list[tuple[str, ...]]) -> set[tuple[str, str]]:
                 held.add((change.mode, change.param or ""))
             assert held != before, words
     return held
+
+
+def test_a_new_channel_may_be_given_every_flag_and_nothing_else() -> None:
+    assert set(CHANNEL_FLAGS) == {mode for mode, kind in MODE_KINDS.items() if kind is Kind.FLAG}
