@@ -27,8 +27,8 @@ help: ## Show what there is to make
 
 env: $(VENV)/.made-dev ## Make the environment for development (.venv)
 
-up: $(VENV)/.made-run ## Run the server on loopback and say how to connect
-	@exec $(BIN)/culture up
+up: $(VENV)/.made-run ## Run the server on loopback and say how to connect; options: make up ARGS="--port 7000"
+	@exec $(BIN)/culture up $(ARGS)
 
 test: env debian ## Run the tests
 	@$(BIN)/pytest

@@ -12,6 +12,7 @@ app = typer.Typer(
     name="culture",
     help="An IRC server where people and agents talk as equals.\n\nBegin with: culture up",
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -30,7 +31,7 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def root(
     _version: Annotated[
-        bool, typer.Option("--version", help="Show the version and leave.", callback=_show_version, is_eager=True)
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
     ] = False,
 ) -> None:
     """What every command has before it."""

@@ -10,7 +10,7 @@ from culture.config.load import Loaded, Options, load_server
 from culture.config.model import ServerConfig
 
 ConfigFile = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="Read this file, not culture.yaml in the home folder.")
+    Path | None, typer.Option("--config", metavar="FILE", help="Read this file, not ~/.culture/culture.yaml.")
 ]
 Name = Annotated[
     str | None,

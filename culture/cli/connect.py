@@ -24,7 +24,7 @@ def how_to_connect(settings: ServerConfig, addresses: Sequence[tuple[str, int]])
         f"  irssi -c {host} -p {port} -n {nick}",
         f"  (printf 'NICK {nick}\\r\\nUSER {user} 0 * :{user}\\r\\nJOIN {channel}\\r\\n'; cat) | nc {host} {port}",
         "",
-        f"Then /join {channel} and say hello.",
+        f"Then say hello (in irssi /join {channel} first).",
     ]
     return "\n".join(lines)
 

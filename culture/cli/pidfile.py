@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Self
 
 from culture.config import paths
@@ -17,11 +18,13 @@ from culture.server.lock import LockFile, Taken, note_of_holder
 
 # How much longer than its own time to say goodbye a server may take to be gone.
 GRACE = 5.0
+STDERR = 2
 
 
 @dataclass(frozen=True)
 class Note:
-    """What a running server says about itself; no addresses means it does not accept yet."""
+    """What a running server says about itself; no addresses means it does not accept yet, no log that it
+    prints to where it was started."""
 
     pid: int
     since: float
@@ -29,6 +32,7 @@ class Note:
     shutdown_timeout: float
     options: tuple[str, ...] = ()
     addresses: tuple[tuple[str, int], ...] = ()
+    log: str = ""
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
@@ -38,7 +42,7 @@ class Note:
             addresses = tuple((str(host), int(port)) for host, port in said["addresses"])
             options = tuple(map(str, said["options"]))
             pid, since, timeout = int(said["pid"]), float(said["since"]), float(said["shutdown_timeout"])
-            return cls(pid, since, str(said["data_dir"]), timeout, options, addresses)
+            return cls(pid, since, str(said["data_dir"]), timeout, options, addresses, str(said.get("log", "")))
         except (ValueError, KeyError, TypeError):
             return None
 
@@ -53,7 +57,15 @@ class PidFile:
         self._server = config.name
         self._lock = LockFile(paths.pid_file(config.name))
         timeout = config.limits.shutdown_timeout
-        self._note = Note(os.getpid(), time.time(), str(config.data_dir), timeout, tuple(options))
+        log = paths.log_file(config.name)
+        self._note = Note(
+            os.getpid(),
+            time.time(),
+            str(config.data_dir),
+            timeout,
+            tuple(options),
+            log=str(log) if _prints_to(log) else "",
+        )
 
     @contextmanager
     def held(self) -> Iterator[Self]:
@@ -71,6 +83,14 @@ class PidFile:
         """Say where clients may connect from now on."""
         self._note = replace(self._note, addresses=tuple(addresses))
         self._lock.write(str(self._note))
+
+
+def _prints_to(file: Path) -> bool:
+    """Whether this process was started with its output going to the file."""
+    try:
+        return os.path.samestat(os.fstat(STDERR), file.stat())
+    except OSError:
+        return False
 
 
 def already_running(server: str, note: Note | None) -> str:

@@ -27,7 +27,8 @@ def start(
 ) -> None:
     """Start the server and return when it accepts connections.
 
-    It goes on in the background, and what it prints is in ~/.culture/log.
+    It goes on in the background, and what it prints is in
+    ~/.culture/log/<name>.log.
     """
     choices = Choices(config, name, host, port, data_dir)
     if foreground:
@@ -84,7 +85,7 @@ def status(config: ConfigFile = None, name: Name = None) -> None:
     typer.echo(f"{server} is running (pid {note.pid}) since {since}.")
     typer.echo(f"  listens on  {_shown(note.addresses)}{'' if healthy else '  (does not answer)'}")
     typer.echo(f"  data        {note.data_dir}")
-    typer.echo(f"  log         {paths.log_file(server)}")
+    typer.echo(f"  log         {note.log or 'where it was started, not in a file'}")
     if not healthy:
         raise typer.Exit(Exit.FAILED)
 

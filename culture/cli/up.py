@@ -29,7 +29,8 @@ def up(
 ) -> None:
     """Run the server here and say how to connect.
 
-    Ctrl-C stops it. The first time, the server's name is written to culture.yaml.
+    Ctrl-C stops it. The first time, the server's name is written to
+    ~/.culture/culture.yaml.
     """
     if config is None and name is None:
         _settle_the_name()

@@ -82,7 +82,8 @@ class DataLock:
         except Taken as taken:
             raise StartError(
                 f"{self._folder} is in use by another server (pid {taken.note.strip() or 'unknown'}).\n"
-                "Stop that one with `culture server stop`, or give this one a folder of its own with --data-dir."
+                "Stop that one with `culture server stop --name` and its name, "
+                "or give this one a folder of its own with --data-dir."
             ) from None
         except OSError as error:
             raise StartError(f"cannot use the data folder {self._folder}: {error.strerror}") from error

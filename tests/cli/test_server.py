@@ -43,6 +43,7 @@ async def test_status_and_stop_find_the_server(shell: Shell) -> None:
     during = await shell.run("server", "status", "--name", "spark")
     assert during.code == 0
     assert f"spark is running (pid {note.pid}) since" in during.out and f"127.0.0.1:{started.port}\n" in during.out
+    assert f"log         {shell.home / 'log' / 'spark.log'}\n" in during.out
     stopped = await shell.run("server", "stop", "--name", "spark")
     assert (stopped.code, stopped.out) == (0, "spark has stopped.\n")
     assert not shell.pid_file().exists()
@@ -108,7 +109,7 @@ async def test_a_second_server_on_the_same_data_is_refused(shell: Shell) -> None
     second = await shell.run("server", "start", "--name", "thor", "--port", "0", "--data-dir", first.data_dir)
     assert second.code == 1
     assert f"{first.data_dir} is in use by another server (pid {first.pid})" in second.err
-    assert "--data-dir" in second.err
+    assert "--data-dir" in second.err and "culture server stop --name" in second.err
     assert shell.note("thor") is None
     async with registered(started.port, "spark-ori") as ori:
         assert await ori.sync() == []

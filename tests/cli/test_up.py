@@ -32,6 +32,15 @@ async def test_up_says_how_to_connect_and_it_works(shell: Shell) -> None:
     assert up.said.endswith("spark has stopped.\n") and "Traceback" not in up.said
 
 
+async def test_status_names_no_log_for_what_prints_to_a_terminal(shell: Shell) -> None:
+    up = await shell.spawn("up", "--name", "spark", "--port", "0")
+    await up.until("say hello")
+    status = await shell.run("server", "status", "--name", "spark")
+    assert status.code == 0 and "spark.log" not in status.out
+    up.signal(signal.SIGINT)
+    assert await up.ended() == 0
+
+
 async def test_up_ends_with_its_terminal(shell: Shell) -> None:
     up = await shell.spawn("up", "--name", "spark", "--port", "0")
     await up.until("say hello")
@@ -105,6 +114,7 @@ async def test_check_reads_both_files(shell: Shell) -> None:
 async def test_version_and_help(shell: Shell) -> None:
     assert re.fullmatch(r"culture \d+\.\d+\.\d+\n", (await shell.run("--version")).out)
     assert "culture up" in (await shell.run("--help")).out
+    assert (await shell.run("server", "start", "-h")).out == (await shell.run("server", "start", "--help")).out
     assert (await shell.run("nonsense")).code == 2
 
 
