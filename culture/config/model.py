@@ -1,12 +1,13 @@
 """What culture.yaml may say: the frozen model of a server's configuration."""
 
+import ipaddress
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from culture.config import paths
+from culture.config import exposure, paths
 from culture.config.values import Channel, Count, Duration, Folder, Misfit, Port, Secret, Settings
 from culture.protocol.names import short_name, valid_short_name
 from culture.protocol.vocabulary import Channel as WellKnown
@@ -19,7 +20,9 @@ _LONGEST_NAME = 63
 CHANNEL_FLAGS = "imnstC"
 
 # What a running server cannot change: told apart when a reload finds it different.
-NEEDS_RESTART = frozenset({"name", "nick_prefix", "listen", "data_dir", "channels", "limits.whowas"})
+NEEDS_RESTART = frozenset(
+    {"name", "nick_prefix", "listen", "trusted_network", "data_dir", "channels", "limits.whowas"}
+)
 
 
 def _server_name(name: str) -> str:
@@ -50,6 +53,13 @@ class Listen(Settings):
 
     host: str = "127.0.0.1"
     port: Port = 6667
+    tls: exposure.Tls | None = None
+    websocket: exposure.WebSocket | None = None
+
+    @property
+    def is_loopback(self) -> bool:
+        """Can only this machine reach it?"""
+        return exposure.is_loopback(self.host)
 
 
 def _at_least_one(listen: tuple[Listen, ...]) -> tuple[Listen, ...]:
@@ -96,12 +106,42 @@ class Limits(Settings):
     send_queue: Count = 98304
     agent_send_queue: Count = 524288
     pull_queue: Count = 32768
+    connections_per_address: Count = 16
+    new_connections: Count = 32
+    new_connections_period: Duration = 600.0
+    failed_logins: Count = 3
+    failed_logins_period: Duration = 60.0
 
     @model_validator(mode="after")
     def _ping_comes_before_the_end(self) -> Self:
         if self.ping_timeout <= self.ping_after:
             raise Misfit("must be longer than ping_after, else nobody could answer the PING", "ping_timeout")
         return self
+
+
+class Rate(Settings):
+    """So many commands at once, then so many per second; a rate of 0 is no limit."""
+
+    burst: Count = 5
+    rate: float = Field(2.0, ge=0)
+
+
+class Flood(Settings):
+    """How much a client may say: those from elsewhere, logged-in agents, and those on this machine."""
+
+    clients: Rate = Rate()
+    agents: Rate = Rate(burst=100, rate=20.0)
+    loopback: Rate = Rate(burst=500, rate=100.0)
+
+
+def _network(text: str) -> str:
+    try:
+        return str(ipaddress.ip_network(text))
+    except ValueError as wrong:
+        raise ValueError(f"{text!r} is not a network, for example 192.0.2.0/24") from wrong
+
+
+Network = Annotated[str, AfterValidator(_network)]
 
 
 def _default_data_dir(said: dict[str, Any]) -> Path:
@@ -116,6 +156,7 @@ class ServerConfig(Settings):
     network: Word = "culture"
     nick_prefix: Literal["required", "off"] = "required"
     listen: Annotated[tuple[Listen, ...], AfterValidator(_at_least_one)] = (Listen(),)
+    trusted_network: bool = False
     data_dir: Folder = Field(default_factory=_default_data_dir)
     password: Secret | None = Field(None, repr=False)
     motd: str = f"Welcome. Say hello in {WellKnown.GENERAL}."
@@ -123,6 +164,8 @@ class ServerConfig(Settings):
     channels: tuple[Channel, ...] = (WellKnown.GENERAL.value,)
     operators: tuple[Operator, ...] = ()
     channel_modes: ModeLetters = "nt"
+    exempt: tuple[Network, ...] = ("127.0.0.0/8", "::1/128")
+    flood: Flood = Flood()
     limits: Limits = Limits()
 
     @model_validator(mode="after")
@@ -135,6 +178,13 @@ class ServerConfig(Settings):
                 + (f": try {better}" if valid_short_name(better) else ""),
                 "name",
             )
+        return self
+
+    @model_validator(mode="after")
+    def _strangers_meet_tls(self) -> Self:
+        for position, each in enumerate(self.listen):
+            if not (each.is_loopback or each.tls or self.trusted_network):
+                raise Misfit(exposure.unprotected(each.host), "listen", position, "host")
         return self
 
     @model_validator(mode="after")

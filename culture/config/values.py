@@ -60,6 +60,7 @@ Count = Annotated[int, Field(ge=1)]
 Port = Annotated[int, Field(ge=0, le=65535)]
 Duration = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(seconds)]
 Folder = Annotated[Path, BeforeValidator(as_path)]
+File = Annotated[Path, BeforeValidator(as_path)]
 Channel = Annotated[str, AfterValidator(channel_name)]
 Secret = Annotated[str, Field(min_length=1), Hidden()]
 """Text that ``culture server config`` does not show; give the field ``repr=False`` as well."""

@@ -51,12 +51,12 @@ class Connection:
         self._paused = False
         self.queue: list[bytes] = []
         self.owner: Owner | None = None
-        self.drained: Callable[[], None] | None = None  # called when nothing waits any more
+        self.drained: Callable[[], None] | None = None  # called, once a turn, while nothing waits any more
         self.closing = False
         self.last_read = poller.now
 
-    def start(self, owner: Owner) -> None:
-        """Read for this owner."""
+    def start(self, owner: Owner | None) -> None:
+        """Read for this owner, or (None) only for the other side's end."""
         self.owner = owner
         self._poller.watch(self._socket.fileno(), self._ready)
 
@@ -87,7 +87,9 @@ class Connection:
             return
         self.closing = True
         self.owner = self.drained = None
-        self._paused = False
+        self.last_read = self._poller.now  # from here on the client may take its time to hear of it
+        if self._paused:
+            self.resume()
         if not self._backlog:
             self._shut()
 
@@ -120,8 +122,6 @@ class Connection:
                 self._lose(error.strerror or "Write error")
                 return
             if sent == len(data):
-                if self.drained is not None:
-                    self.drained()
                 return
             self._backlog = data[sent:]
             self._listen()
@@ -130,7 +130,7 @@ class Connection:
 
     def _ready(self, events: int) -> None:
         try:
-            if events & WRITE and self._backlog:
+            if events & WRITE:
                 self._drain()
             if events & ~WRITE and self.is_open:
                 self._read()
@@ -153,20 +153,21 @@ class Connection:
             self.owner.receive(data)
 
     def _drain(self) -> None:
-        try:
-            sent = self._socket.send(self._backlog)
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError as error:
-            self._lose(error.strerror or "Write error")
-            return
-        self._backlog = self._backlog[sent:]
         if self._backlog:
-            return
-        self._listen()
-        if self.closing:
-            self._shut()
-        elif self.drained is not None:
+            try:
+                sent = self._socket.send(self._backlog)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:
+                self._lose(error.strerror or "Write error")
+                return
+            self._backlog = self._backlog[sent:]
+            if self._backlog:
+                return
+            self._listen()
+            if self.closing:
+                self._shut()
+        if self.drained is not None:
             self.drained()
 
     def _shut(self) -> None:
@@ -178,7 +179,7 @@ class Connection:
 
     def _listen(self) -> None:
         if self.is_open:
-            events = (0 if self._paused else READ) | (WRITE if self._backlog else 0)
+            events = (0 if self._paused else READ) | (WRITE if self._backlog or self.drained else 0)
             self._poller.change(self._socket.fileno(), events)
 
     def _lose(self, reason: str) -> None:

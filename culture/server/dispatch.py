@@ -1,35 +1,41 @@
 """Bytes from a client → lines → messages → the handler of their verb."""
 
+import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain, count
 
+from culture.config.model import Rate
 from culture.protocol.message import Message, ProtocolError, escape
 from culture.protocol.numerics import Numeric
 from culture.protocol.stream import LineBuffer, Oversize, oversize
 from culture.server.commands import Command, Later
 from culture.server.context import Context
 from culture.server.errors import Failed, Refused
+from culture.server.flood import Bucket
 
 log = logging.getLogger(__name__)
 
 _SHORT = 510
 _HTTP_VERBS = frozenset({"GET", "POST", "PUT", "HEAD", "DELETE", "CONNECT", "OPTIONS", "PATCH", "TRACE"})
+_REGISTERING = Rate(burst=30, rate=2.0)  # capabilities and a login take a dozen lines
 _batches = count(1)
 
 
 class Dispatcher:
     """Reads one session's lines and runs them in order, one at a time."""
 
-    __slots__ = ("_buffer", "_commands", "_context", "_held", "_session")
+    __slots__ = ("_bucket", "_buffer", "_commands", "_context", "_held", "_session")
 
     def __init__(self, context: Context, commands: Mapping[str, Command]) -> None:
         self._context = context
         self._session = context.session
         self._commands = commands
         self._buffer = LineBuffer()
+        self._bucket = Bucket(self._session.opened)
         self._held: deque[bytes] | None = None
 
     def receive(self, data: bytes) -> None:
@@ -43,7 +49,12 @@ class Dispatcher:
         if self._held is not None:
             self._held.extend(lines)
             return
+        granted = self._bucket.take(len(lines), self._allowed(), session.connection.last_read)
         for position, raw in enumerate(lines):
+            if position == granted:
+                self._held = deque(lines[position:])
+                self._slow_down()
+                return
             self._take(raw)
             if session.ended:
                 return
@@ -51,6 +62,26 @@ class Dispatcher:
                 self._held = deque(lines[position + 1 :])
                 session.idle = self._resume
                 return
+
+    def _allowed(self) -> Rate:
+        """How fast this client may be."""
+        flood, user = self._context.parts.config.flood, self._session.user
+        if self._session.is_local:
+            return flood.loopback
+        if user is None:
+            return _REGISTERING if flood.clients.rate else flood.clients
+        return flood.agents if user.account is not None and user.is_agent else flood.clients
+
+    def _slow_down(self) -> None:
+        """Read no further until the next command may run; the client's own system holds the rest."""
+        self._session.wait()
+        asyncio.get_running_loop().call_later(self._bucket.wait(self._allowed()), self._speed_up)
+
+    def _speed_up(self) -> None:
+        if not self._session.ended:
+            with self._context.parts.turn():
+                self._session.go_on()
+                self._resume()
 
     def allowance(self) -> int:
         """How much may wait for this client: agents get more, and what the client asked for counts apart."""
@@ -65,6 +96,10 @@ class Dispatcher:
     def _resume(self) -> None:
         held, self._held = self._held, None
         while held and not self._session.ended:
+            if not self._bucket.take(1, self._allowed(), time.monotonic()):
+                self._held = held
+                self._slow_down()
+                return
             self._take(held.popleft())
             if self._session.is_busy:
                 self._held = held

@@ -8,12 +8,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
 from culture.config.model import ServerConfig
+from culture.protocol.message import Message
 from culture.server import keepalive
 from culture.server.auth import Authenticator, NetworkAuth
 from culture.server.commands import table
 from culture.server.connection import Connection
 from culture.server.context import Context, Parts
 from culture.server.dispatch import Dispatcher
+from culture.server.doorman import Doorman
 from culture.server.events import Left
 from culture.server.handlers import HANDLERS
 from culture.server.ids import Ids
@@ -24,6 +26,7 @@ from culture.server.poller import Poller
 from culture.server.router import Router
 from culture.server.session import Session
 from culture.server.tasks import Tasks
+from culture.server.wire import wire
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +49,7 @@ class IRCd:
         self._lock = DataLock(config.data_dir)
         self._listeners: list[Listener] = []
         self._closing: set[Connection] = set()
+        self._doorman = Doorman()
         self._stopping = False
         self._running = False
         self.reload: Callable[[], ServerConfig] | None = None
@@ -63,7 +67,7 @@ class IRCd:
             turn=self._poller.turn,
             tasks=Tasks(),
             sessions=set(),
-            endings=[],
+            endings=[self._doorman.release],
         )
 
     @property
@@ -129,8 +133,18 @@ class IRCd:
         limits = self.parts.config.limits
         connection = Connection(accepted, self._poller)
         session = Session(connection, self._poller.dirty, host, self._clock(), limits.pull_queue, self._ended)
+        why_not = self._doorman.admit(session, host, limits, self.parts.config.exempt, self._poller.now)
+        if why_not is not None:
+            self._turn_away(connection, why_not)
+            return
         self.parts.sessions.add(session)
         connection.start(Dispatcher(Context(self.parts, session), self.parts.commands))
+
+    def _turn_away(self, connection: Connection, why: str) -> None:
+        connection.start(None)
+        connection.queue.append(wire(Message("ERROR", (why,))))
+        connection.close()
+        self._closing.add(connection)
 
     def _ended(self, session: Session, reason: str) -> None:
         self.parts.sessions.discard(session)
@@ -154,6 +168,7 @@ class IRCd:
             with self._poller.turn():
                 now = self._poller.now
                 keepalive.check(list(self.parts.sessions), limits, self.parts.config.name, now)
+                self._doorman.forget(limits, now)
                 self._closing.difference_update(keepalive.reap(self._closing, now, _LINGER))
 
     async def _drain(self, patience: float) -> None:

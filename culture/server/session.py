@@ -26,6 +26,7 @@ class Session:
         "_dirty",
         "_ended",
         "_pull_limit",
+        "_pulled",
         "_rows",
         "caps",
         "connection",
@@ -34,6 +35,7 @@ class Session:
         "flavour",
         "host",
         "idle",
+        "is_local",
         "nick",
         "opened",
         "password",
@@ -61,8 +63,10 @@ class Session:
         self._dirty = dirty
         self._ended = ended
         self._pull_limit = pull_limit
+        self._pulled = 0  # bytes of answers since all of them were known to be written
         self._rows: Iterator[bytes] | None = None
         self.host = host
+        self.is_local = host.startswith("127.") or host == "0::1"
         self.opened = connection.last_read
         self.spoke = at
         self.user: User | None = None
@@ -135,22 +139,29 @@ class Session:
 
     def _produce_rows(self) -> None:
         rows = self._rows
-        room = self._pull_limit - self.connection.waiting
-        while rows is not None and room > 0:
+        most = self._pull_limit - self.connection.waiting
+        while rows is not None and self._pulled < most:
             row = next(rows, None)
             if row is None:
                 self._finish()
                 return
             self.send(row)
-            room -= len(row)
+            self._pulled += len(row)
         if self.connection.drained is None:
-            self.connection.drained = self._produce
+            self.connection.drained = self._produce_more
             self.connection.pause()
+
+    def _produce_more(self) -> None:
+        self._pulled = 0
+        self._produce()
 
     def _finish(self) -> None:
         self._rows = None
         if self.connection.drained is not None:
             self.connection.drained = None
+            if self.waiting:
+                self.connection.pause()
+                return
             self.connection.resume()
             if self.idle is not None:
                 self.idle()

@@ -5,15 +5,23 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from culture.config.model import Limits, Listen, ServerConfig
+from culture.config.model import Flood, Limits, Listen, Rate, ServerConfig
 from culture.server.auth import Authenticator
 from culture.server.ircd import IRCd
+
+UNLIMITED = Flood(loopback=Rate(rate=0.0))
 
 
 def config_for(folder: Path, **settings: Any) -> ServerConfig:
     """The configuration of a server called spark whose data is in this folder."""
     limits = Limits(**settings.pop("limits", {}))
-    said: dict[str, Any] = {"name": "spark", "listen": (Listen(port=0),), "data_dir": folder / "data", "limits": limits}
+    said: dict[str, Any] = {
+        "name": "spark",
+        "listen": (Listen(port=0),),
+        "data_dir": folder / "data",
+        "limits": limits,
+        "flood": UNLIMITED,
+    }
     return ServerConfig(**{**said, **settings})
 
 
