@@ -18,7 +18,8 @@ HERE = Path(__file__).resolve().parent
 START_TIMEOUT = 20.0
 STOP_TIMEOUT = 15.0
 CULTURE_COMMAND = (
-    "{python} -m culture server start --foreground --name spark --host 127.0.0.1 --port {port} --data-dir {run}"
+    "{python} -m culture server start --foreground --config {config} --name spark --host 127.0.0.1 --port {port} "
+    "--data-dir {run}"
 )
 # Debian puts daemons where a user's PATH may not look.
 SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])
@@ -54,10 +55,11 @@ class Running:
 
 
 def culture(template: str = CULTURE_COMMAND) -> Server:
-    """Our server; ``template`` may name ``{python}``, ``{port}`` and ``{run}``."""
+    """Our server; ``template`` may name ``{python}``, ``{config}``, ``{port}`` and ``{run}``."""
 
     def command(port: int, run: Path) -> list[str]:
-        return [word.format(python=sys.executable, port=port, run=run) for word in shlex.split(template)]
+        config = HERE / "peers" / "culture.yaml"
+        return [word.format(python=sys.executable, port=port, run=run, config=config) for word in shlex.split(template)]
 
     return Server("culture", command, (sys.executable, "-m", "culture", "--version"), 256, "spark-")
 

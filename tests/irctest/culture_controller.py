@@ -151,6 +151,7 @@ class CultureController(BaseServerController, DirectoryBasedController):
             "data_dir": str(self.directory / "data"),
             "channels": [],
             "operators": [{"name": "operuser", "password": "operpassword"}],
+            "flood": {"loopback": {"rate": 0}},
         }
         return settings | ({"password": password} if password else {})
 
