@@ -15,7 +15,7 @@ REGISTRY = Path(vocabulary.__file__)
 PAGES = REGISTRY.parent / "extensions"
 
 
-@pytest.mark.requirement("A33")
+@pytest.mark.requirement("A06", "A33")
 def test_nothing_else_spells_the_vendor() -> None:
     """Decision 41: one module knows the namespace; the pages of extensions show it to people"""
     spelled = [
@@ -34,7 +34,7 @@ def test_nothing_else_spells_the_vendor() -> None:
 def test_what_is_ours_is_in_our_namespace() -> None:
     assert VENDOR == "agentirc.dev/"
     assert all(name.startswith(VENDOR) for name in (*Cap, *Tag, *vocabulary.UserKey, *vocabulary.ChannelKey))
-    assert all(name.startswith("+") for name in ClientTag)
+    assert [name for name in ClientTag if not name.startswith(f"+{VENDOR}")] == ["+draft/reply"], "an IRCv3 draft"
 
 
 def test_the_tags_can_be_sent() -> None:

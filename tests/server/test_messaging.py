@@ -2,6 +2,7 @@
 
 import pytest
 
+from culture.protocol.message import Message
 from tests.server.conftest import Crowd
 from tests.support.client import registered
 from tests.support.servers import Serve
@@ -61,7 +62,7 @@ async def test_a_notice_is_heard_and_never_answered(crowd: Crowd) -> None:
     assert await ori.ask("NOTICE spark-ada :still") == []
 
 
-@pytest.mark.requirement("A18")
+@pytest.mark.requirement("A18", "B10")
 async def test_a_private_message_reaches_its_reader_and_nobody_else(crowd: Crowd) -> None:
     ori = await crowd.join("spark-ori", "#a")
     ada = await crowd.join("spark-ada", "#a")
@@ -109,6 +110,21 @@ async def test_what_goes_over_the_wire_is_plain_text_that_a_person_can_type(crow
         pass
     await ori.ask("PRIVMSG #a :any agent reads this without a library")
     assert await raw.line() == b":spark-ori!~tester@127.0.0.1 PRIVMSG #a :any agent reads this without a library\r\n"
+
+
+@pytest.mark.requirement("A06")
+@pytest.mark.parametrize("text", [":", ":x", " lead", "a  b ", "  ", "@a=b c", "PING", "\x01ACTION é\x01", "\x1fu\x1f"])
+async def test_the_lines_made_by_hand_are_read_back_as_what_was_said(crowd: Crowd, text: str) -> None:
+    """A06: for speed the server writes some lines itself; they mean what the module of the protocol would write."""
+    ori = await crowd.join("spark-ori", "#a")
+    plain = await crowd.join("spark-plain", "#a")
+    tagged = await crowd.join("spark-tagged", "#a", caps="message-tags")
+    await ori.ask(f"PRIVMSG #a :{text}")
+    expected = Message("PRIVMSG", ("#a", text), "spark-ori!~tester@127.0.0.1")
+    assert (await plain.expect("PRIVMSG")) == Message.parse(str(expected)) == expected
+    await tagged.sync()
+    [echo] = await tagged.ask(str(Message("TAGMSG", ("spark-tagged",), tags={"+t": f"; \\{text}"})))
+    assert (echo.verb, echo.params, echo.tags["+t"]) == ("TAGMSG", ("spark-tagged",), f"; \\{text}")
 
 
 @pytest.mark.requirement("A15")

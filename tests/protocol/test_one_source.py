@@ -1,0 +1,33 @@
+"""What reads, writes and judges the wire is in protocol/ and nowhere else."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import culture
+
+SOURCE = Path(culture.__file__).parent
+# For speed these write some lines by hand; tests/server/test_messaging.py and test_capabilities.py read them back.
+WRITE_LINES = {"server/render.py", "server/dispatch.py"}
+JUDGES = re.compile("Message|LineBuffer|oversize|fold|valid_.*|split_text|(un)?escape|parse_(line|message|tags).*")
+
+
+def public(tree: ast.Module) -> set[str]:
+    """The functions and classes that a module offers."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return {node.name for node in tree.body if isinstance(node, kinds) and not node.name.startswith("_")}
+
+
+@pytest.mark.requirement("A06")
+def test_nothing_but_protocol_reads_writes_or_judges_the_wire() -> None:
+    """A06: no second parser, no second rule for names, no line ends elsewhere."""
+    trees = {path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text("utf-8")) for path in SOURCE.rglob("*.py")}
+    inside = {path for path in trees if path.startswith("protocol/")}
+    offered = set().union(*(public(trees[path]) for path in inside))
+    assert {"Message", "LineBuffer", "oversize", "fold", "valid_local_nick", "valid_channel", "split_text"} <= offered
+    for path in trees.keys() - inside:
+        assert {name for name in public(trees[path]) if JUDGES.fullmatch(name)} == set(), path
+        texts = {node.value for node in ast.walk(trees[path]) if isinstance(node, ast.Constant)}
+        assert path in WRITE_LINES or not [text for text in texts if ascii(text).endswith(r"\r\n'")], path
