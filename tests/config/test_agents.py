@@ -50,7 +50,7 @@ def test_defaults_are_the_founding_ones(write: Write) -> None:
     assert config.buffer_size == 500
 
 
-@pytest.mark.requirement("K09", "K10")
+@pytest.mark.requirement("K08", "K09", "K10")
 def test_an_agent_without_a_backend_is_claude(write: Write) -> None:
     """K09, K10"""
     (agent,) = load_agents(write(AGENT)).config.agents

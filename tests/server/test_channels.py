@@ -45,7 +45,10 @@ async def test_a_channel_ends_with_its_last_member(crowd: Crowd) -> None:
 
 @pytest.mark.requirement("A16")
 async def test_general_is_always_there(crowd: Crowd) -> None:
-    ori = await crowd.join("spark-ori", "#general")
+    """A16: before anybody came, and after everybody left."""
+    ori = await crowd.join("spark-ori")
+    assert [each.params[1:3] for each in await ori.ask("LIST") if each.verb == "322"] == [("#general", "0")]
+    await ori.join("#general")
     await ori.ask("TOPIC #general :kept")
     await ori.ask("PART #general")
     assert "332" in codes(await ori.join("#general"))
@@ -164,3 +167,12 @@ async def test_channel_names_that_cannot_be_are_refused(crowd: Crowd) -> None:
     for name in ("general", "&local", "#", "#" + "x" * 64, "#a\x07b"):
         [refusal] = await ori.join(name)
         assert (refusal.verb, refusal.params[1]) == ("403", name)
+        assert refusal.params[-1].startswith("Channels here look like #name, at most 64 bytes")
+        assert ("try #general" in refusal.params[-1]) == (name == "general")
+
+
+async def test_a_kicks_reason_is_cut_between_characters(serve: Serve) -> None:
+    async with serve(limits={"kick_length": 9}) as ircd, registered(ircd.port, "spark-ori") as ori:
+        await ori.join("#a")
+        [kick] = await ori.ask("KICK #a spark-ori :grüße, alle")
+        assert kick.params[-1] == "grüße, "

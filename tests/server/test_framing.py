@@ -2,6 +2,7 @@
 
 import pytest
 
+from culture.protocol.split import room
 from tests.server.conftest import Crowd
 from tests.support.client import Client
 
@@ -30,9 +31,17 @@ async def test_a_line_of_512_bytes_is_read(crowd: Crowd) -> None:
 @pytest.mark.fault("A2")
 async def test_a_line_of_513_bytes_is_refused_and_the_connection_stays(crowd: Crowd) -> None:
     """A2"""
-    ori = await crowd.join("spark-ori")
+    ori = await crowd.join("spark-ori", "#a")
+    ada = await crowd.join("spark-ada", "#a")
+    await ori.sync()
     ori.send_raw(ping_of(513))
     assert codes(await ori.sync()) == ["417"]
+    line = b"PRIVMSG #a :"
+    ori.send_raw(line + b"x" * (513 - len(line) - 2) + b"\r\n")
+    assert codes(await ori.sync()) == ["417"]
+    assert await ada.sync() == []
+    await ori.ask("PRIVMSG #a :still here")
+    assert [each.params[1] for each in await ada.sync()] == ["still here"]
 
 
 @pytest.mark.fault("A1")
@@ -43,6 +52,7 @@ async def test_what_fits_only_without_the_senders_name_is_refused_never_cut(crow
     ada = await crowd.join("spark-ada", "#a")
     await ori.sync()
     overhead = len(f":spark-ori!~tester@127.0.0.1 {verb} #a :\r\n")
+    assert room("spark-ori!~tester@127.0.0.1", verb, "#a") == 512 - overhead
     longest = "é" * ((512 - overhead) // 2)
     longest += "x" * (512 - overhead - len(longest.encode()))
     assert await ori.ask(f"{verb} #a :{longest}") == []
@@ -71,6 +81,19 @@ async def test_a_flood_without_a_line_end_ends_the_connection(crowd: Crowd) -> N
     ori.send_raw(b"x" * 16_384)
     assert codes(await ori.ended()) == ["ERROR"]
     assert await ada.sync() == []
+
+
+@pytest.mark.fault("A3")
+async def test_the_flood_begins_where_no_line_can_still_become_right(crowd: Crowd) -> None:
+    """A3: 8,191 bytes for tags and 512 for the rest; one more ends it."""
+    ori = await crowd.join("spark-ori")
+    ada = await crowd.join("spark-ada")
+    ori.send_raw(b"x" * (8_191 + 512))
+    await ada.sync()
+    ori.send_raw(b"\r\n")
+    assert codes(await ori.sync()) == ["417"]
+    ori.send_raw(b"x" * (8_191 + 512 + 1))
+    assert codes(await ori.ended()) == ["ERROR"]
 
 
 @pytest.mark.fault("A4")

@@ -1,5 +1,8 @@
 """Coming in, changing names, going."""
 
+import socket
+import struct
+
 import pytest
 
 from culture.protocol.numerics import Numeric
@@ -64,13 +67,29 @@ async def test_only_nicks_with_the_servers_prefix_are_local(crowd: Crowd, nick: 
     assert "spark-" in refusal.params[-1]
 
 
+@pytest.mark.parametrize(
+    ("nick", "hint"),
+    [
+        ("ori", "Nicks here look like spark-name, at most 32 characters: try spark-ori"),
+        ("spark-", "Nicks here look like spark-name, at most 32 characters"),
+        ("Spark-o.ri", "Nicks here look like spark-name, at most 32 characters"),
+        ("spark-all", "Reserved: it would be mistaken for something else"),
+        ("all", "Nicks here look like spark-name, at most 32 characters"),
+    ],
+)
+async def test_a_refused_nick_is_told_what_would_do(crowd: Crowd, nick: str, hint: str) -> None:
+    ori = await crowd.connect()
+    ori.send(f"NICK {nick}")
+    assert (await ori.receive()).params[-1] == hint
+
+
 @pytest.mark.requirement("A11")
 async def test_a_persons_nick_has_the_same_form_and_any_case(crowd: Crowd) -> None:
     ori = await crowd.join("SPARK-Ori")
     other = await crowd.connect()
     other.send("NICK spark-ori")
     assert (await other.receive()).verb == "433"
-    assert ori.nick == "SPARK-Ori"
+    assert (await ori.ask("WHOIS spark-ori"))[0].params[1] == "SPARK-Ori"
 
 
 async def test_without_the_prefix_rule_any_valid_nick_will_do(serve: Serve) -> None:
@@ -129,9 +148,13 @@ async def test_a_quit_is_seen_with_its_reason_by_common_channels(crowd: Crowd) -
 
 
 @pytest.mark.requirement("B05")
-async def test_a_dropped_connection_is_seen_as_a_quit(crowd: Crowd) -> None:
+@pytest.mark.parametrize("is_reset", [False, True], ids=["closed", "reset"])
+async def test_a_dropped_connection_is_seen_as_a_quit(crowd: Crowd, is_reset: bool) -> None:
+    """B05: whether it ends in good order or, as when a process dies with input unread, by a reset."""
     ori = await crowd.join("spark-ori", "#a")
     ada = await crowd.join("spark-ada", "#a")
+    if is_reset:
+        ori.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     ori.close()
     assert (await ada.expect("QUIT")).source.startswith("spark-ori!")
     assert [each.params[-1] for each in await ada.ask("NAMES #a") if each.verb == "353"] == ["spark-ada"]
