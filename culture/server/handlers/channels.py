@@ -33,7 +33,7 @@ def join(ctx: Context, message: Message) -> None:
 def _join(ctx: Context, name: str, key: str | None) -> None:
     limits = ctx.config.limits
     if not valid_channel(name, limits.channel_length):
-        raise Refused(Numeric.ERR_NOSUCHCHANNEL, name)
+        raise Refused(Numeric.ERR_NOSUCHCHANNEL, name, text=_how_channels_look(name, limits.channel_length))
     channel = ctx.network.channel(name)
     if channel is not None and ctx.user in channel.members:
         return
@@ -47,6 +47,11 @@ def _join(ctx: Context, name: str, key: str | None) -> None:
     shown = channel.name if channel is not None else name
     ctx.publish(Joined(ctx.stamp(), user.source, shown, status, user.account, user.realname))
     _show(ctx, ctx.find_channel(name))
+
+
+def _how_channels_look(name: str, limit: int) -> str:
+    text = f"Channels here look like #name, at most {limit} bytes"
+    return f"{text}: try #{name}" if name[:1].isalnum() and valid_channel(f"#{name}", limit) else text
 
 
 def _check_entry(ctx: Context, channel: Channel, key: str | None) -> None:
@@ -174,5 +179,5 @@ def _kick(ctx: Context, name: str, nick: str, reason: str | None) -> None:
     kicked = ctx.network.users.get(fold(nick))
     if kicked is None or kicked not in channel.members:
         raise Refused(Numeric.ERR_USERNOTINCHANNEL, nick, channel.name)
-    said = (reason or ctx.user.nick)[: ctx.config.limits.kick_length]
+    said = (reason or ctx.user.nick).encode()[: ctx.config.limits.kick_length].decode(errors="ignore")
     ctx.publish(Kicked(ctx.stamp(), ctx.user.source, channel.name, kicked.nick, said))

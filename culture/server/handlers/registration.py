@@ -119,7 +119,13 @@ def _check_nick(ctx: Context, wanted: str) -> None:
         fits = valid_local_nick(wanted, config.short_name, limit)
         hint = f"Nicks here look like {config.short_name}-name, at most {limit} characters"
         better = f"{config.short_name}-{wanted}"
-        if valid_local_nick(better, config.short_name, limit) and not reserved(better):
+        if fits:
+            hint = "Reserved: it would be mistaken for something else"
+        elif (
+            not fold(wanted).startswith(f"{config.short_name}-")
+            and valid_local_nick(better, config.short_name, limit)
+            and not reserved(better)
+        ):
             hint += f": try {better}"
     else:
         fits = valid_nick(wanted, limit)
