@@ -101,6 +101,6 @@ async def test_the_list_shows_channels_with_members_and_topic(pair: Pair) -> Non
     await iris.shows("changed the topic of #tea")
     wendy.type("/list")
     await wendy.shows(rf"#tea\(1\): {TEXT}$")
-    await iris.type("/list -yes")
+    await iris.type("/list")
     await iris.shows("#general 2")
     await iris.shows("End of /?LIST")
