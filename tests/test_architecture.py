@@ -28,7 +28,11 @@ MAY_IMPORT = {
 COMPOSES_EVERYTHING = {"cli", "__main__"}
 
 # What the lower packages may take from others, beside the standard library.
-OUTSIDE = {"protocol": set(), "config": {"pydantic", "pydantic_core", "ruamel"}, "server": {"uvloop"}}
+OUTSIDE = {
+    "protocol": set(),
+    "config": {"pydantic", "pydantic_core", "ruamel"},
+    "server": {"uvloop", "OpenSSL", "cryptography"},
+}
 
 
 def package_of(module: str) -> str:

@@ -1,0 +1,63 @@
+"""Self-signed certificates: enough where the other side knows the fingerprint."""
+
+import ipaddress
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from culture.config.paths import open_private
+
+_LONGEST_COMMON_NAME = 64
+_SKEW = timedelta(hours=1)  # the client's clock may be behind ours
+
+
+def make(names: Sequence[str], days: int, certificate: Path, key: Path, now: datetime | None = None) -> str:
+    """Write a new key and its certificate for these host names or addresses; the certificate's fingerprint."""
+    secret = ec.generate_private_key(ec.SECP256R1())
+    signed = _signed(secret, names, days, now or datetime.now(UTC))
+    _write(key, secret.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    _write(certificate, signed.public_bytes(Encoding.PEM))
+    return signed.fingerprint(SHA256()).hex()
+
+
+def _signed(secret: ec.EllipticCurvePrivateKey, names: Sequence[str], days: int, now: datetime) -> x509.Certificate:
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0][:_LONGEST_COMMON_NAME])])
+    uses = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]  # servers also call each other
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(secret.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _SKEW)
+        .not_valid_after(now + timedelta(days=days))
+        .add_extension(x509.SubjectAlternativeName([_alternative(name) for name in names]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.ExtendedKeyUsage(uses), critical=False)
+        .sign(secret, SHA256())
+    )
+
+
+def _alternative(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Put the file in place whole: a server that reloads meanwhile sees the old one or the new one."""
+    fresh = path.with_name(f"{path.name}.new")
+    fresh.unlink(missing_ok=True)
+    with os.fdopen(open_private(fresh, os.O_WRONLY | os.O_EXCL), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
