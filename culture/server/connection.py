@@ -5,6 +5,7 @@ import socket
 from collections.abc import Callable
 from typing import Protocol
 
+from culture.server.layers import Layer, LayerError
 from culture.server.poller import READ, WRITE, Poller
 
 log = logging.getLogger(__name__)
@@ -34,6 +35,7 @@ class Connection:
 
     __slots__ = (
         "_backlog",
+        "_layer",
         "_paused",
         "_poller",
         "_socket",
@@ -44,8 +46,9 @@ class Connection:
         "queue",
     )
 
-    def __init__(self, sock: socket.socket, poller: Poller) -> None:
+    def __init__(self, sock: socket.socket, poller: Poller, layer: Layer | None = None) -> None:
         self._socket = sock
+        self._layer = layer
         self._poller = poller
         self._backlog = b""
         self._paused = False
@@ -90,6 +93,9 @@ class Connection:
         self.last_read = self._poller.now  # from here on the client may take its time to hear of it
         if self._paused:
             self.resume()
+        if self._layer is not None:
+            self._layer.close()
+            self._write(self._layer.outgoing())
         if not self._backlog:
             self._shut()
 
@@ -111,9 +117,14 @@ class Connection:
             return
         data = queue[0] if len(queue) == 1 else b"".join(queue)
         queue.clear()
+        if self._layer is not None:
+            data = self._layer.encode(data)
+        self._write(data)
+
+    def _write(self, data: bytes) -> None:
         if self._backlog:
             self._backlog += data
-        else:
+        elif data:
             try:
                 sent = self._socket.send(data)
             except (BlockingIOError, InterruptedError):
@@ -150,7 +161,24 @@ class Connection:
             self._lose("Connection closed")
         elif self.owner is not None:
             self.last_read = self._poller.now
+            if self._layer is None:
+                self.owner.receive(data)
+            else:
+                self._unwrap(data, self._layer)
+
+    def _unwrap(self, data: bytes, layer: Layer) -> None:
+        """What the layer makes of the data goes to the owner, what it has to say itself to the client."""
+        fault = None
+        try:
+            data = layer.decode(data)
+        except LayerError as error:
+            data, fault = error.data, error.reason
+        self._write(layer.outgoing())
+        if data and self.owner is not None:
             self.owner.receive(data)
+        if fault is not None and self.owner is not None:
+            self.owner.lost(fault)
+            self.close()
 
     def _drain(self) -> None:
         if self._backlog:

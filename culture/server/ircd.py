@@ -7,10 +7,11 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
-from culture.config.model import ServerConfig
+from culture.config.model import Listen, ServerConfig
 from culture.protocol.message import Message
 from culture.server import keepalive
 from culture.server.auth import Authenticator, NetworkAuth
+from culture.server.bystanders import Bystanders
 from culture.server.commands import table
 from culture.server.connection import Connection
 from culture.server.context import Context, Parts
@@ -21,12 +22,14 @@ from culture.server.handlers import HANDLERS
 from culture.server.ids import Ids
 from culture.server.listener import Listener
 from culture.server.lock import DataLock
+from culture.server.monitors import Monitors
 from culture.server.network import Network
 from culture.server.poller import Poller
 from culture.server.router import Router
 from culture.server.session import Session
 from culture.server.tasks import Tasks
 from culture.server.wire import wire
+from culture.server.wrapping import Wrapping
 
 log = logging.getLogger(__name__)
 
@@ -54,12 +57,15 @@ class IRCd:
         self._running = False
         self.reload: Callable[[], ServerConfig] | None = None
         network = Network(config.channels, config.channel_modes, config.limits.whowas)
+        self._wrapping = Wrapping(config.listen)
         self._lock.acquire()
         ids = Ids(config.data_dir / "ids.json", config.short_name, clock)
+        router = Router(config.name, network, ids, self._poller.dirty)
+        monitors = Monitors(router)
         self.parts = Parts(
             config=config,
             network=network,
-            router=Router(config.name, network, ids, self._poller.dirty),
+            router=router,
             authenticator=authenticator or NetworkAuth(config),
             commands=table(*HANDLERS),
             started=clock(),
@@ -67,8 +73,10 @@ class IRCd:
             turn=self._poller.turn,
             tasks=Tasks(),
             sessions=set(),
-            endings=[self._doorman.release],
+            endings=[self._doorman.release, monitors.clear],
+            monitors=monitors,
         )
+        Bystanders(self.parts)
 
     @property
     def port(self) -> int:
@@ -96,6 +104,7 @@ class IRCd:
         self.parts.network.channel_modes = config.channel_modes
         if isinstance(self.parts.authenticator, NetworkAuth):
             self.parts.authenticator = NetworkAuth(config)
+        self._wrapping.reload()
         log.info("configuration reloaded")
 
     async def stop(self, reason: str) -> None:
@@ -129,10 +138,13 @@ class IRCd:
         self._running = True
         log.info("%s listens on %s", config.name, ", ".join(map(str, self._listeners)))
 
-    def _accept(self, accepted: socket.socket, host: str) -> None:
+    def _accept(self, accepted: socket.socket, host: str, address: Listen) -> None:
         limits = self.parts.config.limits
-        connection = Connection(accepted, self._poller)
+        layer, tls = self._wrapping.wrap(address)
+        connection = Connection(accepted, self._poller, layer)
         session = Session(connection, self._poller.dirty, host, self._clock(), limits.pull_queue, self._ended)
+        session.tls = tls
+        session.is_websocket = address.websocket is not None
         why_not = self._doorman.admit(session, host, limits, self.parts.config.exempt, self._poller.now)
         if why_not is not None:
             self._turn_away(connection, why_not)

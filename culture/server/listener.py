@@ -18,7 +18,7 @@ _AT_ONCE = 64
 _BREATHER = 1.0
 _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
-Accept = Callable[[socket.socket, str], None]
+Accept = Callable[[socket.socket, str, Listen], None]
 
 
 class Listener:
@@ -27,12 +27,12 @@ class Listener:
     def __init__(self, address: Listen, poller: Poller, accept: Accept) -> None:
         self._poller = poller
         self._accept = accept
-        self._host = address.host
+        self._address = address
         self._socket = _bind(address)
 
     def __str__(self) -> str:
         """The address in use."""
-        return f"{self._host} port {self.port}"
+        return f"{self._address.host} port {self.port}"
 
     @property
     def port(self) -> int:
@@ -61,7 +61,7 @@ class Listener:
                 return
             accepted.setblocking(False)
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._accept(accepted, _host(address[0]))
+            self._accept(accepted, _host(address[0]), self._address)
 
     def _rest(self, error: OSError) -> None:
         if error.errno not in _OUT_OF_DESCRIPTORS:

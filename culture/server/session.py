@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
+from typing import Protocol
 
 from culture.protocol.caps import Negotiation
 from culture.protocol.message import Message
@@ -13,6 +14,12 @@ from culture.server.state import User
 from culture.server.wire import wire
 
 log = logging.getLogger(__name__)
+
+
+class Certified(Protocol):
+    """A layer that may know the client's certificate."""
+
+    certificate: str | None
 
 
 class Session:
@@ -36,6 +43,7 @@ class Session:
         "host",
         "idle",
         "is_local",
+        "is_websocket",
         "nick",
         "opened",
         "password",
@@ -43,6 +51,7 @@ class Session:
         "queue",
         "realname",
         "spoke",
+        "tls",
         "user",
         "username",
         "waiting",
@@ -69,6 +78,8 @@ class Session:
         self.is_local = host.startswith("127.") or host == "0::1"
         self.opened = connection.last_read
         self.spoke = at
+        self.tls: Certified | None = None
+        self.is_websocket = False
         self.user: User | None = None
         self.nick: str | None = None
         self.username: str | None = None
