@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from culture.cli import background, pidfile
+from culture.cli.cert import cert
 from culture.cli.choices import Choices, ConfigFile, DataDir, Host, Name, Port
 from culture.cli.serve import serve
 from culture.config import paths
@@ -14,6 +15,7 @@ from culture.config.provenance import effective
 from culture.protocol.vocabulary import Exit
 
 group = typer.Typer(help="Start the server, stop it, look at it.", no_args_is_help=True)
+group.command("cert")(cert)
 
 
 @group.command()

@@ -45,6 +45,11 @@ def log_file(server: str) -> Path:
     return home() / "log" / f"{server}.log"
 
 
+def tls_file(host: str, kind: str) -> Path:
+    """A certificate (``pem``) for a host, or its key (``key``)."""
+    return home() / "tls" / f"{re.sub(r'[^A-Za-z0-9.-]', '_', host).lstrip('.') or 'host'}.{kind}"
+
+
 def agent_socket(nick: str) -> Path:
     """The Unix socket of an agent's daemon: the one answer for everyone who asks."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")

@@ -92,6 +92,7 @@ def test_what_to_type_follows_the_settings(monkeypatch: pytest.MonkeyPatch) -> N
         name="My.Server",
         nick_prefix="off",
         listen=(Listen(host="::", port=7000),),
+        trusted_network=True,
         channels=("#tea",),
         password="s3cret",
         limits=Limits(),

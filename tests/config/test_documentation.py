@@ -30,6 +30,8 @@ def default(model: type[BaseModel], key: str) -> str:
         if "[]" in step or block is None:
             return ""
         block = getattr(block, step)
+    if isinstance(block, bool):
+        return str(block).lower()
     return ", ".join(block) if isinstance(block, tuple) else f"{block:g}" if isinstance(block, float) else str(block)
 
 

@@ -30,9 +30,12 @@ class TlsLayer:
 
     __slots__ = ("_engine", "_is_open", "certificate")
 
-    def __init__(self, context: SSL.Context) -> None:
+    def __init__(self, context: SSL.Context, ask_for_certificate: bool = True) -> None:
         self._engine = SSL.Connection(context, None)
         self._engine.set_accept_state()
+        if ask_for_certificate:
+            # Whoever issued it, OpenSSL makes sure that the client has its key; the fingerprint decides the rest.
+            self._engine.set_verify(SSL.VERIFY_PEER | SSL.VERIFY_CLIENT_ONCE, _accept_any)
         self._is_open = False
         self.certificate: str | None = None  # SHA-256 of the client's, lower-case hex, once it is open
 
@@ -95,24 +98,26 @@ class TlsLayer:
 class TlsContexts:
     """The certificates in use: read at the start, read again by ``reload`` for connections made after it."""
 
-    def __init__(self, settings: Iterable[Tls], ask_for_certificates: bool = True) -> None:
-        self._ask = ask_for_certificates
-        self._contexts = {each: context(each, self._ask) for each in settings}
+    def __init__(self, settings: Iterable[Tls]) -> None:
+        self._contexts = {each: context(each) for each in settings}
 
-    def layer(self, settings: Tls) -> TlsLayer:
-        """TLS for a new connection to the listener with these settings."""
-        return TlsLayer(self._contexts[settings])
+    def layer(self, settings: Tls, ask_for_certificate: bool = True) -> TlsLayer:
+        """TLS for a new connection to the listener with these settings.
+
+        A browser that is asked for a certificate asks its reader, so a WebSocket had better not.
+        """
+        return TlsLayer(self._contexts[settings], ask_for_certificate)
 
     def reload(self) -> None:
         """Read every certificate again; one that cannot be used is logged, and the one before it stays."""
         for settings in self._contexts:
             try:
-                self._contexts[settings] = context(settings, self._ask)
+                self._contexts[settings] = context(settings)
             except StartError as error:
                 log.error("the certificate stays as it was: %s", error)
 
 
-def context(settings: Tls, ask_for_certificate: bool = True) -> SSL.Context:
+def context(settings: Tls) -> SSL.Context:
     """What all connections of a listener share; raises StartError when certificate or key cannot be used."""
     shared = SSL.Context(SSL.TLS_SERVER_METHOD)
     shared.set_min_proto_version(SSL.TLS1_2_VERSION)
@@ -122,9 +127,6 @@ def context(settings: Tls, ask_for_certificate: bool = True) -> SSL.Context:
     shared.set_session_cache_mode(SSL.SESS_CACHE_OFF)
     shared.set_options(SSL.OP_NO_TICKET)
     shared.set_session_id(b"culture")
-    if ask_for_certificate:
-        # Whoever issued it, OpenSSL has made sure that the client has its key; the fingerprint decides the rest.
-        shared.set_verify(SSL.VERIFY_PEER | SSL.VERIFY_CLIENT_ONCE, lambda *_: True)
     _load(shared, settings)
     return shared
 
@@ -167,6 +169,10 @@ def _read(file: Path) -> bytes:
         return file.read_bytes()
     except OSError as error:
         raise StartError(f"{file}: cannot be read: {error.strerror}") from error
+
+
+def _accept_any(*_: object) -> bool:
+    return True
 
 
 def _reason(error: SSL.Error) -> str:

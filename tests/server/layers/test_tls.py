@@ -108,6 +108,12 @@ def test_a_client_is_known_by_its_fingerprint(
     assert server.certificate == hashlib.sha256(der).hexdigest()
 
 
+def test_a_browser_is_not_asked_for_a_certificate(files: Files, contexts: TlsContexts) -> None:
+    server = contexts.layer(files["spark"][0], ask_for_certificate=False)
+    TlsClient(client_context(files["ori"][0])).introduce(server)
+    assert server.certificate is None
+
+
 @pytest.mark.fault("C9")
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1])
 def test_old_versions_are_refused(server: TlsLayer, version: ssl.TLSVersion) -> None:

@@ -1,0 +1,63 @@
+"""``culture server cert``: a certificate of one's own."""
+
+import os
+import socket
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from culture.config import paths
+from culture.protocol.vocabulary import Exit
+
+Names = Annotated[
+    list[str] | None,
+    typer.Option("--name", metavar="HOST", help="A name or address that clients use for this host; may be repeated."),
+]
+Days = Annotated[int, typer.Option("--days", min=1, max=36500, metavar="N", help="How long it is good for.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace the certificate that is there.")]
+
+
+def cert(name: Names = None, days: Days = 825, force: Force = False) -> None:
+    """Make a self-signed certificate and say how to use it.
+
+    It is kept in ~/.culture/tls, its key readable for its owner alone.
+    """
+    names = name or [socket.gethostname()]
+    certificate, key = (paths.tls_file(names[0], kind) for kind in ("pem", "key"))
+    if not force and (certificate.exists() or key.exists()):
+        typer.echo(
+            f"{certificate} is there already: --force replaces it, and whoever pinned it must be told.", err=True
+        )
+        raise typer.Exit(Exit.FAILED)
+    # What makes certificates takes long to load, and no other command needs it.
+    make = import_module("culture.server.certificates").make
+    try:
+        fingerprint: str = make(names, days, certificate, key)
+    except ValueError as error:
+        typer.echo(f"no certificate for {', '.join(names)}: {error}", err=True)
+        raise typer.Exit(Exit.FAILED) from None
+    typer.echo(_explained(certificate, key, fingerprint))
+
+
+def _explained(certificate: Path, key: Path, fingerprint: str) -> str:
+    return os.linesep.join(
+        [
+            f"certificate  {certificate}",
+            f"key          {key}",
+            f"SHA-256      {fingerprint}",
+            "",
+            f"In {paths.server_file()}:",
+            "",
+            "listen:",
+            "  - port: 6667",
+            '  - host: "0.0.0.0"',
+            "    port: 6697",
+            "    tls:",
+            f"      certificate: {certificate}",
+            f"      key: {key}",
+            "",
+            "A new listener needs `culture server restart`; a new certificate for one that is there, only SIGHUP.",
+        ]
+    )
