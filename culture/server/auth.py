@@ -1,10 +1,15 @@
 """Who a connection may be: the server asks, an Authenticator decides."""
 
-import hmac
+import os
+import pwd
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
 from culture.config.model import ServerConfig
 from culture.protocol.numerics import Numeric
+from culture.server import peer_uid
+from culture.server.accounts.model import Account
+from culture.server.compare import same_secret
 from culture.server.errors import Refused
 
 
@@ -14,6 +19,12 @@ class Credentials(NamedTuple):
     nick: str
     host: str
     password: str | None
+    account: Account | None = None
+    """Whom it has proved to be."""
+    is_local: bool = True
+    is_websocket: bool = False
+    uid: Callable[[], int | None] = os.getuid
+    """Whose process it is, where that can be known."""
 
 
 class Identity(NamedTuple):
@@ -31,20 +42,39 @@ class Authenticator(Protocol):
 
 
 class NetworkAuth:
-    """Presence on the network is trust; a password of the server, where one is set, must be right."""
+    """A login names its account. Without one, being on this machine as a user we know is enough (decision 3)."""
 
     def __init__(self, config: ServerConfig) -> None:
         self._password = config.password
+        self._trusts_network = config.trusted_network
+        self._uids = {os.getuid(), *_uids(config.local_users)}
 
     def authenticate(self, connection: Credentials) -> Identity:
-        """Admit everybody who knows the server's password."""
+        """Admit those who are logged in, then those whose presence is trusted."""
+        account = connection.account
+        if account is not None:
+            return Identity(account.name, account.kind)
         if self._password is not None and not same_secret(connection.password, self._password):
             raise Refused(Numeric.ERR_PASSWDMISMATCH)
+        if connection.is_websocket:
+            raise _log_in("any web page can open a WebSocket")
+        if not connection.is_local:
+            if not self._trusts_network:
+                raise _log_in("you come from another machine")
+        elif peer_uid.IS_KNOWN and connection.uid() not in self._uids:
+            raise _log_in("you are another user of this machine")
         return Identity()
 
 
-def same_secret(given: str | None, wanted: str) -> bool:
-    """Compare secrets in constant time; an empty one never matches."""
-    if not given or not wanted:
-        return False
-    return hmac.compare_digest(given.encode(), wanted.encode())
+def _log_in(why: str) -> Refused:
+    return Refused(Numeric.ERR_PASSWDMISMATCH, text=f"Log in to an account, with SASL or PASS account:password: {why}")
+
+
+def _uids(users: Iterable[str]) -> set[int]:
+    found = set()
+    for user in users:
+        try:
+            found.add(int(user) if user.isdigit() else pwd.getpwnam(user).pw_uid)
+        except KeyError:
+            continue  # said when the configuration is checked; nobody is admitted by it
+    return found

@@ -1,0 +1,55 @@
+"""SASL messages on IRC lines: base64 in pieces of 400 characters (IRCv3 sasl-3.1, "The AUTHENTICATE Command")."""
+
+import base64
+from enum import Enum
+
+PIECE = 400
+LONGEST_MESSAGE = 10 * PIECE
+"""In characters of base64: room for the longest password there may be."""
+
+EMPTY = "+"
+
+
+class Unframed(Enum):
+    """Why what a client sent is no SASL message; the exchange has failed."""
+
+    TOO_LONG = "one piece is longer than 400 characters"
+    TOO_MUCH = "the message is longer than any that makes sense"
+    GARBLED = "not base64"
+
+
+class Inbox:
+    """Puts the pieces of a client's message together."""
+
+    __slots__ = ("_held",)
+
+    def __init__(self) -> None:
+        self._held = ""
+
+    def feed(self, piece: str) -> bytes | Unframed | None:
+        """The message once it is complete, None until then."""
+        if len(piece) > PIECE:
+            return self._failed(Unframed.TOO_LONG)
+        text = self._held + ("" if piece == EMPTY else piece)
+        if len(text) > LONGEST_MESSAGE:
+            return self._failed(Unframed.TOO_MUCH)
+        if len(piece) == PIECE:
+            self._held = text
+            return None
+        self._held = ""
+        try:
+            return base64.b64decode(text, validate=True)
+        except ValueError:
+            return Unframed.GARBLED
+
+    def _failed(self, why: Unframed) -> Unframed:
+        self._held = ""
+        return why
+
+
+def pieces(message: bytes) -> list[str]:
+    """A message of the server as the parameters of AUTHENTICATE lines."""
+    text = base64.b64encode(message).decode()
+    found = [text[start : start + PIECE] for start in range(0, len(text), PIECE)]
+    # A whole last piece says that more comes, so an empty one has to end the message.
+    return found if found and len(found[-1]) < PIECE else [*found, EMPTY]

@@ -1,0 +1,94 @@
+"""An account, and what its parts may look like."""
+
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from culture.protocol.names import reserved
+from culture.protocol.vocabulary import UserClass
+from culture.server.accounts.errors import AccountRefused
+from culture.server.accounts.verifier import Verifier
+
+LONGEST_NAME = 32
+
+_NAME = re.compile(r"[A-Za-z0-9\[\]\\`_^{}|][A-Za-z0-9\[\]\\`_^{}|-]*")
+_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A random secret in place of the password; only its SHA-256 is kept."""
+
+    label: str
+    digest: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Somebody who can log in; times are ISO 8601 in UTC."""
+
+    name: str
+    kind: UserClass
+    always_on: bool
+    created: str
+    verifier: Verifier | None = field(default=None, repr=False)
+    certificates: tuple[str, ...] = ()
+    nicks: tuple[str, ...] = ()
+    tokens: tuple[Token, ...] = ()
+    revoked: str | None = None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it may log in at all."""
+        return self.revoked is None
+
+
+def new_account(
+    name: str,
+    kind: UserClass,
+    *,
+    verifier: Verifier | None = None,
+    certificates: tuple[str, ...] = (),
+    nicks: tuple[str, ...] = (),
+    always_on: bool | None = None,
+) -> Account:
+    """A checked account made now; people are always on unless said otherwise. Raises AccountRefused."""
+    return Account(
+        name=account_name(name),
+        kind=kind,
+        always_on=kind is UserClass.HUMAN if always_on is None else always_on,
+        created=now(),
+        verifier=verifier,
+        certificates=tuple(dict.fromkeys(map(fingerprint, certificates))),
+        nicks=tuple(dict.fromkeys(map(account_name, nicks))),
+    )
+
+
+def account_name(name: str) -> str:
+    """Refuse what cannot be an account, nor a nick of one; ``0`` and ``*`` mean "no account" on IRC."""
+    if len(name) > LONGEST_NAME or not _NAME.fullmatch(name) or name == "0":
+        raise AccountRefused(f"{name!r} cannot be a name: up to {LONGEST_NAME} letters, digits, - and _, no spaces")
+    if reserved(name):
+        raise AccountRefused(f"{name} is reserved: it would be taken for something else")
+    return name
+
+
+def fingerprint(text: str) -> str:
+    """The SHA-256 fingerprint of a certificate as it is kept: hexadecimal, lower case, no colons."""
+    plain = text.replace(":", "").strip().lower()
+    if not _FINGERPRINT.fullmatch(plain):
+        raise AccountRefused(f"{text!r} is not the SHA-256 fingerprint of a certificate: 64 hexadecimal digits")
+    return plain
+
+
+def token_label(text: str) -> str:
+    """Refuse what cannot name a token."""
+    if not _LABEL.fullmatch(text):
+        raise AccountRefused(f"{text!r} cannot name a token: letters, digits, dot, - and _")
+    return text
+
+
+def now() -> str:
+    """The time as accounts have it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

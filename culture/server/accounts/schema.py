@@ -1,0 +1,160 @@
+"""The file of accounts as text: JSON with a schema version, older ones brought forward step by step."""
+
+import base64
+import json
+import secrets
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from culture.protocol.names import fold
+from culture.protocol.vocabulary import UserClass
+from culture.server.accounts.errors import AccountRefused
+from culture.server.accounts.model import Account, Token, account_name, fingerprint, token_label
+from culture.server.accounts.verifier import Verifier
+
+Json = dict[str, object]
+
+
+class Contents(NamedTuple):
+    """What the file holds: accounts by folded name, and the key that makes unknown accounts look like known ones."""
+
+    accounts: Mapping[str, Account]
+    key: bytes
+
+
+class Unreadable(ValueError):
+    """The text is not a file of accounts that this version can read."""
+
+
+def _say_the_schema(document: Json) -> Json:
+    """Schema 0: accounts alone, without a key."""
+    return {"key": secrets.token_hex(32), "accounts": [], **document}
+
+
+# MIGRATIONS[n] makes schema n + 1 of schema n.
+MIGRATIONS: tuple[Callable[[Json], Json], ...] = (_say_the_schema,)
+
+
+def empty() -> Contents:
+    """The contents of a file that is not there yet."""
+    return Contents({}, secrets.token_bytes(32))
+
+
+def dump(contents: Contents) -> bytes:
+    """Contents as text."""
+    document = {
+        "schema": len(MIGRATIONS),
+        "key": contents.key.hex(),
+        "accounts": [_written(account) for account in contents.accounts.values()],
+    }
+    return (json.dumps(document, indent=1) + "\n").encode()
+
+
+def parse(data: bytes) -> Contents:
+    """Contents from text, whatever schema it has; raises Unreadable."""
+    try:
+        document = _forward(_mapping(json.loads(data)))
+        key = bytes.fromhex(_text(document["key"]))
+        accounts = [_read(_mapping(item)) for item in _items(document["accounts"])]
+    except Unreadable:
+        raise
+    except KeyError as error:
+        raise Unreadable(f"{error.args[0]} is missing") from error
+    except (ValueError, TypeError, RecursionError, AccountRefused) as error:
+        raise Unreadable(str(error)) from error
+    by_name = {fold(account.name): account for account in accounts}
+    if len(by_name) != len(accounts):
+        raise Unreadable("an account is there twice")
+    if not key:
+        raise Unreadable("key is empty")
+    return Contents(by_name, key)
+
+
+def _forward(document: Json) -> Json:
+    schema = document.pop("schema", 0)
+    if not isinstance(schema, int) or schema < 0:
+        raise Unreadable(f"schema {schema!r} is not a number")
+    if schema > len(MIGRATIONS):
+        raise Unreadable(f"it has schema {schema}, written by a newer culture; this one knows {len(MIGRATIONS)}")
+    for migrate in MIGRATIONS[schema:]:
+        document = migrate(document)
+    return document
+
+
+def _written(account: Account) -> Json:
+    verifier = account.verifier
+    return {
+        "name": account.name,
+        "class": account.kind.value,
+        "always_on": account.always_on,
+        "created": account.created,
+        "revoked": account.revoked,
+        "nicks": list(account.nicks),
+        "certificates": list(account.certificates),
+        "tokens": {token.label: token.digest for token in account.tokens},
+        "scram_sha_256": verifier
+        and {
+            "iterations": verifier.iterations,
+            "salt": _base64(verifier.salt),
+            "stored_key": _base64(verifier.stored_key),
+            "server_key": _base64(verifier.server_key),
+        },
+    }
+
+
+def _read(item: Json) -> Account:
+    """What is left out has its default; what we do not know is refused, since writing the file would lose it."""
+    known = {"name", "class", "always_on", "created", "revoked", "nicks", "certificates", "tokens", "scram_sha_256"}
+    if unknown := item.keys() - known:
+        raise Unreadable(f"nothing is known about {', '.join(sorted(unknown))}")
+    kind = UserClass(_text(item["class"]))
+    always_on = item.get("always_on", kind is UserClass.HUMAN)
+    if not isinstance(always_on, bool):
+        raise Unreadable("always_on is neither true nor false")
+    scram, revoked = item.get("scram_sha_256"), item.get("revoked")
+    tokens = _mapping(item.get("tokens", {}))
+    return Account(
+        name=account_name(_text(item["name"])),
+        kind=kind,
+        always_on=always_on,
+        created=_text(item.get("created", "")),
+        revoked=None if revoked is None else _text(revoked),
+        nicks=tuple(account_name(_text(nick)) for nick in _items(item.get("nicks", []))),
+        certificates=tuple(fingerprint(_text(text)) for text in _items(item.get("certificates", []))),
+        tokens=tuple(Token(token_label(label), fingerprint(_text(digest))) for label, digest in tokens.items()),
+        verifier=None if scram is None else _verifier(_mapping(scram)),
+    )
+
+
+def _verifier(item: Json) -> Verifier:
+    iterations = item["iterations"]
+    if not isinstance(iterations, int) or iterations < 1:
+        raise Unreadable("iterations is not a number")
+    salt, stored_key, server_key = (
+        base64.b64decode(_text(item[part]), validate=True) for part in ("salt", "stored_key", "server_key")
+    )
+    if not salt or len(stored_key) != 32 or len(server_key) != 32:
+        raise Unreadable("a verifier is cut short")
+    return Verifier(salt, iterations, stored_key, server_key)
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _mapping(value: object) -> Json:
+    if not isinstance(value, dict):
+        raise Unreadable(f"expected a mapping, found {type(value).__name__}")
+    return value
+
+
+def _items(value: object) -> list[object]:
+    if not isinstance(value, list):
+        raise Unreadable(f"expected a list, found {type(value).__name__}")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise Unreadable(f"expected text, found {type(value).__name__}")
+    return value
