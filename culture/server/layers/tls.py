@@ -33,9 +33,8 @@ class TlsLayer:
     def __init__(self, context: SSL.Context, ask_for_certificate: bool = True) -> None:
         self._engine = SSL.Connection(context, None)
         self._engine.set_accept_state()
-        if ask_for_certificate:
-            # Whoever issued it, OpenSSL makes sure that the client has its key; the fingerprint decides the rest.
-            self._engine.set_verify(SSL.VERIFY_PEER | SSL.VERIFY_CLIENT_ONCE, _accept_any)
+        if not ask_for_certificate:
+            self._engine.set_verify(SSL.VERIFY_NONE)
         self._is_open = False
         self.certificate: str | None = None  # SHA-256 of the client's, lower-case hex, once it is open
 
@@ -127,6 +126,8 @@ def context(settings: Tls) -> SSL.Context:
     shared.set_session_cache_mode(SSL.SESS_CACHE_OFF)
     shared.set_options(SSL.OP_NO_TICKET)
     shared.set_session_id(b"culture")
+    # Whoever issued a client's certificate, OpenSSL makes sure that it has the key; the fingerprint decides the rest.
+    shared.set_verify(SSL.VERIFY_PEER | SSL.VERIFY_CLIENT_ONCE, lambda *_: True)
     _load(shared, settings)
     return shared
 
@@ -169,10 +170,6 @@ def _read(file: Path) -> bytes:
         return file.read_bytes()
     except OSError as error:
         raise StartError(f"{file}: cannot be read: {error.strerror}") from error
-
-
-def _accept_any(*_: object) -> bool:
-    return True
 
 
 def _reason(error: SSL.Error) -> str:
