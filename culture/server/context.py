@@ -9,9 +9,10 @@ from culture.protocol.message import Message
 from culture.protocol.numerics import Numeric
 from culture.server.auth import Authenticator
 from culture.server.commands import Command
-from culture.server.errors import Refused
+from culture.server.errors import Failed, Refused
 from culture.server.events import Event
 from culture.server.ids import Stamp
+from culture.server.monitors import Monitors
 from culture.server.network import Network
 from culture.server.router import Router
 from culture.server.session import Session
@@ -39,6 +40,7 @@ class Parts:
     sessions: set[Session]
     endings: list[Callable[[Session], None]]
     """Called with each session that ends, by whoever keeps something about sessions."""
+    monitors: Monitors
 
 
 class Context:
@@ -120,10 +122,17 @@ class Context:
             act(self, *args)
         except Refused as refused:
             self.refuse(refused)
+        except Failed as failed:
+            self.fail(failed)
 
     def refuse(self, refused: Refused) -> None:
         """Tell the client what we declined; what it sent comes back as words that fit in the line."""
         self.reply(refused.numeric, *map(as_word, refused.params), text=refused.text)
+
+    def fail(self, failed: Failed) -> None:
+        """The same as a standard reply."""
+        *words, text = failed.params
+        self.send("FAIL", *map(as_word, words), text)
 
 
 def as_word(text: str) -> str:

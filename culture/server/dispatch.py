@@ -144,7 +144,7 @@ class Dispatcher:
         except Refused as refused:
             context.refuse(refused)
         except Failed as failed:
-            context.send("FAIL", *failed.params)
+            context.fail(failed)
         except Exception:
             log.exception("%s by %s failed", message.verb, context.nick)
             self._session.close("Internal error")

@@ -36,6 +36,7 @@ def tokens(config: ServerConfig) -> Iterator[tuple[str, ...]]:
 
 def _tokens(config: ServerConfig) -> Iterator[str]:
     limits = config.limits
+    yield "ACCOUNTEXTBAN=a"
     yield f"AWAYLEN={limits.away_length}"
     yield "BOT=B"
     yield "CASEMAPPING=ascii"
@@ -45,13 +46,15 @@ def _tokens(config: ServerConfig) -> Iterator[str]:
     yield "CHANTYPES=#"
     yield "ELIST=CMNTU"
     yield "EXCEPTS=e"
-    yield "EXTBAN=,m"
+    yield "EXTBAN=,am"
     yield f"HOSTLEN={_HOST_LENGTH}"
     yield "INVEX=I"
     yield f"KEYLEN={KEY_LENGTH}"
     yield f"KICKLEN={limits.kick_length}"
     yield f"MAXLIST=beI:{limits.list_entries}"
     yield f"MODES={limits.modes}"
+    yield f"MONITOR={limits.monitor}"
+    yield f"NAMELEN={limits.realname_length}"
     yield f"NETWORK={config.network}"
     yield f"NICKLEN={limits.nick_length}"
     yield "PREFIX=(ov)@+"

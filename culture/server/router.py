@@ -74,7 +74,9 @@ class Router:
         else:
             if isinstance(event, _REGROUP):
                 self._forget_hearers(event)
-            self._show(event, self.network.apply(event))
+            # Who did it may be gone, or have another nick, once it is done.
+            account = self._account(event)
+            self._show(event, self.network.apply(event), account)
         for subscriber in self._subscribers.get(type(event), ()):
             try:
                 subscriber(event)
@@ -91,9 +93,8 @@ class Router:
             if channel is not None:
                 self._hearers.pop(channel, None)
 
-    def _show(self, event: Event, users: Iterable[User]) -> None:
+    def _show(self, event: Event, users: Iterable[User], account: str | None) -> None:
         lines: dict[int, bytes | None] = {}
-        account = self._account(event)
         for user in users:
             for session in self.sessions.get(user, ()):
                 wants = session.wants
@@ -105,13 +106,16 @@ class Router:
 
     def show(self, event: Event, users: Iterable[User], wanting: int) -> None:
         """Show an event also to these users, in sessions that want such events."""
+        sessions = (session for user in users for session in self.sessions.get(user, ()))
+        self.show_in(event, [session for session in sessions if session.wants & wanting])
+
+    def show_in(self, event: Event, sessions: Iterable[Session]) -> None:
+        """Show an event in these sessions, as far as they want such events."""
         account = self._account(event)
-        for user in users:
-            for session in self.sessions.get(user, ()):
-                if session.wants & wanting:
-                    line = render(event, session.wants, account)
-                    if line is not None:
-                        session.send(line)
+        for session in sessions:
+            line = render(event, session.wants, account)
+            if line is not None:
+                session.send(line)
 
     def _account(self, event: Event) -> str | None:
         user = None if isinstance(event, Arrived) else self.network.user(nick_of(event.source))

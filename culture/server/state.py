@@ -3,11 +3,13 @@
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from culture.protocol.names import fold, matches
+from culture.protocol.names import fold, matches, normal_mask
 from culture.protocol.vocabulary import UserClass
 
 MEMBER_MODES = {"o": "@", "v": "+"}  # highest first
-MUTE = "m:"  # the extban: a mask that keeps from speaking and from nothing else
+# Extended bans: a mask that keeps from speaking and from nothing else; an account in place of a mask.
+MUTE = "m:"
+ACCOUNT = "a:"
 
 
 class Topic(NamedTuple):
@@ -99,6 +101,10 @@ class Channel:
         """May this user set modes?"""
         return "o" in self.members.get(user, "")
 
+    def may_invite(self, user: User) -> bool:
+        """May this member let others in?"""
+        return "i" not in self.flags or self.is_operator(user)
+
     def listed(self, mode: str, user: User) -> bool:
         """Is the user on the ban (b), exception (e) or invitation (I) list?"""
         return any(covers(mask, user) for mask in self.lists.get(mode, ()))
@@ -128,7 +134,18 @@ class Channel:
 
 def covers(mask: str, user: User) -> bool:
     """Does a list mask mean this user? A mute extban bans from nothing but speaking."""
+    if mask.startswith(ACCOUNT):
+        return user.account is not None and matches(mask.removeprefix(ACCOUNT), user.account)
     return not mask.startswith(MUTE) and matches(mask, user.source)
+
+
+def full_mask(given: str) -> str:
+    """A mask as it is listed, with what its writer left out; empty where there is none."""
+    mute = MUTE if given.startswith(MUTE) else ""
+    bare = given.removeprefix(mute)
+    if bare in ("", ACCOUNT):
+        return ""
+    return mute + (bare if bare.startswith(ACCOUNT) else normal_mask(bare))
 
 
 def symbols(status: str, every: bool) -> str:

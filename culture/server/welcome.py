@@ -6,8 +6,8 @@ from culture import __version__
 from culture.protocol.message import Message
 from culture.protocol.numerics import Numeric
 from culture.server.context import Context
+from culture.server.entering import show_join
 from culture.server.isupport import CHANNEL_MODES, PARAMETER_MODES, USER_MODES, tokens
-from culture.server.members import names_rows
 from culture.server.render import iso_time
 from culture.server.wire import wire
 
@@ -32,11 +32,7 @@ def welcome(ctx: Context) -> None:
 def show_channels(ctx: Context) -> None:
     """Tell a new session of a user where the user is."""
     for channel in sorted(ctx.user.channels, key=lambda each: each.name):
-        ctx.send("JOIN", channel.name, source=ctx.user.source)
-        if channel.topic is not None:
-            ctx.reply(Numeric.RPL_TOPIC, channel.name, text=channel.topic.text)
-        ctx.pull(names_rows(ctx, channel))
-        ctx.pull([ctx.numeric(Numeric.RPL_ENDOFNAMES, channel.name)])
+        show_join(ctx, channel)
 
 
 def motd(ctx: Context) -> Iterator[Message]:

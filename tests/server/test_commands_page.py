@@ -25,6 +25,9 @@ EXAMPLES = {
 BEFORE = {
     "TAGMSG": ["CAP REQ :message-tags"],
     "STATS": ["OPER ori choose-your-own"],
+    "LINKS": ["OPER ori choose-your-own"],
+    "SETNAME": ["CAP REQ :setname"],
+    "RENAME": ["CAP REQ :draft/channel-rename"],
     "KILL": ["OPER ori choose-your-own"],
     "REHASH": ["OPER ori choose-your-own"],
     "WALLOPS": ["OPER ori choose-your-own", "MODE spark-ori +w"],

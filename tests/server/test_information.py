@@ -10,6 +10,7 @@ from culture.config.model import Admin, Operator
 from culture.protocol.message import Message
 from culture.server.ircd import IRCd
 from tests.server.conftest import Crowd
+from tests.support.client import registered
 from tests.support.clock import Clock
 from tests.support.servers import Serve, config_for
 
@@ -171,13 +172,16 @@ async def test_nobody_to_ask(crowd: Crowd) -> None:
     assert replies(await ori.ask("ADMIN")) == [("423", "spark", "No administrative info available")]
 
 
-async def test_the_servers_of_the_network(crowd: Crowd) -> None:
-    """RFC 2812 §3.4.5"""
-    ori = await crowd.join("spark-ori")
-    here = ("364", "spark", "spark", "0 culture IRC server")
-    assert replies(await ori.ask("LINKS")) == [here, ("365", "*", "End of LINKS list")]
-    assert replies(await ori.ask("LINKS SP*")) == [here, ("365", "SP*", "End of LINKS list")]
-    assert replies(await ori.ask("LINKS thor")) == [("365", "thor", "End of LINKS list")]
+async def test_the_servers_of_the_network(serve: Serve) -> None:
+    """RFC 2812 §3.4.5; for operators, the others see none"""
+    operators = (Operator(name="ori", password="choose-your-own"),)
+    async with serve(operators=operators) as ircd, registered(ircd.port, "spark-ori") as ori:
+        assert replies(await ori.ask("LINKS")) == [("365", "*", "End of LINKS list")]
+        await ori.ask("OPER ori choose-your-own")
+        here = ("364", "spark", "spark", "0 culture IRC server")
+        assert replies(await ori.ask("LINKS")) == [here, ("365", "*", "End of LINKS list")]
+        assert replies(await ori.ask("LINKS SP*")) == [here, ("365", "SP*", "End of LINKS list")]
+        assert replies(await ori.ask("LINKS thor")) == [("365", "thor", "End of LINKS list")]
 
 
 @pytest.mark.parametrize("verb", ["MOTD", "VERSION", "TIME", "INFO", "ADMIN", "LUSERS *", "STATS u"])

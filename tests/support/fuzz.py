@@ -25,6 +25,7 @@ SAMPLES = {
     "LIST": "LIST #fuzz,#other >1",
     "LUSERS": "LUSERS * spark",
     "MODE": "MODE #fuzz +ovb-k+l spark-prey spark-prey *!*@* key 5",
+    "MONITOR": "MONITOR + spark-prey,spark-nobody",
     "MOTD": "MOTD spark",
     "NAMES": "NAMES #fuzz,#other spark",
     "NICK": "NICK spark-fuzz",
@@ -37,6 +38,8 @@ SAMPLES = {
     "PRIVMSG": "PRIVMSG #fuzz,spark-prey :hello @spark-prey",
     "QUIT": "QUIT :bye",
     "REHASH": "REHASH now",
+    "RENAME": "RENAME #fuzz #renamed :because",
+    "SETNAME": "SETNAME :Another Name",
     "STATS": "STATS u spark",
     "TAGMSG": "@+typing=active TAGMSG #fuzz,spark-prey",
     "TIME": "TIME spark",
@@ -54,7 +57,7 @@ _HUGE = ["x" * 420, "x" * 600, "#" + "é" * 200, ",".join(["#a"] * 150), "+" + "
 _PARTS = [
     "", ":", "*", "#", "##", "#fuzz", "#other", "#FUZZ", "@#fuzz", "+#fuzz", ",", ",,,", "#a,,#b",
     "spark", "spark.local", "spark-", "-", "spark-fuzz", "spark-prey", "@all", "@spark-prey", "0", "-1", "9" * 20,
-    "+b", "+o", "-o", "+kl", "+q", "b", "*!*@*", "*?*?*?*?*!x@y", "$m:*", "m:*!*@*",
+    "+b", "+o", "-o", "+kl", "+q", "b", "*!*@*", "*?*?*?*?*!x@y", "$m:*", "m:*!*@*", "a:*", "m:a:x",
     "\\", "\x01ACTION\x01", "\x1f", "\x07", "é", "🦀", ":a long text with words in it",
     "LS", "302", "REQ", "END", "LIST", ":message-tags", ":-batch echo-message", "%tcuihsnfdlaor,999", ">0", "<5", "T<1",
 ]  # fmt: skip

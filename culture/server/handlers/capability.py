@@ -10,13 +10,23 @@ from culture.server.errors import Refused
 from culture.server.handlers.registration import complete
 
 OFFERED: dict[str, str | None] = {
+    "account-notify": None,
+    "account-tag": None,
+    "away-notify": None,
     "batch": None,
     "cap-notify": None,
+    "chghost": None,
+    "draft/channel-rename": None,
     "echo-message": None,
+    "extended-join": None,
+    "extended-monitor": None,
+    "invite-notify": None,
     "labeled-response": None,
     "message-tags": None,
     "multi-prefix": None,
     "server-time": None,
+    "setname": None,
+    "standard-replies": None,
     "userhost-in-names": None,
     Cap.MENTIONS.value: None,
 }

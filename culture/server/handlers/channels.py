@@ -1,7 +1,6 @@
 """Rooms: JOIN, PART, TOPIC, NAMES, INVITE, KICK."""
 
 import hmac
-from collections.abc import Iterator
 from itertools import zip_longest
 
 from culture.protocol.message import Message
@@ -9,10 +8,10 @@ from culture.protocol.names import fold, valid_channel
 from culture.protocol.numerics import Numeric
 from culture.protocol.split import room
 from culture.server.commands import command
-from culture.server.context import Context, as_word
+from culture.server.context import Context
+from culture.server.entering import named, show_channel, show_topic
 from culture.server.errors import Refused
 from culture.server.events import Invited, Joined, Kicked, Parted, TopicSet
-from culture.server.members import names_rows
 from culture.server.state import Channel
 from culture.server.visibility import sees_channel
 
@@ -46,7 +45,7 @@ def _join(ctx: Context, name: str, key: str | None) -> None:
     user = ctx.user
     shown = channel.name if channel is not None else name
     ctx.publish(Joined(ctx.stamp(), user.source, shown, status, user.account, user.realname))
-    _show(ctx, ctx.find_channel(name))
+    show_channel(ctx, ctx.find_channel(name))
 
 
 def _how_channels_look(name: str, limit: int) -> str:
@@ -67,12 +66,6 @@ def _check_entry(ctx: Context, channel: Channel, key: str | None) -> None:
         raise Refused(Numeric.ERR_CHANNELISFULL, channel.name)
     if channel.listed("b", user) and not channel.listed("e", user):
         raise Refused(Numeric.ERR_BANNEDFROMCHAN, channel.name)
-
-
-def _show(ctx: Context, channel: Channel) -> None:
-    if channel.topic is not None:
-        _show_topic(ctx, channel)
-    ctx.pull(_names(ctx, channel.name))
 
 
 @command("PART", params=1)
@@ -98,7 +91,7 @@ def topic(ctx: Context, message: Message) -> None:
     if len(message.params) == 1:
         if not sees_channel(ctx.user, channel):
             raise Refused(Numeric.ERR_NOTONCHANNEL, channel.name)
-        _show_topic(ctx, channel)
+        show_topic(ctx, channel)
         return
     if ctx.user not in channel.members:
         raise Refused(Numeric.ERR_NOTONCHANNEL, channel.name)
@@ -111,26 +104,10 @@ def topic(ctx: Context, message: Message) -> None:
     ctx.publish(TopicSet(ctx.stamp(), ctx.user.source, channel.name, text))
 
 
-def _show_topic(ctx: Context, channel: Channel) -> None:
-    if channel.topic is None:
-        ctx.reply(Numeric.RPL_NOTOPIC, channel.name)
-        return
-    ctx.reply(Numeric.RPL_TOPIC, channel.name, text=channel.topic.text)
-    ctx.reply(Numeric.RPL_TOPICTIME, channel.name, channel.topic.by, str(int(channel.topic.at)))
-
-
 @command("NAMES")
 def names(ctx: Context, message: Message) -> None:
     """``NAMES #a,#b``: who is there."""
-    ctx.pull(_names(ctx, message.params[0] if message.params else "*"))
-
-
-def _names(ctx: Context, asked: str) -> Iterator[Message]:
-    for name in asked.split(","):
-        channel = ctx.network.channel(name)
-        if channel is not None and sees_channel(ctx.user, channel):
-            yield from names_rows(ctx, channel)
-    yield ctx.numeric(Numeric.RPL_ENDOFNAMES, as_word(asked))
+    ctx.pull(named(ctx, message.params[0] if message.params else "*"))
 
 
 @command("INVITE")
@@ -147,7 +124,7 @@ def invite(ctx: Context, message: Message) -> None:
     channel = ctx.find_channel(name)
     if ctx.user not in channel.members:
         raise Refused(Numeric.ERR_NOTONCHANNEL, channel.name)
-    if "i" in channel.flags and not channel.is_operator(ctx.user):
+    if not channel.may_invite(ctx.user):
         raise Refused(Numeric.ERR_CHANOPRIVSNEEDED, channel.name)
     invited = ctx.find_user(nick)
     if invited in channel.members:

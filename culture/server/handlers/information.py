@@ -80,9 +80,9 @@ def admin(ctx: Context, message: Message) -> None:
 
 @command("LINKS")
 def links(ctx: Context, message: Message) -> None:
-    """``LINKS [mask]``: the servers of the network."""
+    """``LINKS [mask]``: the servers of the network; for operators."""
     mask, server = message.params[-1] if message.params else "*", ctx.router.name
-    if matches(mask, server):
+    if is_operator(ctx.user) and matches(mask, server):
         ctx.reply(Numeric.RPL_LINKS, server, server, text=f"0 {ctx.config.description}")
     ctx.reply(Numeric.RPL_ENDOFLINKS, as_word(mask))
 

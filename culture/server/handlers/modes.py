@@ -5,7 +5,7 @@ from itertools import chain
 
 from culture.protocol.message import Message
 from culture.protocol.modes import Change, Kind, groups, parse_changes
-from culture.protocol.names import fold, is_channel, normal_mask
+from culture.protocol.names import fold, is_channel
 from culture.protocol.numerics import Numeric
 from culture.protocol.split import room
 from culture.server.commands import command
@@ -13,7 +13,7 @@ from culture.server.context import Context
 from culture.server.errors import Refused
 from culture.server.events import ModeSet, UserModeSet
 from culture.server.isupport import KEY_LENGTH, MODE_KINDS, USER_MODES
-from culture.server.state import MUTE, Channel
+from culture.server.state import Channel, full_mask
 from culture.server.visibility import sees_channel
 
 _LISTS = {
@@ -140,10 +140,8 @@ def _member(ctx: Context, channel: Channel, nick: str) -> str:
 
 def _mask(ctx: Context, channel: Channel, mode: str, given: str) -> str:
     """The mask in full, or as it is on the list already; it must fit into the line that shows it, also in a list."""
-    extban = MUTE if given.startswith(MUTE) else ""
-    bare = given.removeprefix(extban)
-    mask = extban + normal_mask(bare)
-    if not bare or " " in mask or mask.startswith(":"):
+    mask = full_mask(given)
+    if not mask or " " in mask or mask.startswith(":"):
         raise Refused(Numeric.ERR_INVALIDMODEPARAM, channel.name, mode, given, text="This is not a mask")
     source = ctx.user.source
     row = f"{'n' * ctx.config.limits.nick_length} {channel.name} {source} {int(ctx.now())}"

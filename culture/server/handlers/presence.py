@@ -1,10 +1,12 @@
-"""Whether somebody is at the keyboard: AWAY."""
+"""What somebody says of themselves: AWAY, SETNAME."""
 
 from culture.protocol.message import Message
 from culture.protocol.numerics import Numeric
+from culture.protocol.split import room
 from culture.server.commands import command
 from culture.server.context import Context
-from culture.server.events import AwaySet
+from culture.server.errors import Failed
+from culture.server.events import AwaySet, RealnameSet
 
 
 @command("AWAY")
@@ -15,3 +17,13 @@ def away(ctx: Context, message: Message) -> None:
     if text != ctx.user.away:
         ctx.publish(AwaySet(ctx.stamp(), ctx.user.source, text))
     ctx.reply(Numeric.RPL_UNAWAY if text is None else Numeric.RPL_NOWAWAY)
+
+
+@command("SETNAME", params=1)
+def setname(ctx: Context, message: Message) -> None:
+    """``SETNAME :real name``: have another real name (IRCv3 setname)."""
+    realname = message.params[0]
+    most = min(ctx.config.limits.realname_length, room(ctx.user.source, "SETNAME", ""))
+    if not realname.strip(" ") or len(realname.encode()) > most:
+        raise Failed("SETNAME", "INVALID_REALNAME", text=f"A real name has 1 to {most} bytes")
+    ctx.publish(RealnameSet(ctx.stamp(), ctx.user.source, realname))
