@@ -53,12 +53,18 @@ class CultureController(BaseServerController, DirectoryBasedController):
 
     capabilities = frozenset(
         {
+            Capabilities.ACCOUNT_NOTIFY,
+            Capabilities.ACCOUNT_TAG,
+            Capabilities.AWAY_NOTIFY,
             Capabilities.BATCH,
             Capabilities.ECHO_MESSAGE,
+            Capabilities.EXTENDED_JOIN,
+            Capabilities.EXTENDED_MONITOR,
             Capabilities.LABELED_RESPONSE,
             Capabilities.MESSAGE_TAGS,
             Capabilities.MULTI_PREFIX,
             Capabilities.SERVER_TIME,
+            Capabilities.SETNAME,
         }
     )
     optional_behaviors = frozenset(
@@ -81,12 +87,14 @@ class CultureController(BaseServerController, DirectoryBasedController):
         }
     )
     isupport = {  # noqa: RUF012  the suite's own type
+        "ACCOUNTEXTBAN": "a",
         "BOT": "B",
         "CASEMAPPING": "ascii",
         "ELIST": "CMNTU",
         "EXCEPTS": "e",
-        "EXTBAN": ",m",
+        "EXTBAN": ",am",
         "INVEX": "I",
+        "MONITOR": "100",
         "PREFIX": "(ov)@+",
         "STATUSMSG": "@+",
         "TARGMAX": patma.ANYSTR,
