@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from culture.cli import config, server
+from culture.cli import account, config, server
 from culture.cli.up import up
 
 app = typer.Typer(
@@ -19,6 +19,7 @@ app = typer.Typer(
 )
 app.command("up")(up)
 app.add_typer(server.group, name="server")
+app.add_typer(account.group, name="account")
 app.add_typer(config.group, name="config")
 
 

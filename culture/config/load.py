@@ -44,8 +44,9 @@ def load_server(file: Path | None = None, options: Options | None = None) -> Loa
     document = _read(file, paths.server_file())
     said = _said(document.data, options or Options())
     sources = _sources(document) | said
-    if Environment.HOME in os.environ and ("data_dir",) not in sources:
-        sources[("data_dir",)] = f"environment {Environment.HOME}"
+    if Environment.HOME in os.environ:
+        for key in ("data_dir", "accounts_file"):
+            sources.setdefault((key,), f"environment {Environment.HOME}")
     return Loaded(_validated(ServerConfig, document, frozenset(said)), sources)
 
 

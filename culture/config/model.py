@@ -21,7 +21,17 @@ CHANNEL_FLAGS = "imnstC"
 
 # What a running server cannot change: told apart when a reload finds it different.
 NEEDS_RESTART = frozenset(
-    {"name", "nick_prefix", "listen", "trusted_network", "data_dir", "channels", "limits.whowas"}
+    {
+        "name",
+        "nick_prefix",
+        "listen",
+        "trusted_network",
+        "data_dir",
+        "accounts_file",
+        "channels",
+        "limits.whowas",
+        "limits.redactable",
+    }
 )
 
 
@@ -97,6 +107,16 @@ class Limits(Settings):
     list_entries: Count = 100
     targets: Count = 4
     monitor: Count = 100
+    metadata_keys: Count = 50
+    metadata_subs: Count = 50
+    metadata_key: Count = 64
+    metadata_value: Count = 300
+    registered_channels: Count = 50
+    multiline_bytes: Count = 4096
+    multiline_lines: Count = 100
+    multiline_timeout: Duration = 30.0
+    redactable: Count = 1000
+    read_markers: Count = 500
     modes: Count = 12
     whowas: Count = 1000
     registration_timeout: Duration = 60.0
@@ -157,6 +177,8 @@ class ServerConfig(Settings):
     nick_prefix: Literal["required", "off"] = "required"
     listen: Annotated[tuple[Listen, ...], AfterValidator(_at_least_one)] = (Listen(),)
     trusted_network: bool = False
+    local_users: tuple[str, ...] = ()
+    accounts_file: Folder = Field(default_factory=paths.accounts_file)
     data_dir: Folder = Field(default_factory=_default_data_dir)
     password: Secret | None = Field(None, repr=False)
     motd: str = f"Welcome. Say hello in {WellKnown.GENERAL}."

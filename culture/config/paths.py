@@ -30,6 +30,11 @@ def agents_file() -> Path:
     return home() / "agents.yaml"
 
 
+def accounts_file() -> Path:
+    """Who may log in to the servers of this machine."""
+    return home() / "accounts.json"
+
+
 def data_dir(server: str) -> Path:
     """What the server of that name remembers; only one server at a time may hold it."""
     return home() / "data" / server

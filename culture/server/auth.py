@@ -56,7 +56,7 @@ class NetworkAuth:
             return Identity(account.name, account.kind)
         if self._password is not None and not same_secret(connection.password, self._password):
             raise Refused(Numeric.ERR_PASSWDMISMATCH)
-        if connection.is_websocket:
+        if connection.is_websocket and not self._trusts_network:
             raise _log_in("any web page can open a WebSocket")
         if not connection.is_local:
             if not self._trusts_network:

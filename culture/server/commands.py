@@ -1,6 +1,7 @@
 """The table of verbs: what each needs before its handler runs."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from culture.protocol.message import Message
@@ -8,7 +9,7 @@ from culture.protocol.message import Message
 if TYPE_CHECKING:
     from culture.server.context import Context
 
-    Handler = Callable[[Context, Message], "Later | None"]
+    Handler = Callable[[Context, Message], "Later | Unanswered | None"]
 
 _MARK = "__command__"
 F = TypeVar("F", bound=Callable[..., Any])
@@ -19,6 +20,12 @@ class Later(NamedTuple):
 
     work: Awaitable[Any]
     then: "Callable[[Any], Later | None]"
+
+
+class Unanswered(Enum):
+    """What a handler returns that is answered, under the label of this line, with a later line of the client."""
+
+    YET = "yet"
 
 
 class Command(NamedTuple):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from culture.server.layers import Layer, LayerError
+from culture.server.peer_uid import uid_of
 from culture.server.poller import READ, WRITE, Poller
 
 log = logging.getLogger(__name__)
@@ -77,6 +78,13 @@ class Connection:
     def waiting(self) -> int:
         """Bytes that the socket did not take yet."""
         return len(self._backlog)
+
+    def peer_uid(self) -> int | None:
+        """Whose process the client is, where that can be known: on this machine."""
+        try:
+            return uid_of(self._socket.getpeername()[:2], self._socket.getsockname()[:2])
+        except OSError:
+            return None
 
     @property
     def is_open(self) -> bool:

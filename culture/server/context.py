@@ -7,16 +7,22 @@ from dataclasses import dataclass
 from culture.config.model import ServerConfig
 from culture.protocol.message import Message
 from culture.protocol.numerics import Numeric
+from culture.server.accounts.store import AccountStore
 from culture.server.auth import Authenticator
 from culture.server.commands import Command
 from culture.server.errors import Failed, Refused
 from culture.server.events import Event
 from culture.server.ids import Stamp
+from culture.server.logins import Logins
+from culture.server.markers import ReadMarkers
 from culture.server.monitors import Monitors
+from culture.server.multiline import Batches
 from culture.server.network import Network
+from culture.server.recent import Recent
 from culture.server.router import Router
 from culture.server.session import Session
 from culture.server.state import Channel, User
+from culture.server.subscriptions import Subscriptions
 from culture.server.tasks import Tasks
 from culture.server.visibility import no_such_channel, no_such_nick
 from culture.server.wire import wire
@@ -32,6 +38,8 @@ class Parts:
     network: Network
     router: Router
     authenticator: Authenticator
+    accounts: AccountStore
+    logins: Logins
     commands: Mapping[str, Command]
     started: float
     rehash: Callable[[], None]
@@ -41,6 +49,10 @@ class Parts:
     endings: list[Callable[[Session], None]]
     """Called with each session that ends, by whoever keeps something about sessions."""
     monitors: Monitors
+    batches: Batches
+    markers: ReadMarkers
+    recent: Recent
+    subscriptions: Subscriptions
 
 
 class Context:

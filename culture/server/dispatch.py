@@ -4,25 +4,30 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import chain, count
+from itertools import chain
 
 from culture.config.model import Rate
-from culture.protocol.message import Message, ProtocolError, escape
+from culture.protocol.message import Message, ProtocolError
 from culture.protocol.numerics import Numeric
 from culture.protocol.stream import LineBuffer, Oversize, oversize
-from culture.server.commands import Command, Later
+from culture.server.commands import Command, Later, Unanswered
 from culture.server.context import Context
 from culture.server.errors import Failed, Refused
 from culture.server.flood import Bucket
+from culture.server.labels import labelled, under_label
+from culture.server.wire import wire
 
 log = logging.getLogger(__name__)
 
 _SHORT = 510
 _HTTP_VERBS = frozenset({"GET", "POST", "PUT", "HEAD", "DELETE", "CONNECT", "OPTIONS", "PATCH", "TRACE"})
 _REGISTERING = Rate(burst=30, rate=2.0)  # capabilities and a login take a dozen lines
-_batches = count(1)
+_LINE_OF_A_BATCH = 0.1  # of what a command costs: a hundred lines are one message
+_LOST = "\ufffd"  # what stands for bytes that are no text
+
+Then = Callable[[], Later | None]
 
 
 class Dispatcher:
@@ -108,6 +113,7 @@ class Dispatcher:
     def _take(self, raw: bytes) -> None:
         if len(raw) > _SHORT and (excess := oversize(raw)) is not None:
             self._refuse_length(excess)
+            self._spoil_batch(raw)
             return
         try:
             line = raw.decode()
@@ -118,16 +124,30 @@ class Dispatcher:
         except ProtocolError:
             return
         if "\0" in line:
+            self._spoil_batch(raw)
             return
-        if message.tags and self._is_labelled(message):
-            self._run_labelled(message)
+        if message.tags:
+            self._take_tagged(message)
         else:
             self._run(message)
+
+    def _take_tagged(self, message: Message) -> None:
+        """What has a label is answered under it; what belongs to a batch waits for its end."""
+        then = None
+        if "batch" in message.tags and self._session.user is not None:
+            limits = self._context.config.limits
+            then = partial(self._context.parts.batches.add, self._session, message, limits)
+            self._bucket.give_back(1 - _LINE_OF_A_BATCH)
+        if self._is_labelled(message):
+            self._run_labelled(message, then)
+        else:
+            self._run(message, then)
 
     def _is_labelled(self, message: Message) -> bool:
         return "label" in message.tags and "labeled-response" in self._session.caps.enabled
 
-    def _run(self, message: Message, then: Callable[[], Later | None] | None = None) -> None:
+    def _run(self, message: Message, then: Then | None = None) -> bool:
+        """Run a command, or in its place what comes after it; is its answer complete, or on its way?"""
         context = self._context
         try:
             command = self._commands.get(message.verb)
@@ -139,6 +159,8 @@ class Dispatcher:
                 raise Refused(Numeric.ERR_NEEDMOREPARAMS, message.verb)
             else:
                 later = command.handler(context, message) if then is None else then()
+                if isinstance(later, Unanswered):
+                    return False
                 if later is not None:
                     self._wait_for(later, message)
         except Refused as refused:
@@ -148,14 +170,17 @@ class Dispatcher:
         except Exception:
             log.exception("%s by %s failed", message.verb, context.nick)
             self._session.close("Internal error")
+        return True
 
-    def _run_labelled(self, message: Message, then: Callable[[], Later | None] | None = None) -> None:
+    def _run_labelled(self, message: Message, then: Then | None = None) -> None:
         session = self._session
         captured = session.capture()
-        self._run(message, then)
+        is_answered = self._run(message, then)
         if session.ended:
             return
         session.release()
+        if not is_answered and not captured:
+            return
         if session.waiting:
             for line in captured:
                 session.send(line)
@@ -196,30 +221,19 @@ class Dispatcher:
         self._context.reply(Numeric.ERR_INPUTTOOLONG, text=f"Input {what} was too long")
 
     def _refuse_encoding(self, raw: bytes) -> None:
-        verb = raw.lstrip(b" ").split(b" ")[0].decode("ascii", "replace").upper()
-        known = verb if verb in self._commands else "*"
-        self._context.send("FAIL", known, "INVALID_UTF8", "Message rejected, only UTF-8 is allowed here")
+        try:
+            message = Message.parse(raw.decode(errors="replace"))
+        except ProtocolError:
+            return
+        known = message.verb if message.verb in self._commands else "*"
+        fail = Message("FAIL", (known, "INVALID_UTF8", "Message rejected, only UTF-8 is allowed here"))
+        line = wire(fail._replace(source=self._context.router.name))
+        label = message.tags.get("label", _LOST)
+        is_labelled = self._is_labelled(message) and _LOST not in label
+        self._session.send(under_label(line, label) if is_labelled else line)
+        self._spoil_batch(raw)
 
-
-def labelled(lines: Iterable[bytes], label: str, server: str) -> Iterator[bytes]:
-    """An answer under its label: an ACK when it is empty, one tagged line, or a batch (IRCv3 labeled-response)."""
-    rows = iter(lines)
-    first = next(rows, None)
-    tag = f"label={escape(label)}"
-    if first is None:
-        yield f"@{tag} :{server} ACK\r\n".encode()
-        return
-    second = next(rows, None)
-    if second is None:
-        yield tagged(first, tag)
-        return
-    batch = f"l{next(_batches)}"
-    yield f"@{tag} :{server} BATCH +{batch} labeled-response\r\n".encode()
-    for row in chain((first, second), rows):
-        yield tagged(row, f"batch={batch}")
-    yield f":{server} BATCH -{batch}\r\n".encode()
-
-
-def tagged(line: bytes, tag: str) -> bytes:
-    """The line with one more tag."""
-    return b"@" + tag.encode() + (b";" + line[1:] if line.startswith(b"@") else b" " + line)
+    def _spoil_batch(self, raw: bytes) -> None:
+        """A line with tags was not taken: it may have been one of the open batch, which is nothing without it."""
+        if raw.lstrip(b" ").startswith(b"@"):
+            self._context.parts.batches.spoil(self._session, "A line of it was refused")

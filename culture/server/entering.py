@@ -7,6 +7,7 @@ from culture.protocol.numerics import Numeric
 from culture.server.context import Context, as_word
 from culture.server.events import Joined
 from culture.server.members import names_rows
+from culture.server.metadata import show_synced
 from culture.server.render import render
 from culture.server.state import Channel
 from culture.server.visibility import sees_channel
@@ -19,14 +20,18 @@ def show_join(ctx: Context, channel: Channel) -> None:
     line = render(joined, ctx.session.wants, user.account)
     if line is not None:
         ctx.session.send(line)
+    markers = ctx.parts.markers
+    if ctx.session in markers.sessions(user):
+        markers.show([ctx.session], user, channel.name)
     show_channel(ctx, channel)
 
 
 def show_channel(ctx: Context, channel: Channel) -> None:
-    """The topic, if there is one, and the members."""
+    """The topic, if there is one, the members, and the metadata asked for."""
     if channel.topic is not None:
         show_topic(ctx, channel)
     ctx.pull(named(ctx, channel.name))
+    show_synced(ctx, channel)
 
 
 def show_topic(ctx: Context, channel: Channel) -> None:

@@ -177,6 +177,13 @@ class Walloped(NamedTuple):
     text: str
 
 
+class Line(NamedTuple):
+    """A line of a longer message; ``concat``: it goes on where the one before it ended."""
+
+    text: str
+    concat: bool
+
+
 class Said(NamedTuple):
     """A message to a channel, to its members of a rank (``status``), or to a nick; verb PRIVMSG, NOTICE or TAGMSG."""
 
@@ -190,6 +197,8 @@ class Said(NamedTuple):
     tags: Mapping[str, str]
     mentions: tuple[str, ...] = ()
     status: str = ""
+    lines: tuple[Line, ...] = ()
+    """How the sender divided a text of several lines (which is joined by LF in ``text``); none for ordinary ones."""
 
 
 Event = (

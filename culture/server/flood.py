@@ -23,6 +23,11 @@ class Bucket:
         self._at = now
         return granted
 
+    def give_back(self, part: float) -> None:
+        """What came cost less than a command."""
+        if self._left is not None:
+            self._left += part
+
     def wait(self, allowed: Rate) -> float:
         """Seconds until the next command may run."""
         left = allowed.burst if self._left is None else self._left

@@ -7,9 +7,13 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
+from culture.config.exposure import without_logins
 from culture.config.model import Listen, ServerConfig
 from culture.protocol.message import Message
-from culture.server import keepalive
+from culture.server import keepalive, revocation
+from culture.server.accounts.errors import AccountsError
+from culture.server.accounts.store import AccountStore
+from culture.server.arrival import depart
 from culture.server.auth import Authenticator, NetworkAuth
 from culture.server.bystanders import Bystanders
 from culture.server.commands import table
@@ -17,16 +21,22 @@ from culture.server.connection import Connection
 from culture.server.context import Context, Parts
 from culture.server.dispatch import Dispatcher
 from culture.server.doorman import Doorman
-from culture.server.events import Left
+from culture.server.errors import StartError
 from culture.server.handlers import HANDLERS
 from culture.server.ids import Ids
 from culture.server.listener import Listener
 from culture.server.lock import DataLock
+from culture.server.logins import Logins
+from culture.server.markers import ReadMarkers
 from culture.server.monitors import Monitors
+from culture.server.multiline import Batches
 from culture.server.network import Network
 from culture.server.poller import Poller
+from culture.server.recent import Recent
+from culture.server.registered import Registered
 from culture.server.router import Router
 from culture.server.session import Session
+from culture.server.subscriptions import Subscriptions
 from culture.server.tasks import Tasks
 from culture.server.wire import wire
 from culture.server.wrapping import Wrapping
@@ -35,6 +45,7 @@ log = logging.getLogger(__name__)
 
 _LINGER = 5.0
 _STEP = 0.02
+_KEPT = ("name", "nick_prefix", "listen", "trusted_network", "data_dir", "accounts_file")
 
 
 class IRCd:
@@ -59,22 +70,43 @@ class IRCd:
         network = Network(config.channels, config.channel_modes, config.limits.whowas)
         self._wrapping = Wrapping(config.listen)
         self._lock.acquire()
+        accounts, logins = _open_accounts(config), Logins()
+        network.know_people(accounts.knows_people)
+        _check_exposure(config, accounts)
         ids = Ids(config.data_dir / "ids.json", config.short_name, clock)
         router = Router(config.name, network, ids, self._poller.dirty)
         monitors = Monitors(router)
+        batches, markers = Batches(config.name), ReadMarkers(router, config.data_dir / "read-markers.json")
+        subscriptions = Subscriptions(router, network, monitors)
+        tasks = Tasks()
+        path = config.data_dir / "channels.json"
+        self._registered = Registered(path, network, router, tasks, self._poller.dirty)
         self.parts = Parts(
             config=config,
             network=network,
             router=router,
             authenticator=authenticator or NetworkAuth(config),
+            accounts=accounts,
+            logins=logins,
             commands=table(*HANDLERS),
             started=clock(),
             rehash=self._rehash,
             turn=self._poller.turn,
-            tasks=Tasks(),
+            tasks=tasks,
             sessions=set(),
-            endings=[self._doorman.release, monitors.clear],
+            endings=[
+                self._doorman.release,
+                logins.forget,
+                monitors.clear,
+                subscriptions.forget,
+                batches.forget,
+                markers.forget,
+            ],
             monitors=monitors,
+            batches=batches,
+            markers=markers,
+            recent=Recent(router, config.limits.redactable),
+            subscriptions=subscriptions,
         )
         Bystanders(self.parts)
 
@@ -99,7 +131,7 @@ class IRCd:
 
     def rehash(self, config: ServerConfig) -> None:
         """Take over what can change while running: all but the name, the listeners and the data folder."""
-        kept = {key: getattr(self.parts.config, key) for key in ("name", "nick_prefix", "listen", "data_dir")}
+        kept = {key: getattr(self.parts.config, key) for key in _KEPT}
         self.parts.config = config.model_copy(update=kept)
         self.parts.network.channel_modes = config.channel_modes
         if isinstance(self.parts.authenticator, NetworkAuth):
@@ -121,6 +153,9 @@ class IRCd:
                 session.close(reason)
         await self._drain(self.parts.config.limits.shutdown_timeout)
         await self.parts.tasks.stop()
+        self._registered.flush()
+        if (changed := self.parts.markers.changed()) is not None:
+            self.parts.markers.write(changed)
         for connection in self._closing:
             connection.abort()
         self._poller.stop()
@@ -129,12 +164,14 @@ class IRCd:
 
     def _start(self) -> None:
         config = self.parts.config
-        self._listeners = [Listener(each, self._poller, self._accept) for each in config.listen]
         self.parts.network.open_standing(self._clock())
+        self._registered.restore()
+        self._listeners = [Listener(each, self._poller, self._accept) for each in config.listen]
         self._poller.start()
         for listener in self._listeners:
             listener.start()
         self.parts.tasks.start(self._sweep())
+        self.parts.tasks.start(revocation.watch(self.parts))
         self._running = True
         log.info("%s listens on %s", config.name, ", ".join(map(str, self._listeners)))
 
@@ -164,10 +201,9 @@ class IRCd:
             forget(session)
         if session.connection.is_open:
             self._closing.add(session.connection)
-        router = self.parts.router
         # When the server goes, everybody goes: nobody is left to be told of each single quit.
-        if router.detach(session) and session.user is not None and not self._stopping:
-            router.publish(Left(router.ids.stamp(), session.user.source, reason))
+        if not self._stopping:
+            depart(self.parts, session, reason)
 
     def _rehash(self) -> None:
         if self.reload is not None:
@@ -181,7 +217,13 @@ class IRCd:
                 now = self._poller.now
                 keepalive.check(list(self.parts.sessions), limits, self.parts.config.name, now)
                 self._doorman.forget(limits, now)
+                self.parts.logins.forget_failures(limits, self._clock())
                 self._closing.difference_update(keepalive.reap(self._closing, now, _LINGER))
+                self.parts.batches.expire(now, limits.multiline_timeout)
+                self.parts.recent.trim()
+                changed = self.parts.markers.changed()
+            if changed is not None:
+                await asyncio.to_thread(self.parts.markers.write, changed)
 
     async def _drain(self, patience: float) -> None:
         """Wait until every client has been written its last words, or patience ends."""
@@ -189,3 +231,20 @@ class IRCd:
             async with asyncio.timeout(patience):
                 while any(each.is_open and each.waiting for each in self._closing):  # noqa: ASYNC110
                     await asyncio.sleep(_STEP)
+
+
+def _check_exposure(config: ServerConfig, accounts: AccountStore) -> None:
+    """Whoever can be reached from other machines must be able to tell who comes (decision 3)."""
+    exposed = [each.host for each in config.listen if not each.is_loopback]
+    if exposed and config.trusted_network:
+        log.warning("trusted_network: %s can be reached without a login", ", ".join(exposed))
+    elif exposed and not any(account.is_active for account in accounts.all()):
+        raise StartError(without_logins(exposed))
+
+
+def _open_accounts(config: ServerConfig) -> AccountStore:
+    """The accounts, or why the server cannot run without knowing them."""
+    try:
+        return AccountStore(config.accounts_file, config.short_name if config.nick_prefix == "required" else "")
+    except AccountsError as error:
+        raise StartError(str(error)) from error

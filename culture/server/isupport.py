@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from culture.config.model import ServerConfig
 from culture.protocol.modes import Kind
+from culture.protocol.vocabulary import ChannelMode
 
 USER_MODES = "BRiow"
 KEY_LENGTH = 23  # RFC 2812 §2.3.1
@@ -19,6 +20,7 @@ MODE_KINDS = {
     "s": Kind.FLAG,
     "t": Kind.FLAG,
     "C": Kind.FLAG,
+    ChannelMode.REGISTERED.value: Kind.FLAG,
     "o": Kind.PREFIX,
     "v": Kind.PREFIX,
 }

@@ -10,7 +10,12 @@ from culture.server.session import Session
 
 def period(limits: Limits) -> float:
     """How often to look, so that no limit is missed by more than a sixth."""
-    shortest = min(limits.ping_after, limits.ping_timeout - limits.ping_after, limits.registration_timeout)
+    shortest = min(
+        limits.ping_after,
+        limits.ping_timeout - limits.ping_after,
+        limits.registration_timeout,
+        limits.multiline_timeout,
+    )
     return max(shortest / 6, 0.02)
 
 

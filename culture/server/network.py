@@ -82,13 +82,23 @@ class Network:
         return channel
 
     def drop(self, channel: Channel, user: User) -> None:
-        """One member less, for ``apply`` alone; with the last one the channel goes, unless it is a standing one."""
+        """One member less, for ``apply`` alone; with the last one the channel may go."""
         channel.members.pop(user, None)
         user.channels.discard(channel)
-        if not channel.members and not channel.standing:
+        self.close_if_empty(channel)
+
+    def close_if_empty(self, channel: Channel) -> None:
+        """Without members only a standing or registered channel goes on, for ``apply`` alone."""
+        if not channel.members and not channel.is_kept:
             for invited in channel.invited:
                 invited.invitations -= {channel}
             del self.channels[fold(channel.name)]
+
+    def restore(self, channel: Channel) -> None:
+        """A registered channel as it was when the server ended; before anybody is here."""
+        folded = fold(channel.name)
+        channel.standing = folded in self._standing
+        self.channels[folded] = channel
 
     def remember(self, user: User, stamp: Stamp) -> None:
         """Keep who had this nick, for ``apply`` alone."""

@@ -3,6 +3,7 @@
 import time
 from enum import IntFlag
 
+from culture.protocol.caps import MULTILINE, MULTILINE_CONCAT
 from culture.protocol.message import Message, escape
 from culture.protocol.modes import format_changes
 from culture.protocol.vocabulary import Cap, Tag
@@ -47,10 +48,15 @@ class Flavour(IntFlag):
     SETNAME = 512
     REDACTION = 1024
     RENAME = 2048
+    # Messages of several lines.
+    MULTILINE = 4096
 
 
 SAID = Flavour.TIME | Flavour.TAGS | Flavour.MENTIONS | Flavour.ACCOUNT
 """What decides how a message looks."""
+
+LONG = SAID | Flavour.MULTILINE
+"""What decides how a message of several lines looks."""
 
 FLAVOURS = {
     "server-time": Flavour.TIME,
@@ -65,7 +71,9 @@ FLAVOURS = {
     "setname": Flavour.SETNAME,
     "draft/message-redaction": Flavour.REDACTION,
     "draft/channel-rename": Flavour.RENAME,
+    MULTILINE: Flavour.MULTILINE,
 }
+_TAGS_REPEATED = 512  # bytes: with more, a hundred lines would fill the queue of whoever hears them
 
 
 def flavour_of(caps: frozenset[str]) -> Flavour:
@@ -73,7 +81,7 @@ def flavour_of(caps: frozenset[str]) -> Flavour:
     flavour = Flavour.PLAIN
     for cap in caps:
         flavour |= FLAVOURS.get(cap, Flavour.PLAIN)
-    return flavour
+    return flavour if "batch" in caps else flavour & ~Flavour.MULTILINE
 
 
 def iso_time(at: float) -> str:
@@ -95,6 +103,8 @@ def render(event: Event, wants: int, account: str | None = None) -> bytes | None
 
 def render_said(said: Said, flavour: int) -> bytes | None:
     """The hot line: made once per flavour, so by hand; nothing gets into a Said that could end a line."""
+    if said.lines:
+        return _batch(said, flavour) if flavour & Flavour.MULTILINE else _one_by_one(said, flavour)
     if said.verb == "TAGMSG":
         if not flavour & Flavour.TAGS:
             return None
@@ -103,18 +113,44 @@ def render_said(said: Said, flavour: int) -> bytes | None:
     return (_tags(said, flavour, said.account) + line if flavour else line).encode()
 
 
-def _tags(event: Event, wants: int, account: str | None) -> str:
+def _batch(said: Said, flavour: int) -> bytes:
+    """A message of several lines for who knows them: one batch, whose opening has the tags (IRCv3 draft/multiline)."""
+    name, addressed = f"m{said.id.seq}", f"{said.status}{said.target}"
+    rows = [f"{_tags(said, flavour, said.account)}:{said.source} BATCH +{name} {MULTILINE} {addressed}\r\n"]
+    for text, concat in said.lines:
+        tags = f"@batch={name};{MULTILINE_CONCAT}" if concat else f"@batch={name}"
+        rows.append(f"{tags} :{said.source} {said.verb} {addressed} :{text}\r\n")
+    rows.append(f":{said.source} BATCH -{name}\r\n")
+    return "".join(rows).encode()
+
+
+def _one_by_one(said: Said, flavour: int) -> bytes:
+    """A message of several lines for everybody else: ordinary messages, of which the first has the id."""
+    tags = _tags(said, flavour, said.account)
+    again = _tags(said, flavour, said.account, again=True)
+    if len(again.encode()) > _TAGS_REPEATED:
+        again = _tags(said, flavour & ~Flavour.TAGS, said.account, again=True)
+    rows: list[str] = []
+    for text, _ in said.lines:
+        if text:
+            rows.append(f"{again if rows else tags}:{said.source} {said.verb} {said.status}{said.target} :{text}\r\n")
+    return "".join(rows).encode()
+
+
+def _tags(event: Event, wants: int, account: str | None, again: bool = False) -> str:
+    """The tags with their ``@``; ``again``: what was said in a line before this one is no second message."""
     words = []
     if wants & Flavour.TIME:
         words.append("time=" + iso_time(event.id.at))
     if wants & Flavour.ACCOUNT and account is not None:
         words.append("account=" + escape(account))
     if wants & Flavour.TAGS:
-        words.append("msgid=" + event.id.msgid)
+        if not again:
+            words.append("msgid=" + event.id.msgid)
         if isinstance(event, Said):
             words += [f"{key}={escape(value)}" if value else key for key, value in event.tags.items()]
             words.append(f"{Tag.CLASS}={event.kind}")
-    if wants & Flavour.MENTIONS and isinstance(event, Said) and event.mentions:
+    if wants & Flavour.MENTIONS and isinstance(event, Said) and event.mentions and not again:
         words.append(f"{Tag.MENTIONS}={','.join(event.mentions)}")
     return f"@{';'.join(words)} " if words else ""
 

@@ -9,7 +9,7 @@ from culture.server.events import Arrived, Event, Joined, Kicked, Left, Parted, 
 from culture.server.ids import Ids
 from culture.server.network import Network
 from culture.server.poller import Flushable
-from culture.server.render import Flavour, render, render_said
+from culture.server.render import LONG, SAID, Flavour, render, render_said
 from culture.server.session import Session
 from culture.server.state import MEMBER_MODES, Channel, User
 from culture.server.wire import wire
@@ -17,6 +17,7 @@ from culture.server.wire import wire
 log = logging.getLogger(__name__)
 
 Subscriber = Callable[[Any], None]
+LF = "\n"
 _REGROUP = (Joined, Parted, Kicked, Left)
 
 
@@ -128,8 +129,8 @@ class Router:
         hearers = self._hearers.get(channel)
         if hearers is None:
             hearers = self._hearers[channel] = self._group(channel.members)
-        if said.status:
-            hearers = self._group(user for user, held in channel.members.items() if _ranks(held, said.status))
+        if said.status or said.lines:
+            hearers = self._hearers_of(said, channel)
         dirty = self._dirty
         for flavour, sessions in hearers.items():
             line = render_said(said, flavour)
@@ -154,7 +155,7 @@ class Router:
         if user is None:
             return
         for session in self.sessions.get(user, ()):
-            line = render_said(said, session.flavour)
+            line = render_said(said, session.wants & LONG if said.lines else session.flavour)
             if line is not None:
                 session.push(line)
         if by is None or by.user is None:
@@ -165,24 +166,30 @@ class Router:
                 self._send(session, said)
 
     def _send(self, session: Session, said: Said) -> None:
-        line = render_said(said, session.flavour)
+        line = render_said(said, session.wants & LONG if said.lines else session.flavour)
         if line is not None:
             session.send(line)
 
     def _call(self, said: Said) -> None:
         """Tell those whom the message calls and who do not see the tag: one notice each."""
-        told = f"{nick_of(said.source)} mentioned you in {said.target}: {said.text}"
+        told = f"{nick_of(said.source)} mentioned you in {said.target}: {said.text.replace(LF, ' ')}"
         for nick in said.mentions:
             user = self.network.user(nick)
             for session in self.sessions.get(user, ()) if user is not None else ():
                 if not session.flavour & Flavour.MENTIONS:
                     session.send(wire(Message("NOTICE", (nick, f"{nick}: {told}"), self.name)))
 
-    def _group(self, users: Iterable[User]) -> dict[int, list[Session]]:
+    def _hearers_of(self, said: Said, channel: Channel) -> dict[int, list[Session]]:
+        """Who hears a message that is not for every member, or looks different to those who know several lines."""
+        members = channel.members.items()
+        users = (user for user, held in members if not said.status or _ranks(held, said.status))
+        return self._group(users, LONG if said.lines else SAID)
+
+    def _group(self, users: Iterable[User], concerned: int = SAID) -> dict[int, list[Session]]:
         groups: dict[int, list[Session]] = {}
         for user in users:
             for session in self.sessions.get(user, ()):
-                groups.setdefault(session.flavour, []).append(session)
+                groups.setdefault(session.wants & concerned, []).append(session)
         return groups
 
 

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from culture.protocol.caps import Negotiation
 from culture.protocol.message import Message
+from culture.server.accounts.model import Account
 from culture.server.connection import Connection
 from culture.server.poller import Flushable
 from culture.server.render import SAID, flavour_of
@@ -35,6 +36,7 @@ class Session:
         "_pull_limit",
         "_pulled",
         "_rows",
+        "account",
         "caps",
         "connection",
         "echo",
@@ -78,6 +80,7 @@ class Session:
         self.is_local = host.startswith("127.") or host == "0::1"
         self.opened = connection.last_read
         self.spoke = at
+        self.account: Account | None = None  # logged in to it
         self.tls: Certified | None = None
         self.is_websocket = False
         self.user: User | None = None
@@ -187,6 +190,11 @@ class Session:
         self.queue = []
         return self.queue
 
+    @property
+    def is_captured(self) -> bool:
+        """Is what is sent being collected?"""
+        return self.queue is not self.connection.queue
+
     def release(self) -> None:
         """Send again what is sent."""
         self.queue = self.connection.queue
@@ -195,7 +203,7 @@ class Session:
         """End the session: the client is told, the user leaves unless other sessions remain."""
         if self.ended:
             return
-        if self.queue is not self.connection.queue:
+        if self.is_captured:
             captured = self.queue
             self.release()
             self.queue.extend(captured)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from culture.protocol.names import fold, matches, normal_mask
-from culture.protocol.vocabulary import UserClass
+from culture.protocol.vocabulary import ChannelMode, UserClass
 
 MEMBER_MODES = {"o": "@", "v": "+"}  # highest first
 # Extended bans: a mask that keeps from speaking and from nothing else; an account in place of a mask.
@@ -92,6 +92,20 @@ class Channel:
     is_guarded: bool = False  # something may keep a member from speaking
     founder: str | None = None  # the account that registered it
     metadata: dict[str, str] | None = None
+
+    @property
+    def is_registered(self) -> bool:
+        """Is it kept on disk, with or without members?"""
+        return ChannelMode.REGISTERED in self.flags
+
+    @property
+    def is_kept(self) -> bool:
+        """Does it stay when its last member leaves?"""
+        return self.standing or self.is_registered
+
+    def is_founder(self, user: User) -> bool:
+        """Did this user's account register the channel?"""
+        return self.founder is not None and user.account is not None and same(self.founder, user.account)
 
     def guard(self) -> None:
         """Note after a change of modes whether a member's speech needs a closer look."""

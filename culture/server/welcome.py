@@ -8,6 +8,7 @@ from culture.protocol.numerics import Numeric
 from culture.server.context import Context
 from culture.server.entering import show_join
 from culture.server.isupport import CHANNEL_MODES, PARAMETER_MODES, USER_MODES, tokens
+from culture.server.metadata import show_own
 from culture.server.render import iso_time
 from culture.server.wire import wire
 
@@ -25,6 +26,7 @@ def welcome(ctx: Context) -> None:
         ctx.reply(Numeric.RPL_ISUPPORT, *group, text="are supported by this server")
     for row in lusers(ctx):
         ctx.session.send(wire(row))
+    show_own(ctx)
     for row in motd(ctx):
         ctx.session.send(wire(row))
 

@@ -30,7 +30,8 @@ class Wrapping:
         layers: list[Layer] = []
         tls = None
         if address.tls is not None and self._contexts is not None:
-            tls = self._contexts.layer(address.tls)
+            # A browser would bother its reader with the question.
+            tls = self._contexts.layer(address.tls, ask_for_certificate=address.websocket is None)
             layers.append(tls)
         if address.websocket is not None:
             layers.append(WebSocketLayer(address.websocket.origins))

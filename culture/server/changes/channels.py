@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from culture.protocol.modes import Change
 from culture.protocol.names import fold
+from culture.protocol.vocabulary import ChannelMode
 from culture.server.events import ChannelRenamed, Invited, Joined, Kicked, ModeSet, Parted, Redacted, TopicSet, nick_of
 from culture.server.state import MEMBER_MODES, Channel, ListEntry, Topic, User
 
@@ -63,6 +64,7 @@ def set_modes(network: "Network", event: ModeSet) -> Seers:
     for change in event.changes:
         _set_mode(network, channel, change, event)
     channel.guard()
+    network.close_if_empty(channel)
     return channel.members
 
 
@@ -87,6 +89,9 @@ def _set_mode(network: "Network", channel: Channel, change: Change, event: ModeS
         channel.flags.add(mode)
     else:
         channel.flags.discard(mode)
+    if mode == ChannelMode.REGISTERED:
+        founder = network.user(nick_of(event.source))
+        channel.founder = founder.account if add and founder is not None else None
 
 
 def invite(network: "Network", event: Invited) -> Seers:

@@ -1,13 +1,19 @@
 """CAP: which extensions a client wants (IRCv3 capability negotiation)."""
 
-from culture.protocol.caps import VERSION_302, lines
+from culture.protocol.caps import MULTILINE, VERSION_302, lines
 from culture.protocol.message import Message
 from culture.protocol.numerics import Numeric
 from culture.protocol.vocabulary import Cap
+from culture.server.arrival import complete
 from culture.server.commands import command
 from culture.server.context import Context
 from culture.server.errors import Refused
-from culture.server.handlers.registration import complete
+from culture.server.handlers.login import mechanisms
+from culture.server.markers import CAP as READ_MARKER
+from culture.server.metadata import offer as metadata_offer
+from culture.server.multiline import offer as multiline_offer
+from culture.server.subscriptions import CAPABILITY as METADATA
+from culture.server.subscriptions import is_aware
 
 OFFERED: dict[str, str | None] = {
     "account-notify": None,
@@ -17,6 +23,10 @@ OFFERED: dict[str, str | None] = {
     "cap-notify": None,
     "chghost": None,
     "draft/channel-rename": None,
+    "draft/message-redaction": None,
+    METADATA: None,
+    MULTILINE: None,
+    READ_MARKER: None,
     "echo-message": None,
     "extended-join": None,
     "extended-monitor": None,
@@ -51,19 +61,33 @@ def cap(ctx: Context, message: Message) -> None:
             raise Refused(Numeric.ERR_INVALIDCAPCMD, message.params[0] or "*")
 
 
+def offered(ctx: Context) -> dict[str, str | None]:
+    """What this session may have: how it may log in depends on how it came; before 302 the list must be one line."""
+    every = OFFERED | {
+        "sasl": ",".join(mechanisms(ctx)),
+        METADATA: metadata_offer(ctx),
+        MULTILINE: multiline_offer(ctx.config.limits),
+    }
+    if ctx.session.caps.version >= VERSION_302 or ctx.session.user is not None:
+        return every
+    return {name: value for name, value in every.items() if "/" not in name}
+
+
 def _list_offered(ctx: Context, words: tuple[str, ...]) -> None:
     known = words and words[0].isascii() and words[0].isdigit()
     ctx.session.caps.begin(int(words[0][:4]) if known else 301)
-    _answer(ctx, "LS", ctx.session.caps.offer(OFFERED))
+    _answer(ctx, "LS", ctx.session.caps.offer(offered(ctx)))
 
 
 def _request(ctx: Context, words: str) -> None:
     session = ctx.session
     wanted = [word for word in words.split(" ") if word]
-    if not session.caps.request(wanted, OFFERED):
+    if not session.caps.request(wanted, offered(ctx)):
         _answer(ctx, "NAK", wanted)
         return
     session.enable(session.caps.enabled)
+    if not is_aware(session):
+        ctx.parts.subscriptions.clear(session)
     if session.user is not None:
         ctx.router.regroup(session.user)
     _answer(ctx, "ACK", wanted)

@@ -12,7 +12,8 @@ from culture.server.context import Context
 from culture.server.entering import named, show_channel, show_topic
 from culture.server.errors import Refused
 from culture.server.events import Invited, Joined, Kicked, Parted, TopicSet
-from culture.server.state import Channel
+from culture.server.metadata import sync_elsewhere
+from culture.server.state import Channel, User
 from culture.server.visibility import sees_channel
 
 
@@ -40,12 +41,19 @@ def _join(ctx: Context, name: str, key: str | None) -> None:
         raise Refused(Numeric.ERR_TOOMANYCHANNELS, name)
     if channel is not None:
         _check_entry(ctx, channel, key)
-    # The first one in is the operator.
-    status = "" if channel is not None and channel.members else "o"
     user = ctx.user
+    status = _status(channel, user)
     shown = channel.name if channel is not None else name
     ctx.publish(Joined(ctx.stamp(), user.source, shown, status, user.account, user.realname))
     show_channel(ctx, ctx.find_channel(name))
+    sync_elsewhere(ctx, shown)
+
+
+def _status(channel: Channel | None, user: User) -> str:
+    """The first one in is the operator; of a registered channel it is the founder, whenever they come."""
+    if channel is not None and channel.is_registered:
+        return "o" if channel.is_founder(user) else ""
+    return "" if channel is not None and channel.members else "o"
 
 
 def _how_channels_look(name: str, limit: int) -> str:
@@ -55,6 +63,8 @@ def _how_channels_look(name: str, limit: int) -> str:
 
 def _check_entry(ctx: Context, channel: Channel, key: str | None) -> None:
     user = ctx.user
+    if channel.is_founder(user):
+        return
     invited = channel in user.invitations
     if channel.key is not None and not hmac.compare_digest((key or "").encode(), channel.key.encode()):
         raise Refused(Numeric.ERR_BADCHANNELKEY, channel.name)

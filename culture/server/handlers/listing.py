@@ -87,7 +87,8 @@ def _rows(ctx: Context, wanted: Filter) -> Iterator[Message]:
     for channel in wanted.candidates(ctx.network):
         # The answer takes as long as the client reads it: the channel may be gone or hidden by then.
         exists = ctx.network.channel(channel.name) is channel
-        if exists and sees_channel(ctx.user, channel) and wanted.fits(channel, ctx.now()):
+        is_shown = exists and (channel.members or channel.standing) and sees_channel(ctx.user, channel)
+        if is_shown and wanted.fits(channel, ctx.now()):
             topic = channel.topic.text if channel.topic is not None else ""
             yield ctx.numeric(Numeric.RPL_LIST, channel.name, str(len(channel.members)), topic)
     yield ctx.numeric(Numeric.RPL_LISTEND)

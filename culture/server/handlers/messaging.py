@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from culture.protocol.mentions import calls_all, may_mention, mentions
 from culture.protocol.message import NO_TAGS, Message
 from culture.protocol.numerics import Numeric
-from culture.protocol.split import room
+from culture.protocol.split import cut_line, room
 from culture.protocol.stream import LINE_LIMIT
 from culture.protocol.vocabulary import UserClass
 from culture.server.commands import command
 from culture.server.context import Context
 from culture.server.errors import Refused
-from culture.server.events import Said
+from culture.server.events import Line, Said
 from culture.server.state import Channel, User
 
 _STATUS = "@+"
@@ -23,12 +23,12 @@ def privmsg(ctx: Context, message: Message) -> None:
     """``PRIVMSG target :text``: say something to a channel or to somebody."""
     params = message.params
     targets, text = params if len(params) == 2 and all(params) else _addressed(message)
-    tags = _client_tags(message) if message.tags else NO_TAGS
+    tags = client_tags(message) if message.tags else NO_TAGS
     if "," not in targets:
-        _say(ctx, "PRIVMSG", targets, text, tags)
+        say(ctx, "PRIVMSG", targets, text, tags)
         return
     for target in _targets(ctx, targets):
-        ctx.each(_say, "PRIVMSG", target, text, tags)
+        ctx.each(say, "PRIVMSG", target, text, tags)
 
 
 @command("NOTICE")
@@ -41,7 +41,7 @@ def notice(ctx: Context, message: Message) -> None:
         return
     for target in chosen:
         try:
-            _say(ctx, "NOTICE", target, text, _client_tags(message))
+            say(ctx, "NOTICE", target, text, client_tags(message))
         except Refused as refused:
             if refused.numeric is Numeric.ERR_INPUTTOOLONG:
                 raise
@@ -54,9 +54,9 @@ def tagmsg(ctx: Context, message: Message) -> None:
         raise Refused(Numeric.ERR_UNKNOWNCOMMAND, "TAGMSG")
     if not message.params or not message.params[0]:
         raise Refused(Numeric.ERR_NEEDMOREPARAMS, "TAGMSG")
-    tags = _client_tags(message)
+    tags = client_tags(message)
     for target in _targets(ctx, message.params[0]) if tags else ():
-        ctx.each(_say, "TAGMSG", target, "", tags)
+        ctx.each(say, "TAGMSG", target, "", tags)
 
 
 def _addressed(message: Message) -> tuple[str, str]:
@@ -75,11 +75,15 @@ def _targets(ctx: Context, targets: str) -> list[str]:
     return chosen
 
 
-def _client_tags(message: Message) -> Mapping[str, str]:
+def client_tags(message: Message) -> Mapping[str, str]:
+    """The tags that clients tell each other."""
     return {key: value for key, value in message.tags.items() if key.startswith("+")} if message.tags else NO_TAGS
 
 
-def _say(ctx: Context, verb: str, target: str, text: str, tags: Mapping[str, str]) -> None:
+def say(
+    ctx: Context, verb: str, target: str, text: str, tags: Mapping[str, str], lines: tuple[Line, ...] = ()
+) -> None:
+    """Say it to this one target, if the client may; ``lines`` are those of a text that has several."""
     user = ctx.session.user
     if user is None:
         raise Refused(Numeric.ERR_NOTREGISTERED)
@@ -90,7 +94,7 @@ def _say(ctx: Context, verb: str, target: str, text: str, tags: Mapping[str, str
     if target[0] == "#":
         channel = ctx.find_channel(target)
         if channel.is_guarded or user not in channel.members:
-            _check_speech(channel, user, text)
+            _check_speech(channel, user, text, lines)
         target = channel.name
         if verb == "PRIVMSG" and may_mention(text):
             called = _called(ctx, channel, user, text)
@@ -101,22 +105,37 @@ def _say(ctx: Context, verb: str, target: str, text: str, tags: Mapping[str, str
         target = other.nick
         if other.away is not None and verb == "PRIVMSG":
             ctx.reply(Numeric.RPL_AWAY, other.nick, text=other.away)
-    if len(text) > _SURELY_FITS:
+    if lines:
+        lines = _fitting(lines, room(user.source, verb, status + target))
+    elif len(text) > _SURELY_FITS:
         _check_length(user.source, verb, status + target, text)
     if "B" in user.modes:
         tags = {"bot": "", **tags}
     stamp = ctx.router.ids.stamp()
     ctx.session.spoke = stamp.at
     ctx.router.publish(
-        Said(stamp, user.source, verb, target, text, user.account, user.kind, tags, called, status), ctx.session
+        Said(stamp, user.source, verb, target, text, user.account, user.kind, tags, called, status, lines), ctx.session
     )
 
 
-def _check_speech(channel: Channel, user: User, text: str) -> None:
+def _check_speech(channel: Channel, user: User, text: str, lines: tuple[Line, ...]) -> None:
     if not channel.may_speak(user):
         raise Refused(Numeric.ERR_CANNOTSENDTOCHAN, channel.name)
-    if "C" in channel.flags and text.startswith("\x01") and not text.startswith("\x01ACTION"):
+    if "C" in channel.flags and any(map(_is_ctcp, (text, *(line.text for line in lines)))):
         raise Refused(Numeric.ERR_CANNOTSENDTOCHAN, channel.name, text="No CTCP in this channel (+C)")
+
+
+def _is_ctcp(text: str) -> bool:
+    return text.startswith("\x01") and not text.startswith("\x01ACTION")
+
+
+def _fitting(lines: tuple[Line, ...], most: int) -> tuple[Line, ...]:
+    """The lines as they can be passed on: what is too long with the sender's name goes on in a further one."""
+    fitting = []
+    for text, concat in lines:
+        first, *rest = cut_line(text, most)
+        fitting += [Line(first, concat), *(Line(piece, True) for piece in rest)]
+    return tuple(fitting)
 
 
 def _check_private(other: User, user: User) -> None:

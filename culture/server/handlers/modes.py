@@ -8,10 +8,12 @@ from culture.protocol.modes import Change, Kind, groups, parse_changes
 from culture.protocol.names import fold, is_channel
 from culture.protocol.numerics import Numeric
 from culture.protocol.split import room
+from culture.protocol.vocabulary import ChannelMode
 from culture.server.commands import command
 from culture.server.context import Context
 from culture.server.errors import Refused
 from culture.server.events import ModeSet, UserModeSet
+from culture.server.founding import check_registration, may_release
 from culture.server.isupport import KEY_LENGTH, MODE_KINDS, USER_MODES
 from culture.server.state import Channel, full_mask
 from culture.server.visibility import sees_channel
@@ -22,6 +24,7 @@ _LISTS = {
     "I": (Numeric.RPL_INVEXLIST, Numeric.RPL_ENDOFINVEXLIST),
 }
 _USER_KINDS = dict.fromkeys(USER_MODES, Kind.FLAG)
+_RELEASE = Change(False, ChannelMode.REGISTERED.value)
 _LIMIT_DIGITS = 9
 _NOT_IN_KEY = frozenset(" ,\t\v\f")  # a comma would be two keys to JOIN
 
@@ -95,6 +98,9 @@ def _list(ctx: Context, channel: Channel, mode: str) -> Iterator[Message]:
 
 
 def _change(ctx: Context, channel: Channel, wanted: list[Change]) -> None:
+    if wanted == [_RELEASE] and may_release(ctx.user, channel):
+        _release(ctx, channel)
+        return
     if ctx.user not in channel.members:
         raise Refused(Numeric.ERR_NOTONCHANNEL, channel.name)
     if not channel.is_operator(ctx.user):
@@ -102,6 +108,15 @@ def _change(ctx: Context, channel: Channel, wanted: list[Change]) -> None:
     effective = _effective(ctx, channel, _last_words(_valid(ctx, channel, wanted)))
     for group in groups(effective, room=room(ctx.user.source, "MODE", channel.name)):
         ctx.publish(ModeSet(ctx.stamp(), ctx.user.source, channel.name, tuple(group)))
+
+
+def _release(ctx: Context, channel: Channel) -> None:
+    """Registered no more, by somebody who need not be in it."""
+    if channel.is_registered:
+        was_outside = ctx.user not in channel.members
+        ctx.publish(ModeSet(ctx.stamp(), ctx.user.source, channel.name, (_RELEASE,)))
+        if was_outside:
+            ctx.send("MODE", channel.name, f"-{_RELEASE.mode}", source=ctx.user.source)
 
 
 def _valid(ctx: Context, channel: Channel, wanted: list[Change]) -> Iterator[Change]:
@@ -128,6 +143,8 @@ def _checked(ctx: Context, channel: Channel, change: Change) -> Change:
             return Change(add, mode, _key(channel, param or "") if add else "*")
         case Kind.WHEN_SET if add:
             return Change(add, mode, _limit(channel, param or ""))
+        case Kind.FLAG if mode == ChannelMode.REGISTERED and add != channel.is_registered:
+            check_registration(ctx, channel, add)
     return change
 
 

@@ -9,6 +9,7 @@ from culture.protocol.numerics import Numeric
 from culture.server.commands import command
 from culture.server.context import Context
 from culture.server.errors import Failed, Refused
+from culture.server.metadata import show_synced
 from culture.server.monitors import wrapped
 
 
@@ -51,6 +52,9 @@ def _add(ctx: Context, nicks: list[str]) -> None:
             left.append(nick)
     full = [ctx.numeric(Numeric.ERR_MONLISTFULL, str(limits.monitor), names) for names in wrapped(left)]
     ctx.pull(chain(_status(ctx, added), full))
+    for nick in added:
+        if (user := ctx.network.user(nick)) is not None:
+            show_synced(ctx, user)
 
 
 def _list(ctx: Context, nicks: Iterable[str]) -> Iterator[Message]:

@@ -9,8 +9,9 @@ from culture.protocol.message import Message
 from culture.protocol.modes import Change
 from culture.protocol.numerics import Numeric
 from culture.protocol.split import room, split_text
-from culture.server.auth import same_secret
+from culture.server.arrival import expel
 from culture.server.commands import command
+from culture.server.compare import same_secret
 from culture.server.context import Context
 from culture.server.errors import Refused
 from culture.server.events import UserModeSet, Walloped
@@ -57,7 +58,7 @@ def kill(ctx: Context, message: Message) -> None:
     line = wire(Message("KILL", (victim.nick, reason), killer.source))
     for session in list(ctx.router.sessions.get(victim, ())):
         session.send(line)
-        session.close(f"Killed ({killer.nick} ({reason}))")
+    expel(ctx.parts, victim, f"Killed ({killer.nick} ({reason}))")
 
 
 @command("WALLOPS", params=1)

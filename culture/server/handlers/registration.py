@@ -3,21 +3,26 @@
 from culture.protocol.message import Message
 from culture.protocol.names import fold, reserved, valid_local_nick, valid_nick
 from culture.protocol.numerics import Numeric
-from culture.server.auth import Credentials
-from culture.server.commands import command
+from culture.server.arrival import check_ownership, complete
+from culture.server.commands import Later, command
+from culture.server.compare import same_secret
 from culture.server.context import Context
 from culture.server.errors import Refused
-from culture.server.events import Arrived, Renamed
-from culture.server.state import User
-from culture.server.welcome import show_channels, welcome
+from culture.server.events import Renamed
+from culture.server.handlers.login import log_in_by_password
 
 
 @command("PASS", params=1, early=True)
-def password(ctx: Context, message: Message) -> None:
-    """``PASS secret``: shown to whoever decides who may come in."""
+def password(ctx: Context, message: Message) -> Later | None:
+    """``PASS secret``: the server's password, or ``PASS account:password`` to log in."""
     if ctx.session.user is not None:
         raise Refused(Numeric.ERR_ALREADYREGISTERED)
-    ctx.session.password = message.params[0]
+    given = message.params[0]
+    ctx.session.password = given
+    name, colon, secret = given.partition(":")
+    if not (colon and name and secret) or same_secret(given, ctx.config.password):
+        return None
+    return log_in_by_password(ctx, name, secret)
 
 
 @command("NICK", early=True)
@@ -32,6 +37,7 @@ def nick(ctx: Context, message: Message) -> None:
         ctx.session.nick = wanted
         complete(ctx)
     elif wanted != user.nick:
+        check_ownership(ctx, wanted)
         ctx.publish(Renamed(ctx.stamp(), user.source, wanted))
 
 
@@ -69,50 +75,6 @@ def leave(ctx: Context, message: Message) -> None:
     ctx.session.close(f"Quit: {reason}" if reason else "Quit")
 
 
-def complete(ctx: Context) -> None:
-    """Let the client in once it has said all that is needed."""
-    session = ctx.session
-    if session.nick is None or session.username is None or session.caps.pending:
-        return
-    try:
-        identity = ctx.parts.authenticator.authenticate(Credentials(session.nick, session.host, session.password))
-    except Refused as refused:
-        ctx.refuse(refused)
-        session.close("Access denied")
-        return
-    known = ctx.network.by_account(identity.account) if identity.account is not None else None
-    if known is not None:
-        _attach(ctx, known)
-        return
-    taken = ctx.network.user(session.nick)
-    if taken is not None:
-        refused_nick, session.nick = session.nick, None
-        raise Refused(Numeric.ERR_NICKNAMEINUSE, refused_nick)
-    ctx.publish(
-        Arrived(
-            ctx.stamp(),
-            session.nick,
-            session.username,
-            session.host,
-            session.realname,
-            ctx.router.name,
-            identity.account,
-            identity.kind,
-        )
-    )
-    ctx.router.attach(session, ctx.network.users[fold(session.nick)])
-    session.password = None
-    welcome(ctx)
-
-
-def _attach(ctx: Context, known: User) -> None:
-    """One more session of somebody who is here: the same nick, the same channels."""
-    ctx.router.attach(ctx.session, known)
-    ctx.session.password = None
-    welcome(ctx)
-    show_channels(ctx)
-
-
 def _check_nick(ctx: Context, wanted: str) -> None:
     config, limit = ctx.config, ctx.config.limits.nick_length
     if config.nick_prefix == "required":
@@ -133,9 +95,10 @@ def _check_nick(ctx: Context, wanted: str) -> None:
     if not fits or (config.nick_prefix == "required" and reserved(wanted)):
         raise Refused(Numeric.ERR_ERRONEUSNICKNAME, wanted, text=hint)
     owner = ctx.network.user(wanted)
-    # Who showed a password may be the owner; that is known when the registration is complete.
-    may_attach = ctx.session.user is None and ctx.session.password is not None
-    if owner is not None and owner is not ctx.session.user and not may_attach:
+    # Who logs in may be the owner; that is known when the registration is complete.
+    session = ctx.session
+    may_attach = session.user is None and (session.password is not None or "sasl" in session.caps.enabled)
+    if owner is not None and owner is not session.user and not may_attach:
         raise Refused(Numeric.ERR_NICKNAMEINUSE, wanted)
 
 

@@ -12,6 +12,7 @@ from culture.server.commands import command
 from culture.server.context import Context, as_word
 from culture.server.errors import Refused
 from culture.server.handlers.information import check_target
+from culture.server.metadata import whois_rows
 from culture.server.render import iso_time
 from culture.server.state import User, symbols
 from culture.server.visibility import is_operator, no_such_nick, sees_member
@@ -58,6 +59,7 @@ def _about(ctx: Context, user: User) -> Iterator[Message]:
         )
     if user.account is not None:
         yield ctx.numeric(Numeric.RPL_WHOISACCOUNT, nick, user.account)
+    yield from whois_rows(ctx, user)
     quiet = idle(ctx, user)
     if quiet is not None:
         yield ctx.numeric(Numeric.RPL_WHOISIDLE, nick, str(quiet), str(int(user.since)))

@@ -1,0 +1,192 @@
+"""``culture account``: who may log in to the server."""
+
+from enum import StrEnum
+from typing import Annotated, NoReturn
+
+import typer
+
+from culture.cli.choices import Choices, ConfigFile
+from culture.cli.secret import NoTerminal, ask_password
+from culture.protocol.names import nearest
+from culture.protocol.vocabulary import Exit, UserClass
+from culture.server.accounts.errors import AccountRefused, NoSuchAccount
+from culture.server.accounts.model import Account, account_name, new_account
+from culture.server.accounts.password import UnfitPassword, prepare
+from culture.server.accounts.store import AccountStore
+from culture.server.accounts.verifier import Verifier
+
+group = typer.Typer(help="Say who may log in to the server.", no_args_is_help=True)
+
+
+class Kind(StrEnum):
+    """The classes an account may have; which of them is a person decides what others may rely on."""
+
+    HUMAN = UserClass.HUMAN
+    AGENT = UserClass.AGENT
+    BOT = UserClass.BOT
+
+
+Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="The account, for example ori.")]
+PasswordStdin = Annotated[
+    bool, typer.Option("--password-stdin", help="Read the password from standard input, do not ask for it.")
+]
+
+
+@group.command()
+def add(
+    name: Name,
+    kind: Annotated[Kind, typer.Option("--class", help="What the account's owner is.")] = Kind.HUMAN,
+    nick: Annotated[
+        list[str] | None, typer.Option("--nick", metavar="NICK", help="A further nick of theirs; may be repeated.")
+    ] = None,
+    certificate: Annotated[
+        list[str] | None,
+        typer.Option("--certificate", metavar="FINGERPRINT", help="SHA-256 of a certificate to log in with; likewise."),
+    ] = None,
+    always_on: Annotated[
+        bool | None,
+        typer.Option("--always-on/--no-always-on", help="Stay when the last client leaves.  [default: people do]"),
+    ] = None,
+    no_password: Annotated[
+        bool, typer.Option("--no-password", help="Log in by token or certificate only; so with --certificate.")
+    ] = False,
+    password_stdin: PasswordStdin = False,
+    config: ConfigFile = None,
+) -> None:
+    """Make an account.
+
+    The password is asked for, or read from standard input; it is never an argument, as others can see those.
+    """
+    store = _store(config)
+    try:
+        account_name(name)
+        owner = store.owner_of(name)
+        if owner:
+            _fail(_taken(name, owner))
+        asked = password_stdin or not (no_password or certificate)
+        store.add(
+            new_account(
+                name,
+                UserClass(kind),
+                verifier=_new_verifier(name, password_stdin) if asked else None,
+                certificates=tuple(certificate or ()),
+                nicks=tuple(nick or ()),
+                always_on=always_on,
+            )
+        )
+    except AccountRefused as refused:
+        _fail(str(refused))
+    typer.echo(f"{name} may log in: {_described(store, name)}.")
+    if not asked and not certificate:
+        typer.echo(f"It has no way to do so yet; make one with `culture account token {name}`.")
+
+
+@group.command()
+def passwd(name: Name, password_stdin: PasswordStdin = False, config: ConfigFile = None) -> None:
+    """Give an account another password.
+
+    A revoked account may log in again with it.
+    """
+    store = _store(config)
+    account = _known(store, name)
+    store.set_password(account.name, _new_verifier(account.name, password_stdin))
+    typer.echo(f"{account.name} has a new password{'' if account.is_active else ', and may log in again'}.")
+
+
+@group.command()
+def token(
+    name: Name,
+    label: Annotated[
+        str, typer.Option("--label", metavar="LABEL", help="Which token; the one of the same label is replaced.")
+    ] = "default",
+    config: ConfigFile = None,
+) -> None:
+    """Make a token: a random secret that is used in place of the password.
+
+    It is printed this once. Programs log in with it by SASL PLAIN or PASS.
+    """
+    store = _store(config)
+    account = _known(store, name)
+    try:
+        made = store.add_token(account.name, label)
+    except AccountRefused as refused:
+        _fail(str(refused))
+    typer.echo(made)
+    typer.echo(f"Keep it: it is not shown again. It replaces the password of {account.name}.", err=True)
+
+
+@group.command("list")
+def show(config: ConfigFile = None) -> None:
+    """Show all accounts."""
+    store = _store(config)
+    accounts = sorted(store.all(), key=lambda account: account.name.lower())
+    if not accounts:
+        typer.echo("There are no accounts. Make one with `culture account add NAME`.")
+    width = max((len(account.name) for account in accounts), default=0)
+    for account in accounts:
+        typer.echo(f"{account.name:<{width}}  {_described(store, account.name)}")
+
+
+@group.command()
+def revoke(name: Name, config: ConfigFile = None) -> None:
+    """Take away every way to log in: password, tokens and certificates.
+
+    A running server ends the account's sessions within 5 seconds. Its nicks stay its own.
+    """
+    store = _store(config)
+    account = _known(store, name)
+    store.revoke(account.name)
+    typer.echo(f"{account.name} is revoked. `culture account passwd {account.name}` would let it in again.")
+
+
+def _store(config: ConfigFile) -> AccountStore:
+    settings = Choices(config).load().config
+    return AccountStore(settings.accounts_file, settings.short_name if settings.nick_prefix == "required" else "")
+
+
+def _known(store: AccountStore, name: str) -> Account:
+    account = store.get(name)
+    if account is None:
+        close = nearest(name, [account.name for account in store.all()])
+        _fail(f"{NoSuchAccount(name)}{f'; did you mean {close}?' if close else ''}")
+    return account
+
+
+def _new_verifier(name: str, from_stdin: bool) -> Verifier:
+    try:
+        password = ask_password(name, from_stdin)
+        prepare(password)
+    except NoTerminal as problem:
+        _fail(str(problem), Exit.USAGE)
+    except UnfitPassword as unfit:
+        _fail(str(unfit))
+    return Verifier.of(password)
+
+
+def _taken(name: str, owner: Account) -> str:
+    if owner.is_active:
+        return f"{name} belongs to the account {owner.name} already"
+    return f"{owner.name} was revoked; `culture account passwd {owner.name}` would let it in again"
+
+
+def _described(store: AccountStore, name: str) -> str:
+    account = store.get(name)
+    assert account is not None
+    ways = [
+        "password" if account.verifier else "",
+        *(f"token {each.label}" for each in account.tokens),
+        *(f"certificate {text[:16]}…" for text in account.certificates),
+    ]
+    facts = [
+        account.kind.value,
+        "always on" if account.always_on else "",
+        f"revoked {account.revoked}" if account.revoked else "",
+        f"also {', '.join(account.nicks)}" if account.nicks else "",
+        *ways,
+    ]
+    return ", ".join(filter(None, facts))
+
+
+def _fail(text: str, code: Exit = Exit.FAILED) -> NoReturn:
+    typer.echo(f"culture: {text}", err=True)
+    raise typer.Exit(code)

@@ -1,0 +1,129 @@
+"""Who comes in, as whom, and who stays when the last connection is gone (decision 1)."""
+
+from culture.protocol.names import fold
+from culture.protocol.numerics import Numeric
+from culture.protocol.vocabulary import UserClass
+from culture.server.auth import Credentials, Identity
+from culture.server.context import Context, Parts
+from culture.server.errors import Refused
+from culture.server.events import Arrived, AwaySet, Left
+from culture.server.session import Session
+from culture.server.state import User
+from culture.server.welcome import show_channels, welcome
+
+DISCONNECTED = "Not connected"
+_REPLACED = "Replaced by a new login"
+
+
+def complete(ctx: Context) -> None:
+    """Let the client in once it has said all that is needed."""
+    session = ctx.session
+    if session.nick is None or session.username is None or session.caps.pending or session.user is not None:
+        return
+    try:
+        identity = ctx.parts.authenticator.authenticate(_credentials(session))
+    except Refused as refused:
+        ctx.refuse(refused)
+        session.close("Access denied")
+        return
+    known = _same_person(ctx, identity)
+    if known is not None:
+        _attach(ctx, known)
+        return
+    _check_free(ctx, session.nick, identity.account)
+    _arrive(ctx, session.nick, identity)
+
+
+def _credentials(session: Session) -> Credentials:
+    return Credentials(
+        session.nick or "",
+        session.host,
+        session.password,
+        session.account,
+        session.is_local,
+        session.is_websocket,
+        session.connection.peer_uid,
+    )
+
+
+def _same_person(ctx: Context, identity: Identity) -> User | None:
+    """The user to attach to: whoever is here with this login. Where nicks are free, only under the same nick."""
+    if identity.account is None:
+        return None
+    if ctx.config.nick_prefix == "required":
+        return ctx.network.by_account(identity.account)
+    user = ctx.network.user(ctx.session.nick or "")
+    return user if user is not None and user.account == identity.account else None
+
+
+def _check_free(ctx: Context, nick: str, account: str | None) -> None:
+    """Refuse a nick that somebody has, or that belongs to another account."""
+    owner = ctx.parts.accounts.owner_of(nick) if ctx.config.nick_prefix == "required" else None
+    if ctx.network.user(nick) is not None:
+        ctx.session.nick = None
+        raise Refused(Numeric.ERR_NICKNAMEINUSE, nick)
+    if owner is not None and (account is None or fold(owner.name) != fold(account)):
+        ctx.session.nick = None
+        raise Refused(Numeric.ERR_NICKNAMEINUSE, nick, text=f"This nick belongs to the account {owner.name}: log in")
+
+
+def check_ownership(ctx: Context, nick: str) -> None:
+    """Refuse a nick of another account to somebody who is in already."""
+    if ctx.config.nick_prefix != "required":
+        return
+    owner, account = ctx.parts.accounts.owner_of(nick), ctx.user.account
+    if owner is not None and (account is None or fold(owner.name) != fold(account)):
+        raise Refused(Numeric.ERR_NICKNAMEINUSE, nick, text=f"This nick belongs to the account {owner.name}: log in")
+
+
+def _arrive(ctx: Context, nick: str, identity: Identity) -> None:
+    session = ctx.session
+    ctx.publish(
+        Arrived(
+            ctx.stamp(),
+            nick,
+            session.username or "",
+            session.host,
+            session.realname,
+            ctx.router.name,
+            identity.account,
+            identity.kind,
+        )
+    )
+    ctx.router.attach(session, ctx.network.users[fold(nick)])
+    session.password = None
+    welcome(ctx)
+
+
+def _attach(ctx: Context, known: User) -> None:
+    """One more session of somebody who is here: the same nick, the same channels."""
+    before = list(ctx.router.sessions.get(known, ()))
+    ctx.router.attach(ctx.session, known)
+    ctx.session.password = None
+    if known.kind == UserClass.AGENT:
+        for ghost in before:
+            ghost.close(_REPLACED)
+    if known.away == DISCONNECTED:
+        ctx.publish(AwaySet(ctx.stamp(), known.source, None))
+    welcome(ctx)
+    show_channels(ctx)
+
+
+def depart(parts: Parts, session: Session, reason: str) -> None:
+    """The session has ended; its user goes with the last one, or stays, away, if the account is always on."""
+    router, user = parts.router, session.user
+    if not router.detach(session) or user is None:
+        return
+    account = parts.accounts.active(user.account) if user.account is not None else None
+    if account is None or not account.always_on:
+        router.publish(Left(router.ids.stamp(), user.source, reason))
+    elif user.away is None:
+        router.publish(AwaySet(router.ids.stamp(), user.source, DISCONNECTED))
+
+
+def expel(parts: Parts, user: User, reason: str) -> None:
+    """End every session of a user, who then is gone whatever the account says."""
+    for session in list(parts.router.sessions.get(user, ())):
+        session.close(reason)
+    if parts.network.user(user.nick) is user:
+        parts.router.publish(Left(parts.router.ids.stamp(), user.source, reason))

@@ -1,0 +1,124 @@
+"""AUTHENTICATE: logging in to an account (IRCv3 sasl-3.2)."""
+
+import asyncio
+
+from culture.protocol.message import Message
+from culture.protocol.numerics import Numeric
+from culture.server.accounts import sasl
+from culture.server.accounts.framing import Unframed, pieces
+from culture.server.accounts.login import Check, Done, Failed, check_password
+from culture.server.accounts.sasl import Challenge, Mechanism
+from culture.server.commands import Later, command
+from culture.server.context import Context
+from culture.server.errors import Refused
+from culture.server.events import AccountSet
+from culture.server.logins import Login
+
+_TOO_MANY = "Too many failed logins, try again in a minute"
+
+
+def mechanisms(ctx: Context) -> tuple[Mechanism, ...]:
+    """How this session may log in; PLAIN only where nobody can listen."""
+    session = ctx.session
+    certificate = session.tls.certificate if session.tls is not None else None
+    return sasl.offered(private=is_private(ctx), certificate=certificate is not None)
+
+
+def is_private(ctx: Context) -> bool:
+    """Can nobody read along?"""
+    return ctx.session.is_local or ctx.session.tls is not None
+
+
+@command("AUTHENTICATE", params=1, early=True)
+def authenticate(ctx: Context, message: Message) -> Later | None:
+    """``AUTHENTICATE mechanism``, then ``AUTHENTICATE data``: log in; ``AUTHENTICATE *`` gives up."""
+    word = message.params[0]
+    login = ctx.parts.logins.under_way.get(ctx.session)
+    if word == "*":
+        ctx.parts.logins.forget(ctx.session)
+        raise Refused(Numeric.ERR_SASLABORTED)
+    if "sasl" not in ctx.session.caps.enabled:
+        raise Refused(Numeric.ERR_SASLFAIL, text="Ask for the capability sasl first")
+    if login is None:
+        _begin(ctx, word)
+        return None
+    data = login.inbox.feed(word)
+    if data is None:
+        return None
+    if isinstance(data, Unframed):
+        ctx.parts.logins.forget(ctx.session)
+        raise Refused(Numeric.ERR_SASLTOOLONG if data is Unframed.TOO_LONG else Numeric.ERR_SASLFAIL)
+    return _go_on(ctx, login.exchange.step(data))
+
+
+def _begin(ctx: Context, word: str) -> None:
+    if not ctx.parts.logins.may_try(ctx.session, ctx.config.limits, ctx.now()):
+        raise Refused(Numeric.ERR_SASLFAIL, text=_TOO_MANY)
+    names = mechanisms(ctx)
+    chosen = next((each for each in names if each == word.upper()), None)
+    if chosen is None:
+        ctx.reply(Numeric.RPL_SASLMECHS, ",".join(names))
+        raise Refused(Numeric.ERR_SASLFAIL)
+    certificate = ctx.session.tls.certificate if ctx.session.tls is not None else None
+    ctx.parts.logins.under_way[ctx.session] = Login(sasl.begin(chosen, ctx.parts.accounts, certificate))
+    ctx.send("AUTHENTICATE", "+", source="")
+
+
+def _go_on(ctx: Context, step: sasl.Step) -> Later | None:
+    match step:
+        case Challenge(data):
+            for piece in pieces(data):
+                ctx.send("AUTHENTICATE", piece, source="")
+            return None
+        case Check(run):
+            return Later(asyncio.to_thread(run), lambda outcome: _go_on(ctx, outcome))
+        case Done(name):
+            ctx.parts.logins.forget(ctx.session)
+            log_in(ctx, name)
+            ctx.reply(Numeric.RPL_SASLSUCCESS)
+            return None
+        case Failed():
+            ctx.parts.logins.forget(ctx.session)
+            ctx.parts.logins.fail(ctx.session, ctx.now())
+            raise Refused(Numeric.ERR_SASLFAIL)
+
+
+def log_in(ctx: Context, name: str) -> None:
+    """The session has proved to be this account."""
+    session, account = ctx.session, ctx.parts.accounts.active(name)
+    if account is None:
+        raise Refused(Numeric.ERR_SASLFAIL)
+    session.account = account
+    user = session.user
+    source = user.source if user is not None else f"{session.nick or '*'}!{session.username or '*'}@{session.host}"
+    ctx.reply(Numeric.RPL_LOGGEDIN, source, account.name, text=f"You are now logged in as {account.name}")
+    if user is not None and user.account != account.name:
+        ctx.publish(AccountSet(ctx.stamp(), user.source, account.name, account.kind))
+
+
+def log_in_by_password(ctx: Context, name: str, password: str) -> Later | None:
+    """``PASS account:password``, for clients without SASL; a wrong one ends the connection."""
+    if not is_private(ctx):
+        _turn_away(ctx, "Passwords are taken over TLS only")
+        return None
+    if not ctx.parts.logins.may_try(ctx.session, ctx.config.limits, ctx.now()):
+        _turn_away(ctx, _TOO_MANY)
+        return None
+    step = check_password(ctx.parts.accounts, name, password)
+    if isinstance(step, Failed):
+        _turn_away(ctx, None)
+        return None
+    return Later(asyncio.to_thread(step.run), lambda outcome: _admit(ctx, outcome))
+
+
+def _admit(ctx: Context, outcome: Done | Failed) -> None:
+    if isinstance(outcome, Failed):
+        ctx.parts.logins.fail(ctx.session, ctx.now())
+        _turn_away(ctx, None)
+    else:
+        log_in(ctx, outcome.account)
+
+
+def _turn_away(ctx: Context, why: str | None) -> None:
+    ctx.reply(Numeric.ERR_PASSWDMISMATCH, text=why)
+    ctx.session.close("Access denied")

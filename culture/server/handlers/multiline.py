@@ -1,0 +1,70 @@
+"""BATCH: messages of several lines (IRCv3 draft/multiline)."""
+
+import re
+
+from culture.protocol.caps import MULTILINE
+from culture.protocol.message import Message
+from culture.server.commands import Unanswered, command
+from culture.server.context import Context, as_word
+from culture.server.errors import Failed, Refused
+from culture.server.handlers.messaging import client_tags, say
+from culture.server.labels import labelled
+from culture.server.multiline import Batch
+from culture.server.render import Flavour
+
+_NAME = re.compile(r"[A-Za-z0-9-]{1,64}")
+
+
+@command("BATCH", params=1)
+def batch(ctx: Context, message: Message) -> Unanswered | None:
+    """``BATCH +name draft/multiline target``, lines with the tag ``batch=name``, ``BATCH -name``: one long message."""
+    given = message.params[0]
+    sign, name = given[:1], given[1:]
+    if sign == "-":
+        _close(ctx, name)
+        return None
+    opened = Batch(name, "*", client_tags(message), _label(ctx, message), ctx.session.connection.last_read)
+    ctx.parts.batches.open(ctx.session, opened)
+    try:
+        opened.target = _target(ctx, sign, message)
+    except Failed:
+        opened.is_refused = True
+        raise
+    return Unanswered.YET
+
+
+def _label(ctx: Context, message: Message) -> str | None:
+    return message.tags.get("label") if "labeled-response" in ctx.session.caps.enabled else None
+
+
+def _target(ctx: Context, sign: str, message: Message) -> str:
+    given, kind, target, *_ = (*message.params, "", "")
+    if sign != "+" or not _NAME.fullmatch(given[1:]):
+        text = "The name of a batch is of A-Z a-z 0-9 and -, with + to open it and - to close it"
+        raise Failed("BATCH", "INVALID_REFTAG", given, text=text)
+    if kind != MULTILINE or not ctx.session.wants & Flavour.MULTILINE:
+        raise Failed("BATCH", "UNKNOWN_TYPE", given[1:], kind, text=f"Batches are of {MULTILINE}, with that capability")
+    if as_word(target) != target:
+        raise Failed("BATCH", "MULTILINE_INVALID", text="A batch needs a target")
+    return target
+
+
+def _close(ctx: Context, name: str) -> None:
+    batch, session = ctx.parts.batches.close(ctx.session, name), ctx.session
+    if batch is None:
+        return
+    if batch.label is None or session.is_captured:
+        _deliver(ctx, batch)
+        return
+    captured = session.capture()
+    ctx.each(_deliver, batch)
+    session.release()
+    session.pull(labelled(captured, batch.label, ctx.router.name))
+
+
+def _deliver(ctx: Context, batch: Batch) -> None:
+    try:
+        say(ctx, batch.verb, batch.target, batch.text, batch.tags, tuple(batch.lines))
+    except Refused:
+        if batch.verb != "NOTICE":  # which is never answered (RFC 2812 §3.3.2)
+            raise

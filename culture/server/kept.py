@@ -1,0 +1,150 @@
+"""Registered channels as text: JSON with a schema version, older ones brought forward step by step."""
+
+import json
+from collections.abc import Callable, Iterable
+
+from culture.protocol.modes import Kind
+from culture.protocol.names import fold, valid_channel
+from culture.protocol.vocabulary import ChannelMode
+from culture.server.isupport import MODE_KINDS
+from culture.server.state import Channel, ListEntry, Topic
+
+Json = dict[str, object]
+
+_FLAGS = {mode for mode, kind in MODE_KINDS.items() if kind is Kind.FLAG}
+_LISTS = {mode for mode, kind in MODE_KINDS.items() if kind is Kind.LIST}
+_KNOWN = {"name", "created", "founder", "topic", "modes", "key", "limit", "lists", "metadata"}
+_BREAKS = ("\r", "\n", "\0")
+_LONGEST = 512
+
+
+class Unreadable(ValueError):
+    """The text is not a file of channels that this version can read."""
+
+
+def _name_the_parts(document: Json) -> Json:
+    """Schema 0: a mapping of names to channels, without metadata."""
+    channels = [{**_mapping(channel), "name": name, "metadata": {}} for name, channel in document.items()]
+    return {"channels": channels}
+
+
+# MIGRATIONS[n] makes schema n + 1 of schema n.
+MIGRATIONS: tuple[Callable[[Json], Json], ...] = (_name_the_parts,)
+
+
+def dump_channel(channel: Channel) -> str:
+    """One channel as a line of the file; who is in it is not part of it."""
+    topic = channel.topic
+    return json.dumps(
+        {
+            "name": channel.name,
+            "created": channel.created,
+            "founder": channel.founder,
+            "topic": None if topic is None else {"text": topic.text, "by": topic.by, "at": topic.at},
+            "modes": "".join(sorted(channel.flags)),
+            "key": channel.key,
+            "limit": channel.limit,
+            "lists": {
+                mode: {mask: {"by": entry.by, "at": entry.at} for mask, entry in entries.items()}
+                for mode, entries in channel.lists.items()
+                if entries
+            },
+            "metadata": channel.metadata or {},
+        },
+        ensure_ascii=False,
+    )
+
+
+def dump(lines: Iterable[str]) -> bytes:
+    """The file that has these channels."""
+    every = ",\n".join(lines)
+    return f'{{"schema": {len(MIGRATIONS)}, "channels": [\n{every}\n]}}\n'.encode()
+
+
+def parse(data: bytes) -> list[Channel]:
+    """The channels of a file, whatever schema it has; raises Unreadable."""
+    try:
+        channels = [_channel(_mapping(item)) for item in _items(_forward(_mapping(json.loads(data)))["channels"])]
+    except Unreadable:
+        raise
+    except KeyError as error:
+        raise Unreadable(f"{error.args[0]} is missing") from error
+    except Exception as error:
+        # UnicodeError, RecursionError and whatever else odd text can lead to: never half a file.
+        raise Unreadable(str(error)) from error
+    if len({fold(channel.name) for channel in channels}) != len(channels):
+        raise Unreadable("a channel is there twice")
+    return channels
+
+
+def _forward(document: Json) -> Json:
+    schema = document.pop("schema", 0)
+    if not isinstance(schema, int) or schema < 0:
+        raise Unreadable(f"schema {schema!r} is not a number")
+    if schema > len(MIGRATIONS):
+        raise Unreadable(f"it has schema {schema}, written by a newer culture; this one knows {len(MIGRATIONS)}")
+    for migrate in MIGRATIONS[schema:]:
+        document = migrate(document)
+    return document
+
+
+def _channel(item: Json) -> Channel:
+    """What is left out has its default; what we do not know is refused, since writing the file would lose it."""
+    if unknown := item.keys() - _KNOWN:
+        raise Unreadable(f"nothing is known about {', '.join(sorted(unknown))}")
+    name = _text(item["name"])
+    if not valid_channel(name, _LONGEST):
+        raise Unreadable(f"{name!r} is not a name for a channel")
+    modes, lists = set(_text(item.get("modes", ""))), _mapping(item.get("lists", {}))
+    if unknown := (modes - _FLAGS) | (lists.keys() - _LISTS):
+        raise Unreadable(f"{name} has modes that this culture does not know: {''.join(sorted(unknown))}")
+    topic, key, limit = item.get("topic"), item.get("key"), item.get("limit")
+    channel = Channel(
+        name=name,
+        created=_number(item["created"]),
+        founder=_text(item["founder"]),
+        topic=None if topic is None else _topic(_mapping(topic)),
+        flags=modes | {ChannelMode.REGISTERED.value},
+        key=None if key is None else _text(key),
+        limit=None if limit is None else int(_number(limit)),
+        lists={mode: _entries(_mapping(entries)) for mode, entries in lists.items()},
+        metadata={key: _text(value) for key, value in _mapping(item.get("metadata", {})).items()} or None,
+    )
+    channel.guard()
+    return channel
+
+
+def _topic(item: Json) -> Topic:
+    return Topic(_text(item["text"]), _text(item["by"]), _number(item["at"]))
+
+
+def _entries(entries: Json) -> dict[str, ListEntry]:
+    read = {_text(mask): _mapping(entry) for mask, entry in entries.items()}
+    return {mask: ListEntry(_text(entry["by"]), _number(entry["at"])) for mask, entry in read.items()}
+
+
+def _mapping(value: object) -> Json:
+    if not isinstance(value, dict):
+        raise Unreadable(f"expected a mapping, found {type(value).__name__}")
+    return value
+
+
+def _items(value: object) -> list[object]:
+    if not isinstance(value, list):
+        raise Unreadable(f"expected a list, found {type(value).__name__}")
+    return value
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
+        raise Unreadable(f"expected a number, found {value!r}")
+    return value
+
+
+def _text(value: object) -> str:
+    """Text that fits on a line: it goes to clients as it is."""
+    if not isinstance(value, str):
+        raise Unreadable(f"expected text, found {type(value).__name__}")
+    if any(each in value for each in _BREAKS):
+        raise Unreadable(f"{value!r} has a line break in it")
+    return value
