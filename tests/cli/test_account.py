@@ -1,0 +1,211 @@
+"""``culture account``: real processes, and for the questions a real terminal."""
+
+import os
+import pty
+import re
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import typer
+
+from culture.cli.app import app
+from culture.protocol.vocabulary import Exit
+from culture.server.accounts.login import Check, Done, check_password
+from culture.server.accounts.store import AccountStore
+
+CERTIFICATE = ":".join(["AB"] * 32)
+
+
+@dataclass(frozen=True)
+class Accounts:
+    """The command line with a home folder of its own, and what it wrote there."""
+
+    home: Path
+
+    def run(self, *words: str, typed: str | None = None) -> subprocess.CompletedProcess[str]:
+        given = {"stdin": subprocess.DEVNULL} if typed is None else {"input": typed}
+        return subprocess.run(  # type: ignore[call-overload,no-any-return]
+            self.command(words), env=self.environment, capture_output=True, text=True, timeout=30, **given
+        )
+
+    def command(self, words: tuple[str, ...]) -> list[str]:
+        return [sys.executable, "-m", "culture", "account", *words]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"PATH": os.defpath, "HOME": str(self.home), "CULTURE_HOME": str(self.home)}
+
+    @property
+    def store(self) -> AccountStore:
+        return AccountStore(self.home / "accounts.json", "spark")
+
+    def lets_in(self, name: str, password: str) -> bool:
+        check = check_password(self.store, name, password)
+        return isinstance(check, Check) and isinstance(check.run(), Done)
+
+
+@pytest.fixture
+def accounts(tmp_path: Path) -> Accounts:
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    (home / "culture.yaml").write_text("name: spark\n")
+    return Accounts(home)
+
+
+def test_an_account_is_made_and_logs_in(accounts: Accounts) -> None:
+    made = accounts.run("add", "ori", "--nick", "ramona", "--password-stdin", typed="hunter 2 \n")
+    assert (made.returncode, made.stderr) == (0, "")
+    assert made.stdout == "ori may log in: human, always on, also ramona, password.\n"
+    assert accounts.lets_in("ori", "hunter 2 ") and not accounts.lets_in("ori", "hunter 2")
+    file = accounts.home / "accounts.json"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600 and "hunter" not in file.read_text()
+    assert accounts.store.owner_of("spark-ramona") == accounts.store.get("ori")
+
+
+def test_each_option_is_kept(accounts: Accounts) -> None:
+    added = accounts.run("add", "robot", "--class", "agent", "--certificate", CERTIFICATE, "--always-on")
+    assert added.stdout == "robot may log in: agent, always on, certificate abababababababab….\n"
+    accounts.run("add", "ada", "--no-always-on", "--password-stdin", typed="x")
+    added = accounts.run("add", "bot", "--class", "bot", "--no-password")
+    assert "bot may log in: bot.\nIt has no way to do so yet" in added.stdout
+    robot, ada, bot = accounts.store.all()
+    assert (robot.kind, robot.always_on, robot.certificates) == ("agent", True, ("ab" * 32,))
+    assert (ada.kind, ada.always_on, bot.kind, bot.always_on) == ("human", False, "bot", False)
+    listed = accounts.run("list").stdout
+    assert [line.split("  ")[0].strip() for line in listed.splitlines()] == ["ada", "bot", "robot"]
+
+
+def test_a_password_is_changed_and_taken_away(accounts: Accounts) -> None:
+    accounts.run("add", "ori", "--password-stdin", typed="first\n")
+    assert accounts.run("passwd", "ori", "--password-stdin", typed="second\r\n").stdout == "ori has a new password.\n"
+    assert accounts.lets_in("ori", "second") and not accounts.lets_in("ori", "first")
+    revoked = accounts.run("revoke", "ORI")
+    assert revoked.returncode == 0 and revoked.stdout.startswith("ori is revoked.")
+    assert not accounts.lets_in("ori", "second") and "revoked 20" in accounts.run("list").stdout
+    again = accounts.run("add", "ori", "--password-stdin", typed="third\n")
+    assert again.returncode == Exit.FAILED and "`culture account passwd ori` would let it in again" in again.stderr
+    assert "may log in again" in accounts.run("passwd", "ori", "--password-stdin", typed="third\n").stdout
+    assert accounts.lets_in("ori", "third")
+
+
+def test_a_token_is_shown_once(accounts: Accounts) -> None:
+    accounts.run("add", "robot", "--class", "agent", "--no-password")
+    made = accounts.run("token", "robot", "--label", "laptop")
+    token = made.stdout.strip()
+    assert re.fullmatch(r"[\w-]{43}", token) and token not in made.stderr
+    assert accounts.lets_in("robot", token)
+    kept = (accounts.home / "accounts.json").read_text()
+    assert token not in kept and token not in accounts.run("list").stdout
+    accounts.run("revoke", "robot")
+    assert accounts.run("token", "robot").returncode == Exit.FAILED
+
+
+@pytest.mark.parametrize(
+    ("words", "typed", "code", "said"),
+    [
+        (("add", "ori", "--password-stdin"), "x\n", 1, "ori belongs to the account ori already"),
+        (("add", "spark-ori", "--password-stdin"), "x\n", 1, "spark-ori belongs to the account ori already"),
+        (("add", "ada", "--nick", "ori", "--password-stdin"), "x\n", 1, "ori belongs to the account ori"),
+        (("add", "ada", "--password-stdin"), "\n", 1, "a password cannot be empty"),
+        (("add", "ada", "--password-stdin"), "", 1, "a password cannot be empty"),
+        (("add", "ada", "--password-stdin"), "\x07\n", 1, "control characters"),
+        (("add", "ada"), None, 2, "give it with --password-stdin"),
+        (("add", "a b", "--password-stdin"), "x\n", 1, "'a b' cannot be a name"),
+        (("add", "server", "--password-stdin"), "x\n", 1, "server is reserved"),
+        (("add", "ada", "--certificate", "zz"), None, 1, "64 hexadecimal digits"),
+        (("add", "ada", "--class", "king"), None, 2, "king"),
+        (("add",), None, 2, "NAME"),
+        (("passwd", "orin", "--password-stdin"), "x\n", 1, "there is no account orin; did you mean ori?"),
+        (("revoke", "nobody"), None, 1, "there is no account nobody"),
+        (("token", "ori", "--label", "a b"), None, 1, "cannot name a token"),
+        (("list", "--config", "nowhere.yaml"), None, 78, "there is no such file"),
+    ],
+)
+def test_a_mistake_is_told_and_changes_nothing(
+    accounts: Accounts, words: tuple[str, ...], typed: str | None, code: int, said: str
+) -> None:
+    accounts.run("add", "ori", "--no-password")
+    before = (accounts.home / "accounts.json").read_bytes()
+    result = accounts.run(*words, typed=typed)
+    assert result.returncode == code and said in result.stderr, result.stderr
+    assert "Traceback" not in result.stderr and result.stdout == ""
+    assert (accounts.home / "accounts.json").read_bytes() == before
+
+
+def test_a_broken_file_is_told(accounts: Accounts) -> None:
+    (accounts.home / "accounts.json").write_text("{")
+    result = accounts.run("list")
+    assert result.returncode == 1 and "accounts.json cannot be read" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_without_accounts_the_list_says_what_to_do(accounts: Accounts) -> None:
+    assert "culture account add NAME" in accounts.run("list").stdout
+    assert not (accounts.home / "accounts.json").exists()
+
+
+def test_the_file_is_where_the_configuration_says(accounts: Accounts) -> None:
+    (accounts.home / "culture.yaml").write_text(f"name: spark\naccounts_file: {accounts.home}/deep/who.json\n")
+    accounts.run("add", "robot", "--no-password")
+    assert (accounts.home / "deep" / "who.json").exists() and not (accounts.home / "accounts.json").exists()
+
+
+def at_a_terminal(accounts: Accounts, words: tuple[str, ...], answers: list[tuple[str, str]]) -> tuple[int, str]:
+    """Answer each question once it is asked; the exit code, and all that the terminal showed."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(sys.executable, accounts.command(words), accounts.environment)
+    shown = ""
+    for question, answer in answers:
+        while question not in shown:
+            shown += os.read(terminal, 1024).decode()
+        before, _, shown = shown.partition(question)
+        shown = before + question.upper() + shown
+        os.write(terminal, f"{answer}\n".encode())
+    while True:
+        try:
+            data = os.read(terminal, 1024)
+        except OSError:  # what Linux says when the other end is gone
+            break
+        if not data:
+            break
+        shown += data.decode()
+    os.close(terminal)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown
+
+
+@pytest.mark.fault("C10")
+def test_a_person_is_asked_twice_and_nothing_shows(accounts: Accounts) -> None:
+    """C10: neither on the screen nor in the process's arguments."""
+    first, second = "Password for ori: ", "Once more: "
+    code, shown = at_a_terminal(
+        accounts, ("add", "ori"), [(first, "hunter2"), (second, "hunter3"), (first, "hunter2"), (second, "hunter2")]
+    )
+    assert code == 0 and "two different passwords" in shown and "ori may log in" in shown
+    assert "hunter" not in shown and accounts.lets_in("ori", "hunter2")
+    code, shown = at_a_terminal(accounts, ("passwd", "ori"), [(first, "")])
+    assert code == 1 and "cannot be empty" in shown and accounts.lets_in("ori", "hunter2")
+
+
+def parameters(command: object, words: str = "culture") -> Iterator[tuple[str, str, bool]]:
+    for name, nested in getattr(command, "commands", {}).items():
+        yield from parameters(nested, f"{words} {name}")
+    for parameter in getattr(command, "params", []):
+        yield words, parameter.name, getattr(parameter, "is_flag", False)
+
+
+@pytest.mark.fault("C10")
+def test_no_command_takes_a_secret_as_an_argument() -> None:
+    """C10: what is in argv, everybody on the machine can read."""
+    secret = re.compile("pass|secret|token|key")
+    taken = [
+        f"{words} {name}"
+        for words, name, flag in parameters(typer.main.get_command(app))
+        if secret.search(name) and not flag
+    ]
+    assert taken == []
