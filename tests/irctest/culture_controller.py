@@ -79,6 +79,7 @@ class CultureController(BaseServerController, DirectoryBasedController):
             OptionalBehaviors.INVITE_EXCEPTION_MODE,
             OptionalBehaviors.INVITE_LIST,
             OptionalBehaviors.INVITE_OVERRIDES_LIMIT,
+            OptionalBehaviors.METADATA_BEFORE_CONNECT,
             OptionalBehaviors.MULTI_JOIN,
             OptionalBehaviors.MULTI_KICK,
             OptionalBehaviors.MULTI_NAMES_COMMAND,

@@ -181,6 +181,8 @@ async def test_nothing_but_registration_works_before_it(crowd: Crowd) -> None:
     ori.send("JOIN #general")
     answer = await ori.receive()
     assert (answer.verb, answer.params[0]) == ("451", "*")
+    ori.send("PING there?")
+    assert (await ori.receive()).params == ("spark", "there?")
 
 
 async def test_the_password_of_the_server_is_needed_where_one_is_set(serve: Serve) -> None:

@@ -24,6 +24,7 @@ SAMPLES = {
     "LINKS": "LINKS spark *",
     "LIST": "LIST #fuzz,#other >1",
     "LUSERS": "LUSERS * spark",
+    "METADATA": "METADATA #fuzz SET agentirc.dev/purpose :a purpose",
     "MODE": "MODE #fuzz +ovb-k+l spark-prey spark-prey *!*@* key 5",
     "MONITOR": "MONITOR + spark-prey,spark-nobody",
     "MOTD": "MOTD spark",
@@ -59,6 +60,7 @@ _PARTS = [
     "spark", "spark.local", "spark-", "-", "spark-fuzz", "spark-prey", "@all", "@spark-prey", "0", "-1", "9" * 20,
     "+b", "+o", "-o", "+kl", "+q", "b", "*!*@*", "*?*?*?*?*!x@y", "$m:*", "m:*!*@*", "a:*", "m:a:x",
     "\\", "\x01ACTION\x01", "\x1f", "\x07", "é", "🦀", ":a long text with words in it",
+    "GET", "SET", "SUB", "SYNC", "CLEAR", "agentirc.dev/state", "*ALL", "+P", "-P",
     "LS", "302", "REQ", "END", "LIST", ":message-tags", ":-batch echo-message", "%tcuihsnfdlaor,999", ">0", "<5", "T<1",
 ]  # fmt: skip
 _TAGS = ["@a=b ", "@+draft/reply=x;label=1 ", "@label=é\\s\\:\\ ", "@;;= ", "@" + "x" * 4000 + " ", ""]

@@ -55,7 +55,7 @@ def user(ctx: Context, message: Message) -> None:
     complete(ctx)
 
 
-@command("PING", params=0)
+@command("PING", params=0, early=True)
 def ping(ctx: Context, message: Message) -> None:
     """``PING token``: are you there?"""
     if not message.params:
