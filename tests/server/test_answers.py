@@ -1,0 +1,68 @@
+"""Long answers: made as their client reads, a piece per turn, true at the time they are sent."""
+
+import pytest
+
+from culture.server.connection import Connection
+from culture.server.events import Arrived, Joined
+from culture.server.ircd import IRCd
+from culture.server.session import Session
+from tests.support.client import connected, registered
+from tests.support.servers import Serve
+
+
+def populate(ircd: IRCd, channel: str, members: int) -> list[str]:
+    """Put users without a session into a channel; their sources."""
+    router = ircd.parts.router
+    sources = []
+    for number in range(members):
+        nick = f"spark-member{number}"
+        router.publish(Arrived(router.ids.stamp(), nick, "~u", "host", "R", "spark"))
+        sources.append(router.network.users[nick].source)
+        router.publish(Joined(router.ids.stamp(), sources[-1], channel))
+    return sources
+
+
+def session_of(ircd: IRCd, nick: str) -> Session:
+    """The session of this nick."""
+    return next(each for each in ircd.parts.sessions if each.user is not None and each.user.nick == nick)
+
+
+@pytest.mark.fault("B1")
+async def test_a_long_answer_lets_others_in_between(serve: Serve) -> None:
+    """B1: also where the socket takes all of it at once, a turn makes one piece of it."""
+    async with serve() as ircd, registered(ircd.port, "spark-ori") as ori, connected(ircd.port) as ada:
+        populate(ircd, "#big", 500)
+        await ada.register("spark-ada")
+        session = session_of(ircd, "spark-ada")
+        ada.send_raw(b"NAMES #big\r\n" * 40)
+        while not session.is_pulling:
+            await ori.sync()
+        await ori.sync()
+        assert session.is_pulling
+        ada.send("PING done")
+        ends, last = 0, b""
+        while b"PONG" not in last:
+            last = await ada.line()
+            ends += b" 366 " in last
+        assert ends == 40
+
+
+@pytest.mark.fault("B1")
+async def test_many_short_answers_at_once_are_no_more_than_a_long_one(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B1: what one read asks for is not all queued in one turn."""
+    most, flush = 0, Connection.flush
+
+    def measured(connection: Connection) -> None:
+        nonlocal most
+        most = max(most, sum(map(len, connection.queue)))
+        flush(connection)
+
+    monkeypatch.setattr(Connection, "flush", measured)
+    async with serve(limits={"pull_queue": 20_000}) as ircd, registered(ircd.port, "spark-ori") as ori:
+        populate(ircd, "#big", 300)
+        ori.send_raw(b"NAMES #big\r\n" * 1000)
+        answer = await ori.sync()
+    assert sum(each.verb == "366" for each in answer) == 1000
+    assert 20_000 <= most <= 20_512
