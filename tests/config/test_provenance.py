@@ -28,6 +28,7 @@ def test_a_value_names_its_line_its_option_or_the_default(write: Write) -> None:
 
 def test_a_moved_home_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shown(load_server())["data_dir"].source == "environment CULTURE_HOME"
+    assert shown(load_server())["accounts_file"].source == "environment CULTURE_HOME"
     monkeypatch.delenv("CULTURE_HOME")
     assert shown(load_server(options=Options(name="spark")))["data_dir"].source == "default"
 

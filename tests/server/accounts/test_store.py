@@ -89,9 +89,8 @@ def test_reading_writes_nothing(path: Path) -> None:
     assert AccountStore(path).all() == () and not path.parent.exists()
 
 
-@pytest.mark.fault("C7")
 def test_a_nick_belongs_to_its_account(store: AccountStore, make: Make) -> None:
-    """C7: to the account of that name, or to the one that lists it, with the server's prefix or without."""
+    """To the account of that name, or to the one that lists it, with the server's prefix or without."""
     ori = make("ori", nicks=("spark-ramona", "jules"))
     for nick in ("ori", "spark-ori", "SPARK-Ori", "ramona", "spark-Ramona", "spark-jules"):
         assert store.owner_of(nick) == ori
@@ -155,7 +154,6 @@ def test_people_are_known_by_their_accounts(store: AccountStore, make: Make) -> 
     assert not store.knows_people
 
 
-@pytest.mark.fault("C10")
 def test_others_cannot_read_it(store: AccountStore, make: Make) -> None:
     before = os.umask(0)
     try:
