@@ -11,7 +11,7 @@ from culture.server.network import Network
 from culture.server.poller import Flushable
 from culture.server.render import LONG, SAID, Flavour, render, render_said
 from culture.server.session import Session
-from culture.server.state import MEMBER_MODES, Channel, User
+from culture.server.state import Channel, User, reaches
 from culture.server.wire import wire
 
 log = logging.getLogger(__name__)
@@ -182,7 +182,7 @@ class Router:
     def _hearers_of(self, said: Said, channel: Channel) -> dict[int, list[Session]]:
         """Who hears a message that is not for every member, or looks different to those who know several lines."""
         members = channel.members.items()
-        users = (user for user, held in members if not said.status or _ranks(held, said.status))
+        users = (user for user, held in members if not said.status or reaches(held, said.status))
         return self._group(users, LONG if said.lines else SAID)
 
     def _group(self, users: Iterable[User], concerned: int = SAID) -> dict[int, list[Session]]:
@@ -196,14 +196,4 @@ class Router:
 def _hears(channel: Channel, user: User, status: str) -> bool:
     """Is what is said to this rank of the channel for this user too?"""
     held = channel.members.get(user)
-    return held is not None and (not status or _ranks(held, status))
-
-
-def _ranks(held: str, status: str) -> bool:
-    """Do these member modes reach the rank of this prefix?"""
-    for mode, symbol in MEMBER_MODES.items():
-        if mode in held:
-            return True
-        if symbol == status:
-            return False
-    return False
+    return held is not None and (not status or reaches(held, status))

@@ -168,6 +168,16 @@ def symbols(status: str, every: bool) -> str:
     return "".join(shown if every else shown[:1])
 
 
+def reaches(held: str, status: str) -> bool:
+    """Do these member modes reach the rank of this prefix?"""
+    for mode, symbol in MEMBER_MODES.items():
+        if mode in held:
+            return True
+        if symbol == status:
+            return False
+    return False
+
+
 def same(one: str, other: str) -> bool:
     """Are these the same name?"""
     return fold(one) == fold(other)

@@ -96,3 +96,14 @@ async def test_a_long_mention_still_fits_into_a_line(crowd: Crowd) -> None:
     agent.send("PING end")
     while b"PONG" not in (line := await agent.line()):
         assert len(line) <= 512
+
+
+async def test_what_is_said_to_operators_calls_operators_only(crowd: Crowd) -> None:
+    """A notice repeats the text, so who may not hear it gets none (STATUSMSG)."""
+    ori = await crowd.join("spark-ori", "#a")
+    ada = await crowd.join("spark-ada", "#a")
+    eve = await crowd.join("spark-eve", "#a")
+    await ori.ask("MODE #a +o spark-ada")
+    await ori.ask("PRIVMSG @#a :@spark-eve must go, @spark-ada")
+    assert len(notices(await ada.sync())) == 1
+    assert [each.verb for each in await eve.sync()] == ["MODE"]

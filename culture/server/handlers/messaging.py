@@ -12,7 +12,7 @@ from culture.server.commands import command
 from culture.server.context import Context
 from culture.server.errors import Refused
 from culture.server.events import Line, Said
-from culture.server.state import Channel, User
+from culture.server.state import Channel, User, reaches
 
 _STATUS = "@+"
 _SURELY_FITS = 90  # characters of UTF-8, at most four bytes each, beside the longest prefix and target
@@ -80,9 +80,7 @@ def client_tags(message: Message) -> Mapping[str, str]:
     return {key: value for key, value in message.tags.items() if key.startswith("+")} if message.tags else NO_TAGS
 
 
-def say(
-    ctx: Context, verb: str, target: str, text: str, tags: Mapping[str, str], lines: tuple[Line, ...] = ()
-) -> None:
+def say(ctx: Context, verb: str, target: str, text: str, tags: Mapping[str, str], lines: tuple[Line, ...] = ()) -> None:
     """Say it to this one target, if the client may; ``lines`` are those of a text that has several."""
     user = ctx.session.user
     if user is None:
@@ -97,7 +95,7 @@ def say(
             _check_speech(channel, user, text, lines)
         target = channel.name
         if verb == "PRIVMSG" and may_mention(text):
-            called = _called(ctx, channel, user, text)
+            called = _called(channel, user, text, status)
     else:
         other = ctx.find_user(target)
         if other.modes:
@@ -153,10 +151,12 @@ def _check_length(source: str, verb: str, target: str, text: str) -> None:
         )
 
 
-def _called(ctx: Context, channel: Channel, user: User, text: str) -> tuple[str, ...]:
-    """Whom the text calls: members by name, and for ``@all`` from a person every agent of the channel."""
-    called = mentions(text, [member.nick for member in channel.members])
+def _called(channel: Channel, user: User, text: str, status: str) -> tuple[str, ...]:
+    """Whom of those who hear it the text calls: by name, and for ``@all`` from a person every agent."""
+    members = channel.members.items()
+    hearers = [member for member, held in members if not status or reaches(held, status)]
+    called = mentions(text, (member.nick for member in hearers))
     if calls_all(text) and user.kind == UserClass.HUMAN:
-        agents = (member.nick for member in channel.members if member.is_agent)
+        agents = (member.nick for member in hearers if member.is_agent)
         called = tuple(dict.fromkeys((*called, *agents)))
     return tuple(nick for nick in called if nick != user.nick)
