@@ -8,20 +8,12 @@ import pytest
 
 from culture.protocol.message import Message
 from culture.protocol.vocabulary import ChannelKey, State, UserKey
-from culture.server.auth import Credentials, Identity
 from culture.server.ircd import IRCd
+from tests.server.logins import ByPassword
 from tests.support.client import Client, connected, registered
 from tests.support.servers import Serve, serving
 
 CAPS = "batch draft/metadata-3"
-
-
-class ByPassword:
-    """Who shows a password is logged in to the account of that name; accounts that begin with ``a-`` are agents."""
-
-    def authenticate(self, connection: Credentials) -> Identity:
-        account = connection.password
-        return Identity(account, "agent" if account.startswith("a-") else "human") if account else Identity()
 
 
 @pytest.fixture
