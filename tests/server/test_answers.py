@@ -2,9 +2,12 @@
 
 import pytest
 
+from culture.protocol.modes import Change
 from culture.server.connection import Connection
-from culture.server.events import Arrived, Joined
+from culture.server.context import Context
+from culture.server.events import Arrived, Joined, ModeSet, Parted
 from culture.server.ircd import IRCd
+from culture.server.members import names_rows
 from culture.server.session import Session
 from tests.support.client import connected, registered
 from tests.support.servers import Serve
@@ -66,3 +69,29 @@ async def test_many_short_answers_at_once_are_no_more_than_a_long_one(
         answer = await ori.sync()
     assert sum(each.verb == "366" for each in answer) == 1000
     assert 20_000 <= most <= 20_512
+
+
+async def test_names_fit_beside_the_longest_names(serve: Serve) -> None:
+    """RFC 2812 §2.3: no nick is cut off where the channel and the one who asks have long names."""
+    channel = "#" + "c" * 63
+    async with serve() as ircd, registered(ircd.port, "spark-" + "n" * 26) as ori:
+        populate(ircd, channel, 100)
+        rows = [each for each in await ori.join(channel) if each.verb == "353"]
+    assert sorted(nick for row in rows for nick in row.params[-1].split(" ")) == sorted(
+        [ori.nick, *(f"spark-member{number}" for number in range(100))]
+    )
+
+
+async def test_names_leave_out_who_left_meanwhile(serve: Serve) -> None:
+    """A nick in NAMES after its PART would stay in the client's list for ever; what changed is shown as it is."""
+    async with serve() as ircd, registered(ircd.port, "spark-ori"):
+        sources = populate(ircd, "#a", 100)
+        router = ircd.parts.router
+        rows = names_rows(Context(ircd.parts, session_of(ircd, "spark-ori")), router.network.channels["#a"])
+        shown = next(rows).params[-1].split(" ")
+        for source in sources[len(shown) :: 2]:
+            router.publish(Parted(router.ids.stamp(), source, "#a"))
+        first, *others = (f"spark-member{number}" for number in range(len(shown) + 1, 100, 2))
+        router.publish(ModeSet(router.ids.stamp(), "spark", "#a", (Change(True, "o", first),)))
+        rest = [nick for row in rows for nick in row.params[-1].split(" ")]
+    assert rest == [f"@{first}", *others]
