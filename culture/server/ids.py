@@ -1,11 +1,14 @@
 """Event ids: durable, never used twice, whatever ends the process."""
 
 import json
+import logging
 import os
 import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
+
+log = logging.getLogger(__name__)
 
 BLOCK = 100_000
 _SCHEMA = 1
@@ -40,7 +43,7 @@ class Ids:
         """A new id and the time."""
         seq = self._next
         if seq >= self._reserved:
-            self._reserve(seq + BLOCK)
+            self._reserve_or_part(seq + BLOCK)
         self._next = seq + 1
         return _make(Stamp, (self._origin, self.epoch, seq, self._clock()))
 
@@ -55,6 +58,15 @@ class Ids:
             return str(kept["epoch"]), int(kept["reserved"])
         except (OSError, ValueError, KeyError, TypeError):
             return secrets.token_hex(4), 1
+
+    def _reserve_or_part(self, until: int) -> None:
+        """Reserve; where the disk does not let us, go on in an epoch that no start after this one will know."""
+        try:
+            self._reserve(until)
+        except OSError as error:
+            self.epoch = secrets.token_hex(4)
+            self._reserved = until
+            log.error("cannot reserve ids in %s: %s; going on as epoch %s", self._path, error.strerror, self.epoch)
 
     def _reserve(self, until: int) -> None:
         kept = json.dumps({"schema": _SCHEMA, "epoch": self.epoch, "reserved": until})

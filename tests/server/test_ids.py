@@ -72,3 +72,18 @@ def test_kill_9_between_ids_repeats_none(tmp_path: Path) -> None:
 def test_the_file_is_for_its_owner_alone(tmp_path: Path) -> None:
     Ids(tmp_path / "ids.json", "spark", fixed).stamp()
     assert (tmp_path / "ids.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_disk_that_takes_nothing_ends_the_epoch_and_nothing_else(tmp_path: Path) -> None:
+    """B10: a full disk, or no descriptor left: ids go on, none comes twice, also after the next start."""
+    path = tmp_path / "data" / "ids.json"
+    path.parent.mkdir()
+    ids = Ids(path, "spark", fixed)
+    used = {ids.stamp().msgid for _ in range(BLOCK)}
+    path.parent.rename(tmp_path / "away")
+    used |= {ids.stamp().msgid for _ in range(BLOCK)}
+    (tmp_path / "away").rename(path.parent)
+    assert Ids(path, "spark", fixed).stamp().msgid not in used
+    used |= {ids.stamp().msgid for _ in range(BLOCK)}
+    assert len(used) == 3 * BLOCK
+    assert Ids(path, "spark", fixed).stamp().msgid not in used
