@@ -62,6 +62,11 @@ PROOFS = {
             (sys.executable, "-m", "bench.crowd", "--json", FIGURES),
         ),
         Proof(
+            "soak",
+            "thirty agents and five people talk for two hours: memory and descriptors stay flat (B20)",
+            (sys.executable, "-m", "bench.soak", "--minutes", os.environ.get("SOAK_MINUTES", "120"), "--json", FIGURES),
+        ),
+        Proof(
             "fuzz",
             "random bytes and grammar-aware garbage: no crash, memory flat",
             (sys.executable, "-m", "pytest", "--timeout=0", "tests/proof/test_fuzz.py"),

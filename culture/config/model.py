@@ -129,8 +129,11 @@ class Limits(Settings):
     connections_per_address: Count = 16
     new_connections: Count = 32
     new_connections_period: Duration = 600.0
+    rows: Count = 1000
     failed_logins: Count = 3
     failed_logins_period: Duration = 60.0
+    new_accounts: Count = 3
+    new_accounts_period: Duration = 3600.0
 
     @model_validator(mode="after")
     def _ping_comes_before_the_end(self) -> Self:
@@ -178,6 +181,7 @@ class ServerConfig(Settings):
     listen: Annotated[tuple[Listen, ...], AfterValidator(_at_least_one)] = (Listen(),)
     trusted_network: bool = False
     local_users: tuple[str, ...] = ()
+    self_registration: Literal["off", "inside", "anybody"] = "off"
     accounts_file: Folder = Field(default_factory=paths.accounts_file)
     data_dir: Folder = Field(default_factory=_default_data_dir)
     password: Secret | None = Field(None, repr=False)

@@ -1,8 +1,9 @@
 """What a handler may do."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import islice
 
 from culture.config.model import ServerConfig
 from culture.protocol.message import Message
@@ -113,6 +114,12 @@ class Context:
     def pull(self, rows: Iterable[Message]) -> None:
         """Answer with many lines, produced as the client reads them."""
         self.session.pull(map(wire, rows))
+
+    def bounded(self, rows: Iterator[Message], *about: str) -> Iterator[Message]:
+        """As many rows as one question may get, and 416 where there are more."""
+        yield from islice(rows, self.config.limits.rows)
+        if next(rows, None) is not None:
+            yield self.numeric(Numeric.ERR_TOOMANYMATCHES, *map(as_word, about))
 
     def find_user(self, nick: str) -> User:
         """The user of this nick, else 401 with the nearest one."""

@@ -153,6 +153,7 @@ class IRCd:
                 session.close(reason)
         await self._drain(self.parts.config.limits.shutdown_timeout)
         await self.parts.tasks.stop()
+        self.parts.logins.stop()
         self._registered.flush()
         if (changed := self.parts.markers.changed()) is not None:
             self.parts.markers.write(changed)
@@ -217,7 +218,7 @@ class IRCd:
                 now = self._poller.now
                 keepalive.check(list(self.parts.sessions), limits, self.parts.config.name, now)
                 self._doorman.forget(limits, now)
-                self.parts.logins.forget_failures(limits, self._clock())
+                self.parts.logins.forget_tries(limits, self._clock())
                 self._closing.difference_update(keepalive.reap(self._closing, now, _LINGER))
                 self.parts.batches.expire(now, limits.multiline_timeout)
                 self.parts.recent.trim()

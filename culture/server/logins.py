@@ -1,13 +1,19 @@
-"""Logging in: exchanges under way, and wrong passwords that were one too many."""
+"""Logging in: exchanges under way, and what somebody has tried too often."""
 
+import asyncio
 import os
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Awaitable, Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 from culture.config.model import Limits
 from culture.server.accounts.framing import Inbox
 from culture.server.accounts.sasl import Exchange
 from culture.server.session import Session
+
+Outcome = TypeVar("Outcome")
+_AT_ONCE = 2
 
 
 class Login:
@@ -20,12 +26,49 @@ class Login:
         self.inbox = Inbox()
 
 
+class Tally:
+    """How often each of them did something lately."""
+
+    def __init__(self) -> None:
+        self._times: dict[Hashable, deque[float]] = {}
+
+    def note(self, who: Hashable, now: float) -> None:
+        """It happened again."""
+        self._times.setdefault(who, deque()).append(now)
+
+    def count(self, who: Hashable, period: float, now: float) -> int:
+        """How often within the period."""
+        times = self._times.get(who)
+        if times is None:
+            return 0
+        while times and times[0] <= now - period:
+            times.popleft()
+        if not times:
+            del self._times[who]
+        return len(times)
+
+    def forget(self, period: float, now: float) -> None:
+        """Let go of what no longer counts."""
+        for who in list(self._times):
+            self.count(who, period, now)
+
+
 class Logins:
-    """The exchanges by session, and the failures by whoever failed."""
+    """The exchanges by session; failed logins and new accounts by whoever it was."""
 
     def __init__(self) -> None:
         self.under_way: dict[Session, Login] = {}
-        self._failures: dict[Hashable, deque[float]] = {}
+        self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="login")
+        self._failures = Tally()
+        self._new_accounts = Tally()
+
+    def check(self, run: Callable[[], Outcome]) -> Awaitable[Outcome]:
+        """Run a slow check beside the turns, few at a time: a crowd of logins must not take every processor."""
+        return asyncio.get_running_loop().run_in_executor(self._threads, run)
+
+    def stop(self) -> None:
+        """Check no more."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     def forget(self, session: Session) -> None:
         """The session is gone, or its exchange over."""
@@ -33,24 +76,24 @@ class Logins:
 
     def fail(self, session: Session, now: float) -> None:
         """Note a failed login."""
-        self._failures.setdefault(_who(session), deque()).append(now)
+        self._failures.note(_who(session), now)
 
     def may_try(self, session: Session, limits: Limits, now: float) -> bool:
         """Are there tries left?"""
-        failures = self._failures.get(_who(session))
-        if failures is None:
-            return True
-        while failures and failures[0] <= now - limits.failed_logins_period:
-            failures.popleft()
-        if not failures:
-            del self._failures[_who(session)]
-        return len(failures) < limits.failed_logins
+        return self._failures.count(_who(session), limits.failed_logins_period, now) < limits.failed_logins
 
-    def forget_failures(self, limits: Limits, now: float) -> None:
-        """Let go of failures that no longer count."""
-        for who, failures in list(self._failures.items()):
-            if not failures or failures[-1] <= now - limits.failed_logins_period:
-                del self._failures[who]
+    def may_make_account(self, session: Session, limits: Limits, now: float) -> bool:
+        """Note that a new account is asked for; False when it is one too many."""
+        who = _who(session)
+        if self._new_accounts.count(who, limits.new_accounts_period, now) >= limits.new_accounts:
+            return False
+        self._new_accounts.note(who, now)
+        return True
+
+    def forget_tries(self, limits: Limits, now: float) -> None:
+        """Let go of what no longer counts."""
+        self._failures.forget(limits.failed_logins_period, now)
+        self._new_accounts.forget(limits.new_accounts_period, now)
 
 
 def _who(session: Session) -> Hashable:

@@ -18,8 +18,11 @@ async def test_registration_waits_for_cap_end(crowd: Crowd) -> None:
     ori = await crowd.connect()
     for line in ("CAP LS 302", "NICK spark-ori", "USER o 0 * :O"):
         ori.send(line)
-    offered = await ori.expect("CAP", "*", "LS")
-    assert {"message-tags", "server-time", "batch", "labeled-response"} <= set(offered.params[-1].split())
+    words: set[str] = set()
+    while (offered := await ori.expect("CAP", "*", "LS")).params[2] == "*":
+        words |= set(offered.params[-1].split())
+    words |= set(offered.params[-1].split())
+    assert {"message-tags", "server-time", "batch", "labeled-response"} <= words
     ori.send("CAP REQ :server-time nonsense")
     assert (await ori.receive()).params[1:] == ("NAK", "server-time nonsense")
     ori.send("CAP END")

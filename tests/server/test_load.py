@@ -219,3 +219,52 @@ async def test_an_agent_may_be_further_behind_than_others(serve: Serve) -> None:
         assert gone == ["spark-person"]
         person.close()
         agent.close()
+
+
+@pytest.mark.fault("B18")
+async def test_one_question_gets_a_thousand_rows_at_most(serve: Serve) -> None:
+    """B18: WHO and LIST."""
+    async with serve() as ircd, registered(ircd.port, "spark-ori") as ori:
+        populate(ircd, "#big", 1200)
+        router = ircd.parts.router
+        for number in range(1200):
+            source = router.network.users[f"spark-member{number}"].source
+            router.publish(Joined(router.ids.stamp(), source, f"#room{number}"))
+        for question, row, end in (("WHO #big", "352", "315"), ("WHO *", "352", "315"), ("LIST", "322", "323")):
+            got = verbs(await ori.ask(question))
+            assert got.count(row) == 1000
+            assert got[-2:] == ["416", end]
+        assert verbs(await ori.ask("WHO spark-member7")) == ["352", "315"]
+
+
+async def test_coming_and_going_leaves_nothing_behind(serve: Serve) -> None:
+    """A small soak; the long one is a proof of its own (`make proof NAME=soak`)."""
+    async with serve(channels=()) as ircd:
+        async with registered(ircd.port, "spark-warm") as warm:
+            await warm.join("#warm")
+            warm.send("QUIT")
+            await warm.ended()
+        before = left_behind(ircd)
+        for _ in range(20):
+            async with AsyncExitStack() as stack:
+                crowd = [await stack.enter_async_context(registered(ircd.port, f"spark-c{n}")) for n in range(5)]
+                for client in crowd:
+                    await client.ask("JOIN #a,#b")
+                    await client.ask("PRIVMSG #a :@spark-c0 hello")
+                    await client.ask("INVITE spark-c1 #b")
+                    await client.ask("WHO #a")
+                crowd[0].send("QUIT")
+                await crowd[0].ended()
+        async with registered(ircd.port, "spark-last") as last:
+            while len(ircd.parts.network.users) > 1:
+                await last.sync()
+            last.send("QUIT")
+            await last.ended()
+        assert left_behind(ircd) == before
+
+
+def left_behind(ircd: IRCd) -> tuple[int, ...]:
+    """What of clients and channels is still known, and how many descriptors are open."""
+    parts = ircd.parts
+    kept = (parts.sessions, parts.network.users, parts.network.channels, parts.router.sessions)
+    return (*map(len, kept), parts.router.attached)

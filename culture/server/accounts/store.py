@@ -117,19 +117,23 @@ class AccountStore:
             ),
         )
 
-    def refresh(self) -> Changes:
-        """Take up what was written meanwhile, here or elsewhere, since the last refresh; one stat when nothing was.
+    def catch_up(self) -> None:
+        """Take up what was written elsewhere meanwhile; one stat when nothing was. The next refresh tells of it.
 
         Raises AccountsError when the file has become unreadable; what was known then still holds.
         """
-        # Not while a thread of ours writes: it would have to be waited for. The next refresh tells.
+        # Not while a thread of ours writes: it would have to be waited for, and takes it up itself.
         if not self._changing.acquire(blocking=False):
-            return _NOTHING
+            return
         try:
             if disk.stamp(self.path) != self._now.stamp:
                 self._now = self._load(self._now)
         finally:
             self._changing.release()
+
+    def refresh(self) -> Changes:
+        """Catch up, and say what was changed, here or elsewhere, since the last refresh."""
+        self.catch_up()
         before, after = self._reported, self._now.contents.accounts
         if before is after:
             return _NOTHING

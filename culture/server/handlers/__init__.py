@@ -1,6 +1,7 @@
 """What each verb does, one module per topic."""
 
 from culture.server.handlers import (
+    account,
     capability,
     channels,
     help,
@@ -40,6 +41,7 @@ HANDLERS = (
     whois,
     listing,
     login,
+    account,
     information,
     help,
 )

@@ -8,6 +8,9 @@ from culture.server.arrival import complete
 from culture.server.commands import command
 from culture.server.context import Context
 from culture.server.errors import Refused
+from culture.server.handlers.account import CAPABILITY as ACCOUNT_REGISTRATION
+from culture.server.handlers.account import may_make_account
+from culture.server.handlers.account import offer as account_registration
 from culture.server.handlers.login import mechanisms
 from culture.server.markers import CAP as READ_MARKER
 from culture.server.metadata import offer as metadata_offer
@@ -22,6 +25,7 @@ OFFERED: dict[str, str | None] = {
     "batch": None,
     "cap-notify": None,
     "chghost": None,
+    ACCOUNT_REGISTRATION: None,
     "draft/channel-rename": None,
     "draft/message-redaction": None,
     METADATA: None,
@@ -34,6 +38,7 @@ OFFERED: dict[str, str | None] = {
     "labeled-response": None,
     "message-tags": None,
     "multi-prefix": None,
+    "sasl": None,
     "server-time": None,
     "setname": None,
     "standard-replies": None,
@@ -62,21 +67,26 @@ def cap(ctx: Context, message: Message) -> None:
 
 
 def offered(ctx: Context) -> dict[str, str | None]:
-    """What this session may have: how it may log in depends on how it came; before 302 the list must be one line."""
+    """What this session may have, with the values: how it may log in depends on how it came."""
     every = OFFERED | {
         "sasl": ",".join(mechanisms(ctx)),
         METADATA: metadata_offer(ctx),
         MULTILINE: multiline_offer(ctx.config.limits),
+        ACCOUNT_REGISTRATION: account_registration(ctx),
     }
-    if ctx.session.caps.version >= VERSION_302 or ctx.session.user is not None:
-        return every
-    return {name: value for name, value in every.items() if "/" not in name}
+    if not may_make_account(ctx):
+        del every[ACCOUNT_REGISTRATION]
+    return every
 
 
 def _list_offered(ctx: Context, words: tuple[str, ...]) -> None:
     known = words and words[0].isascii() and words[0].isdigit()
     ctx.session.caps.begin(int(words[0][:4]) if known else 301)
-    _answer(ctx, "LS", ctx.session.caps.offer(offered(ctx)))
+    every = offered(ctx)
+    if ctx.session.caps.version < VERSION_302 and ctx.session.user is None:
+        # The list has to be one line for these; the rest is to be had for the asking.
+        every = {name: value for name, value in every.items() if "/" not in name}
+    _answer(ctx, "LS", ctx.session.caps.offer(every))
 
 
 def _request(ctx: Context, words: str) -> None:

@@ -1,6 +1,5 @@
 """Rooms: JOIN, PART, TOPIC, NAMES, INVITE, KICK."""
 
-import hmac
 from itertools import zip_longest
 
 from culture.protocol.message import Message
@@ -8,6 +7,7 @@ from culture.protocol.names import fold, valid_channel
 from culture.protocol.numerics import Numeric
 from culture.protocol.split import room
 from culture.server.commands import command
+from culture.server.compare import same_secret
 from culture.server.context import Context
 from culture.server.entering import named, show_channel, show_topic
 from culture.server.errors import Refused
@@ -66,7 +66,7 @@ def _check_entry(ctx: Context, channel: Channel, key: str | None) -> None:
     if channel.is_founder(user):
         return
     invited = channel in user.invitations
-    if channel.key is not None and not hmac.compare_digest((key or "").encode(), channel.key.encode()):
+    if channel.key is not None and not same_secret(key, channel.key):
         raise Refused(Numeric.ERR_BADCHANNELKEY, channel.name)
     if invited:
         return

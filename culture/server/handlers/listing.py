@@ -79,11 +79,13 @@ def listing(ctx: Context, message: Message) -> None:
 
     < and > choose by the number of members, with C by the channel's age, with T by the age of its topic.
     """
-    ctx.pull(_rows(ctx, Filter.parse(word for param in message.params for word in param.split(","))))
+    wanted = Filter.parse(word for param in message.params for word in param.split(","))
+    ctx.pull([ctx.numeric(Numeric.RPL_LISTSTART, "Channel")])
+    ctx.pull(ctx.bounded(_rows(ctx, wanted), "LIST"))
+    ctx.pull([ctx.numeric(Numeric.RPL_LISTEND)])
 
 
 def _rows(ctx: Context, wanted: Filter) -> Iterator[Message]:
-    yield ctx.numeric(Numeric.RPL_LISTSTART, "Channel")
     for channel in wanted.candidates(ctx.network):
         # The answer takes as long as the client reads it: the channel may be gone or hidden by then.
         exists = ctx.network.channel(channel.name) is channel
@@ -91,4 +93,3 @@ def _rows(ctx: Context, wanted: Filter) -> Iterator[Message]:
         if is_shown and wanted.fits(channel, ctx.now()):
             topic = channel.topic.text if channel.topic is not None else ""
             yield ctx.numeric(Numeric.RPL_LIST, channel.name, str(len(channel.members)), topic)
-    yield ctx.numeric(Numeric.RPL_LISTEND)

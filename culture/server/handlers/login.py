@@ -1,10 +1,11 @@
 """AUTHENTICATE: logging in to an account (IRCv3 sasl-3.2)."""
 
-import asyncio
+import logging
 
 from culture.protocol.message import Message
 from culture.protocol.numerics import Numeric
 from culture.server.accounts import sasl
+from culture.server.accounts.errors import AccountsError
 from culture.server.accounts.framing import Unframed, pieces
 from culture.server.accounts.login import Check, Done, Failed, check_password
 from culture.server.accounts.sasl import Challenge, Mechanism
@@ -13,6 +14,8 @@ from culture.server.context import Context
 from culture.server.errors import Refused
 from culture.server.events import AccountSet
 from culture.server.logins import Login
+
+log = logging.getLogger(__name__)
 
 _TOO_MANY = "Too many failed logins, try again in a minute"
 
@@ -54,6 +57,7 @@ def authenticate(ctx: Context, message: Message) -> Later | None:
 def _begin(ctx: Context, word: str) -> None:
     if not ctx.parts.logins.may_try(ctx.session, ctx.config.limits, ctx.now()):
         raise Refused(Numeric.ERR_SASLFAIL, text=_TOO_MANY)
+    _catch_up(ctx)
     names = mechanisms(ctx)
     chosen = next((each for each in names if each == word.upper()), None)
     if chosen is None:
@@ -71,7 +75,7 @@ def _go_on(ctx: Context, step: sasl.Step) -> Later | None:
                 ctx.send("AUTHENTICATE", piece, source="")
             return None
         case Check(run):
-            return Later(asyncio.to_thread(run), lambda outcome: _go_on(ctx, outcome))
+            return Later(ctx.parts.logins.check(run), lambda outcome: _go_on(ctx, outcome))
         case Done(name):
             ctx.parts.logins.forget(ctx.session)
             log_in(ctx, name)
@@ -104,11 +108,20 @@ def log_in_by_password(ctx: Context, name: str, password: str) -> Later | None:
     if not ctx.parts.logins.may_try(ctx.session, ctx.config.limits, ctx.now()):
         _turn_away(ctx, _TOO_MANY)
         return None
+    _catch_up(ctx)
     step = check_password(ctx.parts.accounts, name, password)
     if isinstance(step, Failed):
         _turn_away(ctx, None)
         return None
-    return Later(asyncio.to_thread(step.run), lambda outcome: _admit(ctx, outcome))
+    return Later(ctx.parts.logins.check(step.run), lambda outcome: _admit(ctx, outcome))
+
+
+def _catch_up(ctx: Context) -> None:
+    """An account that was made a moment ago is good at once."""
+    try:
+        ctx.parts.accounts.catch_up()
+    except AccountsError as error:
+        log.error("%s", error)
 
 
 def _admit(ctx: Context, outcome: Done | Failed) -> None:

@@ -97,7 +97,9 @@ def _check_nick(ctx: Context, wanted: str) -> None:
     owner = ctx.network.user(wanted)
     # Who logs in may be the owner; that is known when the registration is complete.
     session = ctx.session
-    may_attach = session.user is None and (session.password is not None or "sasl" in session.caps.enabled)
+    may_attach = session.user is None and (
+        session.password is not None or "sasl" in session.caps.enabled or config.self_registration == "anybody"
+    )
     if owner is not None and owner is not session.user and not may_attach:
         raise Refused(Numeric.ERR_NICKNAMEINUSE, wanted)
 

@@ -42,7 +42,8 @@ def who(ctx: Context, message: Message) -> None:
     """
     mask, *options = message.params or ("*",)
     query = _query(mask or "*", options)
-    ctx.pull(_rows(ctx, query))
+    ctx.pull(ctx.bounded(_rows(ctx, query), "WHO", query.mask))
+    ctx.pull([ctx.numeric(Numeric.RPL_ENDOFWHO, as_word(query.mask))])
 
 
 def _query(mask: str, options: list[str]) -> Query:
@@ -65,7 +66,6 @@ def _rows(ctx: Context, query: Query) -> Iterator[Message]:
             yield ctx.numeric(
                 Numeric.RPL_WHOREPLY, *(shown[column] for column in "cuhsnf"), text=f"{shown['d']} {shown['r']}"
             )
-    yield ctx.numeric(Numeric.RPL_ENDOFWHO, as_word(query.mask))
 
 
 def _found(ctx: Context, mask: str) -> Iterator[Found]:
