@@ -12,6 +12,10 @@ from culture.cli.pidfile import Note
 from culture.server.lock import note_of_holder
 from tests.support.client import PATIENCE
 
+ROOT = Path(__file__).resolve().parents[2]
+# Generous: an interpreter has to be started on a machine which may be busy.
+COMMAND_PATIENCE = 30.0
+
 
 @dataclass(frozen=True)
 class Result:
@@ -86,7 +90,7 @@ class Shell:
     async def run(self, *arguments: str) -> Result:
         """Run a command to its end."""
         process = await self._start(arguments, asyncio.subprocess.PIPE)
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(COMMAND_PATIENCE):
             out, err = await process.communicate()
         assert process.returncode is not None
         return Result(process.returncode, out.decode(), err.decode())
@@ -123,7 +127,13 @@ class Shell:
         return await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "culture", *arguments),
             cwd=self.folder,
-            env={"PATH": os.defpath, "HOME": str(self.folder), "CULTURE_HOME": str(self.home), **self.environment},
+            env={
+                "PYTHONPATH": str(ROOT),  # this tree, also where another one is installed
+                "PATH": os.defpath,
+                "HOME": str(self.folder),
+                "CULTURE_HOME": str(self.home),
+                **self.environment,
+            },
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=errors,
