@@ -9,7 +9,7 @@ from collections.abc import Callable
 from culture.config.model import Listen
 from culture.server import ports
 from culture.server.errors import StartError
-from culture.server.poller import Poller
+from culture.server.poller import READ, Poller
 
 log = logging.getLogger(__name__)
 
@@ -68,12 +68,12 @@ class Listener:
             log.warning("cannot accept: %s", error.strerror)
             return
         log.error("cannot accept: %s; trying again in %s s", error.strerror, _BREATHER)
-        self._poller.forget(self._socket.fileno())
+        self._poller.change(self._socket.fileno(), 0)
         asyncio.get_running_loop().call_later(_BREATHER, self._again)
 
     def _again(self) -> None:
         if self._socket.fileno() >= 0:
-            self.start()
+            self._poller.change(self._socket.fileno(), READ)
 
 
 def _bind(address: Listen) -> socket.socket:

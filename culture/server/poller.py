@@ -1,6 +1,7 @@
 """Every socket of the server in one set: a loop turn reads all that is ready, then writes each client once."""
 
 import asyncio
+import logging
 import os
 import select
 import selectors
@@ -8,6 +9,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
+
+log = logging.getLogger(__name__)
 
 READ = 1  # EPOLLIN
 WRITE = 4  # EPOLLOUT
@@ -92,7 +95,10 @@ class Poller:
         for event in events:
             call = ready.get(event[0])
             if call is not None:
-                call(event[1])
+                try:
+                    call(event[1])
+                except Exception:  # our bug: the others' turn goes on
+                    log.exception("a turn failed")
             else:
                 others.append(event)
         if self.dirty:
@@ -120,7 +126,10 @@ class Poller:
             batch = dirty[:]
             dirty.clear()
             for one in batch:
-                one.flush()
+                try:
+                    one.flush()
+                except Exception:  # our bug: who is not flushed would never be again, their queue being no longer new
+                    log.exception("a write failed")
 
 
 class _Selector:

@@ -1,0 +1,66 @@
+"""The poller's turns: one that fails is nobody else's."""
+
+import errno
+import socket
+
+from culture.config.model import Listen
+from culture.server.listener import Listener
+from culture.server.poller import Poller
+from tests.support.client import registered
+from tests.support.servers import Serve
+
+
+class Writer:
+    """Somebody with output, written or failing."""
+
+    def __init__(self, fails: bool) -> None:
+        self.fails = fails
+        self.written = False
+
+    def flush(self) -> None:
+        if self.fails:
+            raise RuntimeError("a bug")
+        self.written = True
+
+
+def test_a_write_that_fails_keeps_nobody_from_theirs() -> None:
+    poller, last = Poller(), Writer(fails=False)
+    with poller.turn():
+        poller.dirty += [Writer(fails=True), last]
+    assert last.written
+    poller.close()
+
+
+def test_a_turn_that_fails_leaves_the_others_theirs() -> None:
+    poller, called = Poller(), []
+
+    def fail(events: int) -> None:
+        called.append(events)
+        raise RuntimeError("a bug")
+
+    pairs = [socket.socketpair() for _ in range(3)]
+    for here, there in pairs:
+        poller.watch(here.fileno(), fail)
+        there.send(b"x")
+    poller.serve(0)
+    assert len(called) == 3
+    poller.close()
+    for here, there in pairs:
+        here.close()
+        there.close()
+
+
+async def test_a_listener_out_of_descriptors_rests_and_can_be_stopped(serve: Serve) -> None:
+    """It rests, accepts again, and a server that is stopped meanwhile tells its clients as ever (B21)."""
+    poller = Poller()
+    listener = Listener(Listen(port=0), poller, lambda *_: None)
+    listener.start()
+    listener._rest(OSError(errno.EMFILE, "Too many open files"))
+    listener._again()
+    listener._rest(OSError(errno.EMFILE, "Too many open files"))
+    listener.stop()
+    poller.close()
+    async with serve() as ircd, registered(ircd.port, "spark-ori") as ori:
+        ircd._listeners[0]._rest(OSError(errno.EMFILE, "Too many open files"))
+        await ircd.stop("Server shutting down")
+        assert (await ori.ended())[-1].verb == "ERROR"
