@@ -9,12 +9,20 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from irctest import patma
 from irctest.basecontrollers import BaseServerController, DirectoryBasedController
+from irctest.cases import BaseServerTestCase
 from irctest.runner import NotImplementedByController
 from irctest.specifications import Capabilities, OptionalBehaviors
+
+from culture.protocol.vocabulary import UserClass
+from culture.server.accounts.model import new_account
+from culture.server.accounts.store import AccountStore
+from culture.server.accounts.verifier import Verifier
 
 HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parents[1]
@@ -42,13 +50,19 @@ def is_free(port: int) -> bool:
         return True
 
 
+@cache
+def verifier(password: str) -> Verifier:
+    """What is kept of a password; it takes long to make, so each one is made once."""
+    return Verifier.of(password)
+
+
 class CultureController(BaseServerController, DirectoryBasedController):
     """What culture claims to do, and how to run it. Whatever is listed here must work: it turns skips into failures."""
 
     software_name = "culture"
     _port_wait_interval = 0.01
     supports_sts = False
-    supported_sasl_mechanisms: set[str] = set()  # noqa: RUF012  the suite's own type
+    supported_sasl_mechanisms = {"PLAIN", "SCRAM-SHA-256"}  # noqa: RUF012  the suite's own type
     extban_mute_char = "m"
 
     capabilities = frozenset(
@@ -61,8 +75,11 @@ class CultureController(BaseServerController, DirectoryBasedController):
             Capabilities.EXTENDED_JOIN,
             Capabilities.EXTENDED_MONITOR,
             Capabilities.LABELED_RESPONSE,
+            Capabilities.MESSAGE_REDACTION,
             Capabilities.MESSAGE_TAGS,
+            Capabilities.MULTILINE,
             Capabilities.MULTI_PREFIX,
+            Capabilities.READ_MARKER,
             Capabilities.SERVER_TIME,
             Capabilities.SETNAME,
         }
@@ -85,6 +102,8 @@ class CultureController(BaseServerController, DirectoryBasedController):
             OptionalBehaviors.MULTI_NAMES_COMMAND,
             OptionalBehaviors.MULTI_PRIVMSG,
             OptionalBehaviors.NO_CTCP,
+            OptionalBehaviors.SASL_AFTER_REGISTRATION,
+            OptionalBehaviors.SASL_REAUTHENTICATION,
         }
     )
     isupport = {  # noqa: RUF012  the suite's own type
@@ -123,15 +142,24 @@ class CultureController(BaseServerController, DirectoryBasedController):
         websocket_port: int | None = None,
     ) -> None:
         """Write the configuration and start the server; the suite waits for the port."""
-        for wanted, feature in ((ssl, "TLS"), (run_services, "accounts"), (websocket_port, "WebSocket")):
-            if wanted:
-                raise NotImplementedByController(feature)
+        if self.test_config.account_registration_requires_email:
+            raise NotImplementedByController("accounts that need a mail address")
         self._end_leftover()
         self.create_config()
         assert self.directory
         self.hostname, self.port = hostname, port
+        settings = self._configuration(ssl)
+        if password:
+            settings["password"] = password
+        if run_services:
+            early = self.test_config.account_registration_before_connect
+            settings["self_registration"] = "anybody" if early else "inside"
+        if websocket_port:
+            # The suite's client is no browser and does not log in.
+            web = {"host": websocket_hostname, "port": websocket_port, "websocket": {"origins": ["none"]}}
+            settings |= {"listen": [*settings["listen"], web], "trusted_network": True}
         config = self.directory / "culture.yaml"
-        config.write_text(json.dumps(self._configuration(password)))  # JSON is YAML
+        config.write_text(json.dumps(settings))  # JSON is YAML
         command = [*self._culture(faketime), "server", "start", "--foreground", "--config", str(config)]
         self.proc = self.execute(command, cwd=self.directory, env=self._environment())
         type(self)._last = self.proc
@@ -150,19 +178,38 @@ class CultureController(BaseServerController, DirectoryBasedController):
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         return environment
 
-    def _configuration(self, password: str | None) -> dict[str, object]:
+    def wait_for_services(self) -> None:
+        """The accounts are there with the server."""
+        self.wait_for_port()
+
+    def registerUser(self, case: BaseServerTestCase, username: str, password: str | None = None) -> None:
+        """Make an account of no particular class, whose user is gone with the last client."""
         assert self.directory
-        settings: dict[str, object] = {
+        kept = verifier(password) if password else None
+        AccountStore(self.directory / "accounts.json").add(
+            new_account(username, UserClass.UNKNOWN, verifier=kept, always_on=False)
+        )
+
+    def _configuration(self, ssl: bool) -> dict[str, Any]:
+        assert self.directory
+        listen: dict[str, Any] = {"host": self.hostname, "port": self.port}
+        if ssl:
+            from culture.server import certificates
+
+            files = {name: self.directory / f"{name}.pem" for name in ("certificate", "key")}
+            certificates.make([self.hostname], 1, **files)
+            listen["tls"] = {name: str(path) for name, path in files.items()}
+        return {
             "name": "My.Little.Server",
             "description": "test server",
             "nick_prefix": "off",
-            "listen": [{"host": self.hostname, "port": self.port}],
+            "listen": [listen],
             "data_dir": str(self.directory / "data"),
+            "accounts_file": str(self.directory / "accounts.json"),
             "channels": [],
             "operators": [{"name": "operuser", "password": "operpassword"}],
             "flood": {"loopback": {"rate": 0}},
         }
-        return settings | ({"password": password} if password else {})
 
     def _end_leftover(self) -> None:
         """End the server of a test whose set-up failed: the suite runs no tear-down after that."""
