@@ -34,6 +34,16 @@ def show_channel(ctx: Context, channel: Channel) -> None:
     show_synced(ctx, channel)
 
 
+def show_elsewhere(ctx: Context, channel: Channel) -> None:
+    """Topic and members to the user's other sessions: they are in the channel too, and did not ask for it."""
+    for session in list(ctx.router.sessions.get(ctx.user, ())):
+        if session is not ctx.session:
+            other = Context(ctx.parts, session)
+            if channel.topic is not None:
+                show_topic(other, channel)
+            other.pull(named(other, channel.name))
+
+
 def show_topic(ctx: Context, channel: Channel) -> None:
     """332 and 333, or 331."""
     if channel.topic is None:

@@ -9,7 +9,7 @@ from culture.protocol.split import room
 from culture.server.commands import command
 from culture.server.compare import same_secret
 from culture.server.context import Context
-from culture.server.entering import named, show_channel, show_topic
+from culture.server.entering import named, show_channel, show_elsewhere, show_topic
 from culture.server.errors import Refused
 from culture.server.events import Invited, Joined, Kicked, Parted, TopicSet
 from culture.server.metadata import sync_elsewhere
@@ -45,7 +45,9 @@ def _join(ctx: Context, name: str, key: str | None) -> None:
     status = _status(channel, user)
     shown = channel.name if channel is not None else name
     ctx.publish(Joined(ctx.stamp(), user.source, shown, status, user.account, user.realname))
-    show_channel(ctx, ctx.find_channel(name))
+    channel = ctx.find_channel(name)
+    show_channel(ctx, channel)
+    show_elsewhere(ctx, channel)
     sync_elsewhere(ctx, shown)
 
 
