@@ -6,7 +6,9 @@ from culture.protocol.stream import LINE_LIMIT
 from culture.server.ircd import IRCd
 from tests.server.conftest import Crowd
 from tests.server.rooms import codes, lines, modes_of
-from tests.support.client import Client
+from tests.server.test_notify import ByPassword, log_in
+from tests.support.client import Client, connected, registered
+from tests.support.servers import Serve
 
 CAP = "draft/channel-rename"
 
@@ -123,6 +125,22 @@ async def test_what_may_not_be_is_refused(crowd: Crowd, line: str, answer: tuple
     (refused,) = lines(await ori.ask(line))
     assert refused[: len(answer)] == answer
     assert codes(await ori.ask("MODE #old")) == ["324", "329"]
+
+
+async def test_a_registered_channel_is_renamed_by_its_founder(serve: Serve) -> None:
+    """draft/channel-rename, +P: its other operators could take it away else"""
+    async with (
+        serve(authenticator=ByPassword()) as ircd,
+        connected(ircd.port) as ori,
+        registered(ircd.port, "spark-ada") as ada,
+    ):
+        await log_in(ori, "ori", CAP)
+        await ori.join("#old")
+        await ada.join("#old")
+        await ori.ask("MODE #old +Po spark-ada")
+        assert lines(await ada.ask("RENAME #old #new"))[-1][:3] == ("FAIL", "RENAME", "CANNOT_RENAME")
+        assert codes(await ori.ask("RENAME #old #new")) == ["RENAME"]
+        assert await modes_of(ori, "#new") == ("+Pnt",)
 
 
 async def test_every_line_fits(ircd: IRCd, crowd: Crowd) -> None:

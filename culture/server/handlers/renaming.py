@@ -8,6 +8,7 @@ from culture.server.commands import command
 from culture.server.context import Context
 from culture.server.errors import Failed, Refused
 from culture.server.events import ChannelRenamed
+from culture.server.founding import may_release
 
 
 @command("RENAME", params=2)
@@ -19,6 +20,8 @@ def rename(ctx: Context, message: Message) -> None:
         raise Refused(Numeric.ERR_NOTONCHANNEL, channel.name)
     if not channel.is_operator(ctx.user):
         raise Refused(Numeric.ERR_CHANOPRIVSNEEDED, channel.name)
+    if channel.is_registered and not may_release(ctx.user, channel):
+        raise _cannot(channel.name, new, "Only its founder or an IRC operator renames a registered channel")
     if channel.standing:
         raise _cannot(channel.name, new, "The configuration names this channel")
     if not valid_channel(new, ctx.config.limits.channel_length):
