@@ -8,6 +8,10 @@ import pytest
 
 from culture.config.model import Admin, Operator
 from culture.protocol.message import Message
+from culture.protocol.vocabulary import UserClass
+from culture.server.accounts.model import new_account
+from culture.server.accounts.store import AccountStore
+from culture.server.accounts.verifier import Verifier
 from culture.server.handlers.capability import OFFERED
 from culture.server.ircd import IRCd
 from culture.server.isupport import MODE_KINDS, USER_MODES, tokens
@@ -23,6 +27,9 @@ EXAMPLES = {
 
 # What the client of an example has done before.
 BEFORE = {
+    "BATCH": ["CAP REQ :batch draft/multiline"],
+    "REDACT": ["CAP REQ :draft/message-redaction"],
+    "AUTHENTICATE": ["CAP REQ :sasl"],
     "TAGMSG": ["CAP REQ :message-tags"],
     "STATS": ["OPER ori choose-your-own"],
     "LINKS": ["OPER ori choose-your-own"],
@@ -62,7 +69,7 @@ async def furnish(stack: AsyncExitStack, ircd: IRCd) -> Client:
 
 
 def is_answer(line: str) -> bool:
-    return line.startswith((":", "ERROR"))
+    return line.startswith((":", "ERROR", "AUTHENTICATE +"))
 
 
 @pytest.mark.parametrize("verb", sorted(set(EXAMPLES) - {"PASS", "USER"}))
@@ -73,9 +80,13 @@ async def test_the_examples_are_what_happens(tmp_path: Path, verb: str) -> None:
         tmp_path,
         operators=(Operator(name="ori", password="choose-your-own"),),
         admin=Admin(email="ori@example.org"),
+        self_registration="inside",
     )
     async with IRCd(config, clock=clock).running() as ircd, AsyncExitStack() as stack:
         ori = await furnish(stack, ircd)
+        if verb == "AUTHENTICATE":
+            account = new_account("ori", UserClass.HUMAN, verifier=Verifier.of("correct horse"))
+            AccountStore(config.accounts_file, "spark").add(account)
         for line in BEFORE.get(verb, ()):
             await ori.ask(line)
         clock.now += SECONDS_LATER.get(verb, 0)

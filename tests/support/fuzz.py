@@ -11,7 +11,9 @@ from tests.support.client import PATIENCE
 # For every verb a line in which each parameter makes sense.
 SAMPLES = {
     "ADMIN": "ADMIN spark",
+    "AUTHENTICATE": "AUTHENTICATE PLAIN",
     "AWAY": "AWAY :tea",
+    "BATCH": "BATCH +fuzz draft/multiline #fuzz",
     "CAP": "CAP LS 302",
     "HELP": "HELP PRIVMSG",
     "HELPOP": "HELPOP PRIVMSG",
@@ -25,6 +27,7 @@ SAMPLES = {
     "LIST": "LIST #fuzz,#other >1",
     "LUSERS": "LUSERS * spark",
     "METADATA": "METADATA #fuzz SET agentirc.dev/purpose :a purpose",
+    "MARKREAD": "MARKREAD #fuzz timestamp=2026-03-19T10:00:00.000Z",
     "MODE": "MODE #fuzz +ovb-k+l spark-prey spark-prey *!*@* key 5",
     "MONITOR": "MONITOR + spark-prey,spark-nobody",
     "MOTD": "MOTD spark",
@@ -38,6 +41,8 @@ SAMPLES = {
     "PONG": "PONG token spark",
     "PRIVMSG": "PRIVMSG #fuzz,spark-prey :hello @spark-prey",
     "QUIT": "QUIT :bye",
+    "REGISTER": "REGISTER * * :correct horse",
+    "REDACT": "REDACT #fuzz spark.5f0c2a91.42 :why",
     "REHASH": "REHASH now",
     "RENAME": "RENAME #fuzz #renamed :because",
     "SETNAME": "SETNAME :Another Name",
@@ -47,6 +52,7 @@ SAMPLES = {
     "TOPIC": "TOPIC #fuzz :a topic",
     "USER": "USER name 0 * :Real Name",
     "USERHOST": "USERHOST spark-prey spark-nobody",
+    "VERIFY": "VERIFY fuzz 123456",
     "VERSION": "VERSION spark",
     "WALLOPS": "WALLOPS :hello",
     "WHO": "WHO #fuzz %tcuhnfar,42",
@@ -61,9 +67,19 @@ _PARTS = [
     "+b", "+o", "-o", "+kl", "+q", "b", "*!*@*", "*?*?*?*?*!x@y", "$m:*", "m:*!*@*", "a:*", "m:a:x",
     "\\", "\x01ACTION\x01", "\x1f", "\x07", "é", "🦀", ":a long text with words in it",
     "GET", "SET", "SUB", "SYNC", "CLEAR", "agentirc.dev/state", "*ALL", "+P", "-P",
+    "+fuzz", "-fuzz", "draft/multiline", ":draft/multiline batch",
     "LS", "302", "REQ", "END", "LIST", ":message-tags", ":-batch echo-message", "%tcuihsnfdlaor,999", ">0", "<5", "T<1",
 ]  # fmt: skip
-_TAGS = ["@a=b ", "@+draft/reply=x;label=1 ", "@label=é\\s\\:\\ ", "@;;= ", "@" + "x" * 4000 + " ", ""]
+_TAGS = [
+    "@a=b ",
+    "@batch=fuzz ",
+    "@batch=fuzz;draft/multiline-concat;label=2 ",
+    "@+draft/reply=x;label=1 ",
+    "@label=é\\s\\:\\ ",
+    "@;;= ",
+    "@" + "x" * 4000 + " ",
+    "",
+]
 
 
 def variants(line: str) -> Iterator[str]:

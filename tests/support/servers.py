@@ -19,6 +19,7 @@ def config_for(folder: Path, **settings: Any) -> ServerConfig:
         "name": "spark",
         "listen": (Listen(port=0),),
         "data_dir": folder / "data",
+        "accounts_file": folder / "accounts.json",
         "limits": limits,
         "flood": UNLIMITED,
     }
