@@ -161,6 +161,24 @@ async def test_invalid_utf8_is_refused_and_never_relayed(crowd: Crowd, text: byt
     assert await ada.sync() == []
 
 
+@pytest.mark.fault("A9")
+async def test_the_refusal_names_the_verb_and_carries_the_label(crowd: Crowd) -> None:
+    """A9: also where tags come first; a label that is no text itself cannot come back."""
+    ori = await crowd.join("spark-ori", caps="message-tags batch labeled-response")
+    for line, label in (
+        (b"@label=one;+t=x PRIVMSG #a :caf\xe9", "one"),
+        (b"@+t=\xe9;label=two privmsg #a :x", "two"),
+        (b"@label=\xff PRIVMSG #a :x", None),
+        (b"  @+t :source PRIVMSG #a :caf\xe9", None),
+    ):
+        ori.send_raw(line + b"\r\n")
+        [refusal] = await ori.sync()
+        assert (refusal.verb, refusal.params[:2]) == ("FAIL", ("PRIVMSG", "INVALID_UTF8"))
+        assert refusal.tags.get("label") == label
+    ori.send_raw(b"\xff\xfe x\r\n")
+    assert [each.params[0] for each in await ori.sync()] == ["*"]
+
+
 @pytest.mark.fault("A11")
 async def test_4094_bytes_of_client_tags_pass_and_one_more_is_refused(crowd: Crowd) -> None:
     """A11, IRCv3 message-tags"""
