@@ -16,7 +16,7 @@ from tests.support.servers import serving
 @pytest.fixture(autouse=True)
 def programs() -> None:
     """Skip where the clients are not installed."""
-    missing = [name for name in ("weechat-headless", "irssi", "tmux") if shutil.which(name) is None]
+    missing = [name for name in ("weechat-headless", "irssi", "tmux", "openssl") if shutil.which(name) is None]
     if missing:
         pytest.skip(f"not installed: {', '.join(missing)}")
 

@@ -1,0 +1,1 @@
+"""A real browser with a page that talks IRC over WebSocket."""
