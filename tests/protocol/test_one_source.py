@@ -11,8 +11,8 @@ import culture
 SOURCE = Path(culture.__file__).parent
 # For speed these write some lines by hand; tests/server/test_messaging.py and test_capabilities.py read them back.
 # Those in layers/ speak HTTP, and WebSocket, where a frame is a line without its end.
-WRITE_LINES = {"server/render.py", "server/dispatch.py", "server/layers/upgrade.py", "server/layers/websocket.py"}
-JUDGES = re.compile("Message|LineBuffer|oversize|fold|valid_.*|split_text|(un)?escape|parse_(line|message|tags).*")
+WRITE_LINES = {"server/render.py", "server/labels.py", "server/layers/upgrade.py", "server/layers/websocket.py"}
+JUDGES = re.compile("Message|LineBuffer|oversize|fold|valid_((local_)?nick|channel|short_name)|split_text|(un)?escape")
 
 
 def public(tree: ast.Module) -> set[str]:
