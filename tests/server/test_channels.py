@@ -176,3 +176,15 @@ async def test_a_kicks_reason_is_cut_between_characters(serve: Serve) -> None:
         await ori.join("#a")
         [kick] = await ori.ask("KICK #a spark-ori :grüße, alle")
         assert kick.params[-1] == "grüße, "
+
+
+@pytest.mark.parametrize("locked", ["+i", "+k key", "+b *!*@*"])
+async def test_an_empty_standing_channel_keeps_nobody_out(crowd: Crowd, locked: str) -> None:
+    """Nobody is left who could let anybody in; who comes first is operator and may undo what kept others out."""
+    ori = await crowd.join("spark-ori", "#general")
+    await ori.ask(f"MODE #general {locked}")
+    ada = await crowd.join("spark-ada")
+    assert "JOIN" not in [each.verb for each in await ada.join("#general")]
+    await ori.ask("PART #general")
+    assert "JOIN" in [each.verb for each in await ada.join("#general")]
+    assert [each.verb for each in await ada.ask(f"MODE #general -{locked[1:]}")] == ["MODE"]

@@ -39,7 +39,8 @@ def _join(ctx: Context, name: str, key: str | None) -> None:
         return
     if len(ctx.user.channels) >= limits.channels_per_client:
         raise Refused(Numeric.ERR_TOOMANYCHANNELS, name)
-    if channel is not None:
+    # Where a standing channel is empty nobody could let anybody in: its first member may.
+    if channel is not None and (channel.members or channel.is_registered):
         _check_entry(ctx, channel, key)
     user = ctx.user
     status = _status(channel, user)
