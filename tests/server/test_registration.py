@@ -209,3 +209,10 @@ async def test_two_who_want_one_nick_at_once_do_not_both_get_it(crowd: Crowd) ->
     assert (await second.receive()).verb == "433"
     second.send("NICK spark-ada")
     await second.expect("001", "spark-ada")
+
+
+async def test_nobody_goes_by_the_name_of_the_server(serve: Serve) -> None:
+    """A15: also where nicks have no prefix, what the server says is not mistaken for somebody's words."""
+    async with serve(nick_prefix="off") as ircd, connected(ircd.port) as eve:
+        eve.send("NICK Spark")
+        assert (await eve.receive()).verb == "432"

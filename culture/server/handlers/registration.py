@@ -10,6 +10,7 @@ from culture.server.context import Context
 from culture.server.errors import Refused
 from culture.server.events import Renamed
 from culture.server.handlers.login import log_in_by_password
+from culture.server.state import same
 
 
 @command("PASS", params=1, early=True)
@@ -92,6 +93,7 @@ def _check_nick(ctx: Context, wanted: str) -> None:
     else:
         fits = valid_nick(wanted, limit)
         hint = f"Erroneous nickname: letters, digits and -_[]\\^{{}}|`, at most {limit} characters"
+        fits = fits and not same(wanted, ctx.router.name)  # what the server says must not look like somebody's
     if not fits or (config.nick_prefix == "required" and reserved(wanted)):
         raise Refused(Numeric.ERR_ERRONEUSNICKNAME, wanted, text=hint)
     owner = ctx.network.user(wanted)
