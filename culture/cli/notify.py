@@ -1,8 +1,11 @@
 """Telling systemd (``Type=notify``) how far the server is."""
 
+import logging
 import os
 import socket
 import time
+
+log = logging.getLogger(__name__)
 
 
 def notify(*facts: str) -> None:
@@ -11,9 +14,13 @@ def notify(*facts: str) -> None:
     if not address.startswith(("/", "@")):
         return
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as supervisor:
-        # A leading @ stands for the NUL of an abstract name.
-        supervisor.connect("\0" + address[1:] if address[0] == "@" else address)
-        supervisor.sendall("\n".join(facts).encode())
+        try:
+            # A leading @ stands for the NUL of an abstract name.
+            supervisor.connect("\0" + address[1:] if address[0] == "@" else address)
+            supervisor.sendall("\n".join(facts).encode())
+        except OSError as error:
+            # The variable may be left over from a shell that a service started; the server does not depend on it.
+            log.warning("cannot tell the supervisor at %s: %s", address, error.strerror)
 
 
 def reloading() -> None:

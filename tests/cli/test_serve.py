@@ -130,6 +130,15 @@ async def test_a_supervisor_is_told_how_far_it_is(shell: Shell, tmp_path: Path) 
     assert await server.ended() == 0
 
 
+async def test_a_supervisor_that_is_gone_keeps_nobody_from_serving(shell: Shell, tmp_path: Path) -> None:
+    """sd_notify: the variable may be left over in the environment."""
+    shell.environment["NOTIFY_SOCKET"] = str(tmp_path / "nobody")
+    server, port = await shell.serve("--name", "spark")
+    async with registered(port, "spark-ori"):
+        server.signal(signal.SIGTERM)
+    assert await server.ended() == 0
+
+
 async def ask_for_much(client: Client, witness: Client) -> None:
     """Have more queued for a client than the kernel takes; the witness sees that all of it was asked for."""
     client.send("NICK spark-ori\r\nUSER ori 0 * :Ori")
