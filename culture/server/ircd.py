@@ -214,6 +214,8 @@ class IRCd:
         while True:
             limits = self.parts.config.limits
             await asyncio.sleep(keepalive.period(limits))
+            if self._stopping:
+                return  # the clients have as long as the server's end may take to read what is left for them
             with self._poller.turn():
                 now = self._poller.now
                 keepalive.check(list(self.parts.sessions), limits, self.parts.config.name, now)

@@ -216,5 +216,5 @@ class Session:
         """The connection is gone."""
         if not self.ended:
             self.ended = True
-            self._rows = None
+            self._rows = self.idle = None  # what held the session in a circle
             self._ended(self, reason)

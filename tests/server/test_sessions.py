@@ -1,5 +1,6 @@
 """One user, several sessions (decision 1); logins come by whoever authenticates."""
 
+import gc
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from culture.server.auth import Credentials, Identity
 from culture.server.ircd import IRCd
+from culture.server.session import Session
 from tests.support.client import Client, connected, registered
 from tests.support.servers import serving
 
@@ -94,3 +96,20 @@ async def test_what_one_session_does_the_others_see(ircd: IRCd) -> None:
         await phone.expect("NICK", "spark-ori2")
         phone.send("PART #b")
         await desk.expect("PART", "#b")
+
+
+async def test_a_session_that_ended_is_not_kept(ircd: IRCd) -> None:
+    """Not even until the next search for garbage, which is rare: an answer that had to wait leaves no circle."""
+    gc.collect()
+    gc.disable()
+    try:
+        before = sum(isinstance(each, Session) for each in gc.get_objects())
+        async with registered(ircd.port, "spark-ori") as ori, registered(ircd.port, "spark-ada") as ada:
+            ori.send_raw(b"MOTD\r\n" * 2000)
+            await ori.sync()
+            ori.send("QUIT")
+            await ori.ended()
+            await ada.sync()
+            assert sum(isinstance(each, Session) for each in gc.get_objects()) == before + 1
+    finally:
+        gc.enable()
