@@ -183,12 +183,19 @@ class CultureController(BaseServerController, DirectoryBasedController):
         self.wait_for_port()
 
     def registerUser(self, case: BaseServerTestCase, username: str, password: str | None = None) -> None:
-        """Make an account of no particular class, whose user is gone with the last client."""
+        """Make an account of no particular class, whose user is gone with the last client unless the test needs it."""
         assert self.directory
         kept = verifier(password) if password else None
         AccountStore(self.directory / "accounts.json").add(
-            new_account(username, UserClass.UNKNOWN, verifier=kept, always_on=False)
+            new_account(username, UserClass.UNKNOWN, verifier=kept, always_on=self._stays())
         )
+
+    def _stays(self) -> bool:
+        """Whether the test wants users who stay without a client: it says so in the words of ergo alone."""
+        asked: dict[str, Any] = {"accounts": {"multiclient": {}}, "server": {}}
+        if self.test_config.ergo_config:
+            self.test_config.ergo_config(asked)
+        return asked["accounts"].get("multiclient", {}).get("always-on") in ("opt-out", "mandatory")
 
     def _configuration(self, ssl: bool) -> dict[str, Any]:
         assert self.directory
