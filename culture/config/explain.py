@@ -5,7 +5,7 @@ from pydantic_core import ErrorDetails
 
 from culture.config.document import Document, unquoted
 from culture.config.errors import ConfigError, Key, Problem
-from culture.config.schema import block_at, keys
+from culture.config.schema import block_at, is_secret, keys
 from culture.config.values import Misfit
 from culture.protocol.names import nearest
 
@@ -46,7 +46,17 @@ def _problem(detail: ErrorDetails, model: type[BaseModel], document: Document, o
     key: Key = detail["loc"] + (cause.key if isinstance(cause, Misfit) else ())
     line = 0 if key in options else document.line(key)
     file = None if key in options else document.file
+    if detail["type"] in _EXPECTED and _is_hidden(model, key):
+        # Neither the value nor the line it is on is for a log.
+        text = f"expected {_EXPECTED[detail['type']]}, found something else"
+        return Problem(file, line, key, text, "put it in quotes")
     return Problem(file, line, key, _text(detail), _hint(detail, key, model, document.source(line)))
+
+
+def _is_hidden(model: type[BaseModel], key: Key) -> bool:
+    here = block_at(model, key[:-1])
+    field = here.model_fields.get(str(key[-1])) if here is not None and key else None
+    return field is not None and is_secret(field)
 
 
 def _text(detail: ErrorDetails) -> str:

@@ -47,6 +47,12 @@ def _one_word(text: str) -> str:
     return text
 
 
+def _one_line(text: str) -> str:
+    if re.search(r"[\r\n\0]", text):
+        raise ValueError("must be one line; a block that begins with | or > ends with a line break")
+    return text
+
+
 def _mode_letters(text: str) -> str:
     if not set(text) <= set(CHANNEL_FLAGS):
         raise ValueError(f"{text!r} must be letters of {CHANNEL_FLAGS}, for example nt")
@@ -54,6 +60,7 @@ def _mode_letters(text: str) -> str:
 
 
 ServerName = Annotated[str, AfterValidator(_server_name)]
+Line = Annotated[str, AfterValidator(_one_line)]
 Word = Annotated[str, AfterValidator(_one_word)]
 ModeLetters = Annotated[str, AfterValidator(_mode_letters)]
 
@@ -81,9 +88,9 @@ def _at_least_one(listen: tuple[Listen, ...]) -> tuple[Listen, ...]:
 class Admin(Settings):
     """Whom to ask about this server (ADMIN)."""
 
-    location1: str = ""
-    location2: str = ""
-    email: str = ""
+    location1: Line = ""
+    location2: Line = ""
+    email: Line = ""
 
 
 class Operator(Settings):
@@ -175,7 +182,7 @@ class ServerConfig(Settings):
     """One server: its name, where it listens, whom it serves and within which limits."""
 
     name: ServerName = Field(default_factory=paths.default_server_name)
-    description: str = "culture IRC server"
+    description: Line = "culture IRC server"
     network: Word = "culture"
     nick_prefix: Literal["required", "off"] = "required"
     listen: Annotated[tuple[Listen, ...], AfterValidator(_at_least_one)] = (Listen(),)

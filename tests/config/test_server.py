@@ -75,6 +75,10 @@ limits: {ping_after: 2m, ping_timeout: 0.1h, shutdown_timeout: 3}
         ("limits:\n  nick_lenght: 3", ":2: limits.nick_lenght: unknown key (did you mean nick_length?)"),
         ("listen:\n- prot: 1", ":2: listen[0].prot: unknown key (did you mean port?)"),
         ("admin:\n  zzz: 1", ":2: admin.zzz: unknown key (known here: location1, location2, email)"),
+        (
+            "description: |\n  a\n",
+            ":1: description: must be one line; a block that begins with | or > ends with a line break",
+        ),
         ("motd: 5", ":1: motd: expected text, found the number 5 (put it in quotes)"),
         ("motd: true", ":1: motd: expected text, found true (put it in quotes)"),
         ("port: 6667", ":1: port: unknown key (did you mean listen[].port?)"),
@@ -223,3 +227,11 @@ def test_nothing_changes_a_configuration_that_is_in_use() -> None:
 def test_secrets_are_not_in_what_is_printed() -> None:
     config = ServerConfig.model_validate({"password": "s3cret", "operators": ({"name": "ori", "password": "s3cret"},)})
     assert "s3cret" not in repr(config) and "s3cret" not in str(config)
+
+
+@pytest.mark.parametrize("secret", ["8675309", "2024-05-17", "true", "1.75", "#8675309"])
+def test_a_secret_that_is_no_text_is_not_told(write: Write, secret: str) -> None:
+    """C10: the error is logged, and REHASH tells it to an operator."""
+    told = "\n".join(problems(write(f"operators:\n- name: ori\n  password: {secret}\n")))
+    assert "operators[0].password: expected text" in told
+    assert secret not in told
