@@ -212,21 +212,27 @@ class IRCd:
 
     async def _sweep(self) -> None:
         while True:
-            limits = self.parts.config.limits
-            await asyncio.sleep(keepalive.period(limits))
+            await asyncio.sleep(keepalive.period(self.parts.config.limits))
             if self._stopping:
                 return  # the clients have as long as the server's end may take to read what is left for them
-            with self._poller.turn():
-                now = self._poller.now
-                keepalive.check(list(self.parts.sessions), limits, self.parts.config.name, now)
-                self._doorman.forget(limits, now)
-                self.parts.logins.forget_tries(limits, self._clock())
-                self._closing.difference_update(keepalive.reap(self._closing, now, _LINGER))
-                self.parts.batches.expire(now, limits.multiline_timeout)
-                self.parts.recent.trim()
-                changed = self.parts.markers.changed()
-            if changed is not None:
-                await asyncio.to_thread(self.parts.markers.write, changed)
+            try:
+                await self._look_after()
+            except Exception:  # our bug: without a further sweep nobody would be asked or ended any more
+                log.exception("a sweep failed")
+
+    async def _look_after(self) -> None:
+        limits = self.parts.config.limits
+        with self._poller.turn():
+            now = self._poller.now
+            keepalive.check(list(self.parts.sessions), limits, self.parts.config.name, now)
+            self._doorman.forget(limits, now)
+            self.parts.logins.forget_tries(limits, self._clock())
+            self._closing.difference_update(keepalive.reap(self._closing, now, _LINGER))
+            self.parts.batches.expire(now, limits.multiline_timeout)
+            self.parts.recent.trim()
+            changed = self.parts.markers.changed()
+        if changed is not None:
+            await asyncio.to_thread(self.parts.markers.write, changed)
 
     async def _drain(self, patience: float) -> None:
         """Wait until every client has been written its last words, or patience ends."""

@@ -268,3 +268,20 @@ def left_behind(ircd: IRCd) -> tuple[int, ...]:
     parts = ircd.parts
     kept = (parts.sessions, parts.network.users, parts.network.channels, parts.router.sessions)
     return (*map(len, kept), parts.router.attached)
+
+
+async def test_a_sweep_that_fails_is_not_the_last(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    """B7: whatever is wrong once, who never registers is ended."""
+    check, failed = keepalive.check, asyncio.Event()
+
+    def fail_first(*args: object) -> None:
+        if failed.is_set():
+            check(*args)  # type: ignore[arg-type]
+            return
+        failed.set()
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(keepalive, "check", fail_first)
+    async with serve(limits={"registration_timeout": 0.3}) as ircd, connected(ircd.port) as silent:
+        assert "Registration timed out" in (await silent.ended())[-1].params[-1]
+        assert failed.is_set()
