@@ -69,10 +69,10 @@ class IRCd:
         self.reload: Callable[[], ServerConfig] | None = None
         network = Network(config.channels, config.channel_modes, config.limits.whowas)
         self._wrapping = Wrapping(config.listen)
-        self._lock.acquire()
         accounts, logins = _open_accounts(config), Logins()
         network.know_people(accounts.knows_people)
         _check_exposure(config, accounts)
+        self._lock.acquire()
         ids = Ids(config.data_dir / "ids.json", config.short_name, clock)
         router = Router(config.name, network, ids, self._poller.dirty)
         monitors = Monitors(router)

@@ -1,29 +1,21 @@
 """Several sessions of one person: where one of them goes, the others are too (decision 1)."""
 
-import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from culture.protocol.vocabulary import UserClass
-from culture.server.accounts.model import new_account
-from culture.server.accounts.store import AccountStore
-from culture.server.accounts.verifier import Verifier
 from culture.server.ircd import IRCd
 from tests.support.client import Client, connected, registered
+from tests.support.people import PASSWORD, accounts_of, authenticate, come_in, plain
 from tests.support.servers import serving
-
-PASSWORD = "correct horse"
 
 
 @pytest.fixture
 async def ircd(tmp_path: Path) -> AsyncIterator[IRCd]:
     """A server with the account ori."""
-    store = AccountStore(tmp_path / "accounts.json", "spark")
-    store.add(new_account("ori", UserClass.HUMAN, verifier=Verifier.of(PASSWORD)))
-    async with serving(tmp_path, accounts_file=store.path) as running:
+    async with serving(tmp_path, accounts_file=accounts_of(tmp_path, "ori").path) as running:
         yield running
 
 
@@ -31,14 +23,8 @@ async def ircd(tmp_path: Path) -> AsyncIterator[IRCd]:
 async def device(ircd: IRCd) -> AsyncIterator[Client]:
     """One more session of ori."""
     async with connected(ircd.port) as client:
-        client.send("CAP REQ :sasl")
-        client.send("AUTHENTICATE PLAIN")
-        client.send("AUTHENTICATE " + base64.b64encode(f"\0ori\0{PASSWORD}".encode()).decode())
-        client.send("NICK spark-ori")
-        client.send("USER ori 0 * :Ori")
-        client.send("CAP END")
-        await client.expect("001", "spark-ori")
-        await client.sync()
+        assert (await authenticate(client, "PLAIN", plain("ori", PASSWORD))).verb == "903"
+        await come_in(client, "spark-ori")
         yield client
 
 

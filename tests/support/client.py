@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import count
+from ssl import SSLContext
 
 from culture.protocol.message import Message
 
@@ -61,7 +62,7 @@ class Client:
         """Everything that came until now: a PING was answered, so nothing else is on its way."""
         token = f"sync{next(_tokens)}"
         self.send(f"PING {token}")
-        got = []
+        got: list[Message] = []
         while True:
             message = await self.receive()
             if message.verb == "PONG" and message.params[-1] == token:
@@ -106,9 +107,9 @@ class Client:
 
 
 @asynccontextmanager
-async def connected(port: int, host: str = "127.0.0.1") -> AsyncIterator[Client]:
+async def connected(port: int, host: str = "127.0.0.1", tls: SSLContext | None = None) -> AsyncIterator[Client]:
     """A connection that has not said anything yet."""
-    reader, writer = await asyncio.open_connection(host, port, limit=1 << 20)
+    reader, writer = await asyncio.open_connection(host, port, limit=1 << 20, ssl=tls)
     client = Client(reader, writer)
     try:
         yield client
