@@ -174,6 +174,7 @@ async def test_a_taken_port_is_told_with_its_owner_and_the_next_step(shell: Shel
 
 
 async def test_an_address_of_another_machine_is_refused(shell: Shell) -> None:
+    shell.write("trusted_network: true\n")
     refused = await shell.run("server", "start", "--name", "spark", "--host", "192.0.2.1", "--port", "0")
     assert refused.code == 1 and "this machine has no such address" in refused.err
 
