@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culture.protocol.message import Message
-from culture.protocol.split import LONGEST_PREFIX, room, split_text
+from culture.protocol.split import LONGEST_PREFIX, cut_line, room, split_text
 from culture.protocol.stream import LINE_LIMIT, oversize
 
 texts = st.text(st.characters(exclude_categories=["Cs"])) | st.text("ab é🙂\n\r\0`\t \x1f\u0301\u200d\U0001f1e9")
@@ -118,3 +118,11 @@ def test_fifty_kilobytes_on_one_line() -> None:
     pieces = split_text("lorem ipsum " * 4000, 400)
     assert len(pieces) == 122
     assert " ".join(pieces) == ("lorem ipsum " * 4000)
+
+
+@given(st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\r\n\0")), st.integers(4, 40))
+def test_a_line_that_is_cut_is_the_same_line_when_joined(line: str, limit: int) -> None:
+    pieces = cut_line(line, limit)
+    assert "".join(pieces) == line
+    assert all(len(piece.encode()) <= limit for piece in pieces)
+    assert all(pieces) or pieces == [""]

@@ -124,7 +124,7 @@ async def test_the_sessions_of_one_user_share_them(with_accounts: IRCd) -> None:
         assert told(await desk.ask(f"MARKREAD #a timestamp={LATE}")) == [("MARKREAD", "#a", f"timestamp={LATE}")]
         assert told(await phone.sync()) == [("MARKREAD", "#a", f"timestamp={LATE}")]
         await phone.ask("JOIN #b")
-        assert told(await desk.sync())[-1] == ("MARKREAD", "#b", "*")
+        assert [each.verb for each in await desk.sync()] == ["JOIN", "MARKREAD", "353", "366"]
         await old.sync()
         assert "MARKREAD" not in [each.verb for each in old.seen]
 
