@@ -98,8 +98,9 @@ def _judge(row: Row, tests: tuple[str, ...], plan: Plan, shown: Shown | None) ->
     replaced = f"by [decision {decision}]({_DECISIONS})" if decision else ""
     listed = "<br>".join(f"`{test}`" for test in tests)
     if tests:
-        hand = [_hand(shown)] if shown else []
-        grounds = "<br>".join(part for part in (replaced, listed, *hand) if part)
+        hand = _hand(shown) if shown else ""
+        rest = plan.reasons.get(row.id)
+        grounds = "<br>".join(part for part in (replaced, listed, hand, f"not yet: {rest}" if rest else "") if part)
         return Standing(row, State.SUPERSEDED if decision else State.PROVEN, grounds)
     if shown:
         return Standing(row, State.BY_HAND, _hand(shown))
