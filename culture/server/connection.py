@@ -42,7 +42,7 @@ class Connection:
         "_socket",
         "closing",
         "drained",
-        "last_read",
+        "last_active",
         "owner",
         "queue",
     )
@@ -57,7 +57,7 @@ class Connection:
         self.owner: Owner | None = None
         self.drained: Callable[[], None] | None = None  # called, once a turn, while nothing waits any more
         self.closing = False
-        self.last_read = poller.now
+        self.last_active = poller.now
 
     def start(self, owner: Owner | None) -> None:
         """Read for this owner, or (None) only for the other side's end."""
@@ -98,7 +98,7 @@ class Connection:
             return
         self.closing = True
         self.owner = self.drained = None
-        self.last_read = self._poller.now  # from here on the client may take its time to hear of it
+        self.last_active = self._poller.now  # from here on the client may take its time to hear of it
         if self._paused:
             self.resume()
         if self._layer is not None:
@@ -168,7 +168,7 @@ class Connection:
         if not data:
             self._lose("Connection closed")
         elif self.owner is not None:
-            self.last_read = self._poller.now
+            self.last_active = self._poller.now
             if self._layer is None:
                 self.owner.receive(data)
             else:
@@ -198,6 +198,8 @@ class Connection:
                 self._lose(error.strerror or "Write error")
                 return
             self._backlog = self._backlog[sent:]
+            if self.owner is not None:
+                self.last_active = self._poller.now  # who reads a long answer cannot be heard, and is there
             if self._backlog:
                 return
             self._listen()

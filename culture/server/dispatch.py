@@ -54,7 +54,7 @@ class Dispatcher:
         if self._held is not None:
             self._held.extend(lines)
             return
-        granted = self._bucket.take(len(lines), self._allowed(), session.connection.last_read)
+        granted = self._bucket.take(len(lines), self._allowed(), session.connection.last_active)
         for position, raw in enumerate(lines):
             if position == granted:
                 self._held = deque(lines[position:])

@@ -22,7 +22,7 @@ def period(limits: Limits) -> float:
 def check(sessions: Iterable[Session], limits: Limits, name: str, now: float) -> None:
     """Ask those who are silent, end those who stay so, and those who never register."""
     for session in sessions:
-        silent = now - session.connection.last_read
+        silent = now - session.connection.last_active
         if session.user is None and now - session.opened >= limits.registration_timeout:
             session.close("Registration timed out")
         elif silent >= limits.ping_timeout:
@@ -38,7 +38,7 @@ def reap(closing: Iterable[Connection], now: float, patience: float) -> list[Con
     """Close what we ended long ago and the client did not; those that are gone now."""
     gone = []
     for connection in closing:
-        if connection.is_open and now - connection.last_read >= patience:
+        if connection.is_open and now - connection.last_active >= patience:
             connection.abort()
         if not connection.is_open:
             gone.append(connection)

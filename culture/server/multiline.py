@@ -60,7 +60,7 @@ class Batches:
         if batch is None:
             self._tell(session, None, "MULTILINE_INVALID", text="There is no such batch")
         elif not batch.is_refused:
-            batch.touched = session.connection.last_read
+            batch.touched = session.connection.last_active
             self._add(session, batch, message, limits)
 
     def _add(self, session: Session, batch: Batch, message: Message, limits: Limits) -> None:

@@ -78,7 +78,7 @@ class Session:
         self._rows: Iterator[bytes] | None = None
         self.host = host
         self.is_local = host.startswith("127.") or host == "0::1"
-        self.opened = connection.last_read
+        self.opened = connection.last_active
         self.spoke = at
         self.account: Account | None = None  # logged in to it
         self.tls: Certified | None = None

@@ -130,7 +130,7 @@ class Silent:
     def __init__(self, user: object) -> None:
         self.user = user
         self.opened = 0.0
-        self.connection = type("Pipe", (), {"last_read": 0.0})()
+        self.connection = type("Pipe", (), {"last_active": 0.0})()
         self.pinged = False
         self.log: list[str] = []
 

@@ -29,8 +29,8 @@ async def test_no_secret_is_logged_whether_it_is_right_or_wrong(
     """C10: with everything logged that can be."""
     caplog.set_level(logging.DEBUG)
     accounts = accounts_of(tmp_path, "ori")
-    operators = (Operator(name="root", password=OPER),)
-    async with serve(accounts_file=accounts.path, password=SERVER, operators=operators) as ircd:
+    operators, register = (Operator(name="root", password=OPER),), {"self_registration": "inside"}
+    async with serve(accounts_file=accounts.path, password=SERVER, operators=operators, **register) as ircd:
         for given, answer in ((WRONG, "904"), (PASSWORD, "903")):
             async with connected(ircd.port) as ori:
                 assert (await authenticate(ori, "PLAIN", plain("ori", given))).verb == answer
@@ -44,6 +44,7 @@ async def test_no_secret_is_logged_whether_it_is_right_or_wrong(
             async with connected(ircd.port) as ori:
                 ori.send(f"PASS :{given}")
                 await come_in(ori, "spark-ori" if ":" in given else "spark-guest")
+                ori.send(f"REGISTER * * {WRONG}")
                 for word in (WRONG, OPER):
                     ori.send(f"OPER root {word}")
                 await ori.expect("381")

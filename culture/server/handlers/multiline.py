@@ -23,7 +23,7 @@ def batch(ctx: Context, message: Message) -> Unanswered | None:
     if sign == "-":
         _close(ctx, name)
         return None
-    opened = Batch(name, "*", client_tags(message), _label(ctx, message), ctx.session.connection.last_read)
+    opened = Batch(name, "*", client_tags(message), _label(ctx, message), ctx.session.connection.last_active)
     ctx.parts.batches.open(ctx.session, opened)
     try:
         opened.target = _target(ctx, sign, message)

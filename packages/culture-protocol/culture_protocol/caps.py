@@ -5,6 +5,10 @@ from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 CAP_NOTIFY = "cap-notify"
+MULTILINE = "draft/multiline"
+"""Both the capability and the type of the batch."""
+MULTILINE_CONCAT = "draft/multiline-concat"
+"""The tag of a line that goes on where the one before it ended."""
 VERSION_302 = 302
 """From this version on a client reads values and several lines, and has ``cap-notify`` without asking."""
 

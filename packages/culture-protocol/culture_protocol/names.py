@@ -15,7 +15,7 @@ _NOT_IN_CHANNEL = re.compile(r"[\x00-\x20\x7f-\x9f,\ud800-\udfff]")
 
 _GLOB = re.compile(r"\\[*?]|\*+|.", re.DOTALL)
 
-_LOOKED_AT, _COMPARED = 2000, 100
+_LOOKED_AT, _COMPARED = 500, 40
 
 RESERVED = frozenset(
     {"*", "all", "chanserv", "everyone", "here", "human", "humans", "nickserv", "server", "system"},

@@ -117,6 +117,7 @@ class Numeric(Enum):
     ERR_NOTEXTTOSEND = "412", "No text to send"
     ERR_NOTOPLEVEL = "413", "No top level domain specified"
     ERR_WILDTOPLEVEL = "414", "Wildcard in top level domain"
+    ERR_TOOMANYMATCHES = "416", "Too many matches: ask for less"
     ERR_INPUTTOOLONG = "417", "Input line was too long"
     ERR_UNKNOWNCOMMAND = "421", "Unknown command"
     ERR_NOMOTD = "422", "There is no MOTD"

@@ -43,6 +43,13 @@ def split_text(text: str, room: int) -> list[str]:
     return pieces
 
 
+def cut_line(line: str, room: int) -> list[str]:
+    """One line as pieces of at most ``room`` bytes of UTF-8, with nothing left out: joined they are the line."""
+    if room < 4:
+        raise ValueError("no room for a character")
+    return list(_pieces(line, room, code=True)) or [""]
+
+
 def _pieces(line: str, room: int, *, code: bool) -> Iterator[str]:
     while (end := _fitting(line, room)) < len(line):
         head, line = _cut(line, end, code=code)
