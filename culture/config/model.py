@@ -178,6 +178,13 @@ def _default_data_dir(said: dict[str, Any]) -> Path:
     return paths.data_dir(said.get("name", "culture"))
 
 
+def _is_said(value: object) -> object:
+    """``password: #x`` is a comment to YAML, and would be no password at all."""
+    if value is None:
+        raise ValueError("expected text, found nothing: leave the line out, or quote a password that begins with #")
+    return value
+
+
 class ServerConfig(Settings):
     """One server: its name, where it listens, whom it serves and within which limits."""
 
@@ -191,7 +198,7 @@ class ServerConfig(Settings):
     self_registration: Literal["off", "inside", "anybody"] = "off"
     accounts_file: Folder = Field(default_factory=paths.accounts_file)
     data_dir: Folder = Field(default_factory=_default_data_dir)
-    password: Secret | None = Field(None, repr=False)
+    password: Annotated[Secret | None, BeforeValidator(_is_said)] = Field(None, repr=False)
     motd: str = f"Welcome. Say hello in {WellKnown.GENERAL}."
     admin: Admin = Admin()
     channels: tuple[Channel, ...] = (WellKnown.GENERAL.value,)

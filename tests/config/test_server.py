@@ -229,6 +229,11 @@ def test_secrets_are_not_in_what_is_printed() -> None:
     assert "s3cret" not in repr(config) and "s3cret" not in str(config)
 
 
+def test_a_password_that_yaml_takes_for_a_comment_is_not_no_password(write: Write) -> None:
+    [told] = problems(write("password: #open-sesame\n"))
+    assert "quote a password that begins with #" in told and "open-sesame" not in told
+
+
 @pytest.mark.parametrize("secret", ["8675309", "2024-05-17", "true", "1.75", "#8675309"])
 def test_a_secret_that_is_no_text_is_not_told(write: Write, secret: str) -> None:
     """C10: the error is logged, and REHASH tells it to an operator."""
