@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from culture.config import exposure, paths
 from culture.config.values import Channel, Count, Duration, Folder, Misfit, Port, Secret, Settings
