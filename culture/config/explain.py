@@ -50,7 +50,8 @@ def _problem(detail: ErrorDetails, model: type[BaseModel], document: Document, o
         # Neither the value nor the line it is on is for a log.
         text = f"expected {_EXPECTED[detail['type']]}, found something else"
         return Problem(file, line, key, text, "put it in quotes")
-    return Problem(file, line, key, _text(detail), _hint(detail, key, model, document.source(line)))
+    source = "" if _is_hidden(model, key) else document.source(line)
+    return Problem(file, line, key, _text(detail), _hint(detail, key, model, source))
 
 
 def _is_hidden(model: type[BaseModel], key: Key) -> bool:
