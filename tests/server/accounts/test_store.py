@@ -128,6 +128,17 @@ def test_who_is_not_there_cannot_be_changed(store: AccountStore) -> None:
     assert not store.path.exists()
 
 
+def test_who_catches_up_is_still_told_of_it(store: AccountStore, make: Make) -> None:
+    """A login looks for itself; whoever was revoked must not be missed for that."""
+    elsewhere = AccountStore(store.path, "spark")
+    make("ori", "hunter2")
+    elsewhere.refresh()
+    store.revoke("ori")
+    elsewhere.catch_up()
+    assert elsewhere.active("ori") is None
+    assert elsewhere.refresh().revoked == {"ori"}
+
+
 def test_a_refresh_tells_what_others_changed(store: AccountStore, make: Make) -> None:
     elsewhere = AccountStore(store.path, "spark")
     make("ori", "hunter2")
