@@ -1,6 +1,7 @@
 """weechat and irssi over TLS with a pinned certificate, logged in to an account."""
 
 import re
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -94,11 +95,13 @@ async def test_irssi_logs_in_with_a_password(secure: Secure, tmp_path: Path) -> 
 async def test_both_log_in_with_a_certificate(secure: Secure, tmp_path: Path) -> None:
     """C5, RFC 4422 appendix A: EXTERNAL, without a password."""
     async with open_weechat(tmp_path) as person:
-        await at_weechat(person, secure, "-sasl_mechanism=external", f"-tls_cert={secure.made.mine}")
+        shutil.copy(secure.made.mine, tmp_path / "weechat" / "ori.pem")
+        await at_weechat(person, secure, "-sasl_mechanism=external", "-tls_cert=~/ori.pem")
         await person.shows("You are now logged in as ori")
         await person.shows(r"spark-ori \[ori\] .* has joined #general", GENERAL)
     async with irssi(tmp_path / "irssi") as other:
-        await at_irssi(other, secure, "-sasl_mechanism EXTERNAL", f"-tls_cert {secure.made.mine}")
+        shutil.copy(secure.made.mine, tmp_path / "irssi" / "ori.pem")
+        await at_irssi(other, secure, "-sasl_mechanism EXTERNAL", "-tls_cert ~/ori.pem")
         await other.shows("You are now logged in as ori")
         await other.shows(r"spark-ori \[.*\] has joined #general")
 
@@ -176,3 +179,35 @@ async def test_two_devices_of_a_person_are_one_nick(secure: Secure, tmp_path: Pa
         await guest.expect("PRIVMSG", GENERAL, "still here")
         assert [each.verb for each in guest.seen].count("JOIN") == 2, "guest's own and ori's, once"
         assert not {"QUIT", "PART"} & {each.verb for each in guest.seen}
+
+
+@pytest.mark.requirement("A03", "A32")
+async def test_the_settings_that_the_page_for_people_gives_log_each_client_in(secure: Secure, tmp_path: Path) -> None:
+    """A03: docs/clients/people.md, typed as it stands there."""
+    async with open_weechat(tmp_path) as person:
+        for line in await _block("weechat-tls", secure, secure.made.fingerprint):
+            person.type(line, CORE)
+        await person.shows("certificate fingerprint matches")
+        await person.shows("You are now logged in as ori")
+        await person.shows(r"spark-ori \[ori\] .* has joined #general", GENERAL)
+        person.type("/quit")
+    async with irssi(tmp_path / "irssi") as other:
+        for line in await _block("irssi-tls", secure, secure.made.pinned):
+            await other.type(line)
+        await other.shows("You are now logged in as ori")
+        await other.shows(r"spark-ori \[.*\] has joined #general")
+    arguments = ("-c", "127.0.0.1", "-p", str(secure.ircd.port), "-n", "spark-ori", "-w", f"ori:{PASSWORD}")
+    async with irssi(tmp_path / "without-sasl", *arguments) as other:
+        await other.shows("You are now logged in as ori")
+
+
+async def _block(language: str, secure: Secure, fingerprint: str) -> list[str]:
+    """The lines of the page in this language, with what stands for the reader's own things replaced."""
+    blocks = re.findall(rf"^```{language}\n(.*?)^```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 1
+    text = re.sub(r"chat\.example\.org([ /])6697", rf"127.0.0.1\g<1>{secure.port}", blocks[0])
+    text = text.replace("FINGERPRINT", fingerprint).replace("PASSWORD", PASSWORD)
+    if re.match("[0-3]\\.", await run("weechat-headless", "--version")):
+        text = text.replace(f"{secure.port} -tls ", f"{secure.port} -ssl ")
+        text = text.replace("culture.tls_", "culture.ssl_")
+    return text.splitlines()
