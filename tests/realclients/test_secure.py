@@ -107,7 +107,6 @@ async def test_both_log_in_with_a_certificate(secure: Secure, tmp_path: Path) ->
 
 
 @pytest.mark.requirement("A32")
-@pytest.mark.fault("C2")
 async def test_a_wrong_password_is_refused_and_both_say_so(secure: Secure, tmp_path: Path) -> None:
     """IRCv3 sasl-3.1: 904; neither stays without the login it was told to use."""
     login = ("-sasl_mechanism=scram-sha-256", "-sasl_username=ori", "-sasl_password=wrong")

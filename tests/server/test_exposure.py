@@ -1,5 +1,6 @@
 """What other machines can reach, and what they have to show (decision 3)."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,11 +13,12 @@ from culture.protocol.vocabulary import Exit
 from culture.server.errors import StartError
 from culture.server.ircd import IRCd
 from tests.cli.shell import Shell
-from tests.support.client import Client, connected
+from tests.support.client import PATIENCE, Client, connected
 from tests.support.elsewhere import Elsewhere, elsewhere
 from tests.support.people import PASSWORD, accounts_of, authenticate, come_in, mechanisms, plain
 from tests.support.servers import config_for, serving
 from tests.support.tls import client_context, made
+from tests.support.websocket import ORIGIN, TEXT, frame, request
 
 
 @pytest.fixture
@@ -132,12 +134,14 @@ async def test_passwords_are_taken_only_where_nobody_listens(tmp_path: Path, the
             assert said[0].params[-1] == "Passwords are taken over TLS only"
 
 
-async def test_a_websocket_is_not_trusted_for_being_on_loopback(tmp_path: Path) -> None:
-    """Decision 3: the request may come from any page that somebody here looks at."""
-    listen = (Listen(port=0, websocket=WebSocket(origins=("https://chat.example.org",))),)
+@pytest.mark.parametrize(("origin", "answer"), [(ORIGIN, b"464 "), ("https://evil.example", b"HTTP/1.1 403 ")])
+async def test_a_websocket_is_not_trusted_for_being_on_loopback(tmp_path: Path, origin: str, answer: bytes) -> None:
+    """Decision 3: the request may come from any page that somebody here looks at, so it takes a login besides."""
+    listen = (Listen(port=0, websocket=WebSocket(origins=(ORIGIN,))),)
     accounts = accounts_of(tmp_path, "ori")
     async with serving(tmp_path, listen=listen, accounts_file=accounts.path) as ircd, connected(ircd.port) as page:
-        page.send_raw(b"GET / HTTP/1.1\r\nHost: spark\r\nOrigin: https://evil.example\r\n")
-        page.send_raw(b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n")
-        page.send_raw(b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
-        assert (await page.line()).startswith(b"HTTP/1.1 403 ")
+        page.send_raw(request(origin=origin))
+        page.send_raw(frame(TEXT, b"NICK spark-page") + frame(TEXT, b"USER page 0 * :A Page"))
+        async with asyncio.timeout(PATIENCE):
+            assert answer in await page.reader.read()
+        assert ircd.parts.network.users == {}
