@@ -2,11 +2,12 @@
 
 import json
 import logging
-import os
 import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
+
+from culture.server import disk
 
 log = logging.getLogger(__name__)
 
@@ -70,16 +71,5 @@ class Ids:
 
     def _reserve(self, until: int) -> None:
         kept = json.dumps({"schema": _SCHEMA, "epoch": self.epoch, "reserved": until})
-        fresh = self._path.with_suffix(".new")
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(kept)
-            file.flush()
-            os.fsync(descriptor)
-        fresh.replace(self._path)
-        folder = os.open(self._path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        disk.replace(self._path, kept.encode())
         self._reserved = until

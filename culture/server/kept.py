@@ -7,24 +7,19 @@ from culture.protocol.modes import Kind
 from culture.protocol.names import fold, valid_channel
 from culture.protocol.vocabulary import ChannelMode
 from culture.server.isupport import MODE_KINDS
+from culture.server.shapes import Json, Unreadable, forward, items, mapping, number, refuse_unknown, text
 from culture.server.state import Channel, ListEntry, Topic
-
-Json = dict[str, object]
 
 _FLAGS = {mode for mode, kind in MODE_KINDS.items() if kind is Kind.FLAG}
 _LISTS = {mode for mode, kind in MODE_KINDS.items() if kind is Kind.LIST}
-_KNOWN = {"name", "created", "founder", "topic", "modes", "key", "limit", "lists", "metadata"}
+_KNOWN = frozenset({"name", "created", "founder", "topic", "modes", "key", "limit", "lists", "metadata"})
 _BREAKS = ("\r", "\n", "\0")
 _LONGEST = 512
 
 
-class Unreadable(ValueError):
-    """The text is not a file of channels that this version can read."""
-
-
 def _name_the_parts(document: Json) -> Json:
     """Schema 0: a mapping of names to channels, without metadata."""
-    channels = [{**_mapping(channel), "name": name, "metadata": {}} for name, channel in document.items()]
+    channels = [{**mapping(channel), "name": name, "metadata": {}} for name, channel in document.items()]
     return {"channels": channels}
 
 
@@ -64,7 +59,9 @@ def dump(lines: Iterable[str]) -> bytes:
 def parse(data: bytes) -> list[Channel]:
     """The channels of a file, whatever schema it has; raises Unreadable."""
     try:
-        channels = [_channel(_mapping(item)) for item in _items(_forward(_mapping(json.loads(data)))["channels"])]
+        channels = [
+            _channel(mapping(item)) for item in items(forward(mapping(json.loads(data)), MIGRATIONS)["channels"])
+        ]
     except Unreadable:
         raise
     except KeyError as error:
@@ -77,74 +74,43 @@ def parse(data: bytes) -> list[Channel]:
     return channels
 
 
-def _forward(document: Json) -> Json:
-    schema = document.pop("schema", 0)
-    if not isinstance(schema, int) or schema < 0:
-        raise Unreadable(f"schema {schema!r} is not a number")
-    if schema > len(MIGRATIONS):
-        raise Unreadable(f"it has schema {schema}, written by a newer culture; this one knows {len(MIGRATIONS)}")
-    for migrate in MIGRATIONS[schema:]:
-        document = migrate(document)
-    return document
-
-
 def _channel(item: Json) -> Channel:
     """What is left out has its default; what we do not know is refused, since writing the file would lose it."""
-    if unknown := item.keys() - _KNOWN:
-        raise Unreadable(f"nothing is known about {', '.join(sorted(unknown))}")
+    refuse_unknown(item, _KNOWN)
     name = _text(item["name"])
     if not valid_channel(name, _LONGEST):
         raise Unreadable(f"{name!r} is not a name for a channel")
-    modes, lists = set(_text(item.get("modes", ""))), _mapping(item.get("lists", {}))
+    modes, lists = set(_text(item.get("modes", ""))), mapping(item.get("lists", {}))
     if unknown := (modes - _FLAGS) | (lists.keys() - _LISTS):
         raise Unreadable(f"{name} has modes that this culture does not know: {''.join(sorted(unknown))}")
     topic, key, limit = item.get("topic"), item.get("key"), item.get("limit")
     channel = Channel(
         name=name,
-        created=_number(item["created"]),
+        created=number(item["created"]),
         founder=_text(item["founder"]),
-        topic=None if topic is None else _topic(_mapping(topic)),
+        topic=None if topic is None else _topic(mapping(topic)),
         flags=modes | {ChannelMode.REGISTERED.value},
         key=None if key is None else _text(key),
-        limit=None if limit is None else int(_number(limit)),
-        lists={mode: _entries(_mapping(entries)) for mode, entries in lists.items()},
-        metadata={key: _text(value) for key, value in _mapping(item.get("metadata", {})).items()} or None,
+        limit=None if limit is None else int(number(limit)),
+        lists={mode: _entries(mapping(entries)) for mode, entries in lists.items()},
+        metadata={key: _text(value) for key, value in mapping(item.get("metadata", {})).items()} or None,
     )
     channel.guard()
     return channel
 
 
 def _topic(item: Json) -> Topic:
-    return Topic(_text(item["text"]), _text(item["by"]), _number(item["at"]))
+    return Topic(_text(item["text"]), _text(item["by"]), number(item["at"]))
 
 
 def _entries(entries: Json) -> dict[str, ListEntry]:
-    read = {_text(mask): _mapping(entry) for mask, entry in entries.items()}
-    return {mask: ListEntry(_text(entry["by"]), _number(entry["at"])) for mask, entry in read.items()}
-
-
-def _mapping(value: object) -> Json:
-    if not isinstance(value, dict):
-        raise Unreadable(f"expected a mapping, found {type(value).__name__}")
-    return value
-
-
-def _items(value: object) -> list[object]:
-    if not isinstance(value, list):
-        raise Unreadable(f"expected a list, found {type(value).__name__}")
-    return value
-
-
-def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
-        raise Unreadable(f"expected a number, found {value!r}")
-    return value
+    read = {_text(mask): mapping(entry) for mask, entry in entries.items()}
+    return {mask: ListEntry(_text(entry["by"]), number(entry["at"])) for mask, entry in read.items()}
 
 
 def _text(value: object) -> str:
     """Text that fits on a line: it goes to clients as it is."""
-    if not isinstance(value, str):
-        raise Unreadable(f"expected text, found {type(value).__name__}")
-    if any(each in value for each in _BREAKS):
-        raise Unreadable(f"{value!r} has a line break in it")
-    return value
+    line = text(value)
+    if any(each in line for each in _BREAKS):
+        raise Unreadable(f"{line!r} has a line break in it")
+    return line

@@ -11,7 +11,7 @@ from threading import Lock
 
 from culture.protocol.message import Message
 from culture.protocol.names import fold
-from culture.server.accounts import disk
+from culture.server import disk
 from culture.server.events import ChannelRenamed, Joined, nick_of
 from culture.server.router import Router
 from culture.server.session import Session

@@ -5,13 +5,14 @@ import logging
 from pathlib import Path
 
 from culture.protocol.names import fold
-from culture.server.accounts import disk
+from culture.server import disk
 from culture.server.errors import StartError
 from culture.server.events import ChannelRenamed, MetadataSet, ModeSet, TopicSet
-from culture.server.kept import Unreadable, dump, dump_channel, parse
+from culture.server.kept import dump, dump_channel, parse
 from culture.server.network import Network
 from culture.server.poller import Flushable
 from culture.server.router import Router
+from culture.server.shapes import Unreadable
 from culture.server.tasks import Tasks
 
 log = logging.getLogger(__name__)

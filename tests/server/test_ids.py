@@ -81,7 +81,9 @@ def test_a_disk_that_takes_nothing_ends_the_epoch_and_nothing_else(tmp_path: Pat
     ids = Ids(path, "spark", fixed)
     used = {ids.stamp().msgid for _ in range(BLOCK)}
     path.parent.rename(tmp_path / "away")
+    path.parent.write_text("in the way")
     used |= {ids.stamp().msgid for _ in range(BLOCK)}
+    path.parent.unlink()
     (tmp_path / "away").rename(path.parent)
     assert Ids(path, "spark", fixed).stamp().msgid not in used
     used |= {ids.stamp().msgid for _ in range(BLOCK)}

@@ -19,7 +19,8 @@ from culture.protocol.vocabulary import ChannelKey
 from culture.server import registered as module
 from culture.server.errors import StartError
 from culture.server.ircd import IRCd
-from culture.server.kept import MIGRATIONS, Unreadable, dump, dump_channel, parse
+from culture.server.kept import MIGRATIONS, dump, dump_channel, parse
+from culture.server.shapes import Unreadable
 from culture.server.state import Channel, ListEntry, Topic
 from tests.server.logins import ByPassword, log_in
 from tests.support.client import PATIENCE, Client, connected
@@ -205,7 +206,12 @@ async def test_it_is_written_once_a_turn_and_only_when_it_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[bytes] = []
-    monkeypatch.setattr(module.disk, "replace", lambda _path, data: written.append(data))
+
+    def replace(path: Path, data: bytes) -> None:
+        if path.name == "channels.json":
+            written.append(data)
+
+    monkeypatch.setattr(module.disk, "replace", replace)
     async with house(tmp_path) as home:
         ori = await home.enter("ori", "#a", "#b")
         eve = await home.enter("eve", "#a")

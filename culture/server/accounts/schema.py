@@ -11,8 +11,7 @@ from culture.protocol.vocabulary import UserClass
 from culture.server.accounts.errors import AccountRefused
 from culture.server.accounts.model import Account, Token, account_name, fingerprint, token_label
 from culture.server.accounts.verifier import Verifier
-
-Json = dict[str, object]
+from culture.server.shapes import Json, Unreadable, forward, items, mapping, refuse_unknown, text
 
 
 class Contents(NamedTuple):
@@ -20,10 +19,6 @@ class Contents(NamedTuple):
 
     accounts: Mapping[str, Account]
     key: bytes
-
-
-class Unreadable(ValueError):
-    """The text is not a file of accounts that this version can read."""
 
 
 def _say_the_schema(document: Json) -> Json:
@@ -53,9 +48,9 @@ def dump(contents: Contents) -> bytes:
 def parse(data: bytes) -> Contents:
     """Contents from text, whatever schema it has; raises Unreadable."""
     try:
-        document = _forward(_mapping(json.loads(data)))
-        key = bytes.fromhex(_text(document["key"]))
-        accounts = [_read(_mapping(item)) for item in _items(document["accounts"])]
+        document = forward(mapping(json.loads(data)), MIGRATIONS)
+        key = bytes.fromhex(text(document["key"]))
+        accounts = [_read(mapping(item)) for item in items(document["accounts"])]
     except Unreadable:
         raise
     except KeyError as error:
@@ -68,17 +63,6 @@ def parse(data: bytes) -> Contents:
     if not key:
         raise Unreadable("key is empty")
     return Contents(by_name, key)
-
-
-def _forward(document: Json) -> Json:
-    schema = document.pop("schema", 0)
-    if not isinstance(schema, int) or schema < 0:
-        raise Unreadable(f"schema {schema!r} is not a number")
-    if schema > len(MIGRATIONS):
-        raise Unreadable(f"it has schema {schema}, written by a newer culture; this one knows {len(MIGRATIONS)}")
-    for migrate in MIGRATIONS[schema:]:
-        document = migrate(document)
-    return document
 
 
 def _written(account: Account) -> Json:
@@ -102,27 +86,30 @@ def _written(account: Account) -> Json:
     }
 
 
+_KNOWN = frozenset(
+    {"name", "class", "always_on", "created", "revoked", "nicks", "certificates", "tokens", "scram_sha_256"}
+)
+
+
 def _read(item: Json) -> Account:
     """What is left out has its default; what we do not know is refused, since writing the file would lose it."""
-    known = {"name", "class", "always_on", "created", "revoked", "nicks", "certificates", "tokens", "scram_sha_256"}
-    if unknown := item.keys() - known:
-        raise Unreadable(f"nothing is known about {', '.join(sorted(unknown))}")
-    kind = UserClass(_text(item["class"]))
+    refuse_unknown(item, _KNOWN)
+    kind = UserClass(text(item["class"]))
     always_on = item.get("always_on", kind is UserClass.HUMAN)
     if not isinstance(always_on, bool):
         raise Unreadable("always_on is neither true nor false")
     scram, revoked = item.get("scram_sha_256"), item.get("revoked")
-    tokens = _mapping(item.get("tokens", {}))
+    tokens = mapping(item.get("tokens", {}))
     return Account(
-        name=account_name(_text(item["name"])),
+        name=account_name(text(item["name"])),
         kind=kind,
         always_on=always_on,
-        created=_text(item.get("created", "")),
-        revoked=None if revoked is None else _text(revoked),
-        nicks=tuple(account_name(_text(nick)) for nick in _items(item.get("nicks", []))),
-        certificates=tuple(fingerprint(_text(text)) for text in _items(item.get("certificates", []))),
-        tokens=tuple(Token(token_label(label), fingerprint(_text(digest))) for label, digest in tokens.items()),
-        verifier=None if scram is None else _verifier(_mapping(scram)),
+        created=text(item.get("created", "")),
+        revoked=None if revoked is None else text(revoked),
+        nicks=tuple(account_name(text(nick)) for nick in items(item.get("nicks", []))),
+        certificates=tuple(fingerprint(text(each)) for each in items(item.get("certificates", []))),
+        tokens=tuple(Token(token_label(label), fingerprint(text(digest))) for label, digest in tokens.items()),
+        verifier=None if scram is None else _verifier(mapping(scram)),
     )
 
 
@@ -131,7 +118,7 @@ def _verifier(item: Json) -> Verifier:
     if not isinstance(iterations, int) or iterations < 1:
         raise Unreadable("iterations is not a number")
     salt, stored_key, server_key = (
-        base64.b64decode(_text(item[part]), validate=True) for part in ("salt", "stored_key", "server_key")
+        base64.b64decode(text(item[part]), validate=True) for part in ("salt", "stored_key", "server_key")
     )
     if not salt or len(stored_key) != 32 or len(server_key) != 32:
         raise Unreadable("a verifier is cut short")
@@ -140,21 +127,3 @@ def _verifier(item: Json) -> Verifier:
 
 def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode()
-
-
-def _mapping(value: object) -> Json:
-    if not isinstance(value, dict):
-        raise Unreadable(f"expected a mapping, found {type(value).__name__}")
-    return value
-
-
-def _items(value: object) -> list[object]:
-    if not isinstance(value, list):
-        raise Unreadable(f"expected a list, found {type(value).__name__}")
-    return value
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise Unreadable(f"expected text, found {type(value).__name__}")
-    return value

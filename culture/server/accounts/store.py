@@ -8,12 +8,14 @@ from typing import NamedTuple
 
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import UserClass
-from culture.server.accounts import disk, schema
+from culture.server import disk
+from culture.server.accounts import schema
 from culture.server.accounts.errors import AccountRefused, AccountsError, NameTaken, NoSuchAccount
 from culture.server.accounts.model import Account, Token, fingerprint, now, token_label
 from culture.server.accounts.password import new_token, token_digest
 from culture.server.accounts.schema import Contents
 from culture.server.accounts.verifier import Verifier
+from culture.server.shapes import Unreadable
 
 
 class Changes(NamedTuple):
@@ -189,7 +191,7 @@ class AccountStore:
         data, stamp = found
         try:
             return self._indexed(schema.parse(data), stamp)
-        except schema.Unreadable as error:
+        except Unreadable as error:
             raise AccountsError(
                 f"{self.path} cannot be read: {error}\nNothing was changed. Put it right or back from a backup."
             ) from error

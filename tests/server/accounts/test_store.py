@@ -19,6 +19,7 @@ from culture.server.accounts.model import new_account
 from culture.server.accounts.store import AccountStore, Changes
 from culture.server.accounts.verifier import Verifier
 from culture.server.errors import StartError
+from culture.server.shapes import Unreadable
 from tests.server.accounts.conftest import Make
 
 ROOT = Path(__file__).parents[3]
@@ -262,7 +263,7 @@ def test_odd_contents_are_only_ever_unreadable(item: dict[str, object]) -> None:
     text = json.dumps({"schema": 1, "key": "00", "accounts": [{"name": "ori", "class": "human", **item}]}).encode()
     try:
         contents = schema.parse(text)
-    except schema.Unreadable:
+    except Unreadable:
         return
     assert schema.parse(schema.dump(contents)) == contents
 
