@@ -161,9 +161,11 @@ class Router:
         if by is None or by.user is None:
             return
         # What one session says, the user's other sessions see; it sees it itself only by wish.
-        for session in self.sessions[by.user]:
-            if session.echo if session is by else by.user is not user:
-                self._send(session, said)
+        own = self.sessions[by.user]
+        if by.echo or len(own) > 1:
+            for session in own:
+                if session.echo if session is by else by.user is not user:
+                    self._send(session, said)
 
     def _send(self, session: Session, said: Said) -> None:
         line = render_said(said, session.wants & LONG if said.lines else session.flavour)

@@ -87,6 +87,7 @@ def say(ctx: Context, verb: str, target: str, text: str, tags: Mapping[str, str]
         raise Refused(Numeric.ERR_NOTREGISTERED)
     status = ""
     called: tuple[str, ...] = ()
+    other: User | None = None
     if target[0] in _STATUS and target[1:2] == "#":
         status, target = target[0], target[1:]
     if target[0] == "#":
@@ -101,12 +102,12 @@ def say(ctx: Context, verb: str, target: str, text: str, tags: Mapping[str, str]
         if other.modes:
             _check_private(other, user)
         target = other.nick
-        if other.away is not None and verb == "PRIVMSG":
-            ctx.reply(Numeric.RPL_AWAY, other.nick, text=other.away)
     if lines:
         lines = _fitting(lines, room(user.source, verb, status + target))
     elif len(text) > _SURELY_FITS:
         _check_length(user.source, verb, status + target, text)
+    if other is not None and other.away is not None and verb == "PRIVMSG":
+        ctx.reply(Numeric.RPL_AWAY, other.nick, text=other.away)
     if "B" in user.modes:
         tags = {"bot": "", **tags}
     stamp = ctx.router.ids.stamp()
