@@ -115,6 +115,24 @@ def token(
     typer.echo(f"Keep it: it is not shown again. It replaces the password of {account.name}.", err=True)
 
 
+@group.command()
+def certificate(
+    name: Name,
+    fingerprint: Annotated[
+        str, typer.Argument(metavar="FINGERPRINT", show_default=False, help="SHA-256 of the certificate.")
+    ],
+    config: ConfigFile = None,
+) -> None:
+    """Let an account log in with a certificate too (SASL EXTERNAL)."""
+    store = _store(config)
+    account = _known(store, name)
+    try:
+        store.add_certificate(account.name, fingerprint)
+    except AccountRefused as refused:
+        _fail(str(refused))
+    typer.echo(f"{account.name} may log in with it: {_described(store, account.name)}.")
+
+
 @group.command("list")
 def show(config: ConfigFile = None) -> None:
     """Show all accounts."""

@@ -93,6 +93,18 @@ def test_a_password_is_changed_and_taken_away(accounts: Accounts) -> None:
     assert accounts.lets_in("ori", "third")
 
 
+def test_a_certificate_may_be_added_later(accounts: Accounts) -> None:
+    accounts.run("add", "ori", "--password-stdin", typed="first\n")
+    accounts.run("add", "ada", "--password-stdin", typed="first\n")
+    colons = ":".join(["AB"] * 32)
+    added = accounts.run("certificate", "ori", colons)
+    assert added.returncode == 0 and "certificate abababab" in added.stdout
+    taken = accounts.run("certificate", "ada", "ab" * 32)
+    assert taken.returncode == Exit.FAILED and "ori" in taken.stderr
+    assert accounts.run("certificate", "ori", "nonsense").returncode == Exit.FAILED
+    assert accounts.lets_in("ori", "first")
+
+
 def test_a_token_is_shown_once(accounts: Accounts) -> None:
     accounts.run("add", "robot", "--class", "agent", "--no-password")
     made = accounts.run("token", "robot", "--label", "laptop")

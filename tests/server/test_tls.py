@@ -61,6 +61,8 @@ async def test_a_client_with_tls_is_a_client_like_any(ircd: IRCd, files: Files, 
         await ada.register("spark-ada", "message-tags")
         await ada.join("#general")
         await guest.join("#general")
+        assert "671" in [each.verb for each in await guest.ask("WHOIS spark-ada")]
+        assert "671" not in [each.verb for each in await ada.ask("WHOIS spark-guest")]
         for position in range(200):
             ada.send(f"PRIVMSG #general :{position} {'é🎉' * 60}")
         for position in range(200):

@@ -110,6 +110,22 @@ class AccountStore:
         self._alter(name, with_token)
         return token
 
+    def add_certificate(self, name: str, certificate: str) -> Account:
+        """Let it log in with this certificate too; raises NameTaken when that is somebody's already."""
+        added = fingerprint(certificate)
+
+        def with_certificate(current: Snapshot) -> Account:
+            account, owner = current.names.get(self.bare(name)), current.certificates.get(added)
+            if account is None:
+                raise NoSuchAccount(name)
+            if not account.is_active:
+                raise AccountRefused(f"{account.name} is revoked; a new password lets it in again")
+            if owner is not None and owner.name != account.name:
+                raise NameTaken("that certificate", owner.name)
+            return replace(account, certificates=tuple(dict.fromkeys((*account.certificates, added))))
+
+        return self._put(with_certificate)
+
     def revoke(self, name: str) -> Account:
         """Take away every way to log in; name and nicks stay with the account, so that nobody else can take them."""
         return self._alter(

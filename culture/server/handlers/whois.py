@@ -59,6 +59,9 @@ def _about(ctx: Context, user: User) -> Iterator[Message]:
         )
     if user.account is not None:
         yield ctx.numeric(Numeric.RPL_WHOISACCOUNT, nick, user.account)
+    sessions = ctx.router.sessions.get(user)
+    if sessions and all(session.tls is not None for session in sessions):
+        yield ctx.numeric(Numeric.RPL_WHOISSECURE, nick)
     yield from whois_rows(ctx, user)
     quiet = idle(ctx, user)
     if quiet is not None:
