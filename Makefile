@@ -81,7 +81,7 @@ else
 endif
 
 $(VENV)/.made-run: pyproject.toml constraints.txt | $(BIN)/python
-	@$(INSTALL) -c constraints.txt -e '.[fast]'
+	@$(INSTALL) -c constraints.txt -e .
 	@touch $@
 
 $(VENV)/.made-dev: pyproject.toml constraints.txt | $(BIN)/python

@@ -1,6 +1,5 @@
 """Where and with what figures were measured."""
 
-import importlib.util
 import os
 import platform
 import subprocess
@@ -34,5 +33,4 @@ def describe() -> dict[str, object]:
         "load": os.getloadavg(),
         "kernel": platform.release(),
         "python": platform.python_version(),
-        "uvloop": importlib.util.find_spec("uvloop") is not None,
     }

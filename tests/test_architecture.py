@@ -31,7 +31,7 @@ COMPOSES_EVERYTHING = {"cli", "__main__"}
 OUTSIDE = {
     "protocol": set(),
     "config": {"pydantic", "pydantic_core", "ruamel"},
-    "server": {"uvloop", "OpenSSL", "cryptography"},
+    "server": {"OpenSSL", "cryptography"},
 }
 
 
