@@ -11,7 +11,7 @@ from culture.server.poller import READ, WRITE, Poller
 
 log = logging.getLogger(__name__)
 
-_READ_SIZE = 16_384
+_READ_SIZE = 4_096  # a larger buffer costs more to make than a second read
 
 
 class Owner(Protocol):
