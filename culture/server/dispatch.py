@@ -159,9 +159,9 @@ class Dispatcher:
                 raise Refused(Numeric.ERR_NEEDMOREPARAMS, message.verb)
             else:
                 later = command.handler(context, message) if then is None else then()
-                if isinstance(later, Unanswered):
-                    return False
                 if later is not None:
+                    if isinstance(later, Unanswered):
+                        return False
                     self._wait_for(later, message)
         except Refused as refused:
             context.refuse(refused)

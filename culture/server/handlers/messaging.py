@@ -14,6 +14,7 @@ from culture.server.errors import Refused
 from culture.server.events import Line, Said
 from culture.server.state import Channel, User, reaches
 
+_make = tuple.__new__  # what a NamedTuple's own constructor does, without the call around it
 _STATUS = "@+"
 _SURELY_FITS = 90  # characters of UTF-8, at most four bytes each, beside the longest prefix and target
 
@@ -112,9 +113,8 @@ def say(ctx: Context, verb: str, target: str, text: str, tags: Mapping[str, str]
         tags = {"bot": "", **tags}
     stamp = ctx.router.ids.stamp()
     ctx.session.spoke = stamp.at
-    ctx.router.publish(
-        Said(stamp, user.source, verb, target, text, user.account, user.kind, tags, called, status, lines), ctx.session
-    )
+    said = (stamp, user.source, verb, target, text, user.account, user.kind, tags, called, status, lines)
+    ctx.router.publish(_make(Said, said), ctx.session)
 
 
 def _check_speech(channel: Channel, user: User, text: str, lines: tuple[Line, ...]) -> None:
