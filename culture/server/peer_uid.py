@@ -11,6 +11,7 @@ _REQUEST = 1  # NLM_F_REQUEST
 _HEADER = struct.Struct("=IHHII")
 _WANTED = struct.Struct("=BBBBI")
 _UID = 4 + 48 + 4 + 4 + 4  # family…retrans, the addresses, expires, rqueue, wqueue
+_OWNER = struct.Struct("=II")  # uid, inode; one that its process has closed has none, and may look like root's
 _ALL_STATES = 0xFFFFFFFF
 _PATIENCE = 0.2
 
@@ -42,10 +43,10 @@ def _by_netlink(client: Address, server: Address) -> int | None:
         kernel.send(_HEADER.pack(_HEADER.size + len(query), _BY_FAMILY, _REQUEST, 0, 0) + query)
         answer = kernel.recv(4096)
     kind = _HEADER.unpack_from(answer)[1]
-    if kind != _BY_FAMILY or len(answer) < _HEADER.size + _UID + 4:
+    if kind != _BY_FAMILY or len(answer) < _HEADER.size + _UID + _OWNER.size:
         return None
-    uid: int = struct.unpack_from("=I", answer, _HEADER.size + _UID)[0]
-    return uid
+    uid, inode = _OWNER.unpack_from(answer, _HEADER.size + _UID)
+    return uid if inode else None
 
 
 def _packed(family: int, host: str) -> bytes:
@@ -62,7 +63,7 @@ def _by_proc(client: Address, server: Address) -> int | None:
     for row in rows:
         words = row.split()
         if (words[1], words[2]) == wanted:
-            return int(words[7])
+            return int(words[7]) if words[9] != "0" else None
     return None
 
 
