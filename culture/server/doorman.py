@@ -20,7 +20,7 @@ class Doorman:
 
     def admit(self, guest: Hashable, host: str, limits: Limits, exempt: tuple[str, ...], now: float) -> str | None:
         """Count a new connection; why it may not come in, or None."""
-        group = _group(host, exempt)
+        group = group_of(host, exempt)
         if group is None:
             return None
         recent = self._recent.setdefault(group, deque())
@@ -51,7 +51,7 @@ class Doorman:
 
 
 @lru_cache(maxsize=4096)
-def _group(host: str, exempt: tuple[str, ...]) -> str | None:
+def group_of(host: str, exempt: tuple[str, ...] = ()) -> str | None:
     """What counts as one address; None for what is not counted."""
     try:
         address = ipaddress.ip_address(host)

@@ -9,11 +9,15 @@ from typing import TypeVar
 
 from culture.config.model import Limits
 from culture.server.accounts.framing import Inbox
+from culture.server.accounts.login import Check, Done, Failed
 from culture.server.accounts.sasl import Exchange
+from culture.server.doorman import group_of
 from culture.server.session import Session
 
 Outcome = TypeVar("Outcome")
 _AT_ONCE = 2
+
+TOO_MANY = "Too many failed logins, try again in a minute"
 
 
 class Login:
@@ -58,6 +62,7 @@ class Logins:
 
     def __init__(self) -> None:
         self.under_way: dict[Session, Login] = {}
+        self._turns = asyncio.Semaphore(_AT_ONCE)
         self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="login")
         self._failures = Tally()
         self._new_accounts = Tally()
@@ -65,6 +70,21 @@ class Logins:
     def check(self, run: Callable[[], Outcome]) -> Awaitable[Outcome]:
         """Run a slow check beside the turns, few at a time: a crowd of logins must not take every processor."""
         return asyncio.get_running_loop().run_in_executor(self._threads, run)
+
+    async def try_password(
+        self, session: Session, check: Check, limits: Limits, now: Callable[[], float]
+    ) -> Done | Failed:
+        """Check a password when its turn comes, and count it if it is wrong.
+
+        What failed while it waited counts too, else many connections at once would have a try each.
+        """
+        async with self._turns:
+            if session.ended or not self.may_try(session, limits, now()):
+                return Failed(TOO_MANY)
+            outcome = await self.check(check.run)
+            if isinstance(outcome, Failed):
+                self.fail(session, now())
+            return outcome
 
     def stop(self) -> None:
         """Check no more."""
@@ -98,8 +118,9 @@ class Logins:
 
 def _who(session: Session) -> Hashable:
     """Another machine, or another user of this one. Our own user can read the accounts anyway, and one wrong
-    program of theirs must not lock out the others, so there each connection counts by itself."""
+    program of theirs must not lock out the others, so there each connection counts by itself, but those of browsers:
+    what a page knows is not what its reader knows."""
     if not session.is_local:
-        return session.host
+        return group_of(session.host)
     uid = session.connection.peer_uid()
-    return session if uid == os.getuid() else uid
+    return session if uid == os.getuid() and not session.is_websocket else uid

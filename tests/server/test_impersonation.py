@@ -39,6 +39,77 @@ async def ircd(tmp_path: Path, store: AccountStore) -> AsyncIterator[IRCd]:
         yield running
 
 
+@pytest.mark.fault("C7")
+async def test_a_user_does_not_become_another_account(ircd: IRCd, store: AccountStore) -> None:
+    """Else whoever once logged in as ori could keep the nick after ori is revoked."""
+    async with connected(ircd.port) as thief:
+        await authenticate(thief, "PLAIN", plain("ori", PASSWORD))
+        await come_in(thief, "spark-ori")
+        thief.send("AUTHENTICATE PLAIN")
+        await thief.expect("AUTHENTICATE", "+")
+        thief.send(f"AUTHENTICATE {plain('claude', PASSWORD)}")
+        assert (await thief.receive()).verb == "907"
+        assert ircd.parts.network.users["spark-ori"].account == "ori"
+        assert [each.verb for each in await thief.ask("AUTHENTICATE PLAIN")] == ["AUTHENTICATE"]
+        thief.send(f"AUTHENTICATE {plain('ori', PASSWORD)}")
+        assert [(await thief.receive()).verb for _ in range(2)] == ["900", "903"]
+        store.revoke("ori")
+        async with asyncio.timeout(5):
+            await thief.ended()
+        assert "spark-ori" not in ircd.parts.network.users
+
+
+@pytest.mark.fault("C3")
+async def test_tries_at_the_same_time_count_before_they_fail(tmp_path: Path, store: AccountStore) -> None:
+    """C3: opening many connections first gives no further tries."""
+    async with serving(tmp_path, accounts_file=store.path) as ircd:
+        logins, tried = ircd.parts.logins, []
+        session = SimpleNamespace(is_local=False, host="192.0.2.1", ended=False)
+
+        def run() -> Failed:
+            tried.append(1)
+            return WRONG
+
+        every = [logins.try_password(session, Check(run), Limits(), lambda: 0.0) for _ in range(10)]
+        assert all(isinstance(each, Failed) for each in await asyncio.gather(*every))
+        assert len(tried) <= 4  # two run at a time, and the third failure is one of two
+        async with connected(ircd.port) as ori:
+            for _ in range(4):
+                assert (await authenticate(ori, "PLAIN", plain("ori", PASSWORD))).verb == "903"
+            ori.send("AUTHENTICATE SCRAM-SHA-256")
+            await ori.expect("AUTHENTICATE", "+")
+            [mine] = [each for each in ircd.parts.sessions if each.account is not None]
+            for _ in range(3):
+                logins.fail(mine, ircd.parts.router.ids.now())
+            ori.send("AUTHENTICATE biwsbj1vcmkscj1hYmM=")
+            assert (await ori.receive()).verb == "904"
+
+
+@pytest.mark.fault("C3")
+def test_addresses_of_one_customer_share_their_tries() -> None:
+    """C3: whoever has one IPv6 address has 2^64 of them; and a page in our browser is not our own program."""
+    logins = Logins()
+    for number in range(3):
+        logins.fail(SimpleNamespace(is_local=False, host=f"2001:db8::{number}"), 0.0)
+    assert not logins.may_try(SimpleNamespace(is_local=False, host="2001:db8::ffff"), Limits(), 0.0)
+    assert logins.may_try(SimpleNamespace(is_local=False, host="2001:db8:0:1::1"), Limits(), 0.0)
+    ours = SimpleNamespace(peer_uid=os.getuid)
+    for _ in range(3):
+        logins.fail(SimpleNamespace(is_local=True, is_websocket=True, connection=ours), 0.0)
+    assert not logins.may_try(SimpleNamespace(is_local=True, is_websocket=True, connection=ours), Limits(), 0.0)
+    logins.stop()
+
+
+@pytest.mark.fault("C3")
+async def test_operators_passwords_cannot_be_guessed_either(serve: Serve) -> None:
+    operators = ({"name": "root", "password": "right"},)
+    async with serve(operators=operators) as ircd, registered(ircd.port, "spark-eve") as eve:
+        for _ in range(3):
+            assert [each.verb for each in await eve.ask("OPER root wrong")] == ["464"]
+        [refusal] = await eve.ask("OPER root right")
+        assert (refusal.verb, "Too many" in refusal.params[-1]) == ("464", True)
+
+
 @pytest.mark.requirement("A21")
 @pytest.mark.parametrize("how", ["_by_netlink", "_by_proc"])
 def test_a_socket_that_its_process_has_closed_is_nobodys(how: str) -> None:

@@ -1,6 +1,7 @@
 """AUTHENTICATE: logging in to an account (IRCv3 sasl-3.2)."""
 
 import logging
+from collections.abc import Awaitable
 
 from culture.protocol.message import Message
 from culture.protocol.numerics import Numeric
@@ -13,11 +14,9 @@ from culture.server.commands import Later, command
 from culture.server.context import Context
 from culture.server.errors import Refused
 from culture.server.events import AccountSet
-from culture.server.logins import Login
+from culture.server.logins import TOO_MANY, Login
 
 log = logging.getLogger(__name__)
-
-_TOO_MANY = "Too many failed logins, try again in a minute"
 
 
 def mechanisms(ctx: Context) -> tuple[Mechanism, ...]:
@@ -51,12 +50,19 @@ def authenticate(ctx: Context, message: Message) -> Later | None:
     if isinstance(data, Unframed):
         ctx.parts.logins.forget(ctx.session)
         raise Refused(Numeric.ERR_SASLTOOLONG if data is Unframed.TOO_LONG else Numeric.ERR_SASLFAIL)
+    _check_tries(ctx)
     return _go_on(ctx, login.exchange.step(data))
 
 
-def _begin(ctx: Context, word: str) -> None:
+def _check_tries(ctx: Context) -> None:
+    """At every step: an exchange that was begun in time must not wait for its turn to be one try more."""
     if not ctx.parts.logins.may_try(ctx.session, ctx.config.limits, ctx.now()):
-        raise Refused(Numeric.ERR_SASLFAIL, text=_TOO_MANY)
+        ctx.parts.logins.forget(ctx.session)
+        raise Refused(Numeric.ERR_SASLFAIL, text=TOO_MANY)
+
+
+def _begin(ctx: Context, word: str) -> None:
+    _check_tries(ctx)
     _catch_up(ctx)
     names = mechanisms(ctx)
     chosen = next((each for each in names if each == word.upper()), None)
@@ -74,17 +80,24 @@ def _go_on(ctx: Context, step: sasl.Step) -> Later | None:
             for piece in pieces(data):
                 ctx.send("AUTHENTICATE", piece, source="")
             return None
-        case Check(run):
-            return Later(ctx.parts.logins.check(run), lambda outcome: _go_on(ctx, outcome))
-        case Done(name):
-            ctx.parts.logins.forget(ctx.session)
-            log_in(ctx, name)
-            ctx.reply(Numeric.RPL_SASLSUCCESS)
-            return None
+        case Check():
+            return Later(_tried(ctx, step), lambda outcome: _finish(ctx, outcome))
         case Failed():
-            ctx.parts.logins.forget(ctx.session)
             ctx.parts.logins.fail(ctx.session, ctx.now())
-            raise Refused(Numeric.ERR_SASLFAIL)
+    _finish(ctx, step)
+    return None
+
+
+def _finish(ctx: Context, outcome: Done | Failed) -> None:
+    ctx.parts.logins.forget(ctx.session)
+    if isinstance(outcome, Failed):
+        raise Refused(Numeric.ERR_SASLFAIL)
+    log_in(ctx, outcome.account)
+    ctx.reply(Numeric.RPL_SASLSUCCESS)
+
+
+def _tried(ctx: Context, check: Check) -> Awaitable[Done | Failed]:
+    return ctx.parts.logins.try_password(ctx.session, check, ctx.config.limits, ctx.now)
 
 
 def log_in(ctx: Context, name: str) -> None:
@@ -92,8 +105,12 @@ def log_in(ctx: Context, name: str) -> None:
     session, account = ctx.session, ctx.parts.accounts.active(name)
     if account is None:
         raise Refused(Numeric.ERR_SASLFAIL)
-    session.account = account
     user = session.user
+    if ctx.config.nick_prefix == "required" and user is not None and user.account not in (None, account.name):
+        # The nick and the other sessions are the first account's, and go when it is revoked.
+        text = f"You are logged in as {user.account}: for {account.name} connect anew"
+        raise Refused(Numeric.ERR_SASLALREADY, text=text)
+    session.account = account
     source = user.source if user is not None else f"{session.nick or '*'}!{session.username or '*'}@{session.host}"
     ctx.reply(Numeric.RPL_LOGGEDIN, source, account.name, text=f"You are now logged in as {account.name}")
     if user is not None and user.account != account.name:
@@ -106,14 +123,14 @@ def log_in_by_password(ctx: Context, name: str, password: str) -> Later | None:
         _turn_away(ctx, "Passwords are taken over TLS only")
         return None
     if not ctx.parts.logins.may_try(ctx.session, ctx.config.limits, ctx.now()):
-        _turn_away(ctx, _TOO_MANY)
+        _turn_away(ctx, TOO_MANY)
         return None
     _catch_up(ctx)
     step = check_password(ctx.parts.accounts, name, password)
     if isinstance(step, Failed):
         _turn_away(ctx, None)
         return None
-    return Later(ctx.parts.logins.check(step.run), lambda outcome: _admit(ctx, outcome))
+    return Later(_tried(ctx, step), lambda outcome: _admit(ctx, outcome))
 
 
 def _catch_up(ctx: Context) -> None:
@@ -126,7 +143,6 @@ def _catch_up(ctx: Context) -> None:
 
 def _admit(ctx: Context, outcome: Done | Failed) -> None:
     if isinstance(outcome, Failed):
-        ctx.parts.logins.fail(ctx.session, ctx.now())
         _turn_away(ctx, None)
     else:
         log_in(ctx, outcome.account)

@@ -15,6 +15,7 @@ from culture.server.compare import same_secret
 from culture.server.context import Context
 from culture.server.errors import Refused
 from culture.server.events import UserModeSet, Walloped
+from culture.server.logins import TOO_MANY
 from culture.server.state import same
 from culture.server.visibility import is_operator
 from culture.server.wire import wire
@@ -29,10 +30,14 @@ _NOBODYS = secrets.token_hex()
 def oper(ctx: Context, message: Message) -> None:
     """``OPER name password``: become an IRC operator (RFC 2812 §3.1.4)."""
     name, password = message.params[:2]
+    logins, now = ctx.parts.logins, ctx.now()
+    if not logins.may_try(ctx.session, ctx.config.limits, now):
+        raise Refused(Numeric.ERR_PASSWDMISMATCH, text=TOO_MANY)
     # A name nobody has takes as long as a wrong password and says the same.
     wanted = next((each.password for each in ctx.config.operators if each.name == name), _NOBODYS)
     if not _is_password(password, wanted):
         log.warning("%s may not be operator %s", ctx.user.source, name)
+        logins.fail(ctx.session, now)
         raise Refused(Numeric.ERR_PASSWDMISMATCH)
     log.info("%s is operator %s", ctx.user.source, name)
     ctx.reply(Numeric.RPL_YOUREOPER)
