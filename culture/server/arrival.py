@@ -1,12 +1,14 @@
 """Who comes in, as whom, and who stays when the last connection is gone (decision 1)."""
 
+from culture.protocol.modes import Change
 from culture.protocol.names import fold
 from culture.protocol.numerics import Numeric
 from culture.protocol.vocabulary import UserClass
+from culture.server.accounts.model import Account
 from culture.server.auth import Credentials, Identity
 from culture.server.context import Context, Parts
 from culture.server.errors import Refused
-from culture.server.events import Arrived, AwaySet, Left
+from culture.server.events import Arrived, AwaySet, Left, UserModeSet
 from culture.server.session import Session
 from culture.server.state import User
 from culture.server.welcome import show_channels, welcome
@@ -57,12 +59,16 @@ def _same_person(ctx: Context, identity: Identity) -> User | None:
 
 
 def _check_free(ctx: Context, nick: str, account: str | None) -> None:
-    """Refuse a nick that somebody has, or that belongs to another account."""
+    """Refuse a nick that somebody has, or that belongs to another account; its owner gets it from whoever has it."""
     owner = ctx.parts.accounts.owner_of(nick) if ctx.config.nick_prefix == "required" else None
-    if ctx.network.user(nick) is not None:
+    is_owner = owner is not None and account is not None and fold(owner.name) == fold(account)
+    holder = ctx.network.user(nick)
+    if holder is not None and is_owner:
+        expel(ctx.parts, holder, f"Your nick belongs to the account {account}")
+    elif holder is not None:
         ctx.session.nick = None
         raise Refused(Numeric.ERR_NICKNAMEINUSE, nick)
-    if owner is not None and (account is None or fold(owner.name) != fold(account)):
+    if owner is not None and not is_owner:
         ctx.session.nick = None
         raise Refused(Numeric.ERR_NICKNAMEINUSE, nick, text=f"This nick belongs to the account {owner.name}: log in")
 
@@ -115,10 +121,20 @@ def depart(parts: Parts, session: Session, reason: str) -> None:
     if not router.detach(session) or user is None:
         return
     account = parts.accounts.active(user.account) if user.account is not None else None
-    if account is None or not account.always_on:
+    if account is None or not account.always_on or not _may_stay(parts, user, account):
         router.publish(Left(router.ids.stamp(), user.source, reason))
-    elif user.away is None:
+        return
+    if "o" in user.modes:  # the next session has not shown that password
+        router.publish(UserModeSet(router.ids.stamp(), user.source, (Change(False, "o"),)))
+    if user.away is None:
         router.publish(AwaySet(router.ids.stamp(), user.source, DISCONNECTED))
+
+
+def _may_stay(parts: Parts, user: User, account: Account) -> bool:
+    """Of several users of one account only those stay whose nick is its own: a login must not fill the server."""
+    if parts.accounts.owner_of(user.nick) == account:
+        return True
+    return all(each is user or each.account != user.account for each in parts.network.users.values())
 
 
 def expel(parts: Parts, user: User, reason: str) -> None:

@@ -6,6 +6,7 @@ import logging
 from culture.server.accounts.errors import AccountsError
 from culture.server.arrival import expel
 from culture.server.context import Parts
+from culture.server.state import User
 
 log = logging.getLogger(__name__)
 
@@ -18,14 +19,21 @@ async def watch(parts: Parts) -> None:
     while True:
         await asyncio.sleep(PERIOD)
         try:
-            changes = parts.accounts.refresh()
+            _look(parts)
         except AccountsError as error:
             log.error("%s", error)
-            continue
-        if changes.changed or changes.revoked:
-            with parts.turn():
-                _end(parts, changes.revoked)
-                parts.network.know_people(parts.accounts.knows_people)
+        except Exception:  # our bug: without a further look nobody would be out any more
+            log.exception("a look at the accounts failed")
+
+
+def _look(parts: Parts) -> None:
+    changes = parts.accounts.refresh()
+    if changes.changed or changes.revoked:
+        with parts.turn():
+            parts.network.know_people(parts.accounts.knows_people)
+            _end(parts, changes.revoked)
+            if parts.config.nick_prefix == "required":
+                _clear_nicks(parts)
 
 
 def _end(parts: Parts, revoked: frozenset[str]) -> None:
@@ -34,3 +42,18 @@ def _end(parts: Parts, revoked: frozenset[str]) -> None:
         expel(parts, user, _REVOKED)
     for session in [each for each in parts.sessions if each.account is not None and each.account.name in revoked]:
         session.close(_REVOKED)
+
+
+def _clear_nicks(parts: Parts) -> None:
+    """Whoever had a nick before there was the account it belongs to."""
+    for user in list(parts.network.users.values()):
+        owner = parts.accounts.owner_of(user.nick)
+        if owner is None or user.account == owner.name or _is_logging_in(parts, user):
+            continue
+        log.info("%s is out: the nick belongs to the account %s", user.nick, owner.name)
+        expel(parts, user, f"Your nick belongs to the account {owner.name}: log in")
+
+
+def _is_logging_in(parts: Parts, user: User) -> bool:
+    """Perhaps it is their own account, just made with REGISTER."""
+    return any(session.waiting for session in parts.router.sessions.get(user, ()))

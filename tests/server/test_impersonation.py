@@ -59,6 +59,41 @@ async def test_a_user_does_not_become_another_account(ircd: IRCd, store: Account
         assert "spark-ori" not in ircd.parts.network.users
 
 
+async def test_without_its_only_person_a_server_takes_nobody_at_their_word(serve: Serve, tmp_path: Path) -> None:
+    """Decision 2: revoking a stolen account must not make people of all who have none."""
+    store = accounts_of(tmp_path, "ori")
+    async with serve() as ircd, registered(ircd.port, "spark-eve"):
+        assert ircd.parts.network.users["spark-eve"].kind == UserClass.UNKNOWN
+        store.revoke("ori")
+        async with asyncio.timeout(5):
+            while ircd.parts.accounts.active("ori") is not None:
+                await asyncio.to_thread(ircd.parts.accounts.all)
+        ircd.parts.network.know_people(ircd.parts.accounts.knows_people)
+        assert ircd.parts.network.users["spark-eve"].kind == UserClass.UNKNOWN
+
+
+@pytest.mark.fault("C7")
+async def test_a_new_account_gets_its_nick_from_whoever_has_it(ircd: IRCd, store: AccountStore) -> None:
+    """C7: also when somebody had it before there was the account."""
+    async with registered(ircd.port, "spark-ramona") as squatter:
+        store.add(new_account("ramona", UserClass.HUMAN, verifier=verifier()))
+        async with asyncio.timeout(5):
+            assert "belongs to the account ramona" in (await squatter.ended())[-1].params[-1]
+        async with connected(ircd.port) as ramona:
+            await authenticate(ramona, "PLAIN", plain("ramona", PASSWORD))
+            await come_in(ramona, "spark-ramona")
+
+
+async def test_only_one_user_of_an_account_stays_without_a_session(ircd: IRCd) -> None:
+    """Else one login could fill the server with users, and keep any nick that is free."""
+    for number in range(3):
+        async with registered(ircd.port, f"spark-x{number}", "sasl") as guest:
+            await authenticate(guest, "PLAIN", plain("ori", PASSWORD))
+            guest.send("QUIT")
+            await guest.ended()
+    assert len(ircd.parts.network.users) == 1
+
+
 @pytest.mark.fault("C3")
 async def test_tries_at_the_same_time_count_before_they_fail(tmp_path: Path, store: AccountStore) -> None:
     """C3: opening many connections first gives no further tries."""
@@ -98,6 +133,31 @@ def test_addresses_of_one_customer_share_their_tries() -> None:
         logins.fail(SimpleNamespace(is_local=True, is_websocket=True, connection=ours), 0.0)
     assert not logins.may_try(SimpleNamespace(is_local=True, is_websocket=True, connection=ours), Limits(), 0.0)
     logins.stop()
+
+
+@pytest.mark.fault("C7")
+async def test_the_owner_gets_the_nick_back_at_the_door(ircd: IRCd, store: AccountStore) -> None:
+    """C7: without waiting for the next look at the accounts."""
+    async with registered(ircd.port, "spark-ramona") as squatter, connected(ircd.port) as ramona:
+        store.add(new_account("ramona", UserClass.HUMAN, verifier=verifier()))
+        await authenticate(ramona, "PLAIN", plain("ramona", PASSWORD))
+        await come_in(ramona, "spark-ramona")
+        assert "belongs to the account ramona" in (await squatter.ended())[-1].params[-1]
+        assert ircd.parts.network.users["spark-ramona"].account == "ramona"
+
+
+async def test_being_operator_ends_with_the_last_session(serve: Serve, store: AccountStore) -> None:
+    """Also for a user who stays: the next session has shown no such password."""
+    async with serve(operators=({"name": "root", "password": "right"},)) as ircd:
+        for first in (True, False):
+            async with connected(ircd.port) as ori:
+                await authenticate(ori, "PLAIN", plain("ori", PASSWORD))
+                await come_in(ori, "spark-ori")
+                if first:
+                    await ori.ask("OPER root right")
+                assert ("o" in ircd.parts.network.users["spark-ori"].modes) is first
+                ori.send("QUIT")
+                await ori.ended()
 
 
 @pytest.mark.fault("C3")
@@ -143,3 +203,24 @@ async def test_another_user_who_hangs_up_at_once_is_not_let_in(serve: Serve) -> 
         subprocess.run([sys.executable, "-c", script, str(ircd.port)], check=True, timeout=20)  # noqa: ASYNC221
         heard = [*await ori.ask("VERSION"), *await ori.sync()]
         assert not [each for each in heard if each.verb == "PRIVMSG"]
+
+
+async def test_revoking_works_after_the_file_could_not_be_looked_at(
+    ircd: IRCd, store: AccountStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = asyncio.Event()
+    real = disk.stamp
+
+    def stamp(path: Path) -> disk.Stamp | None:
+        if not failed.is_set():
+            failed.set()
+            raise PermissionError(13, "Permission denied")
+        return real(path)
+
+    monkeypatch.setattr(disk, "stamp", stamp)
+    async with asyncio.timeout(5), connected(ircd.port) as ori:
+        await failed.wait()
+        await authenticate(ori, "PLAIN", plain("ori", PASSWORD))
+        await come_in(ori, "spark-ori")
+        store.revoke("ori")
+        await ori.ended()

@@ -56,8 +56,11 @@ class AccountStore:
 
     @property
     def knows_people(self) -> bool:
-        """Whether there is an account of class human, so that only logins of that class are people."""
-        return any(account.kind is UserClass.HUMAN and account.is_active for account in self.all())
+        """Whether there is an account of class human, so that only logins of that class are people.
+
+        A revoked one counts: taking away a stolen login must not make people of all who have none.
+        """
+        return any(account.kind is UserClass.HUMAN for account in self.all())
 
     def all(self) -> tuple[Account, ...]:
         """Every account, also the revoked ones."""
@@ -146,6 +149,8 @@ class AccountStore:
         try:
             if disk.stamp(self.path) != self._now.stamp:
                 self._now = self._load(self._now)
+        except OSError as error:
+            raise AccountsError(f"cannot read {self.path}: {error.strerror}") from error
         finally:
             self._changing.release()
 
