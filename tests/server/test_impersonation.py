@@ -94,6 +94,19 @@ async def test_only_one_user_of_an_account_stays_without_a_session(ircd: IRCd) -
     assert len(ircd.parts.network.users) == 1
 
 
+@pytest.mark.fault("C7")
+async def test_an_account_is_not_named_with_the_prefix_of_the_server(serve: Serve) -> None:
+    """``spark-ada`` as an account would own the nick of the guest who has it."""
+    async with (
+        serve(self_registration="inside") as ircd,
+        registered(ircd.port, "spark-ada"),
+        registered(ircd.port, "spark-spark-ada") as thief,
+    ):
+        [answer] = await thief.ask("REGISTER * * correct-horse")
+        assert answer.params[:2] == ("REGISTER", "BAD_ACCOUNT_NAME")
+        assert ircd.parts.accounts.owner_of("spark-ada") is None
+
+
 @pytest.mark.fault("C3")
 async def test_tries_at_the_same_time_count_before_they_fail(tmp_path: Path, store: AccountStore) -> None:
     """C3: opening many connections first gives no further tries."""

@@ -4,6 +4,7 @@ import logging
 from functools import partial
 
 from culture.protocol.message import Message
+from culture.protocol.names import fold
 from culture.protocol.vocabulary import UserClass
 from culture.server.accounts.errors import AccountRefused, AccountsError, NameTaken
 from culture.server.accounts.model import Account, account_name, new_account
@@ -84,6 +85,9 @@ def _name(ctx: Context, said: str) -> str:
     if said != "*" and bare(said) != bare(nick):
         raise Failed("REGISTER", "ACCOUNT_NAME_MUST_BE_NICK", said, text=f"An account is named like its nick: {nick}")
     name = nick[len(nick) - len(bare(nick)) :]
+    if bare(name) != fold(name):
+        text = "The prefix of the server is no part of a name: the account would own another nick"
+        raise Failed("REGISTER", "BAD_ACCOUNT_NAME", name, text=text)
     try:
         return account_name(name)
     except AccountRefused as refused:
