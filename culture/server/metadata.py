@@ -9,7 +9,7 @@ from culture.server.context import Context
 from culture.server.events import MetadataSet
 from culture.server.state import Channel, User
 from culture.server.subscriptions import CAPABILITY, is_aware, key_row
-from culture.server.visibility import is_operator, sees_channel
+from culture.server.visibility import is_operator, sees_channel, sees_member
 from culture.server.wire import wire
 
 VERB = "METADATA"
@@ -76,10 +76,10 @@ def sync_elsewhere(ctx: Context, target: str) -> None:
 
 
 def synced(ctx: Context, target: User | Channel) -> Iterator[Message]:
-    """Of the keys asked for, all that the target has; for a channel also what its members have."""
+    """Of the keys asked for, all that the target has; for a channel also what those have whom one sees in it."""
     owners: list[User | Channel] = [target]
     if isinstance(target, Channel):
-        owners += target.members
+        owners += [each for each in target.members if sees_member(ctx.user, each, target)]
     return _values(ctx, owners)
 
 

@@ -237,6 +237,21 @@ async def test_a_channel_tells_outsiders_only_where_anybody_may_come_in(
             assert got.startswith("FAIL METADATA INVALID_TARGET #a")
 
 
+async def test_outsiders_do_not_learn_who_is_in_a_channel_and_invisible(
+    ircd: IRCd, room: tuple[Client, Client]
+) -> None:
+    ori, _ = room
+    for member in room:
+        await member.ask("METADATA * SET avatar :picture")
+    await ori.ask("MODE spark-ori +i")
+    async with registered(ircd.port, "spark-eve", CAPS) as eve:
+        await eve.ask("METADATA * SUB avatar")
+        [row] = batch(await eve.ask("METADATA #a SYNC"), "metadata", "#a")
+        assert row.params[1] == "spark-ada"
+        await eve.ask("JOIN #a")
+        assert len(batch(await eve.ask("METADATA #a SYNC"), "metadata", "#a")) == 2
+
+
 async def test_the_limits_are_settings(serve: Serve) -> None:
     limits = {"metadata_keys": 2, "metadata_subs": 2, "metadata_key": 5, "metadata_value": 4}
     async with (
