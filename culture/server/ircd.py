@@ -45,6 +45,7 @@ log = logging.getLogger(__name__)
 
 _LINGER = 5.0
 _STEP = 0.02
+_MOST_CLOSING = 256  # further ones hear nothing: a crowd that is turned away must not take every descriptor
 _KEPT = ("name", "nick_prefix", "listen", "trusted_network", "data_dir", "accounts_file")
 
 
@@ -194,7 +195,10 @@ class IRCd:
         connection.start(None)
         connection.queue.append(wire(Message("ERROR", (why,))))
         connection.close()
-        self._closing.add(connection)
+        if len(self._closing) < _MOST_CLOSING:
+            self._closing.add(connection)
+        else:
+            connection.abort()
 
     def _ended(self, session: Session, reason: str) -> None:
         self.parts.sessions.discard(session)

@@ -173,6 +173,15 @@ async def test_being_operator_ends_with_the_last_session(serve: Serve, store: Ac
                 await ori.ended()
 
 
+async def test_a_crowd_that_is_turned_away_takes_no_descriptors(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("culture.server.ircd._MOST_CLOSING", 4)
+    async with serve(exempt=(), limits={"connections_per_address": 1}) as ircd, AsyncExitStack() as stack:
+        for _ in range(12):
+            last = await stack.enter_async_context(connected(ircd.port))
+        await last.ended()
+        assert len(ircd._closing) == 4
+
+
 @pytest.mark.fault("C3")
 async def test_operators_passwords_cannot_be_guessed_either(serve: Serve) -> None:
     operators = ({"name": "root", "password": "right"},)
