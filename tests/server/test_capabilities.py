@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from culture.protocol.vocabulary import Tag
+from culture.protocol.vocabulary import ClientTag, Tag
 from tests.server.conftest import Crowd
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
@@ -53,9 +53,12 @@ async def test_every_message_has_one_id_and_time_for_all_who_see_it(crowd: Crowd
 async def test_tags_of_a_client_pass_only_with_a_plus(crowd: Crowd) -> None:
     ori = await crowd.join("spark-ori", "#a", caps="message-tags")
     ada = await crowd.join("spark-ada", "#a", caps="message-tags")
-    await ori.ask(f"@+mine=1;msgid=forged;time=forged;{Tag.CLASS}=human;{Tag.MENTIONS}=x PRIVMSG #a :hi")
+    ours = f"+{Tag.CLASS}=human;+{Tag.MENTIONS}=x;{ClientTag.HOPS}=2"
+    await ori.ask(f"@+mine=1;msgid=forged;time=forged;{Tag.CLASS}=human;{Tag.MENTIONS}=x;{ours} PRIVMSG #a :hi")
     heard = await ada.expect("PRIVMSG")
     assert heard.tags["+mine"] == "1"
+    assert heard.tags[ClientTag.HOPS] == "2"
+    assert not {f"+{Tag.CLASS}", f"+{Tag.MENTIONS}"} & heard.tags.keys()
     assert heard.tags["msgid"] != "forged"
     assert "time" not in heard.tags
     assert Tag.MENTIONS not in heard.tags

@@ -95,15 +95,13 @@ async def test_only_one_user_of_an_account_stays_without_a_session(ircd: IRCd) -
 
 
 @pytest.mark.fault("C7")
-async def test_an_account_is_not_named_with_the_prefix_of_the_server(serve: Serve) -> None:
-    """``spark-ada`` as an account would own the nick of the guest who has it."""
-    async with (
-        serve(self_registration="inside") as ircd,
-        registered(ircd.port, "spark-ada"),
-        registered(ircd.port, "spark-spark-ada") as thief,
-    ):
-        [answer] = await thief.ask("REGISTER * * correct-horse")
-        assert answer.params[:2] == ("REGISTER", "BAD_ACCOUNT_NAME")
+async def test_no_nick_has_the_prefix_twice(serve: Serve) -> None:
+    """``spark-spark-ada`` would read as ada's nick, and its account could be made to own it."""
+    async with serve(self_registration="inside") as ircd, registered(ircd.port, "spark-thief") as thief:
+        assert [each.verb for each in await thief.ask("NICK spark-spark-ada")] == ["432"]
+        assert [each.verb for each in await thief.ask("NICK Spark-SPARK-ada")] == ["432"]
+        [answer] = await thief.ask("REGISTER spark-ada * correct-horse")
+        assert answer.verb == "FAIL"
         assert ircd.parts.accounts.owner_of("spark-ada") is None
 
 

@@ -37,6 +37,8 @@ class Account:
     nicks: tuple[str, ...] = ()
     tokens: tuple[Token, ...] = ()
     revoked: str | None = None
+    revocations: int = 0
+    """How often; who was revoked and let in again at once is still to be thrown out once."""
 
     @property
     def is_active(self) -> bool:

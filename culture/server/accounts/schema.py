@@ -11,7 +11,7 @@ from culture.protocol.vocabulary import UserClass
 from culture.server.accounts.errors import AccountRefused
 from culture.server.accounts.model import Account, Token, account_name, fingerprint, token_label
 from culture.server.accounts.verifier import Verifier
-from culture.server.shapes import Json, Unreadable, forward, items, mapping, refuse_unknown, text
+from culture.server.shapes import Json, Unreadable, forward, items, mapping, number, refuse_unknown, text
 
 
 class Contents(NamedTuple):
@@ -73,6 +73,7 @@ def _written(account: Account) -> Json:
         "always_on": account.always_on,
         "created": account.created,
         "revoked": account.revoked,
+        "revocations": account.revocations,
         "nicks": list(account.nicks),
         "certificates": list(account.certificates),
         "tokens": {token.label: token.digest for token in account.tokens},
@@ -87,7 +88,18 @@ def _written(account: Account) -> Json:
 
 
 _KNOWN = frozenset(
-    {"name", "class", "always_on", "created", "revoked", "nicks", "certificates", "tokens", "scram_sha_256"}
+    {
+        "name",
+        "class",
+        "always_on",
+        "created",
+        "revoked",
+        "revocations",
+        "nicks",
+        "certificates",
+        "tokens",
+        "scram_sha_256",
+    }
 )
 
 
@@ -106,6 +118,7 @@ def _read(item: Json) -> Account:
         always_on=always_on,
         created=text(item.get("created", "")),
         revoked=None if revoked is None else text(revoked),
+        revocations=int(number(item.get("revocations", 0))),
         nicks=tuple(account_name(text(nick)) for nick in items(item.get("nicks", []))),
         certificates=tuple(fingerprint(text(each)) for each in items(item.get("certificates", []))),
         tokens=tuple(Token(token_label(label), fingerprint(text(digest))) for label, digest in tokens.items()),

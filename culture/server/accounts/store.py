@@ -134,7 +134,12 @@ class AccountStore:
         return self._alter(
             name,
             lambda account: replace(
-                account, revoked=account.revoked or now(), verifier=None, certificates=(), tokens=()
+                account,
+                revoked=account.revoked or now(),
+                revocations=account.revocations + 1,
+                verifier=None,
+                certificates=(),
+                tokens=(),
             ),
         )
 
@@ -163,7 +168,7 @@ class AccountStore:
         self._reported = after
         names = {**before, **after}
         changed = {name for name in names if before.get(name) != after.get(name)}
-        revoked = {name for name in changed if not _active(after.get(name))}
+        revoked = {name for name in changed if _was_revoked(before.get(name), after.get(name))}
         return Changes(
             frozenset(names[name].name for name in changed - revoked), frozenset(names[name].name for name in revoked)
         )
@@ -228,5 +233,8 @@ class AccountStore:
 _NOTHING = Changes(frozenset(), frozenset())
 
 
-def _active(account: Account | None) -> bool:
-    return account is not None and account.is_active
+def _was_revoked(before: Account | None, after: Account | None) -> bool:
+    """May it no longer log in, or might it not for a moment?"""
+    if after is None or not after.is_active:
+        return True
+    return before is not None and before.revocations != after.revocations

@@ -7,7 +7,7 @@ from culture.protocol.message import NO_TAGS, Message
 from culture.protocol.numerics import Numeric
 from culture.protocol.split import cut_line, room
 from culture.protocol.stream import LINE_LIMIT
-from culture.protocol.vocabulary import UserClass
+from culture.protocol.vocabulary import VENDOR, ClientTag, UserClass
 from culture.server.commands import command
 from culture.server.context import Context
 from culture.server.errors import Refused
@@ -15,6 +15,7 @@ from culture.server.events import Line, Said
 from culture.server.state import Channel, User, reaches
 
 _make = tuple.__new__  # what a NamedTuple's own constructor does, without the call around it
+_THEIRS = frozenset(ClientTag)
 _STATUS = "@+"
 _SURELY_FITS = 90  # characters of UTF-8, at most four bytes each, beside the longest prefix and target
 
@@ -77,8 +78,15 @@ def _targets(ctx: Context, targets: str) -> list[str]:
 
 
 def client_tags(message: Message) -> Mapping[str, str]:
-    """The tags that clients tell each other."""
-    return {key: value for key, value in message.tags.items() if key.startswith("+")} if message.tags else NO_TAGS
+    """The tags that clients tell each other; of our own namespace only those that are theirs to set."""
+    if not message.tags:
+        return NO_TAGS
+    return {key: value for key, value in message.tags.items() if key[:1] == "+" and not _is_forged(key)}
+
+
+def _is_forged(key: str) -> bool:
+    """Does it look like a tag that only servers put on messages?"""
+    return key.startswith(f"+{VENDOR}") and key not in _THEIRS
 
 
 def say(ctx: Context, verb: str, target: str, text: str, tags: Mapping[str, str], lines: tuple[Line, ...] = ()) -> None:

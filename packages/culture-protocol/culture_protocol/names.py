@@ -69,9 +69,11 @@ def name_part(nick: str) -> str:
 
 
 def valid_local_nick(nick: str, server_short_name: str, limit: int = 32) -> bool:
-    """Whether this is ``<server>-<name>`` for the given server."""
+    """Whether this is ``<server>-<name>`` for the given server; ``spark-spark-ori`` would read as somebody else."""
     prefix, _, name = nick.partition("-")
-    return len(nick) <= limit and fold(prefix) == fold(server_short_name) and _NAME_PART.fullmatch(name) is not None
+    if len(nick) > limit or fold(prefix) != fold(server_short_name) or not _NAME_PART.fullmatch(name):
+        return False
+    return owner(name) == name or fold(owner(name)) != fold(server_short_name)
 
 
 def reserved(nick: str) -> bool:

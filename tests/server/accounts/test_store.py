@@ -327,3 +327,14 @@ def test_later_schemas_are_reached_step_by_step(
     with pytest.raises(AccountsError, match="schema 3, written by a newer culture"):
         store.refresh()
     assert store.all() == before
+
+
+def test_who_is_let_in_again_at_once_was_revoked_all_the_same(store: AccountStore, make: Make) -> None:
+    """Live sessions are ended by a revocation, also by one that did not last until the next look."""
+    make("ori")
+    elsewhere = AccountStore(store.path, "spark")
+    elsewhere.refresh()
+    store.revoke("ori")
+    store.set_password("ori", Verifier.of("another", iterations=1))
+    assert elsewhere.refresh().revoked == {"ori"}
+    assert elsewhere.active("ori") is not None
