@@ -30,8 +30,7 @@ def _find_in_channel(ctx: Context, given: str, msgid: str) -> tuple[str, Trace]:
     if channel is None or user not in channel.members:
         raise _not_here(given)
     trace = recent.find(channel.name, msgid)
-    # A channel of the same name that is no more was another one.
-    if trace is None or trace.id.at < channel.created:
+    if trace is None:
         raise _unknown(channel.name, msgid)
     if not channel.is_operator(user) and not recent.is_by(trace, user):
         raise _forbidden(channel.name, msgid)
