@@ -159,7 +159,7 @@ def revoke(name: Name, config: ConfigFile = None) -> None:
 
 def _store(config: ConfigFile) -> AccountStore:
     settings = Choices(config).load().config
-    return AccountStore(settings.accounts_file, settings.short_name if settings.nick_prefix == "required" else "")
+    return AccountStore(settings.accounts_file, settings.account_prefix)
 
 
 def _known(store: AccountStore, name: str) -> Account:

@@ -234,6 +234,11 @@ class ServerConfig(Settings):
         return self
 
     @property
+    def account_prefix(self) -> str:
+        """What goes before an account's name in its nick: the short name, or nothing where nicks are free."""
+        return self.short_name if self.nick_prefix == "required" else ""
+
+    @property
     def short_name(self) -> str:
         """The first label of the name: the prefix of every local nick."""
         return short_name(self.name)

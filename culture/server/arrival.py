@@ -60,26 +60,31 @@ def _same_person(ctx: Context, identity: Identity) -> User | None:
 
 def _check_free(ctx: Context, nick: str, account: str | None) -> None:
     """Refuse a nick that somebody has, or that belongs to another account; its owner gets it from whoever has it."""
-    owner = ctx.parts.accounts.owner_of(nick) if ctx.config.nick_prefix == "required" else None
-    is_owner = owner is not None and account is not None and fold(owner.name) == fold(account)
-    holder = ctx.network.user(nick)
-    if holder is not None and is_owner:
+    try:
+        is_owner = _check_owner(ctx, nick, account)
+        holder = ctx.network.user(nick)
+        if holder is not None and not is_owner:
+            raise Refused(Numeric.ERR_NICKNAMEINUSE, nick)
+    except Refused:
+        ctx.session.nick = None
+        raise
+    if holder is not None:
         expel(ctx.parts, holder, f"Your nick belongs to the account {account}")
-    elif holder is not None:
-        ctx.session.nick = None
-        raise Refused(Numeric.ERR_NICKNAMEINUSE, nick)
-    if owner is not None and not is_owner:
-        ctx.session.nick = None
-        raise Refused(Numeric.ERR_NICKNAMEINUSE, nick, text=f"This nick belongs to the account {owner.name}: log in")
 
 
 def check_ownership(ctx: Context, nick: str) -> None:
     """Refuse a nick of another account to somebody who is in already."""
-    if ctx.config.nick_prefix != "required":
-        return
-    owner, account = ctx.parts.accounts.owner_of(nick), ctx.user.account
-    if owner is not None and (account is None or fold(owner.name) != fold(account)):
+    _check_owner(ctx, nick, ctx.user.account)
+
+
+def _check_owner(ctx: Context, nick: str, account: str | None) -> bool:
+    """Is it this account's own nick? Another account's is refused; where nicks are free, nobody owns any."""
+    owner = ctx.parts.accounts.owner_of(nick) if ctx.config.nick_prefix == "required" else None
+    if owner is None:
+        return False
+    if account is None or fold(owner.name) != fold(account):
         raise Refused(Numeric.ERR_NICKNAMEINUSE, nick, text=f"This nick belongs to the account {owner.name}: log in")
+    return True
 
 
 def _arrive(ctx: Context, nick: str, identity: Identity) -> None:

@@ -1,11 +1,12 @@
 """Who may connect: so many connections per address, so many new ones in a while."""
 
 import ipaddress
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Hashable
 from functools import lru_cache
 
 from culture.config.model import Limits
+from culture.server.tally import Tally
 
 _IPV6_NETWORK = 64  # one customer has at least that much
 
@@ -16,21 +17,18 @@ class Doorman:
     def __init__(self) -> None:
         self._inside: dict[Hashable, str] = {}
         self._open: Counter[str] = Counter()
-        self._recent: dict[str, deque[float]] = {}
+        self._recent = Tally()
 
     def admit(self, guest: Hashable, host: str, limits: Limits, exempt: tuple[str, ...], now: float) -> str | None:
         """Count a new connection; why it may not come in, or None."""
         group = group_of(host, exempt)
         if group is None:
             return None
-        recent = self._recent.setdefault(group, deque())
-        while recent and recent[0] <= now - limits.new_connections_period:
-            recent.popleft()
         if self._open[group] >= limits.connections_per_address:
             return "Too many connections from your address"
-        if len(recent) >= limits.new_connections:
+        if self._recent.count(group, limits.new_connections_period, now) >= limits.new_connections:
             return "Too many new connections from your address, try again later"
-        recent.append(now)
+        self._recent.note(group, now)
         self._open[group] += 1
         self._inside[guest] = group
         return None
@@ -45,9 +43,7 @@ class Doorman:
 
     def forget(self, limits: Limits, now: float) -> None:
         """Let go of addresses that have not been here for a while."""
-        for group, recent in list(self._recent.items()):
-            if not recent or recent[-1] <= now - limits.new_connections_period:
-                del self._recent[group]
+        self._recent.forget(limits.new_connections_period, now)
 
 
 @lru_cache(maxsize=4096)

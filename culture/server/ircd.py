@@ -11,7 +11,6 @@ from culture.config.exposure import without_logins
 from culture.config.model import Listen, ServerConfig
 from culture.protocol.message import Message
 from culture.server import keepalive, revocation
-from culture.server.accounts.errors import AccountsError
 from culture.server.accounts.store import AccountStore
 from culture.server.arrival import depart
 from culture.server.auth import Authenticator, NetworkAuth
@@ -70,7 +69,7 @@ class IRCd:
         self.reload: Callable[[], ServerConfig] | None = None
         network = Network(config.channels, config.channel_modes, config.limits.whowas)
         self._wrapping = Wrapping(config.listen)
-        accounts, logins = _open_accounts(config), Logins()
+        accounts, logins = AccountStore(config.accounts_file, config.account_prefix), Logins()
         network.know_people(accounts.knows_people)
         _check_exposure(config, accounts)
         self._lock.acquire()
@@ -253,11 +252,3 @@ def _check_exposure(config: ServerConfig, accounts: AccountStore) -> None:
         log.warning("trusted_network: %s can be reached without a login", ", ".join(exposed))
     elif exposed and not any(account.is_active for account in accounts.all()):
         raise StartError(without_logins(exposed))
-
-
-def _open_accounts(config: ServerConfig) -> AccountStore:
-    """The accounts, or why the server cannot run without knowing them."""
-    try:
-        return AccountStore(config.accounts_file, config.short_name if config.nick_prefix == "required" else "")
-    except AccountsError as error:
-        raise StartError(str(error)) from error

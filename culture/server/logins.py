@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-from collections import deque
 from collections.abc import Awaitable, Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -13,6 +12,7 @@ from culture.server.accounts.login import Check, Done, Failed
 from culture.server.accounts.sasl import Exchange
 from culture.server.doorman import group_of
 from culture.server.session import Session
+from culture.server.tally import Tally
 
 Outcome = TypeVar("Outcome")
 _AT_ONCE = 2
@@ -28,33 +28,6 @@ class Login:
     def __init__(self, exchange: Exchange) -> None:
         self.exchange = exchange
         self.inbox = Inbox()
-
-
-class Tally:
-    """How often each of them did something lately."""
-
-    def __init__(self) -> None:
-        self._times: dict[Hashable, deque[float]] = {}
-
-    def note(self, who: Hashable, now: float) -> None:
-        """It happened again."""
-        self._times.setdefault(who, deque()).append(now)
-
-    def count(self, who: Hashable, period: float, now: float) -> int:
-        """How often within the period."""
-        times = self._times.get(who)
-        if times is None:
-            return 0
-        while times and times[0] <= now - period:
-            times.popleft()
-        if not times:
-            del self._times[who]
-        return len(times)
-
-    def forget(self, period: float, now: float) -> None:
-        """Let go of what no longer counts."""
-        for who in list(self._times):
-            self.count(who, period, now)
 
 
 class Logins:

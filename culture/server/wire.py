@@ -1,6 +1,7 @@
 """A message of the server's as bytes that fit into a line."""
 
 from culture.protocol.message import Message
+from culture.protocol.split import clip
 from culture.protocol.stream import LINE_LIMIT
 
 
@@ -14,5 +15,4 @@ def wire(message: Message) -> bytes:
     if excess <= 0 or not message.params:
         return line
     *params, last = message.params
-    kept = last.encode()[:-excess].decode(errors="ignore")
-    return bytes(message._replace(params=(*params, kept)))
+    return bytes(message._replace(params=(*params, clip(last, max(0, len(last.encode()) - excess)))))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culture.protocol.message import Message
-from culture.protocol.split import LONGEST_PREFIX, cut_line, room, split_text
+from culture.protocol.split import LONGEST_PREFIX, clip, cut_line, room, split_text
 from culture.protocol.stream import LINE_LIMIT, oversize
 
 texts = st.text(st.characters(exclude_categories=["Cs"])) | st.text("ab é🙂\n\r\0`\t \x1f\u0301\u200d\U0001f1e9")
@@ -126,3 +126,12 @@ def test_a_line_that_is_cut_is_the_same_line_when_joined(line: str, limit: int) 
     assert "".join(pieces) == line
     assert all(len(piece.encode()) <= limit for piece in pieces)
     assert all(pieces) or pieces == [""]
+
+
+@given(st.text(), st.integers(0, 60))
+def test_a_clipped_text_is_the_longest_beginning_that_fits(text: str, size: int) -> None:
+    kept = clip(text, size)
+    whole = text.encode(errors="replace").decode()
+    assert whole.startswith(kept)
+    assert len(kept.encode()) <= size
+    assert kept == whole or len(whole[: len(kept) + 1].encode()) > size

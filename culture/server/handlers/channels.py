@@ -5,7 +5,7 @@ from itertools import zip_longest
 from culture.protocol.message import Message
 from culture.protocol.names import fold, valid_channel
 from culture.protocol.numerics import Numeric
-from culture.protocol.split import room
+from culture.protocol.split import clip, room
 from culture.server.commands import command
 from culture.server.compare import same_secret
 from culture.server.context import Context
@@ -169,5 +169,5 @@ def _kick(ctx: Context, name: str, nick: str, reason: str | None) -> None:
     kicked = ctx.network.users.get(fold(nick))
     if kicked is None or kicked not in channel.members:
         raise Refused(Numeric.ERR_USERNOTINCHANNEL, nick, channel.name)
-    said = (reason or ctx.user.nick).encode()[: ctx.config.limits.kick_length].decode(errors="ignore")
+    said = clip(reason or ctx.user.nick, ctx.config.limits.kick_length)
     ctx.publish(Kicked(ctx.stamp(), ctx.user.source, channel.name, kicked.nick, said))

@@ -21,9 +21,11 @@ log = logging.getLogger(__name__)
 
 def mechanisms(ctx: Context) -> tuple[Mechanism, ...]:
     """How this session may log in; PLAIN only where nobody can listen."""
-    session = ctx.session
-    certificate = session.tls.certificate if session.tls is not None else None
-    return sasl.offered(private=is_private(ctx), certificate=certificate is not None)
+    return sasl.offered(private=is_private(ctx), certificate=_certificate(ctx) is not None)
+
+
+def _certificate(ctx: Context) -> str | None:
+    return ctx.session.tls.certificate if ctx.session.tls is not None else None
 
 
 def is_private(ctx: Context) -> bool:
@@ -69,8 +71,7 @@ def _begin(ctx: Context, word: str) -> None:
     if chosen is None:
         ctx.reply(Numeric.RPL_SASLMECHS, ",".join(names))
         raise Refused(Numeric.ERR_SASLFAIL)
-    certificate = ctx.session.tls.certificate if ctx.session.tls is not None else None
-    ctx.parts.logins.under_way[ctx.session] = Login(sasl.begin(chosen, ctx.parts.accounts, certificate))
+    ctx.parts.logins.under_way[ctx.session] = Login(sasl.begin(chosen, ctx.parts.accounts, _certificate(ctx)))
     ctx.send("AUTHENTICATE", "+", source="")
 
 

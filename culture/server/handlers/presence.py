@@ -2,7 +2,7 @@
 
 from culture.protocol.message import Message
 from culture.protocol.numerics import Numeric
-from culture.protocol.split import room
+from culture.protocol.split import clip, room
 from culture.server.commands import command
 from culture.server.context import Context
 from culture.server.errors import Failed
@@ -13,7 +13,7 @@ from culture.server.events import AwaySet, RealnameSet
 def away(ctx: Context, message: Message) -> None:
     """``AWAY :back at noon``: tell who writes to me; without a text: I am back (RFC 2812 §4.1)."""
     given = message.params[0] if message.params else ""
-    text = given.encode()[: ctx.config.limits.away_length].decode(errors="ignore") or None
+    text = clip(given, ctx.config.limits.away_length) or None
     if text != ctx.user.away:
         ctx.publish(AwaySet(ctx.stamp(), ctx.user.source, text))
     ctx.reply(Numeric.RPL_UNAWAY if text is None else Numeric.RPL_NOWAWAY)

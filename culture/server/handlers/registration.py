@@ -3,6 +3,7 @@
 from culture.protocol.message import Message
 from culture.protocol.names import fold, reserved, valid_local_nick, valid_nick
 from culture.protocol.numerics import Numeric
+from culture.protocol.split import clip
 from culture.server.arrival import check_ownership, complete
 from culture.server.commands import Later, command
 from culture.server.compare import same_secret
@@ -52,7 +53,7 @@ def user(ctx: Context, message: Message) -> None:
         raise Refused(Numeric.ERR_NEEDMOREPARAMS, "USER")
     limits = ctx.config.limits
     ctx.session.username = "~" + _plain(name)[: limits.user_length]
-    ctx.session.realname = realname.encode()[: limits.realname_length].decode(errors="ignore")
+    ctx.session.realname = clip(realname, limits.realname_length)
     complete(ctx)
 
 

@@ -22,6 +22,11 @@ def room(prefix: str, verb: str, target: str) -> int:
     return LINE_LIMIT - len(f":{prefix} {verb} {target} :\r\n".encode())
 
 
+def clip(text: str, size: int) -> str:
+    """The beginning of the text that fits into so many bytes, cut between two characters."""
+    return text.encode(errors="replace")[:size].decode(errors="ignore")
+
+
 def split_text(text: str, room: int) -> list[str]:
     """The text as pieces of at most ``room`` bytes of UTF-8.
 
