@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from culture.config import exposure, paths
+from culture.config import skills as builtin
 from culture.config.values import Channel, Count, Duration, Folder, Misfit, Port, Secret, Settings
 from culture.protocol.names import short_name, valid_short_name
 from culture.protocol.vocabulary import Channel as WellKnown
@@ -31,6 +32,10 @@ NEEDS_RESTART = frozenset(
         "channels",
         "limits.whowas",
         "limits.redactable",
+        "history",
+        "logger",
+        "urlindex",
+        "skills",
     }
 )
 
@@ -207,6 +212,10 @@ class ServerConfig(Settings):
     exempt: tuple[Network, ...] = ("127.0.0.0/8", "::1/128")
     flood: Flood = Flood()
     limits: Limits = Limits()
+    history: builtin.History = builtin.History()
+    logger: builtin.Logger = builtin.Logger()
+    urlindex: builtin.UrlIndex = builtin.UrlIndex()
+    skills: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _name_fits_the_nicks(self) -> Self:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from culture.config.model import ServerConfig
 from culture.protocol.message import Message
@@ -27,6 +28,9 @@ from culture.server.subscriptions import Subscriptions
 from culture.server.tasks import Tasks
 from culture.server.visibility import no_such_channel, no_such_nick
 from culture.server.wire import wire
+
+if TYPE_CHECKING:
+    from culture.server.skills import Skills
 
 _LONGEST_WORD = 200  # bytes: a reply that repeats it still has room for its own text
 
@@ -54,6 +58,7 @@ class Parts:
     markers: ReadMarkers
     recent: Recent
     subscriptions: Subscriptions
+    skills: "Skills"
 
 
 class Context:

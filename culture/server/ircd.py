@@ -35,6 +35,7 @@ from culture.server.recent import Recent
 from culture.server.registered import Registered
 from culture.server.router import Router
 from culture.server.session import Session
+from culture.server.skills import Skills
 from culture.server.subscriptions import Subscriptions
 from culture.server.tasks import Tasks
 from culture.server.wire import wire
@@ -45,7 +46,18 @@ log = logging.getLogger(__name__)
 _LINGER = 5.0
 _STEP = 0.02
 _MOST_CLOSING = 256  # further ones hear nothing: a crowd that is turned away must not take every descriptor
-_KEPT = ("name", "nick_prefix", "listen", "trusted_network", "data_dir", "accounts_file")
+_KEPT = (
+    "name",
+    "nick_prefix",
+    "listen",
+    "trusted_network",
+    "data_dir",
+    "accounts_file",
+    "history",
+    "logger",
+    "urlindex",
+    "skills",
+)
 
 
 class IRCd:
@@ -79,6 +91,7 @@ class IRCd:
         batches, markers = Batches(config.name), ReadMarkers(router, config.data_dir / "read-markers.json")
         subscriptions = Subscriptions(router, network, monitors)
         tasks = Tasks()
+        commands = dict(table(*HANDLERS))
         path = config.data_dir / "channels.json"
         self._registered = Registered(path, network, router, tasks, self._poller.dirty)
         self.parts = Parts(
@@ -88,7 +101,7 @@ class IRCd:
             authenticator=authenticator or NetworkAuth(config),
             accounts=accounts,
             logins=logins,
-            commands=table(*HANDLERS),
+            commands=commands,
             started=clock(),
             rehash=self._rehash,
             turn=self._poller.turn,
@@ -107,8 +120,10 @@ class IRCd:
             markers=markers,
             recent=Recent(router, config.limits.redactable),
             subscriptions=subscriptions,
+            skills=Skills(),
         )
         Bystanders(self.parts)
+        self.parts.skills.load(self.parts, commands)
 
     @property
     def port(self) -> int:
@@ -124,6 +139,7 @@ class IRCd:
     async def running(self) -> "AsyncIterator[IRCd]":
         """Serve until the block ends, then tell everybody goodbye."""
         try:
+            await self.parts.skills.start()
             self._start()
             yield self
         finally:
@@ -142,6 +158,7 @@ class IRCd:
     async def stop(self, reason: str) -> None:
         """Tell the clients, write what is queued within the time for it, and close."""
         if not self._running:
+            await self._stop_skills()
             self._lock.release()
             return
         self._stopping = True
@@ -153,6 +170,7 @@ class IRCd:
                 session.close(reason)
         await self._drain(self.parts.config.limits.shutdown_timeout)
         await self.parts.tasks.stop()
+        await self._stop_skills()
         self.parts.logins.stop()
         self._registered.flush()
         if (changed := self.parts.markers.changed()) is not None:
@@ -162,6 +180,9 @@ class IRCd:
         self._poller.stop()
         self._lock.release()
         self._running = False
+
+    async def _stop_skills(self) -> None:
+        await self.parts.skills.stop(self.parts.config.limits.shutdown_timeout)
 
     def _start(self) -> None:
         config = self.parts.config

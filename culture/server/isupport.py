@@ -1,6 +1,6 @@
 """What 005 says: the features of this server, and nothing that is not so."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from culture.config.model import ServerConfig
 from culture.protocol.modes import Kind
@@ -29,9 +29,9 @@ PARAMETER_MODES = "".join(sorted(mode for mode, kind in MODE_KINDS.items() if ki
 _PER_LINE = 13
 
 
-def tokens(config: ServerConfig) -> Iterator[tuple[str, ...]]:
-    """The tokens, as many as go into one line at a time."""
-    every = tuple(_tokens(config))
+def tokens(config: ServerConfig, further: Iterable[str] = ()) -> Iterator[tuple[str, ...]]:
+    """The tokens, those of skills too, as many as go into one line at a time."""
+    every = tuple(sorted((*_tokens(config), *further)))
     for start in range(0, len(every), _PER_LINE):
         yield every[start : start + _PER_LINE]
 

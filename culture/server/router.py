@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from culture.protocol.message import Message
-from culture.server.events import Arrived, Event, Joined, Kicked, Left, Parted, Said, nick_of
+from culture.server.events import Arrived, Event, Joined, Kicked, Left, Parted, Renamed, Said, nick_of
 from culture.server.ids import Ids
 from culture.server.network import Network
 from culture.server.poller import Flushable
@@ -29,16 +29,29 @@ class Router:
         self.network = network
         self.ids = ids
         self._subscribers: dict[type, list[Subscriber]] = {}
+        self._failed: dict[Subscriber, Callable[[Exception], None]] = {}
+        self.by: Session | None = None  # while subscribers are called: who caused the event
+        self.concerned: tuple[str, ...] = ()  # of the last Left or Renamed: the channels that the user was in
         self.sessions: dict[User, list[Session]] = {}
         self.attached = 0
         self._dirty = dirty
         # Who hears a channel, by flavour: made on the first message after a change of members or capabilities.
         self._hearers: dict[Channel, dict[int, list[Session]]] = {}
 
-    def subscribe(self, subscriber: Subscriber, *kinds: type) -> None:
-        """Call with each event of these kinds, after it was shown."""
+    def subscribe(
+        self, subscriber: Subscriber, *kinds: type, failed: Callable[[Exception], None] | None = None
+    ) -> None:
+        """Call with each event of these kinds, after it was shown; ``failed`` is told when that goes wrong."""
         for kind in kinds:
-            self._subscribers.setdefault(kind, []).append(subscriber)
+            self._subscribers[kind] = [*self._subscribers.get(kind, ()), subscriber]
+        if failed is not None:
+            self._failed[subscriber] = failed
+
+    def unsubscribe(self, subscriber: Subscriber) -> None:
+        """Call it no more."""
+        for kind, subscribers in self._subscribers.items():
+            self._subscribers[kind] = [each for each in subscribers if each != subscriber]
+        self._failed.pop(subscriber, None)
 
     def attach(self, session: Session, user: User) -> None:
         """This session is one of the user's from now on."""
@@ -75,14 +88,23 @@ class Router:
         else:
             if isinstance(event, _REGROUP):
                 self._forget_hearers(event)
+            if isinstance(event, Left | Renamed):
+                self.concerned = self._channels_of(event)
             # Who did it may be gone, or have another nick, once it is done.
             account = self._account(event)
             self._show(event, self.network.apply(event), account)
+        self.by = by
         for subscriber in self._subscribers.get(type(event), ()):
             try:
                 subscriber(event)
-            except Exception:
+            except Exception as error:
                 log.exception("subscriber failed on %s", type(event).__name__)
+                if (failed := self._failed.get(subscriber)) is not None:
+                    failed(error)
+
+    def _channels_of(self, event: Left | Renamed) -> tuple[str, ...]:
+        user = self.network.user(nick_of(event.source))
+        return tuple(sorted(channel.name for channel in user.channels)) if user is not None else ()
 
     def _forget_hearers(self, event: Joined | Parted | Kicked | Left) -> None:
         if isinstance(event, Left):

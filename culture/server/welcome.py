@@ -22,7 +22,7 @@ def welcome(ctx: Context) -> None:
     ctx.reply(Numeric.RPL_YOURHOST, text=f"Your host is {server}, running version {VERSION}")
     ctx.reply(Numeric.RPL_CREATED, text=f"This server has been up since {iso_time(ctx.parts.started)}")
     ctx.reply(Numeric.RPL_MYINFO, server, VERSION, USER_MODES, CHANNEL_MODES, PARAMETER_MODES)
-    for group in tokens(config):
+    for group in tokens(config, ctx.parts.skills.isupport()):
         ctx.reply(Numeric.RPL_ISUPPORT, *group, text="are supported by this server")
     for row in lusers(ctx):
         ctx.session.send(wire(row))

@@ -68,12 +68,16 @@ def cap(ctx: Context, message: Message) -> None:
 
 def offered(ctx: Context) -> dict[str, str | None]:
     """What this session may have, with the values: how it may log in depends on how it came."""
-    every = OFFERED | {
-        "sasl": ",".join(mechanisms(ctx)),
-        METADATA: metadata_offer(ctx),
-        MULTILINE: multiline_offer(ctx.config.limits),
-        ACCOUNT_REGISTRATION: account_registration(ctx),
-    }
+    every = (
+        OFFERED
+        | ctx.parts.skills.caps()
+        | {
+            "sasl": ",".join(mechanisms(ctx)),
+            METADATA: metadata_offer(ctx),
+            MULTILINE: multiline_offer(ctx.config.limits),
+            ACCOUNT_REGISTRATION: account_registration(ctx),
+        }
+    )
     if not may_make_account(ctx):
         del every[ACCOUNT_REGISTRATION]
     return every

@@ -40,7 +40,7 @@ def version(ctx: Context, message: Message) -> None:
     """``VERSION [server]``: what runs here, and which features it has (005)."""
     _check_target(ctx, message)
     ctx.reply(Numeric.RPL_VERSION, VERSION, ctx.router.name, ctx.config.description)
-    for group in tokens(ctx.config):
+    for group in tokens(ctx.config, ctx.parts.skills.isupport()):
         ctx.reply(Numeric.RPL_ISUPPORT, *group)
 
 

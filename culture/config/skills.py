@@ -1,0 +1,70 @@
+"""What culture.yaml may say about the skills that come with the server."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from culture.config.values import Channel, Count, Duration, Folder, Settings
+
+_SCHEMES = ("postgresql://", "postgres://")
+
+
+def _store(text: str) -> str:
+    if text != "sqlite" and not text.startswith(_SCHEMES):
+        raise ValueError(f"{text!r} is neither sqlite nor an address such as postgresql://user@host/database")
+    return text
+
+
+class Builtin(Settings):
+    """What every skill of ours has."""
+
+    enabled: bool = True
+
+
+class Retention(Settings):
+    """How much is kept of a channel; what is not said is kept for ever."""
+
+    age: Duration | None = None
+    size: Count | None = None
+    """Bytes of text, newest first."""
+
+
+class Embeddings(Settings):
+    """How HISTORY SEMANTIC finds by meaning: the offline model, or an endpoint that speaks OpenAI's embeddings."""
+
+    enabled: bool = True
+    url: str | None = None
+    model: str = ""
+    key: Annotated[str | None, Field(repr=False)] = None
+    timeout: Duration = 10.0
+
+
+class History(Builtin):
+    """What was said, kept on disk."""
+
+    store: Annotated[str, AfterValidator(_store), Field(repr=False)] = "sqlite"
+    replay: Annotated[int, Field(ge=0, le=1000)] = 20
+    rows: Annotated[int, Field(ge=1, le=1000)] = 1000
+    search_timeout: Duration = 1.0
+    pending: Count = 50_000
+    keep: Retention = Retention()
+    channels: dict[Channel, Retention] = Field(default_factory=dict)
+    private: Retention = Retention()
+    semantic: Embeddings = Embeddings()
+
+
+class Logger(Builtin):
+    """Channel logs as files that people read."""
+
+    enabled: bool = False
+    folder: Folder | None = None
+    channels: tuple[Channel, ...] = ()
+    git: bool = False
+    commit_every: Duration = 3600.0
+
+
+class UrlIndex(Builtin):
+    """The links that were shared."""
+
+    rows: Annotated[int, Field(ge=1, le=1000)] = 1000
+    keep: Count = 100_000

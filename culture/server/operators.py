@@ -1,0 +1,24 @@
+"""Telling those who run the server what they should know."""
+
+import logging
+
+from culture.protocol.message import Message
+from culture.protocol.split import room, split_text
+from culture.server.context import Parts
+from culture.server.visibility import is_operator
+from culture.server.wire import wire
+
+log = logging.getLogger(__name__)
+
+
+def tell(parts: Parts, text: str) -> None:
+    """Log it as a warning, and as a notice to each IRC operator who is here."""
+    log.warning("%s", text)
+    router = parts.router
+    with parts.turn():
+        for user, sessions in router.sessions.items():
+            if is_operator(user):
+                for piece in split_text(f"*** {text}", room(router.name, "NOTICE", user.nick)):
+                    line = wire(Message("NOTICE", (user.nick, piece), router.name))
+                    for session in sessions:
+                        session.push(line)

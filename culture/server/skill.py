@@ -1,0 +1,150 @@
+"""What a skill is: a service of the whole server, with hooks on events, verbs, settings and a folder of its own."""
+
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+from culture.config.model import ServerConfig
+from culture.config.paths import private_directory
+from culture.config.values import Settings
+from culture.server import operators
+from culture.server.context import Parts
+from culture.server.events import Event
+from culture.server.ids import Stamp
+from culture.server.network import Network
+from culture.server.session import Session
+from culture.server.state import User
+
+_MARK = "__hook__"
+F = TypeVar("F", bound=Callable[..., None])
+
+
+def hook(*kinds: type) -> Callable[[F], F]:
+    """Mark a method to be called with each event of these kinds, after it happened and was shown."""
+
+    def mark(function: F) -> F:
+        setattr(function, _MARK, kinds)
+        return function
+
+    return mark
+
+
+def hooks(place: object) -> Iterator[tuple[Callable[[Any], None], tuple[type, ...]]]:
+    """The marked methods of an object, and what each wants to hear of."""
+    for name in dir(type(place)):
+        kinds = getattr(getattr(type(place), name), _MARK, None)
+        if kinds is not None:
+            yield getattr(place, name), kinds
+
+
+class Host:
+    """What a skill may use of the server it is part of."""
+
+    def __init__(self, parts: Parts, name: str, failed: Callable[[BaseException], None]) -> None:
+        self._parts = parts
+        self._skill = name
+        self.failed = failed
+        """Call with what went wrong in a thread or callback of the skill's own: it is switched off."""
+
+    @property
+    def name(self) -> str:
+        """The server's name: where answers come from."""
+        return self._parts.router.name
+
+    @property
+    def config(self) -> ServerConfig:
+        """The server's settings in force."""
+        return self._parts.config
+
+    @property
+    def folder(self) -> Path:
+        """A folder for this skill alone, kept from one start to the next; made (0700) when first asked for."""
+        return private_directory(self._parts.config.data_dir / self._skill)
+
+    @property
+    def network(self) -> Network:
+        """Users and channels, to look at; only events change them."""
+        return self._parts.network
+
+    @property
+    def by(self) -> Session | None:
+        """In a hook: the session that caused the event, where it was one of this server's."""
+        return self._parts.router.by
+
+    @property
+    def concerned(self) -> tuple[str, ...]:
+        """In a hook on Left and Renamed: the channels the user was in."""
+        return self._parts.router.concerned
+
+    def sessions(self, user: User) -> Iterable[Session]:
+        """The user's sessions on this server."""
+        return tuple(self._parts.router.sessions.get(user, ()))
+
+    def stamp(self) -> Stamp:
+        """The id and time of a new event."""
+        return self._parts.router.ids.stamp()
+
+    def now(self) -> float:
+        """The time (seconds since 1970)."""
+        return self._parts.router.ids.now()
+
+    def publish(self, event: Event) -> None:
+        """Make it so."""
+        self._parts.router.publish(event)
+
+    def turn(self) -> AbstractContextManager[None]:
+        """Whatever a skill sends outside of hooks and verbs it sends within one of these."""
+        return self._parts.turn()
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run it beside everything else until the server ends; if it fails, the skill is switched off."""
+        self._parts.tasks.start(self._guarded(work))
+
+    def when_gone(self, forget: Callable[[Session], None]) -> None:
+        """Call with each session that ends."""
+        self._parts.endings.append(forget)
+
+    def tell_operators(self, text: str) -> None:
+        """Log it, and tell the IRC operators who are here."""
+        operators.tell(self._parts, f"{self._skill}: {text}")
+
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except Exception as error:
+            self.failed(error)
+
+
+class Skill:
+    """Extend this: a name, and whatever of the rest is needed.
+
+    Methods with ``@hook`` are called with events, methods with ``@command`` answer verbs. Both run between two
+    messages and must not block; what takes time is a ``Later``, a task of ``host.start`` or a thread.
+    """
+
+    name: ClassVar[str]
+    Settings: ClassVar[type[Settings]] = Settings
+    """What its block of culture.yaml may say."""
+
+    def __init__(self, host: Host, settings: Any) -> None:
+        self.host = host
+        self.settings = settings
+
+    async def start(self) -> None:
+        """Open what is needed; no client is there yet."""
+
+    async def stop(self) -> None:
+        """Close it; no client is there any more."""
+
+    def places(self) -> Iterable[object]:
+        """The objects whose hooks and verbs are the skill's."""
+        return (self,)
+
+    def caps(self) -> Mapping[str, str | None]:
+        """The capabilities it offers, with their values."""
+        return {}
+
+    def isupport(self) -> Iterable[str]:
+        """What 005 says about it."""
+        return ()

@@ -1,0 +1,1 @@
+"""Server-wide skills; none knows another."""
