@@ -172,7 +172,7 @@ def _refuse(name: str, ctx: "Context", message: Message) -> NoReturn:
     raise Failed(message.verb, "SKILL_OFF", text=f"{name} is switched off after a failure; ask an operator")
 
 
-def _wanted(config: ServerConfig) -> dict[str, Settings | dict[str, Any]]:
+def _wanted(config: ServerConfig) -> Mapping[str, Settings | dict[str, Any]]:
     """The built-in ones that are on, then those of ``skills``."""
     ours: dict[str, Builtin] = {"history": config.history, "logger": config.logger, "urlindex": config.urlindex}
     return {name: settings for name, settings in ours.items() if settings.enabled} | dict(config.skills)

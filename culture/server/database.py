@@ -1,0 +1,76 @@
+"""SQLite files: opened with what durability needs, and brought to the newest schema step by step."""
+
+import os
+import sqlite3
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from culture.config import paths
+
+BUSY = 0.5  # seconds to wait for somebody else's write before saying so
+
+Step = str | Callable[[sqlite3.Connection], None]
+"""One change of the schema: SQL, or a function that makes it. Steps are only ever added, at the end."""
+
+
+class TooNew(Exception):
+    """The file was written by a newer version of the program."""
+
+
+def open_database(path: Path, steps: Sequence[Step], *, busy: float = BUSY) -> sqlite3.Connection:
+    """Open for writing, for this user alone (0600), in WAL mode, every commit on disk when it returns.
+
+    A file of an older schema is migrated in one transaction; one of a newer schema raises TooNew.
+    The connection is in autocommit mode: whoever writes says BEGIN IMMEDIATE and COMMIT.
+    """
+    os.close(paths.open_private(path, os.O_RDWR))
+    connection = sqlite3.connect(path, timeout=busy, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA foreign_keys=ON")
+        migrate(connection, steps)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def open_reader(path: Path, *, busy: float = BUSY) -> sqlite3.Connection:
+    """Open to read only; writers are not held up."""
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=busy, isolation_level=None, check_same_thread=False
+    )
+
+
+def migrate(connection: sqlite3.Connection, steps: Sequence[Step]) -> None:
+    """Make the steps that this file has not seen; all of them, or none."""
+    if version(connection) == len(steps):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        done = version(connection)  # somebody else may have been first
+        if done > len(steps):
+            raise TooNew(f"schema {done}, and this program knows {len(steps)}: use the newer version of culture")
+        for step in steps[done:]:
+            _make(connection, step)
+        connection.execute(f"PRAGMA user_version={len(steps)}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def version(connection: sqlite3.Connection) -> int:
+    """How many steps a file has seen."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _make(connection: sqlite3.Connection, step: Step) -> None:
+    if callable(step):
+        step(connection)
+        return
+    for statement in step.split(";"):
+        if statement.strip():
+            connection.execute(statement)
