@@ -1,0 +1,122 @@
+"""Where the history is kept: what every store does, whichever database is behind it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+from culture.skills.history.entry import Entry
+from culture.skills.history.words import Query
+
+TIES = 10  # bits of a position that tell apart what happened in the same microsecond
+
+
+class Unavailable(Exception):
+    """The store cannot be written or read right now: locked, full, or not to be reached. Trying again may help."""
+
+
+class TooSlow(Exception):
+    """The search was given up."""
+
+
+class Kept(NamedTuple):
+    """An entry and its position: positions order all entries by time, and each is one entry's alone."""
+
+    position: int
+    entry: Entry
+
+
+class View(NamedTuple):
+    """What of a place a reader may see."""
+
+    place: str
+    ranks: tuple[str, ...] = ("",)
+    """Messages for these ranks."""
+    closed_since: int | None = None
+    """What was said while not everybody could be there: from this time on (microseconds), or None of it."""
+    since: int = 0
+    """Nothing from before this time (microseconds)."""
+    events: bool = False
+    """Other events than messages too."""
+
+
+class Talk(NamedTuple):
+    """A place with something in it: the channel's name or the other's nick, and the time of the last message."""
+
+    name: str
+    at: int
+
+
+class Stats(NamedTuple):
+    """How much there is in a place."""
+
+    name: str
+    messages: int
+    events: int
+    bytes: int
+    first: int
+    last: int
+
+
+class Store(Protocol):
+    """Entries, each once, in the order of their time.
+
+    Every method blocks, and is called from threads of the history's own: ``write`` always from the same one,
+    the others from any. What cannot be done now is ``Unavailable``.
+    """
+
+    def open(self) -> None:
+        """Make ready, with a schema as new as this program."""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+    def write(self, batch: Sequence[Entry]) -> None:
+        """Keep them all, durably, or none. One that is there already stays as it is.
+
+        A REDACT also takes back the message it names, now and should it come later.
+        """
+
+    def move(self, old: str, new: str, name: str) -> None:
+        """A channel has another name; what the new name had before stays in its place in time."""
+
+    def page(self, view: View, after: int | None, before: int | None, limit: int, newest: bool) -> list[Kept]:
+        """Up to so many between two positions (both left out), oldest first; the newest of them or the oldest."""
+
+    def position(self, place: str, msgid: str) -> int | None:
+        """Where the message is."""
+
+    def search(self, view: View, query: Query, limit: int, seconds: float) -> list[Kept]:
+        """The newest messages that fit, oldest first; TooSlow when it takes longer than so many seconds."""
+
+    def get(self, view: View, positions: Sequence[int]) -> list[Kept]:
+        """Those of these messages that may be seen, in the order asked for."""
+
+    def messages(self, after: int, limit: int) -> list[Kept]:
+        """Up to so many messages of all channels behind a position, oldest first."""
+
+    def talks(self, party: str, since: int, channels: Sequence[View], after: int, before: int) -> list[Talk]:
+        """The party's conversations and of these channels those whose last message is between two times."""
+
+    def exists(self, place: str) -> bool:
+        """Was anything ever kept there?"""
+
+    def stats(self) -> list[Stats]:
+        """Every channel, and the private conversations together under the name ``*``."""
+
+    def everything(self, place: str | None = None) -> Iterator[Kept]:
+        """All entries of a place or of all places, private ones too, oldest first."""
+
+    def prune(self, place: str | None, before: int) -> int:
+        """Remove what is older in a channel, or (None) in all private conversations; how many were removed."""
+
+    def verify(self) -> Iterable[str]:
+        """Look through everything; each problem found."""
+
+
+def position_at(at: int) -> int:
+    """The first position of a time."""
+    return at << TIES
+
+
+def time_of(position: int) -> int:
+    """The time of a position (microseconds)."""
+    return position >> TIES
