@@ -1,9 +1,5 @@
-"""TODO."""
+"""The links that were shared: a skill that remembers them and answers URLS."""
 
-from culture.server.skill import Skill
+from culture.skills.urlindex.skill import UrlIndex
 
-
-class UrlIndex(Skill):
-    """TODO."""
-
-    name = "urlindex"
+__all__ = ["UrlIndex"]

@@ -1,0 +1,73 @@
+"""Reading the index, within a time."""
+
+import json
+import math
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+
+from culture.protocol.names import fold
+from culture.server.database import open_reader
+from culture.skills.urlindex.facts import OPEN, Found, Shared, View
+
+_STEPS = 1000  # of SQLite's machine between two looks at the clock
+
+# A link that was shared in the open and behind a closed door is there twice; it is shown once, with both counted.
+# The order of the join is fixed (CROSS), so that the newest links are found first and without sorting.
+_SELECT = """
+    SELECT l.name, m.nick, m.at,
+        (SELECT SUM(o.count) FROM links o
+            WHERE o.channel = l.channel AND o.key = l.key AND (o.room = {open} OR o.room >= {since})),
+        l.url, m.context, m.msgid
+    FROM links l {more} CROSS JOIN mentions m ON m.id = l.last
+    WHERE (l.room = {open} OR l.room >= {since})
+        AND NOT EXISTS (SELECT 1 FROM links o WHERE o.channel = l.channel AND o.key = l.key
+            AND (o.room = {open} OR o.room >= {since}) AND +o.last > l.last)
+        AND {where}
+    ORDER BY l.last DESC LIMIT :most
+"""
+_RECENT = _SELECT.format(open=OPEN, since=":since", more="", where="l.channel = :channel")
+_SEARCH = """
+    WITH mine (channel, since) AS MATERIALIZED (SELECT value ->> 0, value ->> 1 FROM json_each(:mine)),
+        hidden (channel) AS MATERIALIZED (SELECT value FROM json_each(:hidden))
+""" + _SELECT.format(
+    open=OPEN,
+    since="mine.since",
+    more="LEFT JOIN mine ON mine.channel = l.channel",
+    where="""l.channel NOT IN (SELECT channel FROM hidden) AND (instr(l.folded, :term) OR EXISTS
+        (SELECT 1 FROM mentions t WHERE t.link = l.id AND instr(t.folded, :term)))""",
+)
+
+
+class Reader:
+    """Answers from the file; may be used by several threads at once."""
+
+    def __init__(self, path: Path, patience: float) -> None:
+        self._path = path
+        self._patience = patience
+
+    def recent(self, channel: str, since: float | None, most: int) -> Found:
+        """The latest links of a channel: the open ones, and those that were closed since then."""
+        bound = math.inf if since is None else since
+        return self._find(_RECENT, {"channel": fold(channel), "since": bound, "most": most})
+
+    def search(self, view: View, term: str, most: int) -> Found:
+        """The latest links of what is in view that have the term in them, or were shared with it."""
+        mine = json.dumps(list(view.since.items()), ensure_ascii=False)
+        hidden = json.dumps(list(view.hidden), ensure_ascii=False)
+        return self._find(_SEARCH, {"mine": mine, "hidden": hidden, "term": term.casefold(), "most": most})
+
+    def _find(self, query: str, asked: dict[str, object]) -> Found:
+        until = time.monotonic() + self._patience
+        found: list[Shared] = []
+        with closing(open_reader(self._path)) as file:
+            file.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
+            try:
+                for row in file.execute(query, asked):
+                    found.append(Shared(*row))
+            except sqlite3.OperationalError:
+                if time.monotonic() <= until:
+                    raise
+                return Found(found, False)
+        return Found(found, True)

@@ -1,0 +1,117 @@
+"""The skill: hears messages, answers URLS."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from culture.config.skills import UrlIndex as Wanted
+from culture.protocol.message import Message
+from culture.protocol.names import is_channel
+from culture.protocol.numerics import Numeric
+from culture.protocol.vocabulary import Verb
+from culture.server.commands import Later, command
+from culture.server.context import Context
+from culture.server.errors import Refused
+from culture.server.events import ChannelRenamed, Redacted, Said, nick_of
+from culture.server.skill import Host, Skill, hook
+from culture.skills.urlindex import access, question
+from culture.skills.urlindex.answers import notices, rows
+from culture.skills.urlindex.facts import Fact, Found, Heard, Moved, TakenBack
+from culture.skills.urlindex.links import may_link
+from culture.skills.urlindex.search import Reader
+from culture.skills.urlindex.store import Store
+from culture.skills.urlindex.writer import Writer
+
+_FILE = "links.db"
+_READERS = 2  # threads
+_PATIENCE = 1.0  # seconds for a search; and for what was just said to be on disk before it
+
+
+class UrlIndex(Skill):
+    """Remembers the links shared in channels: who, where, when, how often, and what was said with them."""
+
+    name = "urlindex"
+    Settings = Wanted
+
+    def __init__(self, host: Host, settings: Wanted) -> None:
+        super().__init__(host, settings)
+        self._rows = settings.rows
+        path = host.folder / _FILE
+        self._open = partial(Store, path, settings.keep)
+        self._reader = Reader(path, _PATIENCE)
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="urlindex-reader")
+        self._writer: Writer | None = None
+
+    async def start(self) -> None:
+        """Open the file."""
+        store = await asyncio.to_thread(self._open)
+        self._writer = Writer(store, self.host.tell_operators, self.host.failed)
+        self._writer.start()
+
+    async def stop(self) -> None:
+        """Write what is left and close it."""
+        if self._writer is not None:
+            await self._writer.stop()
+        self._readers.shutdown(wait=False, cancel_futures=True)
+
+    @hook(Said)
+    def hear(self, said: Said) -> None:
+        """Take a message to a whole channel that may hold links; what is private, or for some of them, is not."""
+        if not may_link(said.text) or not is_channel(said.target) or said.status or said.verb == "TAGMSG":
+            return
+        channel = self.host.network.channel(said.target)
+        if channel is not None:
+            stamp = said.id
+            nick, room = nick_of(said.source), access.room(channel)
+            self._write(Heard(channel.name, room, nick, stamp.at, stamp.msgid, said.text))
+
+    @hook(Redacted)
+    def forget(self, event: Redacted) -> None:
+        """What is taken back was not shared."""
+        if is_channel(event.target):
+            self._write(TakenBack(event.msgid))
+
+    @hook(ChannelRenamed)
+    def move(self, event: ChannelRenamed) -> None:
+        """The links stay with the channel."""
+        self._write(Moved(event.channel, event.new))
+
+    @command(Verb.URLS)
+    def urls(self, ctx: Context, message: Message) -> Later:
+        """``URLS #channel [how many]``: the links that were shared there, newest first.
+
+        URLS SEARCH :words finds links with these words in or beside them, in all channels that you may read.
+
+        URLS [how many] is for people: the links of the channel that you last spoke in or joined.
+        """
+        asked = question.read(message.params, self._rows)
+        if isinstance(asked, question.Search):
+            view = access.view(ctx.network, ctx.user)
+            find = partial(self._reader.search, view, asked.term, asked.most)
+            return Later(self._found(find), lambda found: ctx.pull(rows(self.host.name, "*", found)))
+        name = asked.channel or getattr(ctx.session, "place", None)
+        if name is None:
+            raise Refused(Numeric.ERR_NEEDMOREPARAMS, Verb.URLS)
+        since = access.since(ctx.user, ctx.network.channel(name))
+        find = partial(self._reader.recent, name, since, asked.most)
+        return Later(self._found(find), partial(self._show, ctx, name, asked.channel is None))
+
+    def _show(self, ctx: Context, name: str, is_read: bool, found: Found) -> None:
+        """Answer about one channel; one that has left no links, and is none, is unknown."""
+        channel = ctx.network.channel(name) if found.links else ctx.find_channel(name)
+        shown = channel.name if channel is not None else found.links[0].channel
+        if is_read:
+            ctx.pull(notices(self.host.name, ctx.nick, shown, found))
+        else:
+            ctx.pull(rows(self.host.name, shown, found))
+
+    async def _found(self, find: Callable[[], Found]) -> Found:
+        """What was said before the question is part of the answer, unless the disk is in the way."""
+        if self._writer is not None:
+            await self._writer.settled(_PATIENCE)
+        return await asyncio.get_running_loop().run_in_executor(self._readers, find)
+
+    def _write(self, fact: Fact) -> None:
+        if self._writer is not None:
+            self._writer.add(fact)
