@@ -50,6 +50,7 @@ class Session:
         "opened",
         "password",
         "pinged",
+        "place",
         "queue",
         "realname",
         "spoke",
@@ -93,6 +94,7 @@ class Session:
         self.flavour = 0  # what of it concerns messages
         self.echo = False
         self.pinged = False
+        self.place: str | None = None  # the channel it last spoke in or joined
         self.waiting = False  # for something that is done elsewhere
         self.ended = False
         self.idle: Callable[[], None] | None = None  # called when a pulled answer is complete

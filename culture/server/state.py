@@ -9,6 +9,7 @@ from culture.protocol.vocabulary import ChannelMode, UserClass
 MEMBER_MODES = {"o": "@", "v": "+"}  # highest first
 # Extended bans: a mask that keeps from speaking and from nothing else; an account in place of a mask.
 MUTE = "m:"
+_CLOSING = frozenset("is")
 ACCOUNT = "a:"
 
 
@@ -102,6 +103,11 @@ class Channel:
     def is_kept(self) -> bool:
         """Does it stay when its last member leaves?"""
         return self.standing or self.is_registered
+
+    @property
+    def is_open(self) -> bool:
+        """May anybody join, and know that it exists?"""
+        return self.key is None and _CLOSING.isdisjoint(self.flags)
 
     def is_founder(self, user: User) -> bool:
         """Did this user's account register the channel?"""

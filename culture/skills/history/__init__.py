@@ -1,9 +1,5 @@
-"""TODO."""
+"""Keeps every message of every channel, and shows it to who may read it."""
 
-from culture.server.skill import Skill
+from culture.skills.history.skill import History
 
-
-class History(Skill):
-    """TODO."""
-
-    name = "history"
+__all__ = ["History"]

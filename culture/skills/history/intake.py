@@ -1,0 +1,93 @@
+"""Between the loop and the writer: who gets a receipt, who waits for what was said before, who has to slow down."""
+
+import asyncio
+from collections import deque
+from typing import NamedTuple
+
+from culture.protocol.vocabulary import Cap, ClientTag, Receipt, Tag
+from culture.server.session import Session
+from culture.server.skill import Host
+from culture.skills.history.writer import Item, Writer
+
+_EASE = 2  # once no more than the half of what makes speakers wait is left, they may go on
+
+
+class _Owed(NamedTuple):
+    number: int
+    session: Session
+    msgid: str
+
+
+class Intake:
+    """Gives items to the writer, from the loop's thread alone."""
+
+    def __init__(self, host: Host, writer: Writer, slow_from: int) -> None:
+        self._host = host
+        self._writer = writer
+        self._slow_from = slow_from
+        self._receipts: deque[_Owed] = deque()
+        self._readers: list[tuple[int, asyncio.Future[None]]] = []
+        self._slowed: set[Session] = set()
+        host.when_gone(self._slowed.discard)
+
+    def keep(self, item: Item, by: Session | None = None, msgid: str = "") -> None:
+        """Have it written; ``by`` is told when it is, if it asked for receipts, and waits while too much is waiting."""
+        writer = self._writer
+        if not writer.put(item) or by is None:
+            return
+        if Cap.RECEIPTS in by.caps.enabled:
+            self._receipts.append(_Owed(writer.taken, by, msgid))
+            writer.is_awaited = True
+        if writer.waiting > self._slow_from and not writer.is_stuck:
+            self._slow_down(by)
+
+    def settle(self) -> None:
+        """More is written: tell those who wait for it."""
+        written = self._writer.written
+        with self._host.turn():
+            while self._receipts and self._receipts[0].number <= written:
+                self._give(self._receipts.popleft())
+            for number, reader in self._readers:
+                if number <= written and not reader.done():
+                    reader.set_result(None)
+            self._readers = [each for each in self._readers if not each[1].done()]
+            if self._writer.waiting * _EASE <= self._slow_from or self._writer.is_stuck:
+                self._speed_up()
+        self._writer.is_awaited = bool(self._receipts or self._readers or self._slowed)
+
+    async def written(self, patience: float) -> None:
+        """Wait until what was said before is on disk; not longer than so many seconds."""
+        writer = self._writer
+        number = writer.taken
+        if writer.written >= number:
+            return
+        reader = asyncio.get_running_loop().create_future()
+        self._readers.append((number, reader))
+        writer.is_awaited = True
+        if writer.written >= number:
+            return
+        try:
+            async with asyncio.timeout(patience):
+                await reader
+        except TimeoutError:
+            return
+
+    def _give(self, owed: _Owed) -> None:
+        session = owed.session
+        if owed.number in self._writer.unkept:
+            self._writer.unkept.discard(owed.number)
+        elif not session.ended and session.user is not None:
+            tags = f"{Tag.RECEIPT}={Receipt.STORED};{ClientTag.REPLY}={owed.msgid}"
+            session.send(f"@{tags} :{self._host.name} TAGMSG {session.user.nick}\r\n".encode())
+
+    def _slow_down(self, session: Session) -> None:
+        """Read no more of somebody who says more than the disk can take; their own system holds the rest."""
+        session.connection.pause()
+        self._slowed.add(session)
+        self._writer.is_awaited = True
+
+    def _speed_up(self) -> None:
+        for session in self._slowed:
+            if not session.is_busy:
+                session.connection.resume()
+        self._slowed.clear()

@@ -1,0 +1,93 @@
+"""What happens → what is kept of it, and where."""
+
+from culture.protocol.names import fold
+from culture.server.events import (
+    ChannelRenamed,
+    Event,
+    Joined,
+    Kicked,
+    Left,
+    ModeSet,
+    Parted,
+    Redacted,
+    Renamed,
+    Said,
+    TopicSet,
+    nick_of,
+)
+from culture.server.skill import Host, hook
+from culture.skills.history.entry import conversation, event_entry, party
+from culture.skills.history.intake import Intake
+from culture.skills.history.writer import Move, Spoken
+
+# Tags that say something about the moment alone.
+_PASSING = frozenset({"+typing", "+draft/typing"})
+
+
+class Recorder:
+    """Hears everything that is kept."""
+
+    def __init__(self, host: Host, intake: Intake) -> None:
+        self._host = host
+        self._network = host.network
+        self._keep = intake.keep
+
+    @hook(Said)
+    def said(self, said: Said) -> None:
+        """A message, to a channel or in private."""
+        by, target = self._host.by, said.target
+        if said.verb == "TAGMSG" and _PASSING.issuperset(said.tags):
+            return
+        if target[0] == "#":
+            channel = self._network.channel(target)
+            if by is not None:
+                by.place = target
+            spoken = Spoken(said, None, channel is None or not channel.is_open)
+        else:
+            other = self._network.user(target)
+            spoken = Spoken(said, None if other is None else other.account, False)
+        self._keep(spoken, by, said.id.msgid if by is not None else "")
+
+    @hook(Joined, Parted, Kicked, TopicSet, ModeSet)
+    def happened(self, event: Joined | Parted | Kicked | TopicSet | ModeSet) -> None:
+        """Something in one channel."""
+        if isinstance(event, Joined) and self._host.by is not None:
+            self._host.by.place = event.channel
+        self._note(event, event.channel)
+
+    @hook(Left, Renamed)
+    def moved(self, event: Left | Renamed) -> None:
+        """Something in every channel where somebody is, or was."""
+        for channel in self._host.concerned:
+            self._note(event, channel)
+
+    @hook(ChannelRenamed)
+    def renamed(self, event: ChannelRenamed) -> None:
+        """The history goes with the channel."""
+        self._keep(Move(event.channel, event.new))
+
+    @hook(Redacted)
+    def redacted(self, event: Redacted) -> None:
+        """A message was taken back."""
+        user = self._network.user(nick_of(event.source))
+        account = user.account if user is not None else None
+        if event.target[0] == "#":
+            self._note(event, event.target)
+            return
+        other = self._network.user(event.target)
+        entry = event_entry(event, event.target, account, False)
+        if entry is not None:
+            place = conversation(
+                party(account, nick_of(event.source)),
+                party(None if other is None else other.account, event.target),
+            )
+            self._keep(entry._replace(place=place))
+
+    def _note(self, event: Event, name: str) -> None:
+        channel = self._network.channel(name)
+        user = self._network.user(nick_of(getattr(event, "source", "")))
+        entry = event_entry(
+            event, name, user.account if user is not None else None, channel is None or not channel.is_open
+        )
+        if entry is not None:
+            self._keep(entry._replace(place=fold(name)))

@@ -1,0 +1,86 @@
+"""The history skill: its parts, put together."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+
+from culture.config import skills
+from culture.protocol.vocabulary import Cap
+from culture.server.skill import Host, Skill
+from culture.skills.history.access import Access
+from culture.skills.history.archive import Archive
+from culture.skills.history.intake import Intake
+from culture.skills.history.recorder import Recorder
+from culture.skills.history.semantic import Semantic
+from culture.skills.history.sqlite import SQLiteStore
+from culture.skills.history.store import Store
+from culture.skills.history.verb import HistoryVerb
+from culture.skills.history.writer import Writer
+
+_OPENING = 5.0  # seconds to wait for the store before clients come; after that it is tried again and again
+
+
+class History(Skill):
+    """Keeps what is said, and shows it to who may read it."""
+
+    name = "history"
+    Settings = skills.History
+
+    def __init__(self, host: Host, settings: skills.History) -> None:
+        super().__init__(host, settings)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        store = _store(host, settings)
+        self._writer = Writer(store, settings.pending, self._settle, self._tell)
+        self._writer.failed = self._failed
+        self._intake = Intake(host, self._writer, settings.pending // 2)
+        self._archive = Archive(store, self._intake)
+        self._semantic = Semantic(store, host.folder, settings.semantic)
+        access = Access(host)
+        self._places = (
+            Recorder(host, self._intake),
+            access,
+            HistoryVerb(self._archive, access, self._semantic, settings.rows, settings.search_timeout),
+        )
+
+    def places(self) -> Iterable[object]:
+        """The objects whose hooks and verbs are the skill's."""
+        return self._places
+
+    def caps(self) -> Mapping[str, str | None]:
+        """The capabilities it offers."""
+        return {Cap.RECEIPTS.value: None}
+
+    async def start(self) -> None:
+        """Open the store; one that is not to be had yet is tried again beside everything else."""
+        self._loop = asyncio.get_running_loop()
+        self._writer.start()
+        await asyncio.to_thread(self._writer.opened.wait, _OPENING)
+        self._semantic.start()
+
+    async def stop(self) -> None:
+        """Write what is left."""
+        patience = self.host.config.limits.shutdown_timeout / 2
+        await asyncio.to_thread(self._semantic.stop)
+        await asyncio.to_thread(self._archive.close)
+        await asyncio.to_thread(self._writer.stop, patience)
+
+    def _settle(self) -> None:
+        self._soon(self._intake.settle)
+
+    def _tell(self, text: str) -> None:
+        self._soon(self.host.tell_operators, text)
+
+    def _failed(self, error: BaseException) -> None:
+        self._soon(self.host.failed, error)
+
+    def _soon(self, act: Callable[..., None], *args: object) -> None:
+        """Do it on the loop, from whichever thread."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(act, *args)
+
+
+def _store(host: Host, settings: skills.History) -> Store:
+    if settings.store == "sqlite":
+        return SQLiteStore(host.folder / "history.db")
+    from culture.skills.history.postgres import PostgresStore
+
+    return PostgresStore(settings.store)
