@@ -55,7 +55,7 @@ def measure(server: Server, arguments: str, pin: bool = False) -> Run:
     server_core, generator_core = (0, 1) if pin else (None, None)
     try:
         with running(server, server_core) as target:
-            answer = _generate(server, target, arguments, generator_core)
+            answer = generate(server, target, arguments, generator_core)
     except (NotStarted, subprocess.TimeoutExpired) as error:
         return _failed(arguments, str(error))
     if not answer.stdout.strip():
@@ -63,7 +63,10 @@ def measure(server: Server, arguments: str, pin: bool = False) -> Run:
     return _read(answer, arguments)
 
 
-def _generate(server: Server, target: Running, arguments: str, core: int | None) -> subprocess.CompletedProcess[str]:
+def generate(
+    server: Server, target: Running, arguments: str, core: int | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run the generator against a running server."""
     told = f"{arguments} -c {server.concurrency} -P {target.port} -p {target.pid} -L {server.name} -T {TIMEOUT}"
     prefix = ["-x", server.nick_prefix] if server.nick_prefix else []
     # The generator gives up by itself; the margin is for one that hangs.

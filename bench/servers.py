@@ -52,6 +52,7 @@ class Running:
 
     port: int
     pid: int
+    folder: Path
 
 
 def culture(template: str = CULTURE_COMMAND) -> Server:
@@ -150,6 +151,6 @@ def running(server: Server, core: int | None = None) -> Iterator[Running]:
             )
         try:
             _wait_ready(process, command, port, log)
-            yield Running(port, process.pid)
+            yield Running(port, process.pid, run)
         finally:
             end(process)
