@@ -25,6 +25,7 @@ from culture.server.events import (
 from culture.server.ids import Stamp
 
 MICROSECONDS = 1_000_000
+_make = tuple.__new__  # what a NamedTuple's own constructor does, without the call around it
 
 
 class Sort(IntEnum):
@@ -112,21 +113,24 @@ def said_entry(said: Said, place: str, closed: bool) -> Entry:
     data = ""
     if said.tags or said.mentions or said.lines:
         data = _json(tags=dict(said.tags), mentions=said.mentions, lines=said.lines)
-    return Entry(
-        place,
-        origin,
-        epoch,
-        seq,
-        int(at * MICROSECONDS),
-        said.verb,
-        said.source,
-        said.account,
-        said.kind,
-        said.text,
-        said.target,
-        said.status,
-        closed,
-        data,
+    return _make(
+        Entry,
+        (
+            place,
+            origin,
+            epoch,
+            seq,
+            int(at * MICROSECONDS),
+            said.verb,
+            said.source,
+            said.account,
+            said.kind,
+            said.text,
+            said.target,
+            said.status,
+            closed,
+            data,
+        ),
     )
 
 

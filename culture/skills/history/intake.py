@@ -5,17 +5,19 @@ from collections import deque
 from typing import NamedTuple
 
 from culture.protocol.vocabulary import Cap, ClientTag, Receipt, Tag
+from culture.server.ids import Stamp
 from culture.server.session import Session
 from culture.server.skill import Host
-from culture.skills.history.writer import Item, Writer
+from culture.skills.history.writer import Item, Spoken, Writer
 
+_RECEIPTS = Cap.RECEIPTS.value
 _EASE = 2  # once no more than the half of what makes speakers wait is left, they may go on
 
 
 class _Owed(NamedTuple):
     number: int
     session: Session
-    msgid: str
+    stamp: Stamp
 
 
 class Intake:
@@ -30,15 +32,19 @@ class Intake:
         self._slowed: set[Session] = set()
         host.when_gone(self._slowed.discard)
 
-    def keep(self, item: Item, by: Session | None = None, msgid: str = "") -> None:
-        """Have it written; ``by`` is told when it is, if it asked for receipts, and waits while too much is waiting."""
+    def keep(self, item: Item) -> None:
+        """Have it written."""
+        self._writer.put(item)
+
+    def keep_said(self, spoken: Spoken, by: Session) -> None:
+        """The same; ``by`` is told when it is written, if it asked for that, and waits while too much is waiting."""
         writer = self._writer
-        if not writer.put(item) or by is None:
+        if not writer.put(spoken):
             return
-        if Cap.RECEIPTS in by.caps.enabled:
-            self._receipts.append(_Owed(writer.taken, by, msgid))
+        if _RECEIPTS in by.caps.enabled:
+            self._receipts.append(_Owed(writer.taken, by, spoken.said.id))
             writer.is_awaited = True
-        if writer.waiting > self._slow_from and not writer.is_stuck:
+        if writer.taken - writer.written > self._slow_from and not writer.is_stuck:
             self._slow_down(by)
 
     def settle(self) -> None:
@@ -77,7 +83,7 @@ class Intake:
         if owed.number in self._writer.unkept:
             self._writer.unkept.discard(owed.number)
         elif not session.ended and session.user is not None:
-            tags = f"{Tag.RECEIPT}={Receipt.STORED};{ClientTag.REPLY}={owed.msgid}"
+            tags = f"{Tag.RECEIPT}={Receipt.STORED};{ClientTag.REPLY}={owed.stamp.msgid}"
             session.send(f"@{tags} :{self._host.name} TAGMSG {session.user.nick}\r\n".encode())
 
     def _slow_down(self, session: Session) -> None:

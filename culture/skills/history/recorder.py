@@ -22,6 +22,7 @@ from culture.skills.history.writer import Move, Spoken
 
 # Tags that say something about the moment alone.
 _PASSING = frozenset({"+typing", "+draft/typing"})
+_make = tuple.__new__  # what a NamedTuple's own constructor does, without the call around it
 
 
 class Recorder:
@@ -31,22 +32,26 @@ class Recorder:
         self._host = host
         self._network = host.network
         self._keep = intake.keep
+        self._keep_said = intake.keep_said
 
     @hook(Said)
     def said(self, said: Said) -> None:
-        """A message, to a channel or in private."""
+        """A message, to a channel or in private; called for every one, so it does no more than it must."""
         by, target = self._host.by, said.target
         if said.verb == "TAGMSG" and _PASSING.issuperset(said.tags):
             return
         if target[0] == "#":
             channel = self._network.channel(target)
+            spoken = _make(Spoken, (said, None, channel is None or not channel.is_open))
             if by is not None:
                 by.place = target
-            spoken = Spoken(said, None, channel is None or not channel.is_open)
         else:
             other = self._network.user(target)
-            spoken = Spoken(said, None if other is None else other.account, False)
-        self._keep(spoken, by, said.id.msgid if by is not None else "")
+            spoken = _make(Spoken, (said, None if other is None else other.account, False))
+        if by is None:
+            self._keep(spoken)
+        else:
+            self._keep_said(spoken, by)
 
     @hook(Joined, Parted, Kicked, TopicSet, ModeSet)
     def happened(self, event: Joined | Parted | Kicked | TopicSet | ModeSet) -> None:

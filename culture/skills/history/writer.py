@@ -16,7 +16,11 @@ from culture.skills.history.store import Store, Unavailable
 log = logging.getLogger(__name__)
 
 _AT_ONCE = 1_000
-_GATHER = 0.002  # seconds that the first of a batch waits for others
+_MANY = 32
+# Seconds that the first of a batch waits for others: a transaction costs as much as twenty messages, so where there
+# are many they are kept in fewer of them.
+_GATHER = 0.002
+_GATHER_MANY = 0.01
 _PAUSES = (0.05, 0.1, 0.25, 0.5, 1.0)
 _folded = lru_cache(4096)(fold)
 
@@ -119,8 +123,9 @@ class Writer:
             self.opened.set()
 
     def _work(self) -> None:
+        batch: list[Item] = []
         while self._await_items():
-            time.sleep(_GATHER)
+            time.sleep(_GATHER if len(batch) < _MANY else _GATHER_MANY)
             batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), _AT_ONCE))]
             if not self._write(batch):
                 log.error("%d messages could not be kept", self.waiting)

@@ -131,23 +131,11 @@ class Writing:
         )
 
     def _row(self, entry: Entry, position: int) -> Row:
-        line = self._lines.get((entry.origin, entry.epoch))
-        return (
-            position,
-            self._places.get(entry.place) or self._place(entry),
-            entry.sort,
-            self._line(entry.origin, entry.epoch) if line is None else line,
-            entry.seq,
-            entry.verb,
-            entry.source,
-            entry.account,
-            entry.kind,
-            entry.text,
-            entry.target,
-            entry.status,
-            int(entry.closed),
-            entry.data,
-        )
+        """The columns: an entry's own from its verb on are the table's."""
+        place, origin, epoch, seq, _, *rest = entry
+        line = self._lines.get((origin, epoch)) or self._line(origin, epoch)
+        known = self._places.get(place) or self._place(entry)
+        return (position, known, entry.sort, line, seq, *rest)  # type: ignore[return-value]
 
     def _line(self, origin: str, epoch: str) -> int:
         """The number of a line of ids."""
