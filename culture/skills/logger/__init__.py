@@ -1,9 +1,5 @@
-"""TODO."""
+"""Channel logs as files that people read: one per channel and day."""
 
-from culture.server.skill import Skill
+from culture.skills.logger.skill import Logger
 
-
-class Logger(Skill):
-    """TODO."""
-
-    name = "logger"
+__all__ = ["Logger"]

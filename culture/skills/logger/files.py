@@ -1,0 +1,145 @@
+"""Appending to the log files; what the disk does not take is kept within bounds and tried again."""
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from culture.config import paths
+
+ROOM = 8 * 1024 * 1024  # bytes of lines that wait for the disk
+RETRY = 5.0
+
+Line = tuple[Path, bytes]
+_MOMENT = len("2026-03-19 10:00:00")
+
+
+class _Waiting:
+    """The lines of one file that the disk did not take, and how many more had no room."""
+
+    def __init__(self) -> None:
+        self.lines: list[bytes] = []
+        self.size = 0
+        self.lost = 0
+
+    def add(self, line: bytes) -> None:
+        """Keep a line behind those before it, and behind a note on those in between that are lost."""
+        self.lines += [*self._note(), line]
+        self.size += len(line)
+        self.lost = 0
+
+    def all(self) -> list[bytes]:
+        """What to write."""
+        return [*self.lines, *self._note()]
+
+    def _note(self) -> list[bytes]:
+        """What the log itself says about the lines that are missing in it."""
+        if not self.lost:
+            return []
+        return [self.lines[-1][:_MOMENT] + f"\t--\t{self.lost} lines are missing here: the disk took none\n".encode()]
+
+
+class Files:
+    """The files, opened anew for each write, since others may move them away; for one thread alone."""
+
+    def __init__(
+        self,
+        report: Callable[[str], None],
+        room: int = ROOM,
+        retry: float = RETRY,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._report = report
+        self._room = room
+        self._retry = retry
+        self._clock = clock
+        self._waiting: dict[Path, _Waiting] = {}
+        self._size = 0
+        self._next = 0.0
+        self._why = ""
+        self._told = False
+        self.lost = 0
+
+    @property
+    def patience(self) -> float | None:
+        """How long to wait at most before ``write`` is called again, with or without lines."""
+        return max(0.0, self._next - self._clock()) if self._waiting else None
+
+    @property
+    def waiting(self) -> int:
+        """How many lines the disk did not take yet."""
+        return sum(len(each.lines) for each in self._waiting.values())
+
+    def write(self, lines: Iterable[Line], now: bool = False) -> None:
+        """Append the lines; those that could not be written before are tried again when it is time, or ``now``."""
+        if self._waiting and (now or self._clock() >= self._next):
+            self._try_again()
+        fresh: dict[Path, list[bytes]] = {}
+        for path, line in lines:
+            fresh.setdefault(path, []).append(line)
+        for path, of_one in fresh.items():
+            if path in self._waiting or not self._append(path, of_one):
+                self._keep(path, of_one)
+        self._tell()
+
+    def _try_again(self) -> None:
+        self._next = self._clock() + self._retry
+        for path, waiting in list(self._waiting.items()):
+            if self._append(path, waiting.all()):
+                self._size -= waiting.size
+                del self._waiting[path]
+
+    def _append(self, path: Path, lines: list[bytes]) -> bool:
+        try:
+            append(path, b"".join(lines))
+        except OSError as error:
+            if not self._waiting:
+                self._next = self._clock() + self._retry
+            self._why = f"{error.filename or path}: {error.strerror}"
+            return False
+        return True
+
+    def _keep(self, path: Path, lines: list[bytes]) -> None:
+        for line in lines:
+            waiting = self._waiting.get(path)
+            if self._size + len(line) <= self._room:
+                if waiting is None:
+                    waiting = self._waiting[path] = _Waiting()
+                waiting.add(line)
+                self._size += len(line)
+            else:
+                self.lost += 1
+                if waiting is not None:
+                    waiting.lost += 1
+
+    def _tell(self) -> None:
+        """Say once that something is wrong, and once that it is over."""
+        if self._waiting and not self._told:
+            self._told = True
+            self._report(f"cannot write {self._why}; lines are kept in memory until it works again")
+        elif self._told and not self._waiting:
+            self._told = False
+            lost, self.lost = self.lost, 0
+            self._report(f"logs are written again; {lost or 'no'} lines were lost")
+
+
+def append(path: Path, data: bytes) -> None:
+    """Add whole lines to a file, all of them or none; the file is made for its owner alone."""
+    file = paths.open_private(path, os.O_RDWR | os.O_APPEND)
+    try:
+        size = os.fstat(file).st_size
+        if size and os.pread(file, 1, size - 1) != b"\n":
+            data = b"\n" + data  # what was interrupted there stays a line of its own
+        try:
+            _write(file, data)
+        except OSError:
+            os.ftruncate(file, size)
+            raise
+    finally:
+        os.close(file)
+
+
+def _write(file: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(file, rest) :]

@@ -1,0 +1,88 @@
+"""The thread that writes: the server never waits for the disk."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any
+
+from culture.protocol.names import fold
+from culture.skills.logger.files import Files, Line
+from culture.skills.logger.folders import file_of
+from culture.skills.logger.scribe import Logged, Row, Scribe, moment
+from culture.skills.logger.text import clean
+
+Noted = tuple[Logged, tuple[str, ...]]
+"""An event, and the channels concerned where it does not name one."""
+
+_DAY = len("2026-03-19")
+
+
+class Writer:
+    """Makes events into lines of files; begun and asked on the loop's thread, where it also answers."""
+
+    def __init__(
+        self,
+        folder: Path,
+        channels: Iterable[str],
+        report: Callable[[str], None],
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        self._folder = folder
+        self._only = frozenset(map(fold, channels))
+        self._loop = asyncio.get_running_loop()
+        self._failed = failed
+        self._scribe = Scribe()
+        self._batches: SimpleQueue[tuple[list[Noted], Callable[[], None]] | None] = SimpleQueue()
+        self.files = Files(lambda text: self._call(report, text))
+        # A daemon: a disk that hangs for good does not keep the process from its end.
+        self._thread = Thread(target=self._run, name="logger", daemon=True)
+        self._thread.start()
+
+    def write(self, batch: list[Noted], done: Callable[[], None]) -> None:
+        """Write these; ``done`` is called when that was tried."""
+        self._batches.put((batch, done))
+
+    async def stop(self) -> None:
+        """Try once more what could not be written, and end the thread."""
+        self._batches.put(None)
+        # The thread itself says when it is over; nobody waits in a second one, which would outlive its deadline.
+        while self._thread.is_alive():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+    def _run(self) -> None:
+        try:
+            while (batch := self._next()) is not None:
+                noted, done = batch
+                self.files.write(self._lines(noted))
+                self._call(done)
+            self.files.write((), now=True)
+        except BaseException as error:
+            self._call(self._failed, error)
+
+    def _next(self) -> tuple[list[Noted], Callable[[], None]] | None:
+        try:
+            return self._batches.get(timeout=self.files.patience)
+        except Empty:
+            return [], _nobody
+
+    def _lines(self, batch: list[Noted]) -> Iterator[Line]:
+        for event, concerned in batch:
+            for row in self._scribe.rows(event, concerned):
+                if not self._only or fold(row.channel) in self._only:
+                    yield self._line(row)
+
+    def _line(self, row: Row) -> Line:
+        when = moment(row.at)
+        line = f"{when}\t{clean(row.who)}\t{clean(row.text)}\n"
+        return file_of(self._folder, row.channel, when[:_DAY]), line.encode()
+
+    def _call(self, function: Callable[..., Any], *arguments: object) -> None:
+        with suppress(RuntimeError):  # the loop did not wait for us
+            self._loop.call_soon_threadsafe(function, *arguments)
+
+
+def _nobody() -> None:
+    """Nobody waits for it."""
