@@ -1,12 +1,16 @@
 """A validation error in the words of somebody who edits the file."""
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from culture.config.document import Document, unquoted
 from culture.config.errors import ConfigError, Key, Problem
 from culture.config.schema import block_at, is_secret, keys
-from culture.config.values import Misfit
+from culture.config.values import Misfit, Settings
 from culture.protocol.names import nearest
 
 # A default that is made from other settings says so when one of those is wrong.
@@ -32,6 +36,18 @@ _BOUNDS = {
     "missing": "is missing and has no default",
     "extra_forbidden": "unknown key",
 }
+
+
+Block = TypeVar("Block", bound=Settings)
+
+
+def checked(block: type[Block], said: Mapping[str, Any]) -> Block:
+    """Settings made from what was said; a Misfit names the key and what is wrong with it."""
+    try:
+        return block.model_validate(said)
+    except ValidationError as error:
+        problem = explain(error, block, Document(Path(), ""), frozenset()).problems[0]
+        raise Misfit(f"{problem.text} ({problem.hint})" if problem.hint else problem.text, *problem.key) from error
 
 
 def explain(error: ValidationError, model: type[BaseModel], document: Document, options: frozenset[Key]) -> ConfigError:

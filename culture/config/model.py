@@ -215,7 +215,7 @@ class ServerConfig(Settings):
     history: builtin.History = builtin.History()
     logger: builtin.Logger = builtin.Logger()
     urlindex: builtin.UrlIndex = builtin.UrlIndex()
-    skills: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    skills: builtin.Others = Field(default_factory=dict, repr=False)
 
     @model_validator(mode="after")
     def _name_fits_the_nicks(self) -> Self:
@@ -241,6 +241,17 @@ class ServerConfig(Settings):
         if self.nick_prefix == "required" and self.limits.nick_length < len(self.short_name) + 2:
             raise Misfit(f"leaves no room behind {self.short_name}-", "limits", "nick_length")
         return self
+
+    @model_validator(mode="after")
+    def _built_in_skills_have_blocks_of_their_own(self) -> Self:
+        for name in self.built_in():
+            if name in self.skills:
+                raise Misfit(f"comes with the server: its block {name} stands at the top of the file", "skills", name)
+        return self
+
+    def built_in(self) -> dict[str, builtin.Builtin]:
+        """The skills that come with the server, by name."""
+        return {"history": self.history, "logger": self.logger, "urlindex": self.urlindex}
 
     @property
     def account_prefix(self) -> str:

@@ -47,6 +47,8 @@ def _shown(value: object, secret: bool) -> str:
     match value:
         case None:
             return "(not set)"
+        case dict() if not value:
+            return "(none)"
         case _ if secret:
             return HIDDEN
         case ():

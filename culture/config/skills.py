@@ -1,10 +1,11 @@
 """What culture.yaml may say about the skills that come with the server."""
 
-from typing import Annotated
+import re
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from culture.config.values import Channel, Count, Duration, Folder, Settings
+from culture.config.values import Channel, Count, Duration, Folder, Hidden, Settings
 
 _SCHEMES = ("postgresql://", "postgres://")
 
@@ -13,6 +14,24 @@ def _store(text: str) -> str:
     if text != "sqlite" and not text.startswith(_SCHEMES):
         raise ValueError(f"{text!r} is neither sqlite nor an address such as postgresql://user@host/database")
     return text
+
+
+def _skill_name(name: str) -> str:
+    if not re.fullmatch("[a-z][a-z0-9_-]*", name):
+        raise ValueError(f"{name!r} must be a skill's name: a-z, 0-9, - and _, a letter first")
+    return name
+
+
+def _block(value: object) -> object:
+    """``dice:`` with nothing behind it wants the skill as it is."""
+    return {} if value is None else value
+
+
+SkillName = Annotated[str, AfterValidator(_skill_name)]
+Others = Annotated[
+    dict[SkillName, Annotated[dict[str, Any], BeforeValidator(_block)]], BeforeValidator(_block), Hidden()
+]
+"""The skills of others with their blocks; what is secret in these only the skill knows, so that nothing is shown."""
 
 
 class Builtin(Settings):

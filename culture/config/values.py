@@ -1,12 +1,11 @@
 """Kinds of value that configuration files share: durations, counts, secrets, names."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from culture.protocol.names import valid_channel
 
@@ -19,19 +18,6 @@ class Settings(BaseModel):
     """A block of settings: nothing unknown in it, nothing changed after loading."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-Block = TypeVar("Block", bound=Settings)
-
-
-def checked(block: type[Block], said: Mapping[str, Any]) -> Block:
-    """Settings made from what was said; a ValueError names the key and what is wrong with it."""
-    try:
-        return block.model_validate(said)
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"]))
-        raise ValueError(f"{key}: {first['msg']}" if key else first["msg"]) from error
 
 
 class Misfit(ValueError):

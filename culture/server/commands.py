@@ -1,6 +1,7 @@
 """The table of verbs: what each needs before its handler runs."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+import inspect
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -51,17 +52,17 @@ def table(*places: object) -> Mapping[str, Command]:
     """The commands of these modules and skills; a verb that exists already is refused."""
     commands: dict[str, Command] = {}
     for place in places:
-        for verb, handler, params, early in _marked(place):
+        for handler, (verb, params, early) in marked(place, _MARK):
             if verb in commands:
                 raise ValueError(f"the verb {verb} exists already")
             commands[verb] = Command(verb, handler, params, early)
     return commands
 
 
-def _marked(place: object) -> Iterable[tuple[str, Any, int, bool]]:
+def marked(place: object, mark: str) -> Iterator[tuple[Any, Any]]:
+    """The functions of a module, or the methods of an object, that have a mark, and what it says."""
     for name in dir(place):
-        handler = getattr(place, name)
-        mark = getattr(handler, _MARK, None)
-        if mark is not None and callable(handler):
-            verb, params, early = mark
-            yield verb, handler, params, early
+        # Looked at without asking the object: a property of a skill may have no answer before its start.
+        said = getattr(inspect.getattr_static(place, name, None), mark, None)
+        if said is not None:
+            yield getattr(place, name), said

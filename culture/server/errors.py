@@ -1,4 +1,6 @@
-"""What the server declines, and why it could not start."""
+"""What the server declines, why it could not start, and what is nobody's mistake."""
+
+import asyncio
 
 from culture.protocol.numerics import Numeric
 
@@ -23,3 +25,11 @@ class Failed(Exception):
 
 class StartError(Exception):
     """The server cannot run here; the message says what to do about it."""
+
+
+def is_end(error: BaseException) -> bool:
+    """Is it the program or the running task that is being ended, and no mistake of what was called?"""
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is not None and task.cancelling() > 0
+    return isinstance(error, KeyboardInterrupt | GeneratorExit)

@@ -22,6 +22,7 @@ from culture.server.dispatch import Dispatcher
 from culture.server.doorman import Doorman
 from culture.server.errors import StartError
 from culture.server.handlers import HANDLERS
+from culture.server.handlers.capability import OFFERED
 from culture.server.ids import Ids
 from culture.server.listener import Listener
 from culture.server.lock import DataLock
@@ -123,7 +124,11 @@ class IRCd:
             skills=Skills(),
         )
         Bystanders(self.parts)
-        self.parts.skills.load(self.parts, commands)
+        try:
+            self.parts.skills.load(self.parts, commands, OFFERED)
+        except BaseException:
+            self._lock.release()
+            raise
 
     @property
     def port(self) -> int:
@@ -158,6 +163,7 @@ class IRCd:
     async def stop(self, reason: str) -> None:
         """Tell the clients, write what is queued within the time for it, and close."""
         if not self._running:
+            await self.parts.tasks.stop()
             await self._stop_skills()
             self._lock.release()
             return

@@ -11,9 +11,9 @@ from culture.server.wire import wire
 log = logging.getLogger(__name__)
 
 
-def tell(parts: Parts, text: str) -> None:
-    """Log it as a warning, and as a notice to each IRC operator who is here."""
-    log.warning("%s", text)
+def tell(parts: Parts, text: str, error: BaseException | None = None) -> None:
+    """Log it, as an error with its traceback where there is one, and as a notice to each IRC operator who is here."""
+    log.log(logging.WARNING if error is None else logging.ERROR, "%s", text, exc_info=error)
     router = parts.router
     with parts.turn():
         for user, sessions in router.sessions.items():

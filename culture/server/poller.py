@@ -42,6 +42,7 @@ class Poller:
         self._ready: dict[int, Ready] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_busy = False  # the last turn wrote something
+        self._in_turn = False
         self.is_driven = False  # a loop waits on this very set
         self.dirty: list[Flushable] = []
         self.now = time.monotonic()
@@ -81,15 +82,37 @@ class Poller:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """What is done outside of the sockets' own turns (timers, signals, tasks) is done in one of these."""
+        """What is done outside of the sockets' own turns (timers, signals, tasks) is done in one of these.
+
+        Within a turn it is a part of that one: writing may end sessions, which nobody expects in mid-command.
+        """
+        if self._in_turn:
+            yield
+            return
         self.now = time.monotonic()
-        yield
-        self._flush()
+        self._in_turn = True
+        try:
+            yield
+            self._flush()
+        finally:
+            self._in_turn = False
 
     def serve(self, timeout: float | None) -> Events:
         """One turn, after waiting that long for it; what is ready and has nobody here to call is returned."""
         events = self._wait(timeout)
         self.now = time.monotonic()
+        self._in_turn = True
+        try:
+            others = self._call(events)
+            if self.dirty:
+                self._flush()
+                self._is_busy = True
+        finally:
+            self._in_turn = False
+        return others
+
+    def _call(self, events: Events) -> Events:
+        """Call those who wait for these; what has nobody is returned."""
         ready = self._ready
         others = []
         for event in events:
@@ -101,9 +124,6 @@ class Poller:
                     log.exception("a turn failed")
             else:
                 others.append(event)
-        if self.dirty:
-            self._flush()
-            self._is_busy = True
         return others
 
     def _wait(self, timeout: float | None) -> Events:

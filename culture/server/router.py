@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from culture.protocol.message import Message
+from culture.server.errors import is_end
 from culture.server.events import Arrived, Event, Joined, Kicked, Left, Parted, Renamed, Said, nick_of
 from culture.server.ids import Ids
 from culture.server.network import Network
@@ -29,9 +30,10 @@ class Router:
         self.network = network
         self.ids = ids
         self._subscribers: dict[type, list[Subscriber]] = {}
-        self._failed: dict[Subscriber, Callable[[Exception], None]] = {}
+        self._failed: dict[Subscriber, Callable[[BaseException], None]] = {}
         self.by: Session | None = None  # while subscribers are called: who caused the event
-        self.concerned: tuple[str, ...] = ()  # of the last Left or Renamed: the channels that the user was in
+        self.concerned: tuple[str, ...] = ()  # and of a Left or Renamed: the channels that the user was in
+        self.depth = 0  # how many events are being handed on, each published by a subscriber of the one before
         self.sessions: dict[User, list[Session]] = {}
         self.attached = 0
         self._dirty = dirty
@@ -39,9 +41,9 @@ class Router:
         self._hearers: dict[Channel, dict[int, list[Session]]] = {}
 
     def subscribe(
-        self, subscriber: Subscriber, *kinds: type, failed: Callable[[Exception], None] | None = None
+        self, subscriber: Subscriber, *kinds: type, failed: Callable[[BaseException], None] | None = None
     ) -> None:
-        """Call with each event of these kinds, after it was shown; ``failed`` is told when that goes wrong."""
+        """Call with each event of these kinds, after it was shown; what goes wrong is told ``failed``, else logged."""
         for kind in kinds:
             self._subscribers[kind] = [*self._subscribers.get(kind, ()), subscriber]
         if failed is not None:
@@ -80,6 +82,7 @@ class Router:
 
     def publish(self, event: Event, by: Session | None = None) -> None:
         """Make it so and let everybody see it; ``by`` is the session that spoke, which hears itself only by wish."""
+        concerned: tuple[str, ...] = ()
         if isinstance(event, Said):
             if event.target[0] == "#":
                 self._say(event, by)
@@ -89,18 +92,43 @@ class Router:
             if isinstance(event, _REGROUP):
                 self._forget_hearers(event)
             if isinstance(event, Left | Renamed):
-                self.concerned = self._channels_of(event)
+                concerned = self._channels_of(event)
             # Who did it may be gone, or have another nick, once it is done.
             account = self._account(event)
             self._show(event, self.network.apply(event), account)
-        self.by = by
-        for subscriber in self._subscribers.get(type(event), ()):
+        if type(event) in self._subscribers:
+            self._hand_on(event, by, concerned)
+
+    def _hand_on(self, event: Event, by: Session | None, concerned: tuple[str, ...]) -> None:
+        outer = self.by, self.concerned  # a subscriber may publish what follows from an event
+        self.by, self.concerned = by, concerned
+        self.depth += 1
+        try:
+            self._call_subscribers(event)
+        finally:
+            self.depth -= 1
+            self.by, self.concerned = outer
+
+    def _call_subscribers(self, event: Event) -> None:
+        kind = type(event)
+        subscribers = self._subscribers[kind]
+        for subscriber in subscribers:
+            # Who unsubscribed a moment ago, or was switched off, is not called any more.
+            if self._subscribers[kind] is not subscribers and subscriber not in self._subscribers[kind]:
+                continue
             try:
                 subscriber(event)
-            except Exception as error:
-                log.exception("subscriber failed on %s", type(event).__name__)
-                if (failed := self._failed.get(subscriber)) is not None:
-                    failed(error)
+            except BaseException as error:
+                self._report(subscriber, kind, error)
+
+    def _report(self, subscriber: Subscriber, kind: type, error: BaseException) -> None:
+        if is_end(error):
+            raise error
+        failed = self._failed.get(subscriber)
+        if failed is not None:
+            failed(error)
+        else:
+            log.error("a subscriber failed on %s", kind.__name__, exc_info=error)
 
     def _channels_of(self, event: Left | Renamed) -> tuple[str, ...]:
         user = self.network.user(nick_of(event.source))

@@ -1,5 +1,6 @@
 """What a skill is: a service of the whole server, with hooks on events, verbs, settings and a folder of its own."""
 
+import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -9,7 +10,9 @@ from culture.config.model import ServerConfig
 from culture.config.paths import private_directory
 from culture.config.values import Settings
 from culture.server import operators
+from culture.server.commands import marked
 from culture.server.context import Parts
+from culture.server.errors import is_end
 from culture.server.events import Event
 from culture.server.ids import Stamp
 from culture.server.network import Network
@@ -17,6 +20,7 @@ from culture.server.session import Session
 from culture.server.state import User
 
 _MARK = "__hook__"
+_DEEPEST = 20  # events that follow from one another
 F = TypeVar("F", bound=Callable[..., None])
 
 
@@ -32,10 +36,7 @@ def hook(*kinds: type) -> Callable[[F], F]:
 
 def hooks(place: object) -> Iterator[tuple[Callable[[Any], None], tuple[type, ...]]]:
     """The marked methods of an object, and what each wants to hear of."""
-    for name in dir(type(place)):
-        kinds = getattr(getattr(type(place), name), _MARK, None)
-        if kinds is not None:
-            yield getattr(place, name), kinds
+    return marked(place, _MARK)
 
 
 class Host:
@@ -44,8 +45,10 @@ class Host:
     def __init__(self, parts: Parts, name: str, failed: Callable[[BaseException], None]) -> None:
         self._parts = parts
         self._skill = name
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_over = False
         self.failed = failed
-        """Call with what went wrong in a thread or callback of the skill's own: it is switched off."""
+        """Call with what went wrong in a thread or callback of the skill's own, any thread may: it is switched off."""
 
     @property
     def name(self) -> str:
@@ -90,7 +93,9 @@ class Host:
         return self._parts.router.ids.now()
 
     def publish(self, event: Event) -> None:
-        """Make it so."""
+        """Make it so; a hook's answer to its own answer, and so on, ends as a failure of the skill."""
+        if self._parts.router.depth >= _DEEPEST:
+            raise RecursionError(f"{type(event).__name__} follows from what the skill did itself, again and again")
         self._parts.router.publish(event)
 
     def turn(self) -> AbstractContextManager[None]:
@@ -98,22 +103,48 @@ class Host:
         return self._parts.turn()
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run it beside everything else until the server ends; if it fails, the skill is switched off."""
-        self._parts.tasks.start(self._guarded(work))
+        """Run it beside everything else until the skill or the server ends; if it fails, the skill is switched off."""
+        if self._is_over:
+            work.close()
+            return
+        task = self._parts.tasks.start(self._guarded(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def when_gone(self, forget: Callable[[Session], None]) -> None:
         """Call with each session that ends."""
-        self._parts.endings.append(forget)
+
+        def gone(session: Session) -> None:
+            try:
+                if not self._is_over:
+                    forget(session)
+            except BaseException as error:
+                self._report(error)
+
+        self._parts.endings.append(gone)
 
     def tell_operators(self, text: str) -> None:
-        """Log it, and tell the IRC operators who are here."""
-        operators.tell(self._parts, f"{self._skill}: {text}")
+        """Log it, and tell the IRC operators who are here; any thread may."""
+        self._parts.skills.on_loop(operators.tell, self._parts, f"{self._skill}: {text}")
+
+    def over(self) -> None:
+        """The skill is switched off: what it began ends, what it asked to be called for is called no more."""
+        self._is_over = True
+        current = asyncio.current_task() if self._tasks else None
+        for task in self._tasks:
+            if task is not current:
+                task.cancel()
 
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
-        except Exception as error:
-            self.failed(error)
+        except BaseException as error:
+            self._report(error)
+
+    def _report(self, error: BaseException) -> None:
+        if is_end(error):
+            raise error
+        self.failed(error)
 
 
 class Skill:
@@ -124,6 +155,7 @@ class Skill:
     """
 
     name: ClassVar[str]
+    """The same as that of its entry point."""
     Settings: ClassVar[type[Settings]] = Settings
     """What its block of culture.yaml may say."""
 
@@ -135,16 +167,16 @@ class Skill:
         """Open what is needed; no client is there yet."""
 
     async def stop(self) -> None:
-        """Close it; no client is there any more."""
+        """Close what is open; no client is there any more. Called also when ``start`` or something later failed."""
 
     def places(self) -> Iterable[object]:
-        """The objects whose hooks and verbs are the skill's."""
+        """The objects whose hooks and verbs are the skill's; asked once, before ``start``."""
         return (self,)
 
     def caps(self) -> Mapping[str, str | None]:
-        """The capabilities it offers, with their values."""
+        """The capabilities it offers, with their values; asked once, before ``start``."""
         return {}
 
     def isupport(self) -> Iterable[str]:
-        """What 005 says about it."""
+        """What 005 says about it; asked once, before ``start``."""
         return ()

@@ -1,199 +1,171 @@
-"""The skills of a running server: found, started, guarded, and switched off when they fail."""
+"""The skills of a running server: made, started, stopped, and switched off when they fail."""
 
 import asyncio
 import logging
-from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+import threading
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
-from importlib.metadata import entry_points
-from itertools import chain
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
-from culture.config.model import ServerConfig
-from culture.config.skills import Builtin
-from culture.config.values import Settings, checked
-from culture.protocol.message import Message
 from culture.server import operators
-from culture.server.commands import Command, Later, table
-from culture.server.errors import Failed, Refused, StartError
+from culture.server.commands import Command, table
+from culture.server.errors import StartError, is_end
+from culture.server.guard import Guard, reason
+from culture.server.installed import wanted
+from culture.server.offers import withdraw
 from culture.server.skill import Host, Skill, hooks
 
 if TYPE_CHECKING:
-    from culture.server.context import Context, Parts
+    from culture.config.values import Settings
+    from culture.server.context import Parts
 
 log = logging.getLogger(__name__)
 
-GROUP = "culture.skills"
-_FORGIVEN = 2  # failures of a verb: a client that finds a way to cause one must not take the skill from everybody
+
+class _Place:
+    """What one skill has of the server."""
+
+    def __init__(self, guard: Guard, host: Host) -> None:
+        self.guard = guard
+        self.host = host
+        self.skill: Skill | None = None
+        self.is_started = False
+        self.hooks: list[Callable[[Any], None]] = []
+        self.caps: dict[str, str | None] = {}
+        self.isupport: list[str] = []
 
 
 class Skills:
     """Those that are wanted; ``load`` before the start, then ``start`` and ``stop``."""
 
-    def __init__(self) -> None:
-        self._skills: dict[str, Skill] = {}
-        self._off: dict[str, str] = {}
-        self._failures: Counter[str] = Counter()
-        self._parts: Parts | None = None
-        self._commands: dict[str, Command] = {}
-        self._verbs: dict[str, list[str]] = {}
+    _parts: "Parts"
 
-    def load(self, parts: "Parts", commands: dict[str, Command]) -> None:
-        """Make each skill and add its verbs to the table; whatever cannot be wanted so is a StartError."""
-        self._parts, self._commands = parts, commands
-        for name, wanted in _wanted(parts.config).items():
-            kind = _find(name)
-            settings = wanted if isinstance(wanted, Settings) else _settings(kind, name, wanted)
+    def __init__(self) -> None:
+        self._places: dict[str, _Place] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = threading.get_ident()
+
+    def load(self, parts: "Parts", commands: dict[str, Command], offered: Collection[str] = ()) -> None:
+        """Make each skill and add its verbs to the table; whatever cannot be wanted so is a StartError.
+
+        ``offered`` are the capabilities that the server has without them.
+        """
+        self._parts = parts
+        for name, kind, settings in wanted(parts.config):
+            failed = partial(self.on_loop, self._switch_off, name)
+            place = _Place(Guard(name, failed, partial(operators.tell, parts)), Host(parts, name, failed))
+            self._places[name] = place
             try:
-                skill = kind(Host(parts, name, partial(self._fail, name)), settings)
-                self._add(skill, name)
+                self._make(place, kind, settings, commands, offered)
             except StartError:
                 raise
-            except Exception as error:
-                self._fail(name, error)
+            except BaseException as error:
+                self._blame(place, error)
 
-    def _add(self, skill: Skill, name: str) -> None:
-        assert self._parts is not None
-        self._skills[name] = skill
-        for verb, command in table(*skill.places()).items():
-            if verb in self._commands:
+    def _make(
+        self,
+        place: _Place,
+        kind: type[Skill],
+        settings: "Settings",
+        commands: dict[str, Command],
+        offered: Collection[str],
+    ) -> None:
+        name, router = place.guard.name, self._parts.router
+        place.skill = skill = kind(place.host, settings)
+        objects = tuple(skill.places())
+        for verb, command in _verbs(name, objects):
+            if verb in commands:
                 raise StartError(f"the skill {name} wants the verb {verb}, which exists already")
-            self._commands[verb] = command._replace(handler=partial(self._guarded, name, command.handler))
-            self._verbs.setdefault(name, []).append(verb)
-        for place in skill.places():
-            for function, kinds in hooks(place):
-                self._parts.router.subscribe(function, *kinds, failed=partial(self._fail, name))
+            commands[verb] = command._replace(handler=place.guard.verb(command.handler))
+        caps = dict(skill.caps())
+        if taken := sorted(caps.keys() & {*offered, *self.caps()}):
+            raise StartError(f"the skill {name} offers the capability {taken[0]}, which exists already")
+        place.caps, place.isupport = caps, list(skill.isupport())
+        for function, kinds in (found for each in objects for found in hooks(each)):
+            router.subscribe(function, *kinds, failed=place.host.failed)
+            place.hooks.append(function)
 
     def get(self, name: str) -> Skill | None:
         """The skill of this name, while it works."""
-        return None if name in self._off else self._skills.get(name)
+        place = self._places.get(name)
+        return place.skill if place is not None and place.guard.off is None else None
 
     @property
-    def off(self) -> Mapping[str, str]:
+    def off(self) -> dict[str, str]:
         """Those that are switched off, and why."""
-        return self._off
+        return {name: place.guard.off for name, place in self._places.items() if place.guard.off is not None}
 
     def caps(self) -> dict[str, str | None]:
         """The capabilities they offer."""
-        return dict(chain.from_iterable(skill.caps().items() for skill in self._working()))
+        return {cap: value for place in self._working() for cap, value in place.caps.items()}
 
     def isupport(self) -> list[str]:
         """What 005 says about them."""
-        return [token for skill in self._working() for token in skill.isupport()]
+        return [token for place in self._working() for token in place.isupport]
 
     async def start(self) -> None:
         """Start each; one that cannot is switched off."""
-        for name, skill in list(self._skills.items()):
-            if name not in self._off:
-                try:
-                    await skill.start()
-                except Exception as error:
-                    self._fail(name, error)
+        self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
+        for place in self._working():
+            assert place.skill is not None
+            place.is_started = True
+            try:
+                await place.skill.start()
+            except BaseException as error:
+                self._blame(place, error)
 
     async def stop(self, patience: float) -> None:
-        """Stop each within so many seconds, also those that are switched off."""
-        for name, skill in self._skills.items():
-            try:
-                async with asyncio.timeout(patience):
-                    await skill.stop()
-            except Exception:
-                log.exception("the skill %s did not stop", name)
+        """Stop all that were started, also those that are switched off, within so many seconds."""
+        await asyncio.gather(*(self._stop(place, patience) for place in self._places.values() if place.is_started))
 
-    def _working(self) -> list[Skill]:
-        return [skill for name, skill in self._skills.items() if name not in self._off]
+    async def _stop(self, place: _Place, patience: float) -> None:
+        assert place.skill is not None
+        place.is_started = False
+        try:
+            async with asyncio.timeout(patience):
+                await place.skill.stop()
+        except BaseException as error:
+            if is_end(error):
+                raise
+            log.error("the skill %s did not stop: %s", place.guard.name, reason(error), exc_info=error)
 
-    def _fail(self, name: str, error: BaseException) -> None:
-        """Switch it off: what it missed from here on would make it wrong."""
-        if name in self._off:
+    def on_loop(self, call: Callable[..., None], *args: object) -> None:
+        """Call it on the server's own thread, whichever this is."""
+        if self._loop is None or threading.get_ident() == self._thread:
+            call(*args)
             return
-        why = f"{type(error).__name__}: {error}"
-        log.error("the skill %s failed", name, exc_info=error)
-        self._off[name] = why
-        parts = self._parts
-        assert parts is not None
-        skill = self._skills.get(name)
-        if skill is not None:
-            for place in skill.places():
-                for function, _ in hooks(place):
-                    parts.router.unsubscribe(function)
-        for verb in self._verbs.get(name, ()):
-            self._commands[verb] = Command(verb, partial(_refuse, name), 0, False)
-        operators.tell(parts, f"the skill {name} failed and is switched off until a restart: {why}")
-
-    def _guarded(self, name: str, handler: Callable[..., Any], ctx: "Context", message: Message) -> Any:
-        """Run a verb of the skill; its failure is the client's answer and not the end of the session."""
-        return self._answered(name, message, partial(handler, ctx, message))
-
-    def _answered(self, name: str, message: Message, answer: Callable[[], Any]) -> Any:
         try:
-            later = answer()
-        except (Refused, Failed):
-            raise
-        except Exception as error:
-            self._forgive(name, message, error)
-        if isinstance(later, Later):
-            then = later.then
-            return Later(
-                self._waited(name, message, later.work),
-                lambda result: self._answered(name, message, partial(_continue, then, result)),
-            )
-        return later
+            self._loop.call_soon_threadsafe(call, *args)
+        except RuntimeError:  # the loop is closed: nobody is left to hear of it
+            log.warning("said after the end: %s", args)
 
-    async def _waited(self, name: str, message: Message, work: Awaitable[Any]) -> Any:
-        """The result, or what to raise in its place."""
-        try:
-            return await work
-        except (Refused, Failed) as declined:
-            return declined
-        except Exception as error:
-            try:
-                self._forgive(name, message, error)
-            except Failed as failed:
-                return failed
+    def _working(self) -> Iterator[_Place]:
+        return (place for place in list(self._places.values()) if place.guard.off is None)
 
-    def _forgive(self, name: str, message: Message, error: Exception) -> NoReturn:
-        self._failures[name] += 1
-        if self._failures[name] > _FORGIVEN:
-            self._fail(name, error)
-        else:
-            log.error("%s of the skill %s failed", message.verb, name, exc_info=error)
-            assert self._parts is not None
-            operators.tell(self._parts, f"{message.verb} of the skill {name} failed: {type(error).__name__}: {error}")
-        raise Failed(message.verb, "INTERNAL_ERROR", text="This went wrong here; the operators were told") from error
+    def _blame(self, place: _Place, error: BaseException) -> None:
+        if is_end(error):
+            raise error
+        self._switch_off(place.guard.name, error)
+
+    def _switch_off(self, name: str, error: BaseException) -> None:
+        """Let nothing of it be called any more but ``stop``: what it missed from here on would make it wrong."""
+        place, parts = self._places[name], self._parts
+        if place.guard.off is not None:
+            return
+        for function in place.hooks:
+            parts.router.unsubscribe(function)
+        place.host.over()
+        withdraw(parts, place.caps)
+        place.guard.off = why = reason(error)
+        operators.tell(parts, f"the skill {name} failed and is switched off until a restart: {why}", error)
 
 
-def _continue(then: Callable[[Any], Any], result: Any) -> Any:
-    if isinstance(result, Refused | Failed):
-        raise result
-    return then(result)
-
-
-def _refuse(name: str, ctx: "Context", message: Message) -> NoReturn:
-    raise Failed(message.verb, "SKILL_OFF", text=f"{name} is switched off after a failure; ask an operator")
-
-
-def _wanted(config: ServerConfig) -> Mapping[str, Settings | dict[str, Any]]:
-    """The built-in ones that are on, then those of ``skills``."""
-    ours: dict[str, Builtin] = {"history": config.history, "logger": config.logger, "urlindex": config.urlindex}
-    return {name: settings for name, settings in ours.items() if settings.enabled} | dict(config.skills)
-
-
-def _find(name: str) -> type[Skill]:
-    found = [*entry_points(group=GROUP, name=name)]
-    if not found:
-        known = ", ".join(sorted({each.name for each in entry_points(group=GROUP)}))
-        raise StartError(f"skills: there is no skill called {name}; installed are {known or 'none'}")
+def _verbs(name: str, objects: tuple[object, ...]) -> Iterator[tuple[str, Command]]:
     try:
-        kind = found[0].load()
-    except Exception as error:
-        raise StartError(f"skills: {name} ({found[0].value}) cannot be loaded: {error}") from error
-    if not (isinstance(kind, type) and issubclass(kind, Skill)):
-        raise StartError(f"skills: {name} ({found[0].value}) is not a culture.server.skill.Skill")
-    return kind
-
-
-def _settings(kind: type[Skill], name: str, wanted: Mapping[str, Any]) -> Settings:
-    try:
-        return checked(kind.Settings, wanted)
+        commands = table(*objects)
     except ValueError as error:
-        raise StartError(f"skills.{name}: {error}") from error
+        raise StartError(f"the skill {name} wants a verb twice: {error}") from error
+    for verb, command in commands.items():
+        if not (verb.isascii() and verb.isalpha() and verb.isupper()):
+            raise StartError(f"the skill {name} wants the verb {verb!r}, which must be of the letters A-Z")
+        yield verb, command

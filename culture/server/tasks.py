@@ -14,11 +14,12 @@ class Tasks:
     def __init__(self) -> None:
         self._running: set[asyncio.Task[None]] = set()
 
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run it; what goes wrong in it is logged."""
         task = asyncio.get_running_loop().create_task(work)
         self._running.add(task)
         task.add_done_callback(self._ended)
+        return task
 
     async def stop(self) -> None:
         """End what still runs, and wait for its end."""

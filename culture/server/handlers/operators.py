@@ -43,6 +43,8 @@ def oper(ctx: Context, message: Message) -> None:
     ctx.reply(Numeric.RPL_YOUREOPER)
     if not is_operator(ctx.user):
         ctx.publish(UserModeSet(ctx.stamp(), ctx.user.source, (Change(True, "o"),)))
+    for name, why in ctx.parts.skills.off.items():
+        _tell(ctx, f"*** the skill {name} failed and is switched off until a restart: {why}")
 
 
 def _is_password(given: str, wanted: str) -> bool:
