@@ -1,0 +1,67 @@
+"""The skills that are installed on this machine, and those of them that a configuration wants."""
+
+from collections.abc import Iterator, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from culture.config.errors import Key, dotted
+from culture.config.explain import checked
+from culture.config.model import ServerConfig
+from culture.config.values import Misfit, Settings
+from culture.server.errors import StartError, is_end
+from culture.server.skill import Skill
+
+GROUP = "culture.skills"
+
+
+class WrongSkill(StartError):
+    """The configuration wants a skill that cannot be had so; ``key`` is where it says so."""
+
+    def __init__(self, key: Key, text: str) -> None:
+        super().__init__(f"{dotted(key)}: {text}")
+        self.key = key
+
+
+def wanted(config: ServerConfig) -> Iterator[tuple[str, type[Skill], Settings]]:
+    """The skills of a configuration with their settings: the built-in ones that are on, then those of ``skills``."""
+    for name, settings in config.built_in().items():
+        if settings.enabled:
+            yield name, _find(name, (name,)), settings
+    for name, said in config.skills.items():
+        kind = _find(name, ("skills", name))
+        yield name, kind, _settings(kind, name, said)
+
+
+def _find(name: str, key: Key) -> type[Skill]:
+    found = [*entry_points(group=GROUP, name=name)]
+    if not found:
+        known = ", ".join(sorted({each.name for each in entry_points(group=GROUP)}))
+        raise WrongSkill(key, f"no skill of this name is installed; installed are {known or 'none'}")
+    if len({each.value for each in found}) > 1:
+        raise WrongSkill(key, f"installed twice, {' and '.join(sorted(map(_shown, found)))}: take one away")
+    return _loaded(found[0], key)
+
+
+def _loaded(point: EntryPoint, key: Key) -> type[Skill]:
+    try:
+        kind = point.load()
+    except BaseException as error:
+        if is_end(error):
+            raise
+        raise WrongSkill(key, f"{_shown(point)} cannot be loaded: {error!r}") from error
+    if not (isinstance(kind, type) and issubclass(kind, Skill)):
+        raise WrongSkill(key, f"{_shown(point)} is no {Skill.__module__}.{Skill.__name__}")
+    if getattr(kind, "name", None) != point.name:
+        raise WrongSkill(key, f"{_shown(point)} has another name: give it name = {point.name!r}")
+    return kind
+
+
+def _shown(point: EntryPoint) -> str:
+    return f"{point.value} of {point.dist.name}" if point.dist is not None else point.value
+
+
+def _settings(kind: type[Skill], name: str, said: Mapping[str, Any]) -> Settings:
+    try:
+        return checked(kind.Settings, said)
+    except Misfit as wrong:
+        raise WrongSkill(("skills", name, *wrong.key), str(wrong)) from wrong
