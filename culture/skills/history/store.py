@@ -7,6 +7,8 @@ from culture.skills.history.entry import Entry
 from culture.skills.history.words import Query
 
 TIES = 10  # bits of a position that tell apart what happened in the same microsecond
+LATEST = (1 << 53) - (1 << 30)
+"""The last time there is (in the year 2255): positions are numbers of 64 bits, and behind it is room for ties."""
 
 
 class Unavailable(Exception):
@@ -54,6 +56,14 @@ class Stats(NamedTuple):
     bytes: int
     first: int
     last: int
+
+
+class Gap(NamedTuple):
+    """So many messages between two times could not be kept."""
+
+    since: int
+    until: int
+    lost: int
 
 
 class Store(Protocol):
@@ -108,13 +118,22 @@ class Store(Protocol):
     def prune(self, place: str | None, before: int) -> int:
         """Remove what is older in a channel, or (None) in all private conversations; how many were removed."""
 
+    def cutoff(self, place: str | None, size: int) -> int | None:
+        """The time before which to prune so that at most so many bytes of a place remain; None if no more are there."""
+
+    def note_gap(self, since: int, until: int, lost: int) -> None:
+        """Remember that messages between two times were lost to the history."""
+
+    def gaps(self) -> list[Gap]:
+        """When messages were lost, the oldest first."""
+
     def verify(self) -> Iterable[str]:
-        """Look through everything; each problem found."""
+        """Look through everything; each problem found. Gaps are none: what is there is whole."""
 
 
 def position_at(at: int) -> int:
-    """The first position of a time."""
-    return at << TIES
+    """The first position of a time; those that cannot be are the first or the last there is."""
+    return min(max(at, 0), LATEST) << TIES
 
 
 def time_of(position: int) -> int:
