@@ -71,6 +71,10 @@ def _make(connection: sqlite3.Connection, step: Step) -> None:
     if callable(step):
         step(connection)
         return
-    for statement in step.split(";"):
-        if statement.strip():
+    statement = ""
+    for piece in step.split(";"):
+        statement += f"{piece};"
+        if sqlite3.complete_statement(statement):  # else the semicolon stood in a text, a comment or a trigger
             connection.execute(statement)
+            statement = ""
+    connection.execute(statement)
