@@ -1,13 +1,16 @@
 """SQLite files: durable, private, and brought to the newest schema all at once or not at all."""
 
 import sqlite3
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from culture.server.database import TooNew, migrate, open_database, open_reader, version
+from tests.support.client import PATIENCE
 
 FIRST = "CREATE TABLE messages (id INTEGER PRIMARY KEY, text TEXT NOT NULL); CREATE INDEX texts ON messages (text)"
 SECOND = "ALTER TABLE messages ADD COLUMN nick TEXT NOT NULL DEFAULT ''"
@@ -126,16 +129,22 @@ def test_a_statement_without_an_end_is_an_error(file: Path, step: str) -> None:
 
 
 def test_two_who_migrate_at_once_do_it_once(file: Path) -> None:
-    """The second finds it done when its turn comes."""
-    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+    """The second has seen the old schema, waits for its turn, and finds the work done."""
+    made: list[str] = []
+    with closing(open_database(file, [FIRST], busy=10.0)) as second, ThreadPoolExecutor(1) as pool:
+        looked = threading.Event()
+        second.set_trace_callback(lambda statement: looked.set() if "BEGIN" in statement else None)
+        waiting = []
 
-        def looks_late(_: sqlite3.Connection) -> None:
-            raise AssertionError("made twice")
+        def slow(_: sqlite3.Connection) -> None:
+            made.append("first")
+            waiting.append(pool.submit(migrate, second, [FIRST, lambda _: made.append("second")]))
+            assert looked.wait(PATIENCE)
 
-        with closing(open_database(file, [FIRST, SECOND])):
-            pass
-        migrate(other, [FIRST, looks_late])
-        assert version(other) == 2
+        open_database(file, [FIRST, slow]).close()
+        waiting[0].result(PATIENCE)
+        assert version(second) == 2
+    assert made == ["first"]
 
 
 def test_a_reader_writes_nothing(file: Path) -> None:
