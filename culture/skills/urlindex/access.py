@@ -3,40 +3,50 @@
 from culture.protocol.names import fold
 from culture.protocol.numerics import Numeric
 from culture.server.errors import Refused
-from culture.server.network import Network
+from culture.server.events import Joined
+from culture.server.skill import Host, hook
 from culture.server.state import Channel, User
 from culture.skills.urlindex.facts import OPEN, View
 
-_CLOSED = frozenset("is")
 
+class Doors:
+    """Knows since when a channel is what it is: what was said behind its closed door is for those who came since."""
 
-def room(channel: Channel) -> float:
-    """Where something is said that is said now: in the open, or behind the door of this very channel."""
-    return channel.created if is_closed(channel) else OPEN
+    def __init__(self, host: Host) -> None:
+        self._network = host.network
+        self._entered: dict[str, float] = {}
 
+    @hook(Joined)
+    def enter(self, event: Joined) -> None:
+        """Whoever comes first into a standing channel finds nothing of those who were there before."""
+        channel = self._network.channel(event.channel)
+        if channel is not None and channel.standing and not channel.is_registered and len(channel.members) == 1:
+            self._entered[fold(channel.name)] = event.id.at
 
-def is_closed(channel: Channel) -> bool:
-    """Is it not for everybody to come in, or to know of?"""
-    return channel.key is not None or not _CLOSED.isdisjoint(channel.flags)
+    def room(self, channel: Channel) -> float:
+        """Where something is that is said now: in the open, or behind the door of this very channel."""
+        return OPEN if channel.is_open else self._since(channel)
+
+    def since(self, user: User, name: str) -> float | None:
+        """From when on the user may also read what was closed; None: never. 442 where they may not read at all."""
+        channel = self._network.channel(name)
+        if channel is None:
+            return None
+        if not may_read(user, channel):
+            raise Refused(Numeric.ERR_NOTONCHANNEL, channel.name)
+        return self._since(channel) if user in channel.members else None
+
+    def view(self, user: User) -> View:
+        """All that the user may read."""
+        hidden = (name for name, channel in self._network.channels.items() if not may_read(user, channel))
+        return View(frozenset(hidden), {fold(channel.name): self._since(channel) for channel in user.channels})
+
+    def _since(self, channel: Channel) -> float:
+        return max(channel.created, self._entered.get(fold(channel.name), OPEN))
 
 
 def may_read(user: User, channel: Channel) -> bool:
     """Is the user a member, or could they become one?"""
     if user in channel.members:
         return True
-    return not is_closed(channel) and (not channel.listed("b", user) or channel.listed("e", user))
-
-
-def since(user: User, channel: Channel | None) -> float | None:
-    """From when on the user may also read what was closed; None: never. 442 where they may not read at all."""
-    if channel is None:
-        return None
-    if not may_read(user, channel):
-        raise Refused(Numeric.ERR_NOTONCHANNEL, channel.name)
-    return channel.created if user in channel.members else None
-
-
-def view(network: Network, user: User) -> View:
-    """All that the user may read."""
-    hidden = (name for name, channel in network.channels.items() if not may_read(user, channel))
-    return View(frozenset(hidden), {fold(channel.name): channel.created for channel in user.channels})
+    return channel.is_open and (not channel.listed("b", user) or channel.listed("e", user))

@@ -70,8 +70,13 @@ def normal(url: str) -> str:
 def around(text: str, start: int) -> str:
     """The text of a message as one line; of a long one the part about the link."""
     begin = 0 if len(text) <= _CONTEXT else max(0, start - _BEFORE)
-    context = _BLANK.sub(" ", text[begin : begin + _CONTEXT]).strip(" ")
+    context = one_line(text[begin : begin + _CONTEXT])
     return f"…{context}" if begin else context
+
+
+def one_line(text: str) -> str:
+    """The text without formats, with one space where there are several, or a line end."""
+    return _BLANK.sub(" ", _FORMAT.sub("", text)).strip(" ")
 
 
 def _written(text: str) -> Iterator[tuple[int, str]]:

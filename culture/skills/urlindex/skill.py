@@ -1,7 +1,7 @@
 """The skill: hears messages, answers URLS."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -13,9 +13,10 @@ from culture.protocol.vocabulary import Verb
 from culture.server.commands import Later, command
 from culture.server.context import Context
 from culture.server.errors import Refused
-from culture.server.events import ChannelRenamed, Redacted, Said, nick_of
+from culture.server.events import ChannelRenamed, Joined, Redacted, Said, nick_of
 from culture.server.skill import Host, Skill, hook
-from culture.skills.urlindex import access, question
+from culture.skills.urlindex import question
+from culture.skills.urlindex.access import Doors
 from culture.skills.urlindex.answers import notices, rows
 from culture.skills.urlindex.facts import Fact, Found, Heard, Moved, TakenBack
 from culture.skills.urlindex.links import may_link
@@ -37,11 +38,16 @@ class UrlIndex(Skill):
     def __init__(self, host: Host, settings: Wanted) -> None:
         super().__init__(host, settings)
         self._rows = settings.rows
+        self._doors = Doors(host)
         path = host.folder / _FILE
         self._open = partial(Store, path, settings.keep)
         self._reader = Reader(path, _PATIENCE)
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="urlindex-reader")
         self._writer: Writer | None = None
+
+    def places(self) -> Iterable[object]:
+        """Besides the skill itself, what watches the channels' doors."""
+        return (self, self._doors)
 
     async def start(self) -> None:
         """Open the file."""
@@ -58,13 +64,21 @@ class UrlIndex(Skill):
     @hook(Said)
     def hear(self, said: Said) -> None:
         """Take a message to a whole channel that may hold links; what is private, or for some of them, is not."""
-        if not may_link(said.text) or not is_channel(said.target) or said.status or said.verb == "TAGMSG":
+        if not is_channel(said.target) or said.verb == "TAGMSG":
+            return
+        self._place(said.target)
+        if not may_link(said.text) or said.status:
             return
         channel = self.host.network.channel(said.target)
         if channel is not None:
             stamp = said.id
-            nick, room = nick_of(said.source), access.room(channel)
+            nick, room = nick_of(said.source), self._doors.room(channel)
             self._write(Heard(channel.name, room, nick, stamp.at, stamp.msgid, said.text))
+
+    @hook(Joined)
+    def join(self, event: Joined) -> None:
+        """Where somebody comes in is where they are."""
+        self._place(event.channel)
 
     @hook(Redacted)
     def forget(self, event: Redacted) -> None:
@@ -87,13 +101,13 @@ class UrlIndex(Skill):
         """
         asked = question.read(message.params, self._rows)
         if isinstance(asked, question.Search):
-            view = access.view(ctx.network, ctx.user)
+            view = self._doors.view(ctx.user)
             find = partial(self._reader.search, view, asked.term, asked.most)
             return Later(self._found(find), lambda found: ctx.pull(rows(self.host.name, "*", found)))
-        name = asked.channel or getattr(ctx.session, "place", None)
+        name = asked.channel or ctx.session.place
         if name is None:
             raise Refused(Numeric.ERR_NEEDMOREPARAMS, Verb.URLS)
-        since = access.since(ctx.user, ctx.network.channel(name))
+        since = self._doors.since(ctx.user, name)
         find = partial(self._reader.recent, name, since, asked.most)
         return Later(self._found(find), partial(self._show, ctx, name, asked.channel is None))
 
@@ -111,6 +125,12 @@ class UrlIndex(Skill):
         if self._writer is not None:
             await self._writer.settled(_PATIENCE)
         return await asyncio.get_running_loop().run_in_executor(self._readers, find)
+
+    def _place(self, channel: str) -> None:
+        """The session that did this asks about this channel when it names none."""
+        by = self.host.by
+        if by is not None:
+            by.place = channel
 
     def _write(self, fact: Fact) -> None:
         if self._writer is not None:

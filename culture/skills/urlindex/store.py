@@ -99,7 +99,7 @@ class Store:
             self._file.execute("UPDATE links SET count = count + ? WHERE id = ?", (count, there))
             self._find_last(there)
             self._forget_mentions(there)
-        self._file.execute("UPDATE links SET channel = ?, name = ? WHERE channel = ?", (new, fact.new, old))
+        self._file.execute("UPDATE links SET channel = ?, name = ? WHERE channel IN (?, ?)", (new, fact.new, old, new))
 
     def _drop_oldest(self) -> None:
         [count] = self._file.execute("SELECT COUNT(*) FROM links").fetchone()

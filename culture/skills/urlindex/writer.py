@@ -77,13 +77,14 @@ class Writer:
 
     async def _run(self) -> None:
         try:
-            while not self._end.is_set():
+            while self._waiting or not self._end.is_set():
                 await self._news.wait()
                 self._news.clear()
                 while self._waiting and await self._write():
                     pass
-            if self._waiting:
-                self._tell(f"{len(self._waiting)} messages with links are lost: they could not be written")
+                if self._waiting:
+                    self._tell(f"the end: messages with links that could not be written: {len(self._waiting)}")
+                    return
         except Exception as error:
             self._failed(error)
 
@@ -118,7 +119,7 @@ class Writer:
     def _report(self) -> None:
         """All is well again; say so if it was not."""
         if self._lost:
-            self._tell(f"links are written again; {self._lost} messages with links came while too many waited")
+            self._tell(f"links are written again; messages that were lost since too many waited: {self._lost}")
         elif self._is_troubled:
             self._tell("links are written again, none was lost")
         self._lost, self._is_troubled = 0, False
