@@ -50,6 +50,7 @@ SAMPLES = {
     "TAGMSG": "@+typing=active TAGMSG #fuzz,spark-prey",
     "TIME": "TIME spark",
     "TOPIC": "TOPIC #fuzz :a topic",
+    "URLS": "URLS #fuzz 5",
     "USER": "USER name 0 * :Real Name",
     "USERHOST": "USERHOST spark-prey spark-nobody",
     "VERIFY": "VERIFY fuzz 123456",
