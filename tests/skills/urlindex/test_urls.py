@@ -1,5 +1,6 @@
 """URLS over the wire: what is remembered, who may read it, in which form."""
 
+import logging
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -15,6 +16,7 @@ from tests.protocol.test_extensions import examples
 from tests.skills.urlindex.conftest import CAPS, Indexing
 from tests.support.client import Client, registered
 from tests.support.clock import Clock
+from tests.support.fuzz import SAMPLES, variants
 
 PAGE = Path(protocol.__file__).parent / "extensions" / "urls.md"
 TEN = 1_773_914_400.0  # 2026-03-19 10:00 UTC
@@ -360,3 +362,35 @@ async def test_help_explains_it(room: Room) -> None:
     ori = await room.join("spark-ori")
     first, *_ = await ori.ask("HELP URLS")
     assert first.params[-1] == "URLS #channel [how many]"
+
+
+@pytest.mark.fault("A14")
+async def test_each_parameter_missing_doubled_empty_and_huge(room: Room, caplog: pytest.LogCaptureFixture) -> None:
+    """A14"""
+    ori = await room.join("spark-ori", "#fuzz")
+    await say(ori, "#fuzz", "https://a.b/")
+    for sample in (SAMPLES["URLS"], "URLS SEARCH :https", "URLS 5"):
+        for line in variants(sample):
+            assert await ori.ask(line) != [], line
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+async def test_a_labelled_question_is_answered_under_its_label(indexing: Indexing) -> None:
+    async with indexing() as ircd, registered(ircd.port, "spark-ori", "labeled-response batch echo-message") as ori:
+        await ori.join("#a")
+        await ori.ask("PRIVMSG #a :https://a.b/")
+        begin, row, last, end = await ori.ask("@label=7 URLS #a")
+        assert begin.tags["label"] == "7"
+        assert [each.verb for each in (row, last, end)] == ["URLS", "URLSEND", "BATCH"]
+        [refusal] = await ori.ask("@label=8 URLS #nowhere")
+        assert (refusal.verb, refusal.tags["label"]) == ("403", "8")
+
+
+async def test_two_who_ask_at_once_are_both_answered(room: Room) -> None:
+    clients = [await room.join(f"spark-c{number}", "#a") for number in range(5)]
+    await say(clients[0], "#a", "https://a.b/")
+    for client in clients:
+        client.send("URLS #a")
+        client.send("URLS SEARCH :b")
+    for client in clients:
+        assert [each.verb for each in await client.sync() if each.verb[:4] == "URLS"] == ["URLS", "URLSEND"] * 2
