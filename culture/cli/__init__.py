@@ -6,6 +6,7 @@ from culture.cli.app import app
 from culture.config.errors import ConfigError
 from culture.protocol.vocabulary import Exit
 from culture.server.errors import StartError
+from culture.server.installed import WrongSkill
 
 
 def main() -> None:
@@ -17,4 +18,4 @@ def main() -> None:
         sys.exit(Exit.WRONG_CONFIGURATION)
     except StartError as error:
         print(f"culture: {error}", file=sys.stderr)
-        sys.exit(Exit.FAILED)
+        sys.exit(Exit.WRONG_CONFIGURATION if isinstance(error, WrongSkill) else Exit.FAILED)

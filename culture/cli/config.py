@@ -1,11 +1,16 @@
 """``culture config``: the configuration files."""
 
+from pathlib import Path
+
 import typer
 
 from culture.config import paths
-from culture.config.errors import ConfigError
-from culture.config.load import load_agents, load_server
+from culture.config.errors import ConfigError, Key, Problem
+from culture.config.load import Loaded, load_agents, load_server
+from culture.config.model import ServerConfig
+from culture.config.values import Settings
 from culture.protocol.vocabulary import Exit
+from culture.server.installed import WrongSkill, wanted
 
 group = typer.Typer(help="Look at the configuration files.", no_args_is_help=True)
 
@@ -24,7 +29,7 @@ def check() -> None:
     faults = 0
     for file, load in ((paths.server_file(), load_server), (paths.agents_file(), load_agents)):
         try:
-            load()
+            check_skills(load())
         except ConfigError as error:
             faults += len(error.problems)
             typer.echo(error, err=True)
@@ -32,3 +37,19 @@ def check() -> None:
             typer.echo(f"{file}: {'fine' if file.exists() else 'not there, defaults hold'}")
     if faults:
         raise typer.Exit(Exit.WRONG_CONFIGURATION)
+
+
+def check_skills(loaded: Loaded[Settings]) -> None:
+    """Raise ConfigError where a server's configuration wants a skill that is not there, or not so."""
+    if isinstance(loaded.config, ServerConfig):
+        try:
+            list(wanted(loaded.config))
+        except WrongSkill as wrong:
+            place = next((loaded.sources[key] for key in _around(wrong.key) if key in loaded.sources), "")
+            file, _, line = place.rpartition(":")
+            problem = Problem(Path(file or paths.server_file()), int(line or 0), wrong.key, wrong.text)
+            raise ConfigError([problem]) from wrong
+
+
+def _around(key: Key) -> list[Key]:
+    return [key[:length] for length in range(len(key), 0, -1)]

@@ -8,6 +8,7 @@ import typer
 from culture.cli import background, pidfile
 from culture.cli.cert import cert
 from culture.cli.choices import Choices, ConfigFile, DataDir, Host, Name, Port
+from culture.cli.config import check_skills
 from culture.cli.serve import serve
 from culture.config import paths
 from culture.config.model import ServerConfig
@@ -65,7 +66,9 @@ def restart(
     if note:
         choices = choices.over(Choices.parse(note.options))
     # A wrong configuration is found before the server that still runs is stopped.
-    settings = choices.load().config
+    loaded = choices.load()
+    check_skills(loaded)
+    settings = loaded.config
     if note:
         typer.echo(_stop(settings.name))
     _start(choices, settings)

@@ -1,5 +1,6 @@
 """The configuration in force, key by key, with where each value came from."""
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from culture.config.schema import is_secret
 from culture.config.values import Settings
 
 HIDDEN = "******"
+_PASSWORD = re.compile(r"(://[^\s/:@]*:)[^\s/@]+@")  # as in postgresql://user:password@host
 
 
 class Row(NamedTuple):
@@ -60,5 +62,5 @@ def _shown(value: object, secret: bool) -> str:
         case float():
             return f"{value:g}"
         case str() | Path():
-            return str(value).replace("\n", "\\n") or '""'
+            return _PASSWORD.sub(rf"\1{HIDDEN}@", str(value)).replace("\n", "\\n") or '""'
     return str(value)

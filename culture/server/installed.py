@@ -20,6 +20,7 @@ class WrongSkill(StartError):
     def __init__(self, key: Key, text: str) -> None:
         super().__init__(f"{dotted(key)}: {text}")
         self.key = key
+        self.text = text
 
 
 def wanted(config: ServerConfig) -> Iterator[tuple[str, type[Skill], Settings]]:

@@ -28,7 +28,7 @@ def default(model: type[BaseModel], key: str) -> str:
     """What a page should say of a key's default."""
     block: object = model()
     for step in key.split("."):
-        if "[]" in step or block is None:
+        if "[]" in step or block is None or isinstance(block, dict):
             return ""
         block = getattr(block, step)
     if isinstance(block, bool):
@@ -56,15 +56,16 @@ def test_the_defaults_on_the_page_are_the_real_ones() -> None:
     for page, model in (("server/configuration.md", ServerConfig), ("clients/configuration.md", AgentsConfig)):
         for key, (cell, *_) in rows(page).items():
             real = default(model, key)
-            if real and cell not in WORDS and key not in ("name", "data_dir", "accounts_file"):
+            if real and cell not in WORDS and key not in ("name", "data_dir", "accounts_file", "logger.folder"):
                 assert said(cell) == real, key
 
 
 def test_the_page_says_what_needs_a_restart() -> None:
-    restart = {
-        key.partition("[]")[0] for key, cells in rows("server/configuration.md").items() if cells[-1] == "restart"
-    }
-    assert restart == NEEDS_RESTART
+    page = rows("server/configuration.md")
+    restart = {key.partition("[]")[0] for key, cells in page.items() if cells[-1] == "restart"}
+    # Of some blocks every key needs one.
+    assert {key if key in NEEDS_RESTART else key.partition(".")[0] for key in restart} == NEEDS_RESTART
+    assert not [key for key in page.keys() - restart if key.partition(".")[0] in NEEDS_RESTART and "[]" not in key]
 
 
 def sample(page: str) -> str:

@@ -40,8 +40,19 @@ def test_secrets_are_stars(write: Write) -> None:
     assert "s3cret" not in str(rows)
 
 
+def test_what_skills_keep_secret_is_not_shown(write: Write) -> None:
+    said = "history: {store: 'postgresql://ori:s3cret@host/db', semantic: {key: s3cret}}\nskills: {dice: {key: s3cret}}"
+    loaded = load_server(write(said))
+    rows = shown(loaded)
+    assert rows["history.store"].value == "postgresql://ori:******@host/db"
+    assert rows["history.semantic.key"].value == rows["skills"].value == "******"
+    assert "s3cret" not in str(rows) + repr(loaded.config)
+    assert shown(load_server())["skills"].value == "(none)"
+
+
 def test_every_setting_is_shown() -> None:
     rows = {key.replace("[0]", "[]") for key in shown(load_server())}
-    unset = {"operators[]": "operators", "listen[].tls": "listen[].tls", "listen[].websocket": "listen[].websocket"}
+    lists = {"operators[]": "operators"}
+    unset = lists | {key: key for key in ("listen[].tls", "listen[].websocket", "history.channels")}
     plain = {key for key in keys(ServerConfig) if not key.startswith(tuple(unset))}
     assert plain | set(unset.values()) == rows
