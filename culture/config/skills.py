@@ -1,11 +1,12 @@
 """What culture.yaml may say about the skills that come with the server."""
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
+from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from culture.config.values import Channel, Count, Duration, Folder, Hidden, Settings
+from culture.config.values import Channel, Count, Duration, Folder, Hidden, Misfit, Secret, Settings
 
 _SCHEMES = ("postgresql://", "postgres://")
 
@@ -48,14 +49,34 @@ class Retention(Settings):
     """Bytes of text, newest first."""
 
 
+def _endpoint(text: str) -> str:
+    address = urlsplit(text)
+    is_plain = address.username is None and not address.query and not address.fragment and text.isprintable()
+    if address.scheme not in ("http", "https") or not address.hostname or address.port == 0 or not is_plain:
+        raise ValueError("expected an address such as http://127.0.0.1:8080/v1")
+    return text
+
+
+def _key(text: str) -> str:
+    if not (text.isascii() and text.isprintable()) or " " in text:
+        raise ValueError("a key has no spaces and nothing but ASCII in it")
+    return text
+
+
 class Embeddings(Settings):
     """How HISTORY SEMANTIC finds by meaning: the offline model, or an endpoint that speaks OpenAI's embeddings."""
 
     enabled: bool = True
-    url: str | None = None
+    url: Annotated[str, AfterValidator(_endpoint)] | None = None
     model: str = ""
-    key: Annotated[str | None, Field(repr=False)] = None
+    key: Annotated[Secret, AfterValidator(_key)] | None = Field(None, repr=False)
     timeout: Duration = 10.0
+
+    @model_validator(mode="after")
+    def _an_endpoint_has_a_model(self) -> Self:
+        if self.url is not None and not self.model:
+            raise Misfit("must name the model that the endpoint is to use", "model")
+        return self
 
 
 class History(Builtin):
