@@ -11,8 +11,7 @@ from pydantic import BaseModel
 
 from culture.cli.app import app
 from culture.config.model import ServerConfig
-from culture.server.commands import table
-from culture.server.handlers import HANDLERS
+from tests.support.verbs import every_verb
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "server"
 
@@ -56,7 +55,7 @@ def same(existing: list[str], documented: list[str]) -> None:
 
 
 def test_every_verb_has_its_heading() -> None:
-    same(list(table(*HANDLERS)), written("commands.md", r"^### ([A-Z]+)$"))
+    same(list(every_verb()), written("commands.md", r"^### ([A-Z]+)$"))
 
 
 def test_every_setting_has_its_row() -> None:

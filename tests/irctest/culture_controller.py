@@ -216,6 +216,8 @@ class CultureController(BaseServerController, DirectoryBasedController):
             "channels": [],
             "operators": [{"name": "operuser", "password": "operpassword"}],
             "flood": {"loopback": {"rate": 0}},
+            # Loading a model takes longer than a test.
+            "history": {"semantic": {"enabled": False}},
         }
 
     def _end_leftover(self) -> None:

@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from culture.config.model import Operator
-from culture.server.commands import table
-from culture.server.handlers import HANDLERS
 from tests.support.client import registered
 from tests.support.fuzz import garbage, login, noise, resident_kib, throw
 from tests.support.servers import serving
+from tests.support.verbs import every_verb
 
-VERBS = sorted(table(*HANDLERS))
+VERBS = list(every_verb())
 SEEDS = int(os.environ.get("FUZZ_SEEDS", "1000"))
 FIRST = int(os.environ.get("PROOF_SEED", "0"))
 KIB_OF_GROWTH = 16 * 1024

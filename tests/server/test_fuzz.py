@@ -5,13 +5,12 @@ import logging
 import pytest
 
 from culture.config.model import Operator
-from culture.server.commands import table
-from culture.server.handlers import HANDLERS
 from tests.support.client import registered
 from tests.support.fuzz import SAMPLES, garbage, login, noise, resident_kib, throw, variants
 from tests.support.servers import Serve
+from tests.support.verbs import every_verb
 
-VERBS = sorted(table(*HANDLERS))
+VERBS = list(every_verb())
 SEEDS = 1000
 BYTES = 10_000
 KIB_OF_GROWTH = 2 * 1024  # 800 connections that left all they sent would take 7,812

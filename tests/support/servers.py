@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from culture.config.model import Flood, Limits, Listen, Rate, ServerConfig
+from culture.config.skills import Embeddings, History
 from culture.server.auth import Authenticator
 from culture.server.ircd import IRCd
 
 UNLIMITED = Flood(loopback=Rate(rate=0.0))
+WITHOUT_MODEL = History(semantic=Embeddings(enabled=False))
+"""Loading a model takes longer than most tests."""
 
 
 def config_for(folder: Path, **settings: Any) -> ServerConfig:
@@ -22,6 +25,7 @@ def config_for(folder: Path, **settings: Any) -> ServerConfig:
         "accounts_file": folder / "accounts.json",
         "limits": limits,
         "flood": UNLIMITED,
+        "history": WITHOUT_MODEL,
     }
     return ServerConfig(**{**said, **settings})
 

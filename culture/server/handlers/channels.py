@@ -47,6 +47,7 @@ def _join(ctx: Context, name: str, key: str | None) -> None:
     shown = channel.name if channel is not None else name
     ctx.publish(Joined(ctx.stamp(), user.source, shown, status, user.account, user.realname))
     channel = ctx.find_channel(name)
+    ctx.session.place = channel.name
     show_channel(ctx, channel)
     show_elsewhere(ctx, channel)
     sync_elsewhere(ctx, shown)

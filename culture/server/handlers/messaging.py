@@ -103,7 +103,7 @@ def say(ctx: Context, verb: str, target: str, text: str, tags: Mapping[str, str]
         channel = ctx.find_channel(target)
         if channel.is_guarded or user not in channel.members:
             _check_speech(channel, user, text, lines)
-        target = channel.name
+        ctx.session.place = target = channel.name
         if verb == "PRIVMSG" and may_mention(text):
             called = _called(channel, user, text, status)
     else:

@@ -43,8 +43,6 @@ class Recorder:
         if target[0] == "#":
             channel = self._network.channel(target)
             spoken = _make(Spoken, (said, None, channel is None or not channel.is_open))
-            if by is not None:
-                by.place = target
         else:
             other = self._network.user(target)
             spoken = _make(Spoken, (said, None if other is None else other.account, False))
@@ -56,8 +54,6 @@ class Recorder:
     @hook(Joined, Parted, Kicked, TopicSet, ModeSet)
     def happened(self, event: Joined | Parted | Kicked | TopicSet | ModeSet) -> None:
         """Something in one channel."""
-        if isinstance(event, Joined) and self._host.by is not None:
-            self._host.by.place = event.channel
         self._note(event, event.channel)
 
     @hook(Left, Renamed)

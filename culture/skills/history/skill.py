@@ -1,20 +1,25 @@
 """The history skill: its parts, put together."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from culture.config import skills
+from culture.protocol.names import fold
 from culture.protocol.vocabulary import Cap
 from culture.server.skill import Host, Skill
 from culture.skills.history.access import Access
 from culture.skills.history.archive import Archive
+from culture.skills.history.chathistory import CAP, EVENTS_CAP, VERB, ChatHistory
+from culture.skills.history.entry import Entry
 from culture.skills.history.intake import Intake
 from culture.skills.history.recorder import Recorder
+from culture.skills.history.references import TYPES
+from culture.skills.history.replaying import Replaying
 from culture.skills.history.semantic import Semantic
 from culture.skills.history.sqlite import SQLiteStore
 from culture.skills.history.store import Store
 from culture.skills.history.verb import HistoryVerb
-from culture.skills.history.writer import Writer
+from culture.skills.history.writer import Move, Writer
 
 _OPENING = 5.0  # seconds to wait for the store before clients come; after that it is tried again and again
 
@@ -28,9 +33,10 @@ class History(Skill):
     def __init__(self, host: Host, settings: skills.History) -> None:
         super().__init__(host, settings)
         self._loop: asyncio.AbstractEventLoop | None = None
-        store = _store(host, settings)
+        store = self._store = _store(host, settings)
         self._writer = Writer(store, settings.pending, self._settle, self._tell)
         self._writer.failed = self._failed
+        self._writer.wrote = self._wrote
         self._intake = Intake(host, self._writer, settings.pending // 2)
         self._archive = Archive(store, self._intake)
         self._semantic = Semantic(store, host.folder, settings.semantic)
@@ -39,6 +45,8 @@ class History(Skill):
             Recorder(host, self._intake),
             access,
             HistoryVerb(self._archive, access, self._semantic, settings.rows, settings.search_timeout),
+            ChatHistory(self._archive, access, settings.rows),
+            Replaying(host, self._archive, access, settings.replay),
         )
 
     def places(self) -> Iterable[object]:
@@ -47,7 +55,11 @@ class History(Skill):
 
     def caps(self) -> Mapping[str, str | None]:
         """The capabilities it offers."""
-        return {Cap.RECEIPTS.value: None}
+        return {Cap.RECEIPTS.value: None, CAP: None, EVENTS_CAP: None}
+
+    def isupport(self) -> Iterable[str]:
+        """What 005 says about it."""
+        return (f"{VERB}={self.settings.rows}", f"MSGREFTYPES={','.join(TYPES)}")
 
     async def start(self) -> None:
         """Open the store; one that is not to be had yet is tried again beside everything else."""
@@ -65,6 +77,15 @@ class History(Skill):
 
     def _settle(self) -> None:
         self._soon(self._intake.settle)
+
+    def _wrote(self, items: Sequence[Entry | Move]) -> None:
+        """In the writer's thread: what is found by meaning follows what is kept."""
+        self._semantic.note(min((item.at for item in items if isinstance(item, Entry)), default=None))
+        for item in items:
+            if isinstance(item, Move):
+                self._semantic.move(fold(item.old), fold(item.new))
+            elif item.redacts and (position := self._store.position(item.place, item.redacts)) is not None:
+                self._semantic.forget(position)
 
     def _tell(self, text: str) -> None:
         self._soon(self.host.tell_operators, text)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from culture.protocol.names import fold
 from culture.server.events import Said, nick_of
-from culture.skills.history.entry import Entry, conversation, party, said_entry
+from culture.skills.history.entry import MICROSECONDS, Entry, conversation, party, said_entry
 from culture.skills.history.store import Store, Unavailable
 
 log = logging.getLogger(__name__)
@@ -70,6 +70,8 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="history-writer", daemon=True)
         self.opened = threading.Event()
         self.failed: Callable[[BaseException], None] = lambda error: None
+        self.wrote: Callable[[Sequence[Entry | Move]], None] = lambda items: None
+        """Called in this thread with what was just written."""
         self.is_awaited = False  # somebody wants to know when more is written
         self.is_stuck = False
         self.taken = self.written = 0
@@ -153,7 +155,7 @@ class Writer:
                 if not self._keep(entries) or not self._until_done(lambda: self._move(move)):  # noqa: B023
                     return False
                 entries = []
-                self._count(1)
+                self._count([move])
             else:
                 entries.append(item.entry() if isinstance(item, Spoken) else item)
         return self._keep(entries)
@@ -170,7 +172,7 @@ class Writer:
             log.exception("%d entries could not be written together", len(entries))
             return all(self._keep_one(entry) for entry in entries)
         if done:
-            self._count(len(entries))
+            self._count(entries)
         return done
 
     def _keep_one(self, entry: Entry) -> bool:
@@ -182,11 +184,12 @@ class Writer:
             self._tell(f"{entry.msgid} cannot be kept: {type(error).__name__}: {error}")
             done = True
         if done:
-            self._count(1)
+            self._count([entry])
         return done
 
-    def _count(self, number: int) -> None:
-        self.written += number
+    def _count(self, items: Sequence[Entry | Move]) -> None:
+        self.written += len(items)
+        self.wrote(items)
         if self.is_awaited:
             self._settled()
 
@@ -221,6 +224,9 @@ class Writer:
         return True
 
     def _note_loss(self) -> None:
+        """When there is room again, remember and tell what is missing."""
         if self._lost and self.waiting < self._most:
+            since, until = (int(at * MICROSECONDS) for at in (self._lost_since, time.time()))
             lost, self._lost = self._lost, 0
+            self._until_done(lambda: self._store.note_gap(since, until, lost))
             self._tell(f"{lost} messages were lost to the history since {time.ctime(self._lost_since)}")

@@ -13,7 +13,7 @@ from culture.protocol.vocabulary import Verb
 from culture.server.commands import Later, command
 from culture.server.context import Context
 from culture.server.errors import Refused
-from culture.server.events import ChannelRenamed, Joined, Redacted, Said, nick_of
+from culture.server.events import ChannelRenamed, Redacted, Said, nick_of
 from culture.server.skill import Host, Skill, hook
 from culture.skills.urlindex import question
 from culture.skills.urlindex.access import Doors
@@ -64,21 +64,13 @@ class UrlIndex(Skill):
     @hook(Said)
     def hear(self, said: Said) -> None:
         """Take a message to a whole channel that may hold links; what is private, or for some of them, is not."""
-        if not is_channel(said.target) or said.verb == "TAGMSG":
-            return
-        self._place(said.target)
-        if not may_link(said.text) or said.status:
+        if not may_link(said.text) or said.status or not is_channel(said.target):
             return
         channel = self.host.network.channel(said.target)
         if channel is not None:
             stamp = said.id
             nick, room = nick_of(said.source), self._doors.room(channel)
             self._write(Heard(channel.name, room, nick, stamp.at, stamp.msgid, said.text))
-
-    @hook(Joined)
-    def join(self, event: Joined) -> None:
-        """Where somebody comes in is where they are."""
-        self._place(event.channel)
 
     @hook(Redacted)
     def forget(self, event: Redacted) -> None:
@@ -125,12 +117,6 @@ class UrlIndex(Skill):
         if self._writer is not None:
             await self._writer.settled(_PATIENCE)
         return await asyncio.get_running_loop().run_in_executor(self._readers, find)
-
-    def _place(self, channel: str) -> None:
-        """The session that did this asks about this channel when it names none."""
-        by = self.host.by
-        if by is not None:
-            by.place = channel
 
     def _write(self, fact: Fact) -> None:
         if self._writer is not None:

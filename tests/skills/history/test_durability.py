@@ -1,9 +1,19 @@
 """Whatever happens to the process, the disk or the file: what was called stored is there, and people can talk."""
 
+from collections.abc import Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 
+from culture.config.model import Operator
+from culture.config.skills import Embeddings, History
+from culture.protocol.message import Message
+from culture.server.ircd import IRCd
+from tests.support.client import Client, registered
+from tests.support.lockholder import locked
+from tests.support.servers import serving
+from tests.support.small_disk import fill, small_disk
 from tests.support.storm import run
 
 pytestmark = pytest.mark.requirement("D06")
@@ -15,3 +25,125 @@ async def test_what_was_receipted_survives_kill_9(tmp_path: Path) -> None:
     assert storm.kills == 4
     assert len(storm.receipted) > 100
     assert storm.check() >= len(storm.receipted)
+
+
+CAPS = "message-tags agentirc.dev/receipts"
+OPERATORS = (Operator(name="root", password="very secret"),)
+
+
+async def operator(stack: AsyncExitStack, ircd: IRCd) -> Client:
+    client = await stack.enter_async_context(registered(ircd.port, "spark-root"))
+    client.send("OPER root :very secret")
+    await client.expect("381")
+    return client
+
+
+def is_receipt(message: Message) -> bool:
+    return message.verb == "TAGMSG" and message.tags.get("agentirc.dev/receipt") == "stored"
+
+
+def texts(messages: list[Message]) -> list[str]:
+    return [message.params[-1] for message in messages if message.verb in ("PRIVMSG", "HISTORY")]
+
+
+def says(text: str) -> Callable[[Message], bool]:
+    return lambda message: text in message.params[-1]
+
+
+@pytest.mark.fault("B11")
+async def test_a_locked_file_withholds_receipts_and_nothing_else(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        ircd = await stack.enter_async_context(serving(tmp_path, operators=OPERATORS))
+        root = await operator(stack, ircd)
+        ori = await stack.enter_async_context(registered(ircd.port, "spark-ori", CAPS))
+        bob = await stack.enter_async_context(registered(ircd.port, "spark-bob"))
+        await ori.join("#x")
+        await bob.join("#x")
+        async with locked(tmp_path / "data" / "history" / "history.db"):
+            ori.send("PRIVMSG #x :while it was locked")
+            assert (await bob.expect("PRIVMSG")).params[1] == "while it was locked"
+            await root.expect("NOTICE", where=says("nothing can be kept at present: database is locked"))
+            assert [message for message in await ori.sync() if is_receipt(message)] == []
+        await root.expect("NOTICE", where=says("messages are kept again"))
+        receipt = await ori.expect("TAGMSG", where=is_receipt)
+        rows = await bob.ask("HISTORY RECENT #x 5")
+        assert texts(rows)[:1] == ["while it was locked"]
+        assert receipt.params == ("spark-ori",)
+
+
+@pytest.mark.fault("B10")
+async def test_a_full_disk_withholds_receipts_and_nothing_else(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        disk = stack.enter_context(small_disk(tmp_path / "small"))
+        ircd = await stack.enter_async_context(serving(disk, operators=OPERATORS))
+        root = await operator(stack, ircd)
+        ori = await stack.enter_async_context(registered(ircd.port, "spark-ori", CAPS))
+        bob = await stack.enter_async_context(registered(ircd.port, "spark-bob"))
+        await ori.join("#x")
+        await bob.join("#x")
+        ballast = fill(disk)
+        sent = await _until_told(ori, root)
+        assert len(texts(await bob.sync())) == sent, "everybody still hears everything"
+        late = [message for message in await ori.sync() if is_receipt(message)]
+        assert late == []
+        ballast.unlink()
+        await root.expect("NOTICE", where=says("messages are kept again"))
+        receipts = [message for message in ori.seen if is_receipt(message)]
+        while len(receipts) < sent:
+            receipts.append(await ori.expect("TAGMSG", where=is_receipt))
+        assert len({message.tags["+draft/reply"] for message in receipts}) == sent
+        assert len(texts(await bob.ask("HISTORY RECENT #x 1000"))) == sent
+
+
+async def _until_told(ori: Client, root: Client) -> int:
+    """Talk until the operator is told that nothing can be kept; how often."""
+    for number in range(1, 1000):
+        ori.send(f"PRIVMSG #x :{number} {'x' * 300}")
+        await ori.sync()
+        if any(says("nothing can be kept at present")(message) for message in await root.sync()):
+            return number
+    raise AssertionError("nobody was told")
+
+
+@pytest.mark.fault("B10", "B11")
+async def test_what_waits_for_the_disk_is_bounded_and_nobody_is_lied_to(tmp_path: Path) -> None:
+    history = History(pending=50, semantic=Embeddings(enabled=False))
+    async with AsyncExitStack() as stack:
+        ircd = await stack.enter_async_context(serving(tmp_path, operators=OPERATORS, history=history))
+        root = await operator(stack, ircd)
+        ori = await stack.enter_async_context(registered(ircd.port, "spark-ori", CAPS))
+        bob = await stack.enter_async_context(registered(ircd.port, "spark-bob"))
+        await ori.join("#x")
+        await bob.join("#x")
+        await bob.ask("HISTORY RECENT #x 1")  # whatever came before is written
+        async with locked(tmp_path / "data" / "history" / "history.db"):
+            ori.send("PRIVMSG #x :0")
+            await root.expect("NOTICE", where=says("nothing can be kept at present"))
+            for number in range(1, 200):
+                ori.send(f"PRIVMSG #x :{number}")
+            await ori.sync()
+            assert texts(await bob.sync()) == [str(number) for number in range(200)]
+            await root.expect("NOTICE", where=says("50 messages wait to be kept"))
+        await root.expect("NOTICE", where=says("150 messages were lost to the history"))
+        while sum(map(is_receipt, ori.seen)) < 50:
+            await ori.receive()
+        await ori.sync()
+        assert sum(map(is_receipt, ori.seen)) == 50
+        assert texts(await bob.ask("HISTORY RECENT #x 1000"))[:50] == [str(number) for number in range(50)]
+
+
+async def test_speakers_wait_for_a_disk_that_is_merely_slow(tmp_path: Path) -> None:
+    """Backpressure: everything is kept, though far more is said than may wait."""
+    history = History(pending=2000, semantic=Embeddings(enabled=False))
+    async with (
+        serving(tmp_path, history=history) as ircd,
+        registered(ircd.port, "spark-ori", CAPS) as ori,
+    ):
+        await ori.join("#x")
+        for number in range(6000):
+            ori.send(f"PRIVMSG #x :{number}")
+        await ori.sync()
+        while sum(map(is_receipt, ori.seen)) < 6000:
+            await ori.receive()
+        rows = await ori.ask("HISTORY RECENT #x 1000")
+        assert texts(rows)[:1000] == [str(number) for number in range(5000, 6000)]

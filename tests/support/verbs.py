@@ -1,0 +1,18 @@
+"""Every verb of a server with its default settings: its own, and those of the skills that are on."""
+
+import asyncio
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from culture.server.ircd import IRCd
+from tests.support.servers import config_for
+
+
+@cache
+def every_verb() -> tuple[str, ...]:
+    """As the table of a server has them."""
+    with TemporaryDirectory() as folder:
+        ircd = IRCd(config_for(Path(folder)))
+        asyncio.run(ircd.stop("only looked at"))
+        return tuple(sorted(ircd.parts.commands))
