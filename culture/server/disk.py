@@ -42,7 +42,7 @@ def replace(path: Path, data: bytes) -> None:
     finally:
         os.close(file)
     os.replace(beside, path)
-    _make_durable(path.parent)
+    make_durable(path.parent)
 
 
 def read(path: Path) -> tuple[bytes, Stamp] | None:
@@ -70,7 +70,7 @@ def _stamp(found: os.stat_result) -> Stamp:
     return Stamp(found.st_ino, found.st_mtime_ns, found.st_size)
 
 
-def _make_durable(folder: Path) -> None:
+def make_durable(folder: Path) -> None:
     """The new name is part of the folder, which has to be on disk as well."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -11,6 +11,7 @@ from culture.server import disk
 
 log = logging.getLogger(__name__)
 
+FILE = "ids.json"
 BLOCK = 100_000
 _SCHEMA = 1
 _make = tuple.__new__  # what a NamedTuple's own constructor does, without the call around it
@@ -28,6 +29,17 @@ class Stamp(NamedTuple):
     def msgid(self) -> str:
         """The id as clients see it: opaque to them."""
         return f"{self.origin}.{self.epoch}.{self.seq}"
+
+
+def begin_epoch(path: Path) -> str:
+    """Begin a new line of ids, as whoever puts an old state back must: what came after it has its ids elsewhere."""
+    epoch = secrets.token_hex(4)
+    disk.replace(path, _kept(epoch, 1))
+    return epoch
+
+
+def _kept(epoch: str, reserved: int) -> bytes:
+    return json.dumps({"schema": _SCHEMA, "epoch": epoch, "reserved": reserved}).encode()
 
 
 class Ids:
@@ -70,6 +82,5 @@ class Ids:
             log.error("cannot reserve ids in %s: %s; going on as epoch %s", self._path, error.strerror, self.epoch)
 
     def _reserve(self, until: int) -> None:
-        kept = json.dumps({"schema": _SCHEMA, "epoch": self.epoch, "reserved": until})
-        disk.replace(self._path, kept.encode())
+        disk.replace(self._path, _kept(self.epoch, until))
         self._reserved = until

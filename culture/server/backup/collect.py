@@ -1,0 +1,116 @@
+"""What belongs into a server's backup, copied while the server may be writing it."""
+
+import hashlib
+import os
+import sqlite3
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from culture.config import paths
+from culture.server import database
+from culture.server.backup.manifest import DATA, File, is_known
+from culture.server.backup.tarball import Count
+
+_MAGIC = b"SQLite format 3\0"
+_BESIDE = ("-wal", "-shm", "-journal")  # belong to the database whose name stands before
+_PASSING = (".lock", ".new")  # are held or written at this moment, and mean nothing afterwards
+_PAGES = 1_000
+_CHUNK = 1 << 20
+
+
+class Source(NamedTuple):
+    """A file of the server and what it is called in a backup."""
+
+    path: Path
+    name: str
+
+
+def in_data(folder: Path, left_out: Callable[[Path], None]) -> Iterator[Source]:
+    """Everything in the data folder that means something without the running server."""
+    for path in sorted(folder.rglob("*"), key=_order):
+        try:
+            mode = path.lstat().st_mode
+        except FileNotFoundError:
+            continue
+        if stat.S_ISDIR(mode) or _is_passing(folder, path):
+            continue
+        name = f"{DATA}/{path.relative_to(folder).as_posix()}"
+        if stat.S_ISREG(mode) and is_known(name):
+            yield Source(path, name)
+        else:
+            left_out(path)
+
+
+def _order(path: Path) -> tuple[bool, Path]:
+    """By name, but what git refers to comes behind what refers to it: it may be writing, and only ever adds."""
+    return "objects" in path.parts, path
+
+
+def _is_passing(folder: Path, path: Path) -> bool:
+    if path == folder / "lock" or path.name.endswith(_PASSING):
+        return True
+    return any(path.name.endswith(end) and is_database(_without(path, end)) for end in _BESIDE)
+
+
+def _without(path: Path, end: str) -> Path:
+    return path.with_name(path.name.removesuffix(end))
+
+
+def is_database(path: Path) -> bool:
+    """Is it a SQLite file?"""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_MAGIC)) == _MAGIC
+    except OSError:
+        return False
+
+
+def copy(source: Source, folder: Path, count: Count) -> File:
+    """Copy it into the folder as it is at one moment, for its owner alone; FileNotFoundError when it is gone."""
+    source.path.lstat()
+    target = folder / source.name
+    os.close(paths.open_private(target, os.O_WRONLY | os.O_EXCL))
+    schema = None
+    if is_database(source.path):
+        schema = _copy_database(source.path, target, count)
+    else:
+        _copy_file(source.path, target, count)
+    size, digest = _digest(target)
+    return File(source.name, size, digest, schema)
+
+
+def _copy_file(source: Path, target: Path, count: Count) -> None:
+    """The file as long as it was when opened: more may come to its end meanwhile, as to a log."""
+    with source.open("rb") as reading, target.open("wb") as writing:
+        left = os.fstat(reading.fileno()).st_size
+        while left and (chunk := reading.read(min(left, _CHUNK))):
+            writing.write(chunk)
+            left -= len(chunk)
+            count(len(chunk))
+
+
+def _copy_database(source: Path, target: Path, count: Count) -> int:
+    """One state of the database, whoever writes to it meanwhile; its schema."""
+    with closing(database.open_reader(source)) as reading, closing(sqlite3.connect(target)) as writing:
+        (page,) = reading.execute("PRAGMA page_size").fetchone()
+        done = 0
+
+        def progress(_status: int, left: int, total: int) -> None:
+            nonlocal done
+            count((total - left - done) * page)
+            done = total - left
+
+        # Its own read transaction keeps this connection at one state: else each write of others would begin it anew.
+        reading.execute("BEGIN")
+        schema = database.version(reading)
+        reading.backup(writing, pages=_PAGES, progress=progress, sleep=0)
+        reading.execute("COMMIT")
+    return schema
+
+
+def _digest(path: Path) -> tuple[int, str]:
+    with path.open("rb") as file:
+        return os.fstat(file.fileno()).st_size, hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,74 @@
+"""Making a backup: copies first, each whole in itself, then one file of them all."""
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from culture.config import paths
+from culture.server import disk
+from culture.server.backup import collect, tarball
+from culture.server.backup.collect import Source
+from culture.server.backup.manifest import File, Manifest
+from culture.server.backup.tarball import Count
+
+
+class Label(NamedTuple):
+    """Whose backup it is, and what keeps the history."""
+
+    server: str
+    program: str
+    history: str
+
+
+class NoRoom(Exception):
+    """The disk has not enough room."""
+
+
+def create(file: Path, label: Label, sources: Sequence[Source], at: float, copied: Count, packed: Count) -> Manifest:
+    """Write the backup; FileExistsError when there is a file of that name, which stays as it is."""
+    if file.exists():
+        raise FileExistsError(file)
+    _check_room(sources, file.parent)
+    stage = Path(tempfile.mkdtemp(prefix=f".{file.name}-", dir=file.parent))
+    try:
+        manifest = Manifest(label.server, _time(at), label.program, _copies(sources, stage, copied), label.history)
+        _write(stage / "backup", file, manifest, at, packed)
+    finally:
+        shutil.rmtree(stage)
+    return manifest
+
+
+def _time(at: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
+
+
+def _copies(sources: Sequence[Source], stage: Path, count: Count) -> tuple[File, ...]:
+    files = []
+    for source in sources:
+        try:
+            files.append(collect.copy(source, stage, count))
+        except FileNotFoundError:
+            continue  # it was there a moment ago: the running server has no more use for it
+    return tuple(files)
+
+
+def _write(part: Path, file: Path, manifest: Manifest, at: float, count: Count) -> None:
+    """Write all of it before it gets its name, which it never takes from another file."""
+    with os.fdopen(paths.open_private(part, os.O_WRONLY | os.O_EXCL), "wb") as out:
+        tarball.pack(out, manifest, part.parent, at, count)
+        out.flush()
+        os.fsync(out.fileno())
+    os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, paths.PRIVATE_FILE))
+    os.replace(part, file)
+    disk.make_durable(file.parent)
+
+
+def _check_room(sources: Sequence[Source], folder: Path) -> None:
+    needed = sum(source.path.stat().st_size for source in sources if source.path.exists())
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        raise NoRoom(f"{folder} has {free} bytes free, and the copies need {needed}")

@@ -1,0 +1,142 @@
+"""Unpacking a backup beside a server's data, and putting it in the place of that."""
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from culture.config import paths
+from culture.server import disk, ids
+from culture.server.backup import tarball
+from culture.server.backup.exchange import exchange
+from culture.server.backup.manifest import ACCOUNTS, CONFIG, DATA, TLS, BadBackup, Manifest, schemas
+from culture.server.backup.tarball import Count
+from culture.server.lock import LockFile, Taken
+
+_UNPACKING = ".unpacking-"
+
+
+class Unpacked(NamedTuple):
+    """A backup in a folder of its own, every file checked, the ids in a new epoch."""
+
+    manifest: Manifest
+    folder: Path
+
+    @property
+    def data(self) -> Path:
+        """What becomes the data folder."""
+        return self.folder / DATA
+
+    @property
+    def accounts(self) -> Path | None:
+        """Who may log in."""
+        return _if_there(self.folder / ACCOUNTS)
+
+    @property
+    def config(self) -> Path | None:
+        """The configuration."""
+        return _if_there(self.folder / CONFIG)
+
+    @property
+    def tls(self) -> list[Path]:
+        """Certificates and keys."""
+        return sorted((self.folder / TLS).glob("*"))
+
+
+def _if_there(path: Path) -> Path | None:
+    return path if path.exists() else None
+
+
+@contextmanager
+def unpacked(source: IO[bytes], beside: Path, known: Mapping[str, int], stamp: str, count: Count) -> Iterator[Unpacked]:
+    """Unpack next to a data folder, on its disk; what is left there at the end is removed.
+
+    BadBackup leaves everything as it was. ``known`` has the schema of databases that this program can read.
+    """
+    manifest, members = tarball.opened(source)
+    _check(manifest, beside.parent, known)
+    with _alone(beside):
+        folder = beside.with_name(f"{beside.name}{_UNPACKING}{stamp}")
+        try:
+            paths.private_directory(folder / DATA)
+            for member in members:
+                _write(folder / member.name, member.chunks, count)
+            ids.begin_epoch(folder / DATA / ids.FILE)
+            _make_durable(folder)
+            yield Unpacked(manifest, folder)
+        finally:
+            shutil.rmtree(folder)
+
+
+@contextmanager
+def _alone(beside: Path) -> Iterator[None]:
+    """Let nobody else restore here meanwhile, and remove what one that was killed left unpacked."""
+    lock = LockFile(beside.with_name(f"{beside.name}.restoring"))
+    try:
+        lock.acquire(f"{os.getpid()}\n")
+    except Taken as taken:
+        raise BadBackup(f"another restore is under way (pid {taken.note.strip()})") from None
+    try:
+        for stale in beside.parent.iterdir():
+            if stale.name.startswith(f"{beside.name}{_UNPACKING}"):
+                shutil.rmtree(stale)
+        yield
+    finally:
+        lock.release(remove=True)
+
+
+def _check(manifest: Manifest, folder: Path, known: Mapping[str, int]) -> None:
+    for name, schema in schemas(manifest).items():
+        if schema > known.get(name, schema):
+            raise BadBackup(f"{name} has schema {schema}, written by culture {manifest.program}: use that version")
+    free = shutil.disk_usage(paths.private_directory(folder)).free
+    if manifest.size > free:
+        raise BadBackup(f"{folder} has {free} bytes free, and it needs {manifest.size}")
+
+
+def _write(path: Path, chunks: Iterator[bytes], count: Count) -> None:
+    with os.fdopen(paths.open_private(path, os.O_WRONLY | os.O_EXCL), "wb") as file:
+        for chunk in chunks:
+            file.write(chunk)
+            count(len(chunk))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _make_durable(folder: Path) -> None:
+    for each, _, _ in os.walk(folder):
+        disk.make_durable(Path(each))
+
+
+def put_in_place(new: Path, folder: Path, aside: Path) -> bool:
+    """Make the new folder the data folder, and keep the former aside; False when there was nothing to keep.
+
+    The caller holds the data folder. There is one or the other at every moment.
+    """
+    os.rename(new, aside)
+    try:
+        exchange(aside, folder)
+    except BaseException:
+        os.rename(aside, new)
+        raise
+    disk.make_durable(folder.parent)
+    if any(each.name != "lock" for each in aside.iterdir()):
+        return True
+    shutil.rmtree(aside)
+    return False
+
+
+def put_file(new: Path, path: Path, stamp: str) -> Path | None:
+    """Put a file in place and keep a different one that was there aside; where that is, if anywhere."""
+    data = new.read_bytes()
+    with disk.writing(path):
+        former = disk.read(path)
+        if former is not None and former[0] == data:
+            return None
+        aside = path.with_name(f"{path.name}.before-{stamp}")
+        if former is not None:
+            disk.replace(aside, former[0])
+        disk.replace(path, data)
+    return aside if former is not None else None
