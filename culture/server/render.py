@@ -73,6 +73,7 @@ FLAVOURS = {
     "draft/channel-rename": Flavour.RENAME,
     MULTILINE: Flavour.MULTILINE,
 }
+_MICROSECONDS = 1_000_000
 _TAGS_REPEATED = 512  # bytes: with more, a hundred lines would fill the queue of whoever hears them
 
 
@@ -85,10 +86,10 @@ def flavour_of(caps: frozenset[str]) -> Flavour:
 
 
 def iso_time(at: float) -> str:
-    """Seconds since 1970 as server-time writes them."""
-    whole = int(at)
+    """Seconds since 1970 as server-time writes them; by whole microseconds, so that a time read back shows the same."""
+    whole, rest = divmod(int(at * _MICROSECONDS), _MICROSECONDS)
     year, month, day, hour, minute, second = time.gmtime(whole)[:6]
-    return f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{int((at - whole) * 1000):03}Z"
+    return f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{rest // 1000:03}Z"
 
 
 def render(event: Event, wants: int, account: str | None = None) -> bytes | None:
