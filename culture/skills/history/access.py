@@ -1,22 +1,72 @@
-"""Who may read what of a channel's history (decision 7)."""
+"""Who may read what of the history (decision 7)."""
+
+from typing import NamedTuple
 
 from culture.protocol.names import fold
 from culture.protocol.numerics import Numeric
 from culture.server.context import Context
 from culture.server.errors import Refused
-from culture.server.events import Joined
+from culture.server.events import Arrived, ChannelRenamed, Joined, Left, Renamed, nick_of
+from culture.server.ids import Stamp
 from culture.server.skill import Host, hook
 from culture.server.state import Channel, User, reaches
-from culture.skills.history.entry import MICROSECONDS
+from culture.skills.history.entry import MICROSECONDS, Entry, conversation, party
 from culture.skills.history.store import View
 
 
+class Reader(NamedTuple):
+    """Who somebody is to private conversations, and since when that has been the same person (None: ever)."""
+
+    party: str
+    begun: Stamp | None
+
+    @property
+    def since(self) -> int:
+        """The same as a time (microseconds)."""
+        return 0 if self.begun is None else int(self.begun.at * MICROSECONDS)
+
+
+class Readable(NamedTuple):
+    """What may be read of a target: the first of these views that there is something in."""
+
+    views: tuple[View, ...]
+    begun: Stamp | None = None
+
+    def includes(self, entry: Entry) -> bool:
+        """Is it from after the reader's beginning? Numbers go on where a clock is set back."""
+        begun = self.begun
+        return begun is None or entry.epoch != begun.epoch or entry.seq > begun.seq
+
+
 class Access:
-    """Members read everything of their channel; everybody else what was said while everybody could be there."""
+    """Members read everything of their channel; everybody else what was said while everybody could be there.
+
+    What was said in private is for the two who said it: whoever is logged in to the account, or the guest who has
+    had the nick since then.
+    """
 
     def __init__(self, host: Host) -> None:
         self._network = host.network
         self._since: dict[str, float] = {}
+        self._begun: dict[str, Stamp] = {}  # when each nick that somebody has became theirs
+
+    @hook(Arrived)
+    def arrived(self, event: Arrived) -> None:
+        """Somebody has a nick that others may have had before."""
+        self._begun[fold(event.nick)] = event.id
+
+    @hook(Renamed)
+    def took(self, event: Renamed) -> None:
+        """The same; another spelling of it is no other nick."""
+        old, new = fold(nick_of(event.source)), fold(event.new)
+        if old != new:
+            self._begun.pop(old, None)
+            self._begun[new] = event.id
+
+    @hook(Left)
+    def left(self, event: Left) -> None:
+        """The nick is nobody's."""
+        self._begun.pop(fold(nick_of(event.source)), None)
 
     @hook(Joined)
     def joined(self, event: Joined) -> None:
@@ -27,6 +77,14 @@ class Access:
                 self._since[fold(channel.name)] = event.id.at
             else:
                 self._since.pop(fold(channel.name), None)
+
+    @hook(ChannelRenamed)
+    def renamed(self, event: ChannelRenamed) -> None:
+        """Nor has a channel on what was said so in another one, before it took the name."""
+        if fold(event.channel) != fold(event.new):
+            self._since[fold(event.new)] = event.id.at
+        channels = self._network.channels
+        self._since = {name: at for name, at in self._since.items() if name in channels}
 
     def channel(self, ctx: Context, name: str) -> View:
         """What the asker may read by HISTORY, else 442. Of a channel that is not there, what was said in the open."""
@@ -46,3 +104,25 @@ class Access:
         place = fold(channel.name)
         closed_since = int(max(channel.created, self._since.get(place, 0.0)) * MICROSECONDS)
         return View(place, ranks, closed_since, events=events)
+
+    def reader(self, user: User) -> Reader:
+        """Whose private conversations the user may read."""
+        if user.account is not None:
+            return Reader(party(user.account, user.nick), None)
+        return Reader(party(None, user.nick), self._begun[fold(user.nick)])
+
+    def private(self, ctx: Context, nick: str, events: bool = False) -> Readable:
+        """What the asker and whoever has this nick, or is known by it, said to each other."""
+        reader = self.reader(ctx.user)
+        places = (conversation(reader.party, other) for other in _parties(ctx, nick))
+        return Readable(tuple(View(place, since=reader.since, events=events) for place in places), reader.begun)
+
+
+def _parties(ctx: Context, nick: str) -> list[str]:
+    """Who a nick may mean: who has it now; where nobody does the account that it belongs to, then a guest."""
+    user = ctx.network.user(nick)
+    if user is not None:
+        return [party(user.account, user.nick)]
+    owner = ctx.parts.accounts.owner_of(nick)
+    guest = party(None, nick)
+    return [guest] if owner is None else [party(owner.name, nick), guest]
