@@ -4,8 +4,10 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+from culture.skills.history.postgres import PostgresStore
 from culture.skills.history.sqlite import SQLiteStore
 from culture.skills.history.store import Store
+from tests.support.postgres import postgres
 
 Factory = Callable[[Path], AbstractContextManager[Store]]
 """Given a folder of its own: a store with nothing in it, opened, and closed at the end."""
@@ -21,4 +23,16 @@ def sqlite(folder: Path) -> Iterator[Store]:
         store.close()
 
 
-FACTORIES: dict[str, Factory] = {"sqlite": sqlite}
+@contextmanager
+def postgresql(folder: Path) -> Iterator[Store]:
+    server = postgres()
+    with server.database() as name:
+        store = PostgresStore(server.url(name))
+        store.open()
+        try:
+            yield store
+        finally:
+            store.close()
+
+
+FACTORIES: dict[str, Factory] = {"postgresql": postgresql, "sqlite": sqlite}
