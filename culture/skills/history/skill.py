@@ -15,9 +15,9 @@ from culture.skills.history.intake import Intake
 from culture.skills.history.recorder import Recorder
 from culture.skills.history.references import TYPES
 from culture.skills.history.replaying import Replaying
+from culture.skills.history.retention import Keeper
 from culture.skills.history.semantic import Semantic
-from culture.skills.history.sqlite import SQLiteStore
-from culture.skills.history.store import Store
+from culture.skills.history.stores import store_of
 from culture.skills.history.verb import HistoryVerb
 from culture.skills.history.writer import Move, Writer
 
@@ -33,12 +33,13 @@ class History(Skill):
     def __init__(self, host: Host, settings: skills.History) -> None:
         super().__init__(host, settings)
         self._loop: asyncio.AbstractEventLoop | None = None
-        store = self._store = _store(host, settings)
+        store = self._store = store_of(settings, host.folder)
         self._writer = Writer(store, settings.pending, self._settle, self._tell)
         self._writer.failed = self._failed
         self._writer.wrote = self._wrote
         self._intake = Intake(host, self._writer, settings.pending // 2)
         self._archive = Archive(store, self._intake)
+        self._keeper = Keeper(self._archive, settings, host.now)
         self._semantic = Semantic(store, host.folder, settings.semantic)
         access = Access(host)
         self._places = (
@@ -67,6 +68,7 @@ class History(Skill):
         self._writer.start()
         await asyncio.to_thread(self._writer.opened.wait, _OPENING)
         self._semantic.start()
+        self.host.start(self._keeper.run())
 
     async def stop(self) -> None:
         """Write what is left."""
@@ -97,11 +99,3 @@ class History(Skill):
         """Do it on the loop, from whichever thread."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(act, *args)
-
-
-def _store(host: Host, settings: skills.History) -> Store:
-    if settings.store == "sqlite":
-        return SQLiteStore(host.folder / "history.db")
-    from culture.skills.history.postgres import PostgresStore
-
-    return PostgresStore(settings.store)
