@@ -114,9 +114,11 @@ def rows(heading: str) -> list[str]:
     return re.findall(r"^\| `([^`]+)` \|", section[1], re.MULTILINE)
 
 
-def test_the_tables_are_those_of_the_server(tmp_path: Path) -> None:
-    every = [token.partition("=")[0] for group in tokens(config_for(tmp_path)) for token in group]
-    assert sorted(rows("Features (005)")) == sorted(every)
-    assert sorted(rows("Capabilities")) == sorted(OFFERED)
+async def test_the_tables_are_those_of_the_server(tmp_path: Path) -> None:
+    async with IRCd(config_for(tmp_path)).running() as ircd:
+        skills = ircd.parts.skills
+        every = [token.partition("=")[0] for group in tokens(ircd.parts.config, skills.isupport()) for token in group]
+        assert sorted(rows("Features (005)")) == sorted(every)
+        assert sorted(rows("Capabilities")) == sorted({**OFFERED, **skills.caps()})
     assert sorted(rows("User modes")) == sorted(USER_MODES)
     assert sorted(rows("Channel modes")) == sorted(MODE_KINDS)

@@ -38,7 +38,8 @@ STANDARD_TAGS = frozenset({"account", "batch", "bot", "label", "msgid", "time"})
 
 def commands(page: str) -> set[str]:
     """The verbs that a page brings."""
-    return set(re.findall(r"\b[A-Z]{3,}\b", page.partition("\nCommands:")[2].partition("\n")[0].partition(";")[0]))
+    named = page.partition("\nCommands:")[2].partition("\n")[0].partition(";")[0]
+    return {found[1] for each in named.split(",") if (found := re.match(r" *([A-Z]{3,})\b", each))}
 
 
 def examples(page: str) -> set[str]:

@@ -17,6 +17,7 @@ SAMPLES = {
     "CAP": "CAP LS 302",
     "HELP": "HELP PRIVMSG",
     "HELPOP": "HELPOP PRIVMSG",
+    "HISTORY": "HISTORY SEARCH #fuzz :hello",
     "INFO": "INFO spark",
     "INVITE": "INVITE spark-prey #fuzz",
     "ISON": "ISON spark-prey spark-nobody",
