@@ -3,6 +3,8 @@
 import errno
 import socket
 
+import pytest
+
 from culture.config.model import Listen
 from culture.server.listener import Listener
 from culture.server.poller import Poller
@@ -28,6 +30,28 @@ def test_a_write_that_fails_keeps_nobody_from_theirs() -> None:
     with poller.turn():
         poller.dirty += [Writer(fails=True), last]
     assert last.written
+    poller.close()
+
+
+def test_a_turn_within_a_turn_is_a_part_of_it() -> None:
+    """Writing may end sessions, which nobody expects in the middle of a command."""
+    poller, first, second = Poller(), Writer(fails=False), Writer(fails=False)
+    with poller.turn():
+        poller.dirty.append(first)
+        with poller.turn():
+            poller.dirty.append(second)
+        assert not first.written and not second.written
+    assert first.written and second.written
+    poller.close()
+
+
+def test_a_turn_that_ends_in_an_error_is_over() -> None:
+    poller, late = Poller(), Writer(fails=False)
+    with pytest.raises(RuntimeError), poller.turn():
+        raise RuntimeError("a bug")
+    with poller.turn():
+        poller.dirty.append(late)
+    assert late.written
     poller.close()
 
 
