@@ -4,18 +4,23 @@ import re
 import unicodedata
 from typing import NamedTuple
 
-# Scripts that are written without spaces: their words are found by pairs of characters.
+# Scripts that are written without spaces: found by their characters and pairs of them.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3100-\u31ff\u3400-\u4dbf"
 _UNSPACED += "\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+_SYMBOLS = "\u2190-\u2bff\U0001f000-\U0001faff"  # arrows, signs, emoji: each is a word
 _RUN = re.compile(f"[{_UNSPACED}]+")
-_TOKEN = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+")
-_FORMAT = re.compile(r"\x03(?:\d{1,2}(?:,\d{1,2})?)?|\x04(?:[0-9A-Fa-f]{6})?|[\x00-\x1f\x7f]")
-_PRIVATE = re.compile(r"[\ue000-\uf8ff]")
+_TOKEN = re.compile(rf"[{_UNSPACED}]+|[{_SYMBOLS}]|[^\W_{_UNSPACED}{_SYMBOLS}]+")
+_HEX = "[0-9A-Fa-f]{6}"
+_FORMAT = re.compile(
+    rf"\x03(?:[0-9]{{1,2}}(?:,[0-9]{{1,2}})?)?|\x04(?:{_HEX}(?:,{_HEX})?)?|[\x02\x0f\x11\x16\x1d-\x1f]"
+)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_UNSEEN = re.compile("[\u0300-\u036f\ufe0e\ufe0f]")  # accents, and how an emoji is to be drawn
 MOST_TERMS = 32
 
 
 class Query(NamedTuple):
-    """A question: every term must be in the text as a word, every needle somewhere."""
+    """A question: every term must be among the words of the text, every needle somewhere in it."""
 
     terms: tuple[str, ...]
     needles: tuple[str, ...]
@@ -23,7 +28,7 @@ class Query(NamedTuple):
 
 def plain(text: str) -> str:
     """The text without colours, bold and the like."""
-    return text if text.isprintable() else _FORMAT.sub(" ", text)
+    return text if text.isprintable() else _CONTROL.sub(" ", _FORMAT.sub("", text))
 
 
 def folded(text: str) -> str:
@@ -31,25 +36,26 @@ def folded(text: str) -> str:
     text = plain(text)
     if text.isascii():
         return text.lower()
-    decomposed = unicodedata.normalize("NFKD", text)
-    return unicodedata.normalize("NFC", "".join(c for c in decomposed if not _is_accent(c))).casefold()
+    return unicodedata.normalize("NFC", _UNSEEN.sub("", unicodedata.normalize("NFKD", text))).casefold()
 
 
-def _is_accent(character: str) -> bool:
-    return "\u0300" <= character <= "\u036f"
+def words(text: str) -> list[str]:
+    """What the text is found by, folded; a word that is there twice may come twice."""
+    return [word for token in _TOKEN.findall(folded(text)) for word in _parts(token)]
 
 
 def indexed(text: str) -> str:
-    """What goes into the index: words, in which nothing looks like the marks that the index itself uses."""
-    if text.isascii():
-        return plain(text)
-    text = _PRIVATE.sub(" ", folded(text))
-    return _RUN.sub(lambda run: f" {' '.join(_pairs(run[0]))} ", text)
+    """The same in one text: what lies between two words is no letter, no digit, and none but ASCII."""
+    return plain(text) if text.isascii() else " ".join(words(text))
+
+
+def _parts(token: str) -> list[str]:
+    return [*token, *_pairs(token)] if _RUN.match(token) else [token]
 
 
 def _pairs(run: str) -> list[str]:
-    """Each character with the next one, and the last by itself."""
-    return [run[at : at + 2] for at in range(len(run))]
+    """Each character with the next one."""
+    return [run[at : at + 2] for at in range(len(run) - 1)]
 
 
 def query(text: str) -> Query:
@@ -57,18 +63,17 @@ def query(text: str) -> Query:
     terms: dict[str, None] = {}
     needles: dict[str, None] = {}
     for word in folded(text).split():
-        tokens = _TOKEN.findall(_PRIVATE.sub(" ", word))
-        if len(tokens) != 1 or tokens[0] != word or _RUN.fullmatch(word):
-            needles[word] = None
+        tokens = _TOKEN.findall(word)
         for token in tokens:
-            terms.update(dict.fromkeys(_terms(token)))
+            terms.update(dict.fromkeys(_asked(token)))
+        if tokens != [word] or _asked(word) != [word]:
+            needles[word] = None
     return Query(tuple(terms)[:MOST_TERMS], tuple(needles)[:MOST_TERMS])
 
 
-def _terms(token: str) -> list[str]:
-    if not _RUN.fullmatch(token):
-        return [token]
-    return [f"{token}*"] if len(token) == 1 else _pairs(token)[:-1]
+def _asked(token: str) -> list[str]:
+    """The fewest words that stand for it."""
+    return _pairs(token) if len(token) > 1 and _RUN.match(token) else [token]
 
 
 def fits(asked: Query, text: str) -> bool:

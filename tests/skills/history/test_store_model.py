@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from culture.skills.history.entry import Entry, Sort
 from culture.skills.history.store import Kept, Store, View
-from culture.skills.history.words import query
+from culture.skills.history.words import plain, query
 from tests.skills.history.entries import START, entry, event, redaction
 
 WORDS = ("red", "green", "c++", "日本", "it's", "😀")
@@ -124,8 +124,7 @@ def test_every_word_of_a_message_finds_it(store: Store, said: list[str], data: s
     place = f"#room{next(_fresh)}"
     store.write([entry(seq, text, place=place, origin=place) for seq, text in enumerate(said)])
     for seq, text in enumerate(said):
-        words = text.split()
-        for word in words:
+        for word in plain(text).split():
             found = store.search(View(place), query(word), 100, 10.0)
             assert seq in [each.entry.seq for each in found] or not (query(word).terms or query(word).needles)
     unrelated = data.draw(st.text(st.characters(exclude_categories=["Cs"]), max_size=20))

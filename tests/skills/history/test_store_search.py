@@ -186,6 +186,9 @@ def test_a_long_question(store: Store) -> None:
     assert found(store, " ".join(words)) == [1]
     assert found(store, "w1 " * 5_000) == [1, 2]
     assert found(store, "x" * 10_000) == []
+    store.write([entry(3, "x" * 10_000), entry(4, "x" * 10_000 + "!")])
+    assert found(store, "x" * 10_000) == [3, 4]
+    assert found(store, "x" * 10_000 + "!") == [4]
 
 
 @pytest.mark.fault("B19")

@@ -7,7 +7,18 @@ from contextlib import contextmanager
 from culture.skills.history.store import TooSlow, Unavailable
 
 # What another try may mend.
-_PASSING = ("locked", "busy", "full", "i/o", "unable to open", "readonly", "read-only")
+_PASSING = frozenset(
+    {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_PROTOCOL,
+    }
+)
 
 
 @contextmanager
@@ -15,11 +26,11 @@ def translated() -> Iterator[None]:
     """Raise Unavailable or TooSlow in place of SQLite's own errors; what is our bug stays as it is."""
     try:
         yield
-    except sqlite3.OperationalError as error:
-        said = str(error).lower()
-        if "interrupted" in said:
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest says which kind of it
+        if code == sqlite3.SQLITE_INTERRUPT:
             raise TooSlow from error
-        if any(word in said for word in _PASSING):
+        if code in _PASSING:
             raise Unavailable(str(error)) from error
         raise
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Reading the history's file: pages, searches, conversations."""
+"""Reading the history's file: pages, single messages, conversations."""
 
 import sqlite3
 import time
@@ -7,18 +7,17 @@ from contextlib import contextmanager
 from typing import Any
 
 from culture.skills.history.entry import Entry, Sort, split_msgid
-from culture.skills.history.sqlite.schema import PLACE_WORD
+from culture.skills.history.sqlite import rows
 from culture.skills.history.store import TIES, Kept, Talk, View, position_at, time_of
-from culture.skills.history.words import Query, fits
 
-_LOOK = 2_000  # instructions of SQLite between two looks at the clock
-ROW = (
-    "SELECT e.position, p.key, l.origin, l.epoch, e.seq, e.verb, e.source, e.account, e.kind, e.text,"
-    " e.target, e.status, e.closed, e.data FROM entries e JOIN places p ON p.id = e.place JOIN lines l ON l.id = e.line"
+_LOOK = 20_000  # instructions of SQLite between two looks at the clock
+COLUMNS = (
+    "e.position, p.key, l.origin, l.epoch, e.seq, e.verb, e.source, e.account, e.kind, e.text,"
+    " e.target, e.status, e.closed, e.data"
 )
-_HIGHEST = (1 << 63) - 1
-
-Bounds = tuple[int, int]
+# CROSS: the entries come first, in their order.
+SOURCE = "entries e CROSS JOIN places p ON p.id = e.place CROSS JOIN lines l ON l.id = e.line"
+HIGHEST = (1 << 63) - 1
 
 
 class Reading:
@@ -56,91 +55,73 @@ class Reading:
 
     def page(self, view: View, after: int | None, before: int | None, limit: int, newest: bool) -> list[Kept]:
         """Up to so many between two positions, oldest first."""
+        return self.rows(self._page(view, after, before, limit, newest))
+
+    def _page(self, view: View, after: int | None, before: int | None, limit: int, newest: bool) -> list[int]:
         place = self.place(view.place)
-        if place is None:
+        if place is None or limit < 1:
             return []
         low = max(position_at(view.since) - 1, -1 if after is None else after)
-        bounds = (low, _HIGHEST if before is None else before)
-        sorts = (Sort.MESSAGE, Sort.EVENT) if view.events else (Sort.MESSAGE,)
-        positions = sorted(p for sort in sorts for p in self._positions(view, place, sort, bounds, limit, newest))
-        return self._rows(positions[-limit:] if newest else positions[:limit])
+        high = HIGHEST if before is None else before
+        allowed, values = allows(view)
+        found: list[int] = []
+        for sort in (Sort.MESSAGE, Sort.EVENT) if view.events else (Sort.MESSAGE,):
+            select = page_of(allowed, newest)
+            found += rows.positions(self.connection, select, (place, sort, low, high, *values, limit))
+        found.sort()
+        return found[-limit:] if newest else found[:limit]
 
-    def _positions(self, view: View, place: int, sort: Sort, bounds: Bounds, limit: int, newest: bool) -> list[int]:
-        allowed, values = _allowed(view)
-        rows = self.connection.execute(
-            "SELECT position FROM entries e WHERE place = ? AND sort = ? AND position > ? AND position < ?"
-            f" AND {allowed} ORDER BY position {'DESC' if newest else 'ASC'} LIMIT ?",
-            (place, sort, *bounds, *values, limit),
-        )
-        return [row[0] for row in rows]
-
-    def _rows(self, positions: Sequence[int]) -> list[Kept]:
-        found: dict[int, Kept] = {}
-        for start in range(0, len(positions), 500):
-            some = positions[start : start + 500]
-            marks = ",".join("?" * len(some))
-            for row in self.connection.execute(f"{ROW} WHERE e.position IN ({marks})", tuple(some)):
-                found[row[0]] = kept(row)
+    def rows(self, positions: Sequence[int]) -> list[Kept]:
+        """The entries at these positions, in the same order."""
+        found = {row[0]: kept(row) for row in rows.columns(self.connection, COLUMNS, SOURCE, positions)}
         return [found[position] for position in positions if position in found]
 
     def get(self, view: View, positions: Sequence[int]) -> list[Kept]:
         """Those of these messages that may be seen, in the order asked for."""
-        return [each for each in self._rows(positions) if is_visible(each, view)]
+        return [each for each in self.rows(positions) if is_visible(each, view)]
 
     def messages(self, after: int, limit: int) -> list[Kept]:
         """Up to so many messages of all channels behind a position, oldest first."""
-        rows = self.connection.execute(
-            f"{ROW} WHERE e.position > ? AND e.sort = ? AND p.one = '' ORDER BY e.position LIMIT ?",
-            (after, Sort.MESSAGE, limit),
+        select = (
+            "SELECT e.position FROM entries e CROSS JOIN places p ON p.id = e.place"
+            " WHERE e.position > ? AND e.sort = ? AND p.one = '' ORDER BY e.position LIMIT ?"
         )
-        return [kept(row) for row in rows]
-
-    def search(self, view: View, query: Query, limit: int) -> list[Kept]:
-        """The newest messages that fit, oldest first."""
-        place = self.place(view.place)
-        if place is None or not (query.terms or query.needles):
-            return []
-        allowed, values = _allowed(view)
-        if query.terms:
-            match = " AND ".join([f'"{PLACE_WORD}{place}"', *map(_quoted, query.terms)])
-            rows = self.connection.execute(
-                f"{ROW} JOIN words w ON w.rowid = e.position WHERE w.words MATCH ? AND e.position >= ? AND {allowed}"
-                " ORDER BY w.rowid DESC",
-                (match, position_at(view.since), *values),
-            )
-        else:
-            rows = self.connection.execute(
-                f"{ROW} WHERE e.place = ? AND e.sort = ? AND e.position >= ? AND {allowed} ORDER BY e.position DESC",
-                (place, Sort.MESSAGE, position_at(view.since), *values),
-            )
-        found = []
-        for row in rows:
-            if fits(query, row[9]):
-                found.append(kept(row))
-                if len(found) == limit:
-                    break
-        return found[::-1]
+        return self.rows(sorted(rows.positions(self.connection, select, (after, Sort.MESSAGE, limit))))
 
     def talks(self, party: str, since: int, channels: Sequence[View], after: int, before: int) -> list[Talk]:
         """The conversations of a party and these channels, as far as their last message is between two times."""
-        found = []
-        for view in channels:
-            if last := self.page(view, None, None, 1, newest=True):
-                found.append(Talk(last[0].entry.target, time_of(last[0].position)))
-        for key, nick in self._conversations(party):
-            if last := self.page(View(key, since=since), None, None, 1, newest=True):
-                found.append(Talk(nick, time_of(last[0].position)))
+        asked = [(view, self._name(view.place)) for view in channels]
+        asked += [(View(key, since=since), nick) for key, nick in self._conversations(party)]
+        found = [
+            Talk(name, time_of(position))
+            for view, name in asked
+            for position in self._page(view._replace(events=False), None, None, 1, newest=True)
+        ]
         return sorted((talk for talk in found if after < talk.at < before), key=lambda talk: talk.at)
 
+    def _name(self, key: str) -> str:
+        row = self.connection.execute("SELECT name FROM places WHERE key = ?", (key,)).fetchone()
+        return key if row is None else str(row[0])
+
     def _conversations(self, party: str) -> list[tuple[str, str]]:
+        if not party:
+            return []
         return self.connection.execute(
-            "SELECT key, other_nick FROM places WHERE one = ? UNION SELECT key, one_nick FROM places"
-            " WHERE other = ? AND one <> other",
-            (party, party),
+            "SELECT key, other_nick FROM places WHERE one = ?1 AND one <> '' UNION SELECT key, one_nick FROM places"
+            " WHERE other = ?1 AND other <> '' AND one <> other",
+            (party,),
         ).fetchall()
 
 
-def kept(row: tuple[Any, ...]) -> Kept:
+def page_of(allowed: str, newest: bool) -> str:
+    """The query for the positions of a page: answered from the index of places alone."""
+    return (
+        "SELECT e.position FROM entries e WHERE e.place = ? AND e.sort = ? AND e.position > ? AND e.position < ?"
+        f" AND {allowed} ORDER BY e.position {'DESC' if newest else 'ASC'} LIMIT ?"
+    )
+
+
+def kept(row: Sequence[Any]) -> Kept:
     """A row as it is read."""
     position, place, origin, epoch, seq, verb, source, account, kind, text, target, status, closed, data = row
     line = (origin, epoch, seq, position >> TIES)
@@ -159,13 +140,8 @@ def is_visible(each: Kept, view: View) -> bool:
     )
 
 
-def _allowed(view: View) -> tuple[str, tuple[str | int, ...]]:
-    """The same in SQL."""
+def allows(view: View) -> tuple[str, tuple[str | int, ...]]:
+    """What of it SQLite can ask of each row, and the values for that."""
     marks = ",".join("?" * len(view.ranks))
-    closed = _HIGHEST if view.closed_since is None else position_at(view.closed_since)
+    closed = HIGHEST if view.closed_since is None else position_at(view.closed_since)
     return f"e.status IN ({marks}) AND (e.closed = 0 OR e.position >= ?)", (*view.ranks, closed)
-
-
-def _quoted(term: str) -> str:
-    bare = term.removesuffix("*")
-    return f'"{bare}"*' if bare != term else f'"{term}"'

@@ -38,10 +38,16 @@ STEPS: tuple[Step, ...] = (
         closed INTEGER NOT NULL,
         data TEXT NOT NULL
     );
-    CREATE INDEX entries_in_place ON entries (place, sort, position);
+    CREATE INDEX entries_in_place ON entries (place, sort, position, closed, status);
     CREATE UNIQUE INDEX entries_by_id ON entries (line, seq, place);
-    CREATE VIRTUAL TABLE words USING fts5(
-        text, content='', columnsize=0, tokenize='unicode61 remove_diacritics 0'
+    CREATE VIRTUAL TABLE words USING fts5(text, content='', columnsize=0, detail=none, tokenize='ascii')
+    """,
+    # When messages could not be kept.
+    """
+    CREATE TABLE gaps (
+        since INTEGER NOT NULL,
+        until INTEGER NOT NULL,
+        lost INTEGER NOT NULL
     )
     """,
 )

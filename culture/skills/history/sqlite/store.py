@@ -1,25 +1,26 @@
-"""The store as a whole: one connection writes, each reading thread has one of its own."""
+"""The store as a whole: one connection writes, others read."""
 
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
 from culture.server.database import open_database, open_reader
 from culture.skills.history.entry import Entry
-from culture.skills.history.sqlite import upkeep
+from culture.skills.history.sqlite import changes, upkeep
 from culture.skills.history.sqlite.errors import translated
+from culture.skills.history.sqlite.readers import Readers
 from culture.skills.history.sqlite.reading import Reading
 from culture.skills.history.sqlite.schema import STEPS
+from culture.skills.history.sqlite.searching import search
 from culture.skills.history.sqlite.writing import Writing
-from culture.skills.history.store import Kept, Stats, Talk, Unavailable, View, position_at
+from culture.skills.history.store import Gap, Kept, Stats, Talk, Unavailable, View, position_at
 from culture.skills.history.words import Query
 
 _CACHE = 32  # MiB
 _REMOVED_AT_ONCE = 1_000
-
 
 Result = TypeVar("Result")
 
@@ -32,73 +33,69 @@ class SQLiteStore:
         self._connection: sqlite3.Connection | None = None
         self._writing: Writing | None = None
         self._turn = threading.Lock()
-        self._threads = threading.local()
-        self._readers: list[sqlite3.Connection] = []
+        self._readers = Readers(path)
 
     def open(self) -> None:
         """Make ready, with a schema as new as this program."""
-        with translated():
+        with self._turn, translated():
             self._connection = open_database(self.path, STEPS)
             self._connection.execute(f"PRAGMA cache_size=-{_CACHE * 1024}")
+            self._connection.execute("PRAGMA secure_delete=FAST")  # what was taken back is not left in the file
             self._writing = Writing(self._connection)
+            self._readers.open()
 
     def close(self) -> None:
         """Let go of it."""
-        for reader in self._readers:
-            reader.close()
-        self._readers.clear()
-        self._threads = threading.local()
-        if self._connection is not None:
-            self._connection.close()
-        self._connection = self._writing = None
+        self._readers.close()
+        with self._turn:
+            if self._connection is not None:
+                self._connection.close()
+            self._connection = self._writing = None
 
     @contextmanager
-    def _transaction(self) -> Iterator[Writing]:
+    def _transaction(self) -> Iterator[tuple[sqlite3.Connection, Writing]]:
         with self._turn, translated():
             connection, writing = self._connection, self._writing
             if connection is None or writing is None:
                 raise Unavailable("the history is closed")
             connection.execute("BEGIN IMMEDIATE")
             try:
-                yield writing
+                writing.begin()
+                yield connection, writing
                 connection.execute("COMMIT")
             except BaseException:
+                writing.forget()
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
-                writing.forget()
                 raise
-
-    @property
-    def _reading(self) -> Reading:
-        reading: Reading | None = getattr(self._threads, "reading", None)
-        if reading is None:
-            with translated():
-                connection = open_reader(self.path)
-            self._readers.append(connection)
-            reading = self._threads.reading = Reading(connection)
-        return reading
 
     def write(self, batch: Sequence[Entry]) -> None:
         """Keep them all, durably, or none."""
-        with self._transaction() as writing:
+        with self._transaction() as (_, writing):
             writing.add(batch)
 
     def move(self, old: str, new: str, name: str) -> None:
         """A channel has another name."""
-        with self._transaction() as writing:
-            writing.move(old, new, name)
+        with self._transaction() as (connection, writing):
+            changes.move(connection, old, new, name)
+            writing.forget()
 
     def prune(self, place: str | None, before: int) -> int:
         """Remove what is older in a channel, or (None) in all private conversations; how many were removed."""
-        places = upkeep.places(self._reading.connection, place)
+        places = self._read(lambda reading: upkeep.places(reading.connection, place))
         removed = 0
         while places:
-            with self._transaction() as writing:
-                some = writing.remove(places, position_at(before), _REMOVED_AT_ONCE)
+            with self._transaction() as (connection, _):
+                some = changes.remove(connection, places, position_at(before), _REMOVED_AT_ONCE)
             removed += some
             if some < _REMOVED_AT_ONCE:
                 break
         return removed
+
+    def note_gap(self, since: int, until: int, lost: int) -> None:
+        """Remember that messages between two times were lost to the history."""
+        with self._transaction() as (connection, _):
+            changes.note_gap(connection, Gap(since, until, lost))
 
     def page(self, view: View, after: int | None, before: int | None, limit: int, newest: bool) -> list[Kept]:
         """Up to so many between two positions, oldest first; the newest of them or the oldest."""
@@ -110,8 +107,12 @@ class SQLiteStore:
 
     def search(self, view: View, query: Query, limit: int, seconds: float) -> list[Kept]:
         """The newest messages that fit, oldest first."""
-        with self._reading.within(seconds):
-            return self._read(lambda reading: reading.search(view, query, limit))
+
+        def ask(reading: Reading) -> list[Kept]:
+            with reading.within(seconds):
+                return search(reading, view, query, limit)
+
+        return self._read(ask)
 
     def get(self, view: View, positions: Sequence[int]) -> list[Kept]:
         """Those of these messages that may be seen."""
@@ -133,16 +134,24 @@ class SQLiteStore:
         """Every channel, and the private conversations together."""
         return self._read(lambda reading: upkeep.stats(reading.connection))
 
-    def everything(self, place: str | None = None) -> Iterator[Kept]:
-        """All entries of a place or of all places, oldest first."""
-        with translated():
-            yield from upkeep.everything(self._reading.connection, place)
+    def cutoff(self, place: str | None, size: int) -> int | None:
+        """The time before which to prune so that at most so many bytes remain."""
+        return self._read(lambda reading: upkeep.cutoff(reading.connection, place, size))
 
-    def verify(self) -> Iterable[str]:
+    def gaps(self) -> list[Gap]:
+        """When messages were lost."""
+        return self._read(lambda reading: upkeep.gaps(reading.connection))
+
+    def everything(self, place: str | None = None) -> Iterator[Kept]:
+        """All entries of a place or of all places, oldest first, as they are when the first is asked for."""
+        with translated(), closing(open_reader(self.path)) as connection:
+            yield from upkeep.everything(connection, place)
+
+    def verify(self) -> Iterator[str]:
         """Look through everything; each problem found."""
-        with translated():
-            yield from upkeep.verify(self._reading.connection)
+        with translated(), closing(open_reader(self.path)) as connection:
+            yield from upkeep.verify(connection)
 
     def _read(self, ask: Callable[[Reading], Result]) -> Result:
-        with translated():
-            return ask(self._reading)
+        with translated(), self._readers.lend() as reading:
+            return ask(reading)

@@ -1,0 +1,95 @@
+"""Rows in bulk: many of them in one statement, and as one answer.
+
+While SQLite works the other threads do; what went back and forth for each row would wait for its turn as often.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any, TypeVar
+
+from culture.skills.history.sqlite.schema import COLUMNS, PLACE_WORD, WIDTH
+from culture.skills.history.words import indexed
+
+Row = tuple[int, int, int, int, int, str, str, str | None, str, str, str, str, int, str]
+"""What COLUMNS names."""
+Said = tuple[int, int, str]
+"""Position, place and text of a message."""
+
+GIVEN = "(SELECT value FROM json_each(?))"
+"""The numbers in a list that is given as JSON."""
+_SIZES = (512, 64, 8, 1)  # few, so that SQLite has to understand few statements
+_ROW = f"({','.join('?' * WIDTH)})"
+_INSERT = {
+    size: f"INSERT INTO entries ({COLUMNS}) VALUES {','.join([_ROW] * size)} ON CONFLICT (line, seq, place) DO NOTHING"
+    for size in _SIZES
+}
+_INDEX = {size: f"INSERT INTO words (rowid, text) VALUES {','.join(['(?,?)'] * size)}" for size in _SIZES}
+_UNINDEX = {size: f"INSERT INTO words (words, rowid, text) VALUES {','.join(['(?,?,?)'] * size)}" for size in _SIZES}
+
+Item = TypeVar("Item")
+
+
+def _chunks(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    start = 0
+    for size in _SIZES:
+        while len(items) - start >= size:
+            yield items[start : start + size]
+            start += size
+
+
+def insert(connection: sqlite3.Connection, rows: Sequence[Row]) -> list[Row]:
+    """Insert those whose ids are new, at positions that are free; which they were."""
+    inserted: list[Row] = []
+    for some in _chunks(rows):
+        before = connection.total_changes
+        connection.execute(_INSERT[len(some)], tuple(chain.from_iterable(some)))
+        if connection.total_changes - before == len(some):
+            inserted += some
+        else:
+            there = _there(connection, [row[0] for row in some])
+            inserted += [row for row in some if row[0] in there]
+    return inserted
+
+
+def _there(connection: sqlite3.Connection, some: Sequence[int]) -> set[int]:
+    return set(positions(connection, f"SELECT position FROM entries WHERE position IN {GIVEN}", (json.dumps(some),)))
+
+
+def positions(connection: sqlite3.Connection, select: str, values: Sequence[str | int]) -> list[int]:
+    """The positions that a query gives."""
+    (found,) = connection.execute(f"SELECT json_group_array(position) FROM ({select})", values).fetchone()
+    return list(json.loads(found))
+
+
+def columns(connection: sqlite3.Connection, names: str, source: str, some: Sequence[int]) -> list[list[Any]]:
+    """These columns of the entries (``e``) at some positions, in any order."""
+    (found,) = connection.execute(
+        f"SELECT json_group_array(json_array({names})) FROM {source} WHERE e.position IN {GIVEN}", (json.dumps(some),)
+    ).fetchone()
+    return list(json.loads(found))
+
+
+def delete(connection: sqlite3.Connection, some: Sequence[int]) -> None:
+    """Remove the entries at some positions."""
+    connection.execute(f"DELETE FROM entries WHERE position IN {GIVEN}", (json.dumps(some),))
+
+
+def index(connection: sqlite3.Connection, said: Iterable[Said]) -> None:
+    """Let messages be found; the index takes them quickly in the order of their positions."""
+    known = sorted((position, words_of(place, text)) for position, place, text in said)
+    for some in _chunks(known):
+        connection.execute(_INDEX[len(some)], tuple(chain.from_iterable(some)))
+
+
+def unindex(connection: sqlite3.Connection, said: Iterable[Said]) -> None:
+    """Take messages out of the index, which has to be told again what it knew of them."""
+    known = sorted(("delete", position, words_of(place, text)) for position, place, text in said)
+    for some in _chunks(known):
+        connection.execute(_UNINDEX[len(some)], tuple(chain.from_iterable(some)))
+
+
+def words_of(place: int, text: str) -> str:
+    """What the index knows of a message: where it was said, and its words."""
+    return f"{PLACE_WORD}{place} {indexed(text)}"
