@@ -67,6 +67,21 @@ PROOFS = {
             (sys.executable, "-m", "bench.soak", "--minutes", os.environ.get("SOAK_MINUTES", "120"), "--json", FIGURES),
         ),
         Proof(
+            "killstorm",
+            "kill -9 at 200 points under traffic: every message receipted as stored is there, once and in order (B12)",
+            (sys.executable, "-m", "pytest", "--timeout=0", "tests/proof/test_killstorm.py"),
+        ),
+        Proof(
+            "trouble",
+            "the history locked for ten seconds, then its disk full: people talk on, receipts are withheld (B10, B11)",
+            (sys.executable, "-m", "pytest", "--timeout=0", "tests/proof/test_trouble.py"),
+        ),
+        Proof(
+            "history",
+            "fan100 with the history on and off in turn: what it costs, and every message found on disk",
+            (sys.executable, "-m", "bench.history", "--json", FIGURES),
+        ),
+        Proof(
             "fuzz",
             "random bytes and grammar-aware garbage: no crash, memory flat",
             (sys.executable, "-m", "pytest", "--timeout=0", "tests/proof/test_fuzz.py"),

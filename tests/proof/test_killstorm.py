@@ -6,7 +6,7 @@ import os
 import time
 from pathlib import Path
 
-from tests.support.storm import run
+from tests.support.storm import kill_again_and_again
 
 KILLS = int(os.environ.get("STORM_KILLS", "200"))
 MESSAGES = int(os.environ.get("STORM_MESSAGES", "10000"))
@@ -16,7 +16,7 @@ SEED = int(os.environ.get("PROOF_SEED", "0"))
 async def test_what_was_receipted_survives_every_kill(tmp_path: Path) -> None:
     """B12: after each kill the database opens clean and holds every receipted message once, whole and in order."""
     began = time.monotonic()
-    storm = await run(tmp_path, KILLS, MESSAGES, 20, SEED)
+    storm = await kill_again_and_again(tmp_path, KILLS, MESSAGES, 20, SEED)
     kept = storm.check()
     assert len(storm.receipted) >= MESSAGES * 0.8
     if path := os.environ.get("PROOF_FIGURES"):

@@ -201,8 +201,9 @@ class Writer:
                 act()
             except Unavailable as error:
                 if not self.is_stuck:
+                    self.is_stuck = True
+                    self._settled()  # nobody waits for a disk that may never come back
                     self._tell(f"nothing can be kept at present: {error}; messages are passed on, and kept later")
-                self.is_stuck = True
                 if not self._pause(_PAUSES[min(tries, len(_PAUSES) - 1)]):
                     return False
                 tries += 1

@@ -14,14 +14,14 @@ from tests.support.client import Client, registered
 from tests.support.lockholder import locked
 from tests.support.servers import serving
 from tests.support.small_disk import fill, small_disk
-from tests.support.storm import run
+from tests.support.storm import kill_again_and_again
 
 pytestmark = pytest.mark.requirement("D06")
 
 
 @pytest.mark.fault("B12")
 async def test_what_was_receipted_survives_kill_9(tmp_path: Path) -> None:
-    storm = await run(tmp_path, rounds=4, messages=400, clients=5, seed=4)
+    storm = await kill_again_and_again(tmp_path, kills=4, messages=400, clients=5, seed=4)
     assert storm.kills == 4
     assert len(storm.receipted) > 100
     assert storm.check() >= len(storm.receipted)
