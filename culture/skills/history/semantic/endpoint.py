@@ -5,7 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Sequence
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -61,20 +61,8 @@ class Endpoint:
         connection = self._connection(end)
         try:
             connection.request("POST", self._path, json.dumps(question), self._headers)
-            response = connection.getresponse()
-            if response.status in _TEXTS_FAULT:
-                raise Indigestible(f"the embeddings endpoint answered {response.status}")
-            if response.status != 200:
-                # What else it says may repeat the key.
-                raise Unavailable(f"the embeddings endpoint answered {response.status}")
-            answer = bytearray()
-            while chunk := response.read1(_CHUNK):
-                answer += chunk
-                if time.monotonic() > end:
-                    raise TimeoutError
-                if len(answer) > _MOST_BYTES:
-                    raise Unavailable("the embeddings endpoint answers with far too much")
-            return bytes(answer)
+            with connection.getresponse() as response:
+                return _body(response, end)
         finally:
             with self._turn:
                 self._open.discard(connection)
@@ -97,6 +85,22 @@ class Endpoint:
         """``http://host``, ``http://host/v1`` and ``http://host/v1/embeddings`` mean the same."""
         base = self._address.path.rstrip("/").removesuffix("/embeddings")
         return f"{base}/embeddings" if base.endswith("/v1") else f"{base}/v1/embeddings"
+
+
+def _body(response: HTTPResponse, end: float) -> bytes:
+    if response.status in _TEXTS_FAULT:
+        raise Indigestible(f"the embeddings endpoint answered {response.status}")
+    if response.status != 200:
+        # What else it says may repeat the key.
+        raise Unavailable(f"the embeddings endpoint answered {response.status}")
+    answer = bytearray()
+    while chunk := response.read1(_CHUNK):
+        answer += chunk
+        if time.monotonic() > end:
+            raise TimeoutError
+        if len(answer) > _MOST_BYTES:
+            raise Unavailable("the embeddings endpoint answers with far too much")
+    return bytes(answer)
 
 
 def _rows(answer: bytes, number: int) -> Floats:

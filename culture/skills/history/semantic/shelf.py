@@ -19,7 +19,6 @@ Load = Callable[[str, int], tuple[Positions, Codes]]
 MOST_BYTES = 256 << 20
 MOST_ROWS = 200_000
 _CHUNK = 2_048  # rows at a time: they fit into the processor's cache
-_FEW = 50  # messages that the middle of a channel is held against, so that it means little where there are few
 _BESIDE = 12  # bytes of a row beside its code
 
 
@@ -33,7 +32,7 @@ class Rows:
         self._count = len(positions)
         self._positions = positions
         self._codes = codes
-        self._lengths, self._total = _measured(codes)
+        self._lengths = _lengths(codes)
 
     @property
     def nbytes(self) -> int:
@@ -52,8 +51,7 @@ class Rows:
             self._grow(end + end // 4)
         self._positions[self._count : end] = positions
         self._codes[self._count : end] = codes
-        self._lengths[self._count : end], total = _measured(codes)
-        self._total = self._total + total
+        self._lengths[self._count : end] = _lengths(codes)
         self._count = end
 
     def _grow(self, rows: int) -> None:
@@ -68,18 +66,16 @@ class Rows:
     def snapshot(self) -> "Snapshot":
         """What there is at this moment."""
         count = self._count
-        middle = self._total / np.float32(count + _FEW)
-        return Snapshot(self._positions[:count], self._codes[:count], self._lengths[:count], middle)
+        return Snapshot(self._positions[:count], self._codes[:count], self._lengths[:count])
 
 
 class Snapshot:
     """What a question is compared with."""
 
-    def __init__(self, positions: Positions, codes: Codes, lengths: Floats, middle: Floats) -> None:
+    def __init__(self, positions: Positions, codes: Codes, lengths: Floats) -> None:
         self._positions = positions
         self._codes = codes
         self._lengths = lengths
-        self._middle = middle
 
     def ranked(self, question: Floats, since: int, first: int) -> Iterator[list[int]]:
         """Positions from one on, best first, newest first among equals: so many, then all others."""
@@ -97,23 +93,14 @@ class Snapshot:
         return [int(position) for position in self._positions[hits[order]]]
 
     def _scores(self, question: Floats) -> Floats:
-        """How alike the question and each row are, seen from the middle of them all.
-
-        What everything in a channel has in common says nothing, and is taken away.
-        """
-        middle = self._middle
-        asked = unit(unit(question) - middle)
-        dots = self._products(np.stack((asked, middle), axis=1)) / self._lengths[:, np.newaxis]
-        apart = np.sqrt(np.maximum(1 - 2 * dots[:, 1] + np.dot(middle, middle), 1e-6))
-        scores: Floats = (dots[:, 0] - np.dot(middle, asked)) / apart
-        return scores
-
-    def _products(self, columns: Floats) -> Floats:
-        products = np.empty((len(self._codes), columns.shape[1]), np.float32)
-        for start in range(0, len(products), _CHUNK):
+        """The cosine of the angle between the question and each row."""
+        scores = np.empty(len(self._codes), np.float32)
+        direction = unit(question)
+        for start in range(0, len(scores), _CHUNK):
             chunk = self._codes[start : start + _CHUNK].astype(np.float32)
-            np.matmul(chunk, columns, out=products[start : start + _CHUNK])
-        return products
+            np.matmul(chunk, direction, out=scores[start : start + _CHUNK])
+        scores /= self._lengths
+        return scores
 
 
 class Shelf:
@@ -175,13 +162,9 @@ def _larger(array: NDArray[Number], rows: int) -> NDArray[Number]:
     return larger
 
 
-def _measured(codes: Codes) -> tuple[Floats, Floats]:
-    """The length of each row, and the sum of their directions."""
+def _lengths(codes: Codes) -> Floats:
     lengths = np.empty(len(codes), np.float32)
-    total = np.zeros(codes.shape[1], np.float32)
     for start in range(0, len(codes), _CHUNK):
         chunk = codes[start : start + _CHUNK].astype(np.float32)
-        some = lengths[start : start + _CHUNK]
-        np.maximum(np.linalg.norm(chunk, axis=1), 1, out=some)
-        total += (1 / some) @ chunk
-    return lengths, total
+        np.maximum(np.linalg.norm(chunk, axis=1), 1, out=lengths[start : start + _CHUNK])
+    return lengths
