@@ -9,7 +9,7 @@ INTO ?=
 ARGS ?=
 
 # Real programs that the tests talk to.
-DEBIAN_PACKAGES := weechat-headless weechat-plugins irssi tmux git openssl chromium
+DEBIAN_PACKAGES := weechat-headless weechat-plugins irssi tmux git openssl chromium postgresql
 
 UV := $(shell command -v uv 2>/dev/null)
 ifdef UV

@@ -1,14 +1,17 @@
 """The way to the database: one connection that writes, a few that read, each made anew when it is lost."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from culture.skills.history.postgres.address import is_clear
 from culture.skills.history.postgres.driver import Connection, asyncpg
 from culture.skills.history.postgres.errors import Misconfigured
+from culture.skills.history.store import Unavailable
 
 _CONNECTING = 5.0  # seconds
 _ANSWERING = 30.0
+_LEAVING = 1.0
 _READERS = 4
 _UNCLEAR = "the address of the database cannot be read; in a password, write %2F for /, %3F for ?, %23 for #, %40 for @"
 # Plans that fit the question asked: a channel of three messages and one of a million want different ones.
@@ -23,6 +26,12 @@ class Connections:
         self._url = url
         self._writer: Connection | None = None
         self._pool: Connection | None = None
+
+    async def open(self) -> None:
+        """Make ready; those that read are made when they are wanted."""
+        self._pool = await asyncpg.create_pool(
+            min_size=0, max_size=_READERS, connect=self._connect_reader, reset=_leave
+        )
 
     async def writer(self) -> Connection:
         """The connection that writes."""
@@ -44,18 +53,20 @@ class Connections:
     async def reader(self) -> AsyncIterator[Connection]:
         """A connection to read with."""
         if self._pool is None:
-            self._pool = await asyncpg.create_pool(
-                min_size=0, max_size=_READERS, connect=self._connect_reader, reset=_leave
-            )
+            raise Unavailable("not open yet")
         async with self._pool.acquire(timeout=_CONNECTING) as connection:
             yield connection
 
     async def close(self) -> None:
         """Let go of them all."""
-        self.drop_writer()
-        if self._pool is not None:
-            self._pool.terminate()
-        self._pool = None
+        for each in (self._writer, self._pool):
+            if each is not None:
+                try:
+                    async with asyncio.timeout(_LEAVING):
+                        await each.close()
+                except (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                    each.terminate()
+        self._writer = self._pool = None
 
     async def _connect_reader(self, *args: object, **options: object) -> Connection:
         return await self._connect({**_COMMON, "default_transaction_read_only": "on"}, **options)

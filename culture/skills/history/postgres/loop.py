@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator, Coroutine, Iterator
 from concurrent.futures import CancelledError
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from culture.skills.history.store import Unavailable
@@ -46,7 +47,8 @@ class Loop:
             while (some := self.run(_next(source))) is not None:
                 yield from some
         finally:
-            self.run(source.aclose())
+            with suppress(Unavailable):  # it ended with the loop
+                self.run(_close(source))
 
     def stop(self, farewell: Coroutine[Any, Any, None]) -> None:
         """End: whatever still runs there is cancelled, then this is done."""
@@ -68,9 +70,14 @@ async def _next(source: AsyncGenerator[list[Result], None]) -> list[Result] | No
     return await anext(source, None)
 
 
+async def _close(source: AsyncGenerator[list[Result], None]) -> None:
+    await source.aclose()
+
+
 async def _end(farewell: Coroutine[Any, Any, None]) -> None:
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+    await asyncio.get_running_loop().shutdown_asyncgens()
     await farewell

@@ -118,8 +118,10 @@ class PostgresStore:
         return self._each(health.problems)
 
     async def _prepare(self) -> None:
-        await migrate(await self._connections.writer())
+        self._turns = Turns(self._connections)
         self._writing.forget()
+        await self._connections.open()
+        await migrate(await self._connections.writer())
 
     async def _write(self, batch: Sequence[Entry]) -> None:
         takes_back = any(entry.verb == "REDACT" for entry in batch)

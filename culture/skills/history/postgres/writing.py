@@ -43,8 +43,12 @@ _MISSING = (
     f"SELECT t.number FROM {_IDS} WITH ORDINALITY AS t (line, seq, place, number)"
     f" WHERE NOT EXISTS (SELECT FROM history_entries e WHERE {_SAME}) ORDER BY t.number"
 )
-# The first microsecond with room behind what is there.
-_TAKEN = "SELECT max(position) FROM history_entries WHERE position >= $1 AND position < $2"
+_LAST = "SELECT coalesce(max(position), -1) FROM history_entries"
+_TAKEN = f"""
+    SELECT number, (
+        SELECT max(position) FROM history_entries WHERE position >= start AND position < start + {1 << TIES}
+    ) FROM unnest($1::bigint[]) WITH ORDINALITY AS t (start, number)
+"""
 
 Id = tuple[int, int, int]
 """The line, number and place of an entry."""
@@ -80,19 +84,34 @@ class Writing:
 
     def __init__(self) -> None:
         self._naming = Naming()
-        self._time = self._next = -1
+        self._next: dict[int, int] = {}  # time → the position behind the last entry of that time
 
     def forget(self) -> None:
         """What is known of the tables may never have been committed."""
         self._naming.forget()
+        self._next.clear()
 
     async def add(self, connection: Connection, batch: Sequence[Entry], *, alone: bool) -> None:
         """Keep them; a Clash is nothing that could happen while we are alone."""
         redacted = _redacted(batch)
         await self._naming.learn(connection, [*batch, *redacted])
+        await self._make_room(connection, batch)
         await _put(connection, self._rows(batch), alone)
         if redacted:
             await self._erase(connection, redacted, alone)
+        last = batch[-1].at
+        self._next = {last: self._next[last]}
+
+    async def _make_room(self, connection: Connection, batch: Sequence[Entry]) -> None:
+        """Go behind what is there already of the same times."""
+        last = await connection.fetchval(_LAST)
+        times = [at for at in {entry.at for entry in batch} - self._next.keys() if position_at(at) <= last]
+        if times:
+            for number, taken in await connection.fetch(_TAKEN, [position_at(at) for at in times]):
+                if taken is not None:
+                    self._next[times[number - 1]] = (
+                        taken + 1 if (taken + 1) % (1 << TIES) else await _free(connection, taken)
+                    )
 
     def _rows(self, entries: Iterable[Entry]) -> list[Row]:
         """Each entry once, by position: servers that write the same at once wait for each other in one direction."""
@@ -110,11 +129,10 @@ class Writing:
         return Row(self._position(at), number, entry.sort, line, seq, words, tuple(rest))
 
     def _position(self, at: int) -> int:
-        """The first position of its time, or the one behind the last entry if that had the same time."""
-        if at != self._time:
-            self._time, self._next = at, position_at(at)
-        self._next += 1
-        return self._next - 1
+        """The first position of its time, or the one behind others of this time that came just before."""
+        position = self._next.get(at) or position_at(at)
+        self._next[at] = position + 1
+        return position
 
     async def _erase(self, connection: Connection, redacted: Sequence[Entry], alone: bool) -> None:
         """Leave nothing of these but their ids; of those that are not here yet, too."""
@@ -154,10 +172,9 @@ async def _free(connection: Connection, position: int) -> int:
     """The first position behind all those of the same microsecond, or of the next that has room."""
     start = position >> TIES << TIES
     while True:
-        end = start + (1 << TIES)
-        taken = await connection.fetchval(_TAKEN, start, end)
+        (_, taken), *_ = await connection.fetch(_TAKEN, [start])
         if taken is None:
             return start
-        if taken + 1 < end:
+        start += 1 << TIES
+        if taken + 1 < start:
             return int(taken) + 1
-        start = end
