@@ -1,0 +1,104 @@
+"""``culture history export``: what was said, written down."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, NamedTuple, TextIO
+
+import typer
+
+from culture.cli.choices import Choices, ConfigFile, DataDir, Name
+from culture.cli.failing import fail
+from culture.cli.history.choices import Channel, Private, Since, Until
+from culture.cli.history.entries import Reader, as_json
+from culture.cli.history.opening import History, is_private, opened
+from culture.cli.progress import Progress
+from culture.config import paths
+from culture.skills.history.store import Kept, time_of
+
+
+class Format(StrEnum):
+    """What an export is written as."""
+
+    JSONL = "jsonl"
+    TEXT = "text"
+
+
+class Part(NamedTuple):
+    """What of the history is meant; no places are all channels."""
+
+    places: list[str]
+    private: bool
+    since: int
+    until: int | None
+
+    @property
+    def only(self) -> str | None:
+        """The one place that it is about, if it is one."""
+        return self.places[0] if len(self.places) == 1 and not self.private else None
+
+    def has(self, each: Kept) -> bool:
+        """Is it meant?"""
+        if time_of(each.position) < self.since:
+            return False
+        return self.private if is_private(each) else not self.places or each.entry.place in self.places
+
+
+def export(
+    channel: Channel = None,
+    since: Since = None,
+    until: Until = None,
+    private: Private = False,
+    form: Annotated[Format, typer.Option("--format", help="For programs, or for people.")] = Format.JSONL,
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="FILE", help="Into this file, not to standard output.")
+    ] = None,
+    config: ConfigFile = None,
+    name: Name = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Write down what was said, everything or a part of it.
+
+    Without --private, private conversations are left out.
+    """
+    with opened(Choices(config, name, None, None, data_dir)) as history:
+        part = Part([history.place(each) for each in channel or []], private, since or 0, until)
+        reader = Reader(with_place=part.only is None)
+        total = history.entries(part.only) if sys.stderr.isatty() else 0
+        with _target(output) as out, Progress("Exporting", total) as bar:
+            for each in _wanted(history, part, bar):
+                for line in [as_json(each.entry)] if form is Format.JSONL else reader.lines(each.entry):
+                    out.write(f"{line}\n")
+
+
+def _wanted(history: History, part: Part, bar: Progress) -> Iterator[Kept]:
+    for each in history.store.everything(part.only):
+        if part.until is not None and time_of(each.position) >= part.until:
+            return
+        bar.step()
+        if part.has(each):
+            yield each
+
+
+@contextmanager
+def _target(path: Path | None) -> Iterator[TextIO]:
+    """Standard output, or a new file for its owner alone; one that did not become whole is removed."""
+    if path is None:
+        with open(os.dup(sys.stdout.fileno()), "w", encoding="utf-8", errors="backslashreplace") as out:
+            yield out
+        return
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, paths.PRIVATE_FILE)
+    except FileExistsError:
+        fail(f"{path} is there already, and stays as it is")
+    except OSError as error:
+        fail(f"cannot write {path}: {error.strerror}")
+    try:
+        with os.fdopen(file, "w", encoding="utf-8", errors="backslashreplace") as out:
+            yield out
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,92 @@
+"""Opening a server's history beside the server itself, which may be running."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from culture.cli import pidfile
+from culture.cli.choices import Choices
+from culture.cli.failing import fail
+from culture.cli.living import as_running
+from culture.protocol.names import fold, nearest
+from culture.server import database
+from culture.skills.history.postgres.address import shown
+from culture.skills.history.retention import PRIVATE
+from culture.skills.history.sqlite.schema import STEPS
+from culture.skills.history.store import Kept, Store, TooSlow, Unavailable
+from culture.skills.history.stores import FILE, store_of
+
+
+class History(NamedTuple):
+    """A history that is open; ``path`` is its file, where it is one."""
+
+    store: Store
+    where: str
+    path: Path | None = None
+
+    @property
+    def size(self) -> int | None:
+        """How many bytes the file has, with what was not moved into it yet."""
+        if self.path is None:
+            return None
+        files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
+        return sum(file.stat().st_size for file in files if file.exists())
+
+    @property
+    def schema(self) -> int | None:
+        """The schema of the file."""
+        return None if self.path is None else _schema(self.path)
+
+    def entries(self, place: str | None = None) -> int:
+        """How many entries there are, in a place or altogether."""
+        counted = (each for each in self.store.stats() if place is None or fold(each.name) == place)
+        return sum(each.messages + each.events for each in counted)
+
+    def place(self, channel: str) -> str:
+        """The channel's place; the command ends where nothing is known of it."""
+        place = fold(channel)
+        if not self.store.exists(place):
+            close = nearest(channel, [each.name for each in self.store.stats() if each.name != PRIVATE])
+            fail(f"nothing was ever kept of {channel}{f'; did you mean {close}?' if close else ''}")
+        return place
+
+
+@contextmanager
+def opened(choices: Choices) -> Iterator[History]:
+    """The history of the server that is meant; what is wrong with it ends the command."""
+    settings = as_running(choices).load().config
+    folder = settings.data_dir / "history"
+    path = folder / FILE if settings.history.store == "sqlite" else None
+    where = shown(settings.history.store) if path is None else str(path)
+    try:
+        if path is not None:
+            _check(path, settings.name)
+        store = store_of(settings.history, folder)
+        store.open()
+        with closing(store):
+            yield History(store, where, path)
+    except (Unavailable, database.TooNew) as error:
+        fail(f"{where}: {error}")
+    except TooSlow:
+        fail("the search was given up: it took too long; say more words, or a channel")
+    except sqlite3.DatabaseError as error:
+        fail(f"{where} is damaged: {error}")
+
+
+def _check(path: Path, server: str) -> None:
+    if not path.exists():
+        fail(f"{server} has kept nothing yet: there is no {path}")
+    if _schema(path) < len(STEPS) and pidfile.running(server):
+        fail(f"{server} runs with an older version of culture, and its history is not changed under it: restart it")
+
+
+def _schema(path: Path) -> int:
+    with closing(database.open_reader(path)) as connection:
+        return database.version(connection)
+
+
+def is_private(kept: Kept) -> bool:
+    """Was it said in a private conversation?"""
+    return " " in kept.entry.place

@@ -1,0 +1,26 @@
+"""``culture history verify``: is everything whole?"""
+
+import typer
+
+from culture.cli.amounts import counted
+from culture.cli.choices import Choices, ConfigFile, DataDir, Name
+from culture.cli.failing import fail
+from culture.cli.history.opening import opened
+from culture.cli.progress import elapsing
+
+
+def verify(config: ConfigFile = None, name: Name = None, data_dir: DataDir = None) -> None:
+    """Look through everything, and say what is not whole.
+
+    The exit code is 1 when something is not.
+    """
+    with opened(Choices(config, name, None, None, data_dir)) as history:
+        with elapsing("Checking"):
+            problems = list(history.store.verify())
+            entries = history.entries()
+        where = history.where
+    for problem in problems:
+        typer.echo(problem)
+    if problems:
+        fail(f"{where} is damaged; restore a backup, or save what can be read with `culture history export`")
+    typer.echo(f"{counted(entries)}, all whole.")

@@ -1,0 +1,151 @@
+"""``culture restore``: a backup in the place of a server's data."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from culture.cli import background, pidfile
+from culture.cli.amounts import shown_size
+from culture.cli.backup import NOT_INCLUDED, stamp
+from culture.cli.choices import Choices, ConfigFile, DataDir, Name
+from culture.cli.failing import confirm, fail
+from culture.cli.progress import Progress
+from culture.config import paths
+from culture.config.load import Options, load_server
+from culture.config.model import ServerConfig
+from culture.server import disk
+from culture.server.backup import restore as restoring
+from culture.server.backup import tarball
+from culture.server.backup.manifest import TLS, BadBackup, Manifest
+from culture.server.backup.restore import Unpacked
+from culture.server.lock import DataLock
+from culture.skills.history.sqlite.schema import STEPS as HISTORY
+from culture.skills.urlindex.schema import STEPS as URLINDEX
+
+_KNOWN = {"history/history.db": len(HISTORY), "urlindex/links.db": len(URLINDEX)}
+
+
+def restore(
+    file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="What culture backup wrote.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Stop the server if it runs, and start it again with the same options.")
+    ] = False,
+    config: ConfigFile = None,
+    name: Name = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Put a backup in the place of the server's data, which is kept aside.
+
+    All of it is checked before anything is changed.
+    """
+    manifest, said = _looked_into(file)
+    choices = Choices(config, name, None, None, data_dir)
+    note = pidfile.running(name or manifest.server)
+    if note:
+        choices = choices.over(Choices.parse(note.options))
+    settings, is_new = _settings(choices, said)
+    if settings.name != manifest.server:
+        fail(
+            f"this is a backup of {manifest.server}, not of {settings.name}: say --name {manifest.server} to restore it"
+        )
+    if note and not restart:
+        fail(f"{settings.name} is running (pid {note.pid}): stop it first, or add --restart")
+    folder = settings.data_dir.resolve()
+    confirm(f"Put the backup of {manifest.time} in place of {folder}?", yes)
+    now = stamp(time.time())
+    try:
+        with (
+            file.open("rb") as source,
+            Progress("Unpacking", manifest.size) as bar,
+            restoring.unpacked(source, folder, _KNOWN, now, bar.step) as new,
+            _stopped(settings.name, note),
+        ):
+            bar.close()
+            _put(new, settings, folder, now)
+            if is_new and new.config:
+                _put_config(new.config, choices.config or paths.server_file())
+    except BadBackup as bad:
+        fail(f"{file} is not restored: {bad}")
+    except OSError as error:
+        fail(f"{file} is not restored: {error}")
+    if said is not None and not is_new:
+        typer.echo(f"The configuration stays as it is; {file} has that of {manifest.time}, in culture.yaml.")
+    if manifest.history != "sqlite":
+        typer.echo(f"{NOT_INCLUDED}: restore it with psql or pg_restore.", err=True)
+
+
+def _looked_into(file: Path) -> tuple[Manifest, bytes | None]:
+    try:
+        with file.open("rb") as source:
+            return tarball.peeked(source)
+    except BadBackup as bad:
+        fail(f"{file} is not restored: {bad}")
+    except OSError as error:
+        fail(f"cannot read {file}: {error.strerror}")
+
+
+def _settings(choices: Choices, said: bytes | None) -> tuple[ServerConfig, bool]:
+    """The configuration here, or for want of one that of the backup; whether it is that."""
+    file = choices.config or paths.server_file()
+    if file.exists() or said is None:
+        return choices.load().config, False
+    looked_at = file.with_name(f".{file.name}.restoring")
+    disk.replace(looked_at, said)
+    try:
+        return load_server(looked_at, Options(choices.name, data_dir=choices.data_dir)).config, True
+    finally:
+        looked_at.unlink()
+
+
+@contextmanager
+def _stopped(server: str, note: pidfile.Note | None) -> Iterator[None]:
+    """Have the server out of the way; afterwards it runs again, whatever came of the restore."""
+    if note is None:
+        yield
+        return
+    if pidfile.end(server) is False:
+        fail(f"{server} has been told to stop, but is still busy; nothing was restored")
+    try:
+        yield
+    finally:
+        try:
+            started = background.start(server, note.options)
+        except background.EndedEarly as early:
+            fail(f"{server} does not start again: {early.text}")
+        typer.echo(f"{server} is running again (pid {started.pid}).")
+
+
+def _put(new: Unpacked, settings: ServerConfig, folder: Path, now: str) -> None:
+    aside = folder.with_name(f"{folder.name}.before-{now}")
+    lock = DataLock(folder)
+    lock.acquire()
+    try:
+        is_kept = restoring.put_in_place(new.data, folder, aside)
+    finally:
+        lock.release()
+    manifest = new.manifest
+    typer.echo(
+        f"{settings.name} is as it was at {manifest.time}: {len(manifest.files)} files, {shown_size(manifest.size)}."
+    )
+    if is_kept:
+        typer.echo(f"The former data is in {aside}.")
+    if new.accounts:
+        _put_file(new.accounts, settings.accounts_file, now)
+    for path in new.tls:
+        _put_file(path, paths.home() / TLS / path.name, now)
+
+
+def _put_file(new: Path, path: Path, now: str) -> None:
+    former = restoring.put_file(new, path, now)
+    if former:
+        typer.echo(f"The former {path.name} is {former}.")
+
+
+def _put_config(new: Path, path: Path) -> None:
+    disk.replace(path, new.read_bytes())
+    typer.echo(f"Wrote {path}.")
