@@ -32,8 +32,8 @@ class Router:
         self._subscribers: dict[type, list[Subscriber]] = {}
         self._failed: dict[Subscriber, Callable[[BaseException], None]] = {}
         self.by: Session | None = None  # while subscribers are called: who caused the event
-        self.concerned: tuple[str, ...] = ()  # and of a Left or Renamed: the channels that the user was in
-        self.depth = 0  # how many events are being handed on, each published by a subscriber of the one before
+        self.concerned: tuple[str, ...] = ()  # of the last Left or Renamed: the channels that the user was in
+        self.depth = 0  # how many events follow from one another
         self.sessions: dict[User, list[Session]] = {}
         self.attached = 0
         self._dirty = dirty
@@ -82,7 +82,6 @@ class Router:
 
     def publish(self, event: Event, by: Session | None = None) -> None:
         """Make it so and let everybody see it; ``by`` is the session that spoke, which hears itself only by wish."""
-        concerned: tuple[str, ...] = ()
         if isinstance(event, Said):
             if event.target[0] == "#":
                 self._say(event, by)
@@ -92,26 +91,15 @@ class Router:
             if isinstance(event, _REGROUP):
                 self._forget_hearers(event)
             if isinstance(event, Left | Renamed):
-                concerned = self._channels_of(event)
+                self.concerned = self._channels_of(event)
             # Who did it may be gone, or have another nick, once it is done.
             account = self._account(event)
             self._show(event, self.network.apply(event), account)
-        if type(event) in self._subscribers:
-            self._hand_on(event, by, concerned)
-
-    def _hand_on(self, event: Event, by: Session | None, concerned: tuple[str, ...]) -> None:
-        outer = self.by, self.concerned  # a subscriber may publish what follows from an event
-        self.by, self.concerned = by, concerned
-        self.depth += 1
-        try:
-            self._call_subscribers(event)
-        finally:
-            self.depth -= 1
-            self.by, self.concerned = outer
-
-    def _call_subscribers(self, event: Event) -> None:
         kind = type(event)
-        subscribers = self._subscribers[kind]
+        subscribers = self._subscribers.get(kind)
+        if subscribers is None:
+            return
+        self.by = by
         for subscriber in subscribers:
             # Who unsubscribed a moment ago, or was switched off, is not called any more.
             if self._subscribers[kind] is not subscribers and subscriber not in self._subscribers[kind]:
@@ -120,6 +108,17 @@ class Router:
                 subscriber(event)
             except BaseException as error:
                 self._report(subscriber, kind, error)
+        self.by = None
+
+    def follow(self, event: Event) -> None:
+        """Publish what a subscriber makes of the event that it was called with; the others still hear that one."""
+        outer, around = self.by, self.concerned
+        self.depth += 1
+        try:
+            self.publish(event)
+        finally:
+            self.depth -= 1
+            self.by, self.concerned = outer, around
 
     def _report(self, subscriber: Subscriber, kind: type, error: BaseException) -> None:
         if is_end(error):

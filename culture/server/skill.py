@@ -96,7 +96,7 @@ class Host:
         """Make it so; a hook's answer to its own answer, and so on, ends as a failure of the skill."""
         if self._parts.router.depth >= _DEEPEST:
             raise RecursionError(f"{type(event).__name__} follows from what the skill did itself, again and again")
-        self._parts.router.publish(event)
+        self._parts.router.follow(event)
 
     def turn(self) -> AbstractContextManager[None]:
         """Whatever a skill sends outside of hooks and verbs it sends within one of these."""
