@@ -12,11 +12,10 @@ from culture.cli.failing import fail
 from culture.cli.living import as_running
 from culture.protocol.names import fold, nearest
 from culture.server import database
-from culture.skills.history.postgres.address import shown
 from culture.skills.history.retention import PRIVATE
 from culture.skills.history.sqlite.schema import STEPS
 from culture.skills.history.store import Kept, Store, TooSlow, Unavailable
-from culture.skills.history.stores import FILE, store_of
+from culture.skills.history.stores import FILE, store_of, where
 
 
 class History(NamedTuple):
@@ -59,20 +58,22 @@ def opened(choices: Choices) -> Iterator[History]:
     settings = as_running(choices).load().config
     folder = settings.data_dir / "history"
     path = folder / FILE if settings.history.store == "sqlite" else None
-    where = shown(settings.history.store) if path is None else str(path)
+    place = "the history"
     try:
         if path is not None:
             _check(path, settings.name)
-        store = store_of(settings.history, folder)
+        place, store = where(settings.history, folder), store_of(settings.history, folder)
         store.open()
         with closing(store):
-            yield History(store, where, path)
+            yield History(store, place, path)
+    except ImportError as error:
+        fail(str(error))
     except (Unavailable, database.TooNew) as error:
-        fail(f"{where}: {error}")
+        fail(f"{place}: {error}")
     except TooSlow:
         fail("the search was given up: it took too long; say more words, or a channel")
     except sqlite3.DatabaseError as error:
-        fail(f"{where} is damaged: {error}")
+        fail(f"{place} is damaged: {error}")
 
 
 def _check(path: Path, server: str) -> None:
