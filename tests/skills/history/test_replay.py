@@ -1,0 +1,171 @@
+"""The last messages for whoever comes in with a client that cannot ask for them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from culture.config.skills import Embeddings, History
+from culture.protocol.message import Message
+from culture.skills.history.store import Unavailable
+from tests.skills.history.playing import CAPS, EVENTS, Room, room, texts
+from tests.support.client import Client
+
+NUMBERS = [str(number) for number in range(5)]
+
+
+def replaying(most: int) -> History:
+    return History(replay=most, semantic=Embeddings(enabled=False))
+
+
+@pytest.fixture
+async def here(tmp_path: Path) -> AsyncIterator[Room]:
+    async with room(tmp_path, history=replaying(3)) as opened:
+        yield opened
+
+
+async def spoken(here: Room) -> Client:
+    """Somebody who said something in #a."""
+    ori = await here.join("spark-ori", "#a")
+    await here.say(ori, "#a", *NUMBERS)
+    return ori
+
+
+async def come(here: Room, client: Client, channel: str = "#a") -> list[Message]:
+    """What a client gets that comes in, once nothing is being read for anybody any more."""
+    shown = await client.join(channel)
+    skill = here.ircd.parts.skills.get("history")
+    assert skill is not None
+    await asyncio.gather(*skill.host._tasks)
+    return shown + await client.sync()
+
+
+async def test_what_was_said_last_comes_after_the_names_in_a_batch(here: Room) -> None:
+    await spoken(here)
+    ada = await here.join("spark-ada", caps="server-time batch")
+    ada.send("JOIN #a")
+    await ada.expect("366")
+    opening = await ada.receive()
+    rows = [await ada.receive() for _ in range(3)]
+    closing = await ada.receive()
+    name = opening.params[0][1:]
+    assert (opening.verb, opening.params[1:]) == ("BATCH", ("chathistory", "#a"))
+    assert [(row.verb, row.params, row.tags.keys()) for row in rows] == [
+        ("PRIVMSG", ("#a", text), {"batch", "time"}) for text in NUMBERS[-3:]
+    ]
+    assert rows[0].source.startswith("spark-ori!")
+    assert (closing.verb, closing.params) == ("BATCH", (f"-{name}",))
+
+
+async def test_without_batch_come_lines_with_their_time(here: Room) -> None:
+    await spoken(here)
+    ada = await here.join("spark-ada", caps="server-time")
+    ada.send("JOIN #a")
+    await ada.expect("366")
+    rows = [await ada.receive() for _ in range(3)]
+    assert [(row.verb, row.params, row.tags["time"]) for row in rows] == [
+        ("PRIVMSG", ("#a", text), f"2027-01-15T08:00:0{int(text) + 1}.000Z") for text in NUMBERS[-3:]
+    ]
+
+
+@pytest.mark.parametrize("caps", ["", "message-tags batch", CAPS, EVENTS])
+async def test_who_would_take_it_for_new_or_can_ask_gets_none(here: Room, caps: str) -> None:
+    await spoken(here)
+    ada = await here.join("spark-ada", caps=caps)
+    assert [message.verb for message in await come(here, ada)] == ["JOIN", "353", "366"]
+
+
+async def test_it_can_be_switched_off(tmp_path: Path) -> None:
+    async with room(tmp_path, history=replaying(0)) as here:
+        await spoken(here)
+        ada = await here.join("spark-ada", caps="server-time")
+        assert [message.verb for message in await come(here, ada)] == ["JOIN", "353", "366"]
+
+
+async def test_nothing_comes_twice(here: Room) -> None:
+    """What is said after the join is heard, and not replayed as well."""
+    ori = await spoken(here)
+    ada = await here.join("spark-ada", caps="server-time")
+    ada.send("JOIN #a")
+    await ada.expect("JOIN")
+    await here.say(ori, "#a", "welcome")
+    await come(here, ada, "#b")
+    heard = [message.params[-1] for message in ada.seen if message.verb == "PRIVMSG"]
+    assert sorted(heard) == [*NUMBERS[-3:], "welcome"]
+
+
+async def test_nobody_is_called_again(here: Room) -> None:
+    """An old message that calls somebody is a message; the notice that went with it is not said again."""
+    ori = await here.join("spark-ori", "#a")
+    ada = await here.join("spark-ada", "#a", caps="server-time")
+    await here.say(ori, "#a", "@spark-ada look")
+    await ada.expect("NOTICE")
+    await ada.ask("PART #a")
+    ada.send("JOIN #a")
+    await ada.expect("PRIVMSG", "#a", "@spark-ada look")
+    assert [message for message in await come(here, ada, "#b") if message.verb == "NOTICE"] == []
+
+
+async def test_no_client_answers_a_question_of_the_past(here: Room) -> None:
+    """CTCP requests are left out; an action is what somebody said."""
+    ori = await here.join("spark-ori", "#a")
+    await here.say(ori, "#a", "\x01VERSION\x01", "\x01ACTION waves\x01")
+    ada = await here.join("spark-ada", caps="server-time")
+    ada.send("JOIN #a")
+    await ada.expect("366")
+    assert (await ada.receive()).params == ("#a", "\x01ACTION waves\x01")
+
+
+async def test_it_shows_what_a_member_may_read(here: Room) -> None:
+    """Nothing that was said to a rank, nothing of a secret channel that is no more."""
+    ori = await here.join("spark-ori", "#a", "#b")
+    await here.say(ori, "@#a", "to operators")
+    await ori.ask("MODE #b +s")
+    await here.say(ori, "#b", "secret")
+    await ori.ask("PART #b")
+    here.clock.now += 1
+    ada = await here.join("spark-ada", caps="server-time")
+    for channel in ("#a", "#b"):
+        assert [message.verb for message in await come(here, ada, channel)] == ["JOIN", "353", "366"]
+
+
+async def test_under_a_label_it_comes_after_the_answer(here: Room) -> None:
+    await spoken(here)
+    ada = await here.join("spark-ada", caps="server-time batch labeled-response")
+    ada.send("@label=1 JOIN #a")
+    answer = [await ada.receive() for _ in range(5)]
+    assert [message.verb for message in answer] == ["BATCH", "JOIN", "353", "366", "BATCH"]
+    assert (await ada.receive()).params[1:] == ("chathistory", "#a")
+
+
+async def test_it_comes_to_every_session_that_wants_it(here: Room) -> None:
+    await spoken(here)
+    desk = await here.join("spark-ada", caps="server-time", account="ada")
+    phone = await here.join("spark-ada", caps="server-time", account="ada")
+    able = await here.join("spark-ada", caps=CAPS, account="ada")
+    desk.send("JOIN #a")
+    for client in (desk, phone):
+        await client.expect("366")
+        assert [(await client.receive()).params[-1] for _ in range(3)] == NUMBERS[-3:]
+    await able.expect("JOIN", "#a")
+    assert await texts(able, "LATEST #a * 10") == NUMBERS
+    assert not [message for message in able.seen if message.verb == "PRIVMSG" and "batch" not in message.tags]
+
+
+async def test_it_is_left_out_while_the_store_cannot_be_read(here: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    await spoken(here)
+    skill = here.ircd.parts.skills.get("history")
+
+    def away(*args: object, **named: object) -> None:
+        raise Unavailable("gone")
+
+    monkeypatch.setattr(skill._archive.store, "page", away)
+    ada = await here.join("spark-ada", caps="server-time")
+    assert [message.verb for message in await ada.join("#a")] == ["JOIN", "353", "366"]
+    assert {message.params[1] for message in await ada.ask("HISTORY RECENT #a 1")} == {"UNAVAILABLE"}
+    monkeypatch.undo()
+    assert "history" not in here.ircd.parts.skills.off
+    await ada.ask("PART #a")
+    ada.send("JOIN #a")
+    assert (await ada.expect("PRIVMSG")).params == ("#a", "2")
