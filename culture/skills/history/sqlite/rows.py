@@ -25,8 +25,9 @@ _INSERT = {
     size: f"INSERT INTO entries ({COLUMNS}) VALUES {','.join([_ROW] * size)} ON CONFLICT (line, seq, place) DO NOTHING"
     for size in _SIZES
 }
-_INDEX = {size: f"INSERT INTO words (rowid, text) VALUES {','.join(['(?,?)'] * size)}" for size in _SIZES}
-_UNINDEX = {size: f"INSERT INTO words (words, rowid, text) VALUES {','.join(['(?,?,?)'] * size)}" for size in _SIZES}
+# The index writes out what it has gathered before each statement of several rows: so all go in one.
+_INDEX = "INSERT INTO words (rowid, text) SELECT CAST(key AS INTEGER), value FROM json_each(?)"
+_UNINDEX = "INSERT INTO words (words, rowid, text) SELECT 'delete', CAST(key AS INTEGER), value FROM json_each(?)"
 
 Item = TypeVar("Item")
 
@@ -77,17 +78,20 @@ def delete(connection: sqlite3.Connection, some: Sequence[int]) -> None:
 
 
 def index(connection: sqlite3.Connection, said: Iterable[Said]) -> None:
-    """Let messages be found; the index takes them quickly in the order of their positions."""
-    known = sorted((position, words_of(place, text)) for position, place, text in said)
-    for some in _chunks(known):
-        connection.execute(_INDEX[len(some)], tuple(chain.from_iterable(some)))
+    """Let messages be found."""
+    _tell(connection, _INDEX, said)
 
 
 def unindex(connection: sqlite3.Connection, said: Iterable[Said]) -> None:
     """Take messages out of the index, which has to be told again what it knew of them."""
-    known = sorted(("delete", position, words_of(place, text)) for position, place, text in said)
-    for some in _chunks(known):
-        connection.execute(_UNINDEX[len(some)], tuple(chain.from_iterable(some)))
+    _tell(connection, _UNINDEX, said)
+
+
+def _tell(connection: sqlite3.Connection, what: str, said: Iterable[Said]) -> None:
+    # In the order of their positions: for one that comes after a later one, too, all gathered is written out.
+    known = {position: words_of(place, text) for position, place, text in sorted(said)}
+    if known:
+        connection.execute(what, (json.dumps(known, ensure_ascii=False),))
 
 
 def words_of(place: int, text: str) -> str:

@@ -49,22 +49,11 @@ class Writing:
         rows.index(self._connection, [(row[0], row[1], row[9]) for row in inserted if row[2] == Sort.MESSAGE])
 
     def _row(self, entry: Entry) -> rows.Row:
-        return (
-            self._positions.take(entry.at),
-            self._names.place(entry),
-            entry.sort,
-            self._names.line(entry.origin, entry.epoch),
-            entry.seq,
-            entry.verb,
-            entry.source,
-            entry.account,
-            entry.kind,
-            entry.text,
-            entry.target,
-            entry.status,
-            int(entry.closed),
-            entry.data,
-        )
+        """The columns: an entry's own from its verb on are the table's."""
+        _, origin, epoch, seq, at, *rest = entry
+        names = self._names
+        line = names.line(origin, epoch)
+        return (self._positions.take(at), names.place(entry), entry.sort, line, seq, *rest)  # type: ignore[return-value]
 
     def _redact(self, redaction: Entry) -> None:
         """Leave nothing of a message but its id, also where it comes later than this."""
