@@ -1,4 +1,4 @@
-"""The model that comes with the extra: word vectors, averaged. It needs no network and little time."""
+"""The model that comes with the extra: word vectors, added up. It needs no network and little time."""
 
 import logging
 import os
@@ -23,7 +23,7 @@ _MOST = 2_000  # tokens of one text
 
 
 class WordLlama:
-    """Averages the vectors of a text's tokens."""
+    """Adds the vectors of a text's tokens, of which the direction counts."""
 
     name = "wordllama/l2_supercat_256"
     batch = 64
@@ -41,7 +41,7 @@ class WordLlama:
         encoded = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         for row, tokens in zip(rows, encoded, strict=True):
             if tokens.ids:
-                self._tokens.take(tokens.ids[:_MOST], axis=0, mode="clip").mean(axis=0, out=row)
+                np.add.reduce(self._tokens.take(tokens.ids[:_MOST], axis=0, mode="clip"), axis=0, out=row)
         return rows
 
     def close(self) -> None:

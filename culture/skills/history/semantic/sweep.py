@@ -69,6 +69,7 @@ class Sweep:
         self._shelf = shelf
         self._model = model
         self._after = _LAST
+        self._walk = _WALK
 
     def begin(self, after: int) -> None:
         """Start behind this position, or earlier where it has not come so far yet."""
@@ -82,8 +83,8 @@ class Sweep:
     def step(self) -> None:
         """Go on a little; after an error the same messages come again."""
         after = self._after
-        found = self._store.messages(after, _WALK)
-        is_end = len(found) < _WALK
+        found = self._store.messages(after, self._walk)
+        is_end = len(found) < self._walk
         known = self._vectors.between(after, _LAST if is_end else found[-1].position)
         missing = [each for each in found if known.get(each.position, ("", 0))[1] != self._model.number]
         if len(missing) > self._model.batch:
@@ -94,6 +95,7 @@ class Sweep:
         self._mend(found, known)
         self._embed(missing)
         self._after = _LAST if is_end else found[-1].position
+        self._walk = self._model.batch if missing else _WALK
 
     def _mend(self, found: Sequence[Kept], known: dict[int, tuple[str, int]]) -> None:
         """Take out what is no longer there, and follow what is elsewhere now."""

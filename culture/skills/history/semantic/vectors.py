@@ -77,15 +77,16 @@ class Vectors:
         with translated():
             return int(self._connection.execute("SELECT coalesce(max(position), 0) FROM vectors").fetchone()[0])
 
-    def change(self, model: int, rows: Iterable[Row], gone: Iterable[int], moved: Iterable[tuple[str, int]]) -> None:
+    def change(self, model: int, rows: Sequence[Row], gone: Iterable[int], moved: Iterable[tuple[str, int]]) -> None:
         """Put these in (for those of another model too), take those out, note where others are now."""
         connection = self._connection
         with translated(), connection:
             connection.execute("BEGIN IMMEDIATE")
-            connection.executemany(
-                "INSERT OR REPLACE INTO vectors (position, place, model, vector) VALUES (?, ?, ?, ?)",
-                [(row.position, row.place, model, row.vector) for row in rows],
-            )
+            if rows:
+                connection.execute(
+                    f"INSERT OR REPLACE INTO vectors VALUES {','.join(['(?, ?, ?, ?)'] * len(rows))}",
+                    tuple(value for row in rows for value in (row.position, row.place, model, row.vector)),
+                )
             connection.executemany("DELETE FROM vectors WHERE position = ?", [(position,) for position in gone])
             connection.executemany("UPDATE vectors SET place = ? WHERE position = ?", moved)
 
@@ -100,16 +101,15 @@ class Vectors:
             self._connection.execute("DELETE FROM vectors WHERE place = ? AND position < ?", (place, before))
 
     def load(self, model: int, dimension: int, place: str, most: int) -> tuple[NDArray[np.int64], Codes]:
-        """The newest vectors of a place with their positions, oldest first; called from any thread."""
+        """The newest vectors of a place with their positions, newest first; called from any thread."""
         with translated(), closing(open_reader(self._path)) as reader:
             rows = reader.execute(
                 "SELECT position, vector FROM vectors WHERE place = ? AND model = ? AND length(vector) = ?"
                 " ORDER BY position DESC LIMIT ?",
                 (place, model, dimension, most),
             ).fetchall()
-        rows.reverse()
-        positions = np.array([row[0] for row in rows], np.int64)
-        return positions, np.frombuffer(b"".join(row[1] for row in rows), np.int8).reshape(-1, dimension)
+        codes = np.frombuffer(b"".join(vector for _, vector in rows), np.int8)
+        return np.array([position for position, _ in rows], np.int64), codes.reshape(-1, dimension)
 
 
 def packed(codes: Codes) -> Sequence[bytes]:
