@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from culture.cli import account, config, history, server
+from culture.cli import account, config, server
 from culture.cli.backup import backup
+from culture.cli.history.group import group as history
 from culture.cli.restore import restore
 from culture.cli.up import up
 
@@ -23,7 +24,7 @@ app.command("up")(up)
 app.add_typer(server.group, name="server")
 app.add_typer(account.group, name="account")
 app.add_typer(config.group, name="config")
-app.add_typer(history.group, name="history")
+app.add_typer(history, name="history")
 app.command("backup")(backup)
 app.command("restore")(restore)
 

@@ -60,9 +60,10 @@ def opened(choices: Choices) -> Iterator[History]:
     path = folder / FILE if settings.history.store == "sqlite" else None
     place = "the history"
     try:
+        place = where(settings.history, folder)
         if path is not None:
             _check(path, settings.name)
-        place, store = where(settings.history, folder), store_of(settings.history, folder)
+        store = store_of(settings.history, folder)
         store.open()
         with closing(store):
             yield History(store, place, path)
