@@ -75,10 +75,10 @@ class Engine:
         looked_at = 0
         if not question.any():
             return found
-        ranked = self._shelf.get(view.place).ranked(question, position_at(view.since), limit * _LOOKED_AT)
-        for positions in ranked:
+        for positions in self._shelf.get(view.place).ranked(question, position_at(view.since), limit * _LOOKED_AT):
             for start in range(0, len(positions), _AT_ONCE):
-                if time.monotonic() > end:
+                # The best are shown in any case: whoever asked first has waited for the vectors to be read.
+                if looked_at and time.monotonic() > end:
                     raise TooSlow
                 found += self._store.get(view, positions[start : start + _AT_ONCE])
                 looked_at += _AT_ONCE
