@@ -15,6 +15,7 @@ SAMPLES = {
     "AWAY": "AWAY :tea",
     "BATCH": "BATCH +fuzz draft/multiline #fuzz",
     "CAP": "CAP LS 302",
+    "CHATHISTORY": "CHATHISTORY BETWEEN #fuzz msgid=spark.5f0c2a91.42 timestamp=2026-03-19T10:00:00.000Z 10",
     "HELP": "HELP PRIVMSG",
     "HELPOP": "HELPOP PRIVMSG",
     "HISTORY": "HISTORY SEARCH #fuzz :hello",

@@ -23,7 +23,7 @@ class Reader(NamedTuple):
     @property
     def since(self) -> int:
         """The same as a time (microseconds)."""
-        return 0 if self.begun is None else int(self.begun.at * MICROSECONDS)
+        return 0 if self.begun is None else round(self.begun.at * MICROSECONDS)
 
 
 class Readable(NamedTuple):
@@ -102,7 +102,7 @@ class Access:
         held = channel.members[user]
         ranks = ("", *(rank for rank in "@+" if reaches(held, rank)))
         place = fold(channel.name)
-        closed_since = int(max(channel.created, self._since.get(place, 0.0)) * MICROSECONDS)
+        closed_since = round(max(channel.created, self._since.get(place, 0.0)) * MICROSECONDS)
         return View(place, ranks, closed_since, events=events)
 
     def reader(self, user: User) -> Reader:

@@ -47,7 +47,11 @@ class ChatHistory:
 
     @command(VERB)
     def chathistory(self, ctx: Context, message: Message) -> Later:
-        """``CHATHISTORY LATEST|BEFORE|AFTER|AROUND|BETWEEN target reference… limit``, ``TARGETS from to limit``."""
+        """``CHATHISTORY LATEST|BEFORE|AFTER|AROUND target reference limit``: what was said, for clients that page.
+
+        BETWEEN takes two references. A reference is msgid=id or timestamp=time; LATEST also takes *. TARGETS with two
+        times and a limit tells where something was said between these.
+        """
         question = self._question(message)
         if question.action == TARGETS:
             return Later(self._talks(ctx, question), partial(_show_talks, ctx))

@@ -37,7 +37,7 @@ class Replaying:
             self._host.start(self._replay(event, self._access.member(channel, user), sessions))
 
     async def _replay(self, event: Joined, view: View, sessions: Sequence[Session]) -> None:
-        before = position_at(int(event.id.at * MICROSECONDS))
+        before = position_at(round(event.id.at * MICROSECONDS))
         try:
             found = await self._archive.read(lambda store: store.page(view, None, before, self._most, newest=True))
         except (Unavailable, TooSlow):

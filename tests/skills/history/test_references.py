@@ -18,7 +18,7 @@ VIEW = View(PLACE)
 @given(TIMES)
 def test_a_time_as_it_is_shown_means_what_was_shown_so(at: float) -> None:
     """On the wire, and read back from the disk."""
-    kept = int(at * MICROSECONDS)
+    kept = round(at * MICROSECONDS)
     moment = parse(f"timestamp={iso_time(at)}")
     assert isinstance(moment, Moment)
     assert moment.at <= kept < moment.end
