@@ -2,9 +2,13 @@
 
 from collections.abc import Sequence
 
-from culture.server.events import Joined, nick_of
+from culture.protocol.names import fold
+from culture.server.arrival import DISCONNECTED
+from culture.server.events import AwaySet, Joined, Left, nick_of
+from culture.server.ids import Stamp
 from culture.server.session import Session
 from culture.server.skill import Host, hook
+from culture.server.state import Channel, User
 from culture.skills.history.access import Access
 from culture.skills.history.archive import Archive
 from culture.skills.history.chathistory import CAP
@@ -17,40 +21,65 @@ _ACTION = "\x01ACTION "
 
 
 class Replaying:
-    """Shows the last messages of a channel to whoever comes in."""
+    """Shows the last messages of a channel to whoever comes in, or comes back to it."""
 
     def __init__(self, host: Host, archive: Archive, access: Access, most: int) -> None:
         self._host = host
         self._archive = archive
         self._access = access
         self._most = most
+        self._gone: dict[str, Stamp] = {}  # since when those who stay without a session are not connected
 
     @hook(Joined)
     def joined(self, event: Joined) -> None:
         """Somebody came in by a command of theirs; topic and members are shown before anything is read."""
         network = self._host.network
         channel, user = network.channel(event.channel), network.user(nick_of(event.source))
-        if channel is None or user is None or self._host.by is None or not self._most:
+        if channel is not None and user is not None and self._host.by is not None:
+            self._begin(user, [channel], None, event.id)
+
+    @hook(AwaySet)
+    def moved(self, event: AwaySet) -> None:
+        """Somebody who is always here lost the last session, or has one again: then what was missed is shown."""
+        nick, by = fold(nick_of(event.source)), self._host.by
+        if by is None and event.message == DISCONNECTED:
+            self._gone[nick] = event.id
             return
+        since, user = self._gone.pop(nick, None), self._host.network.user(nick)
+        if since is not None and user is not None and by is not None and event.message is None:
+            self._begin(user, sorted(user.channels, key=lambda channel: channel.name), since, event.id)
+
+    @hook(Left)
+    def left(self, event: Left) -> None:
+        """Somebody is gone for good."""
+        self._gone.pop(fold(nick_of(event.source)), None)
+
+    def _begin(self, user: User, channels: Sequence[Channel], since: Stamp | None, until: Stamp) -> None:
         sessions = [session for session in self._host.sessions(user) if wants_replay(session)]
-        if sessions:
-            self._host.start(self._replay(event, self._access.member(channel, user), sessions))
-
-    async def _replay(self, event: Joined, view: View, sessions: Sequence[Session]) -> None:
-        before = position_at(round(event.id.at * MICROSECONDS))
-        try:
-            found = await self._archive.read(lambda store: store.page(view, None, before, self._most, newest=True))
-        except (Unavailable, TooSlow):
+        if not sessions or not self._most:
             return
-        found = [each for each in found if not is_request(each.entry)]
-        if found:
-            with self._host.turn():
-                for session in sessions:
-                    self._show(session, event.channel, found)
+        after, before = None if since is None else _position(since), _position(until)
+        views = [(channel, self._access.member(channel, user)) for channel in channels]
+        self._host.start(self._replay(views, after, before, sessions))
 
-    def _show(self, session: Session, name: str, found: Sequence[Kept]) -> None:
-        channel = self._host.network.channel(name)
-        if not session.ended and channel is not None and session.user in channel.members:
+    async def _replay(
+        self, views: Sequence[tuple[Channel, View]], after: int | None, before: int, sessions: Sequence[Session]
+    ) -> None:
+        for channel, view in views:
+            found = [each for each in await self._read(view, after, before) if not is_request(each.entry)]
+            if found:
+                with self._host.turn():
+                    for session in sessions:
+                        self._show(session, channel, found)
+
+    async def _read(self, view: View, after: int | None, before: int) -> list[Kept]:
+        try:
+            return await self._archive.read(lambda store: store.page(view, after, before, self._most, newest=True))
+        except (Unavailable, TooSlow):
+            return []
+
+    def _show(self, session: Session, channel: Channel, found: Sequence[Kept]) -> None:
+        if not session.ended and session.user in channel.members:
             session.pull(played(session, self._host.name, channel.name, found))
 
 
@@ -63,3 +92,7 @@ def wants_replay(session: Session) -> bool:
 def is_request(entry: Entry) -> bool:
     """Would a client answer it by itself, to somebody who asked long ago?"""
     return entry.text.startswith(_CTCP) and not entry.text.startswith(_ACTION)
+
+
+def _position(stamp: Stamp) -> int:
+    return position_at(round(stamp.at * MICROSECONDS))

@@ -11,6 +11,7 @@ from culture.protocol.message import Message
 from culture.skills.history.store import Unavailable
 from tests.skills.history.playing import CAPS, EVENTS, Room, room, texts
 from tests.support.client import Client
+from tests.support.people import accounts_of
 
 NUMBERS = [str(number) for number in range(5)]
 
@@ -169,3 +170,70 @@ async def test_it_is_left_out_while_the_store_cannot_be_read(here: Room, monkeyp
     await ada.ask("PART #a")
     ada.send("JOIN #a")
     assert (await ada.expect("PRIVMSG")).params == ("#a", "2")
+
+
+@pytest.fixture
+async def with_accounts(tmp_path: Path) -> AsyncIterator[Room]:
+    """A server on which ada stays when she disconnects."""
+    accounts_of(tmp_path, "ada")
+    async with room(tmp_path, history=replaying(3)) as opened:
+        yield opened
+
+
+async def missing(here: Room) -> tuple[Client, Client]:
+    """Ada was in #a and #b, and does not hear what ori says in #a from here on."""
+    ori = await here.join("spark-ori", "#a")
+    ada = await here.join("spark-ada", "#a", "#b", caps="", account="ada")
+    await here.say(ori, "#a", "heard")
+    ada.send("QUIT")
+    await ada.ended()
+    here.clock.now += 1
+    return ori, ada
+
+
+async def test_who_comes_back_sees_what_was_missed(with_accounts: Room) -> None:
+    here = with_accounts
+    ori, _ = await missing(here)
+    await here.say(ori, "#a", "missed", "missed too")
+    ada = await here.join("spark-ada", caps="server-time batch", account="ada")
+    opening = await ada.expect("BATCH")
+    assert opening.params[1:] == ("chathistory", "#a")
+    assert [(await ada.receive()).params for _ in range(2)] == [("#a", "missed"), ("#a", "missed too")]
+    seen = [message.verb for message in ada.seen]
+    assert [verb for verb in seen if verb in ("JOIN", "366", "BATCH")] == ["JOIN", "366", "JOIN", "366", "BATCH"]
+
+
+async def test_not_more_than_after_a_join(with_accounts: Room) -> None:
+    here = with_accounts
+    ori, _ = await missing(here)
+    await here.say(ori, "#a", *NUMBERS)
+    ada = await here.join("spark-ada", caps="server-time", account="ada")
+    await ada.expect("PRIVMSG")
+    await come(here, ada, "#c")
+    assert [message.params[-1] for message in ada.seen if message.verb == "PRIVMSG"] == NUMBERS[-3:]
+
+
+@pytest.mark.parametrize("caps", ["", CAPS])
+async def test_who_would_take_what_was_missed_for_new_or_can_ask_gets_none(with_accounts: Room, caps: str) -> None:
+    here = with_accounts
+    ori, _ = await missing(here)
+    await here.say(ori, "#a", "missed")
+    ada = await here.join("spark-ada", caps=caps, account="ada")
+    await come(here, ada, "#c")
+    assert [message for message in ada.seen if message.verb in ("PRIVMSG", "BATCH")] == []
+
+
+async def test_who_was_here_all_the_time_missed_nothing(with_accounts: Room) -> None:
+    """Neither a further device nor the end of an absence of another kind brings old messages."""
+    here = with_accounts
+    ori = await here.join("spark-ori", "#a")
+    desk = await here.join("spark-ada", "#a", caps="server-time", account="ada")
+    await here.say(ori, "#a", "heard")
+    await desk.expect("PRIVMSG", "#a", "heard")
+    for line in ("AWAY :Not connected", "AWAY"):
+        await desk.ask(line)
+    phone = await here.join("spark-ada", caps="server-time", account="ada")
+    await come(here, phone, "#c")
+    await desk.sync()
+    assert [message for message in phone.seen if message.verb == "PRIVMSG"] == []
+    assert [message.params[-1] for message in desk.seen if message.verb == "PRIVMSG"] == ["heard"]
