@@ -40,8 +40,8 @@ class Reader:
         self._with_place = with_place
 
     def lines(self, entry: Entry) -> Iterator[str]:
-        """The lines of an entry; none for what was taken back."""
-        if entry.sort is Sort.REDACTED:
+        """The lines of an entry; none for what was taken back, or has no text to be read."""
+        if entry.sort is Sort.REDACTED or entry.verb == "TAGMSG":
             return
         event = event_of(entry)
         assert isinstance(event, Logged)

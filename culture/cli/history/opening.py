@@ -17,6 +17,8 @@ from culture.skills.history.sqlite.schema import STEPS
 from culture.skills.history.store import Kept, Store, TooSlow, Unavailable
 from culture.skills.history.stores import FILE, store_of, where
 
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
 
 class History(NamedTuple):
     """A history that is open; ``path`` is its file, where it is one."""
@@ -74,6 +76,8 @@ def opened(choices: Choices) -> Iterator[History]:
     except TooSlow:
         fail("the search was given up: it took too long; say more words, or a channel")
     except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _DAMAGE:
+            raise
         fail(f"{place} is damaged: {error}")
 
 

@@ -20,6 +20,7 @@ from culture.skills.history.store import Stats, Store, Unavailable, time_of
 
 _TRIES = 60
 _PAUSE = 0.25
+_BETWEEN = 0.02  # seconds after each step, so that the server comes to its turn
 
 
 def prune(
@@ -113,6 +114,8 @@ def _removed(store: Store, what: Excess, bar: Progress) -> Iterator[int]:
         pieces.removed(number)
         bar.step(number)
         yield number
+        if number:
+            time.sleep(_BETWEEN)
 
 
 def _patiently(store: Store, place: str | None, before: int) -> int:

@@ -17,7 +17,7 @@ PERIOD = 3600.0
 """Seconds between two looks at what is kept."""
 PRIVATE = "*"
 """What the statistics call all private conversations together."""
-_FEW, _MANY = 500, 2_000
+_FEW, _MANY = 250, 1_000
 _SHORT, _FIRST = MICROSECONDS, 3600 * MICROSECONDS
 
 
