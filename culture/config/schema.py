@@ -14,7 +14,7 @@ def keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
     """Every setting a file of this model may have, as ``limits.nick_length`` or ``listen[].port``."""
     for name, field in model.model_fields.items():
         inner = block(field)
-        many = "[]" if typing.get_origin(field.annotation) is tuple else ""
+        many = "[]" if typing.get_origin(field.annotation) in (tuple, dict) else ""
         if inner is None:
             yield prefix + name
         else:
