@@ -9,13 +9,21 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from culture.config import exposure, paths
 from culture.config import skills as builtin
-from culture.config.values import Channel, Count, Duration, Folder, Misfit, Port, Secret, Settings
+from culture.config.links import Federation, Link, check_links
+from culture.config.values import (
+    Channel,
+    Count,
+    Duration,
+    Folder,
+    Misfit,
+    Port,
+    Secret,
+    ServerName,
+    Settings,
+    is_said,
+)
 from culture.protocol.names import short_name, valid_short_name
 from culture.protocol.vocabulary import Channel as WellKnown
-
-_LABEL = "[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?"
-_HOST_NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
-_LONGEST_NAME = 63
 
 # The modes of a channel that need no parameter.
 CHANNEL_FLAGS = "imnstC"
@@ -36,14 +44,9 @@ NEEDS_RESTART = frozenset(
         "logger",
         "urlindex",
         "skills",
+        "federation",
     }
 )
-
-
-def _server_name(name: str) -> str:
-    if len(name) > _LONGEST_NAME or not _HOST_NAME.fullmatch(name):
-        raise ValueError(f"{name!r} does not look like a host name, for example spark or spark.local")
-    return name
 
 
 def _one_word(text: str) -> str:
@@ -64,7 +67,6 @@ def _mode_letters(text: str) -> str:
     return text
 
 
-ServerName = Annotated[str, AfterValidator(_server_name)]
 Line = Annotated[str, AfterValidator(_one_line)]
 Word = Annotated[str, AfterValidator(_one_word)]
 ModeLetters = Annotated[str, AfterValidator(_mode_letters)]
@@ -183,13 +185,6 @@ def _default_data_dir(said: dict[str, Any]) -> Path:
     return paths.data_dir(said.get("name", "culture"))
 
 
-def _is_said(value: object) -> object:
-    """``password: #x`` is a comment to YAML, and would be no password at all."""
-    if value is None:
-        raise ValueError("expected text, found nothing: leave the line out, or quote a password that begins with #")
-    return value
-
-
 class ServerConfig(Settings):
     """One server: its name, where it listens, whom it serves and within which limits."""
 
@@ -203,7 +198,7 @@ class ServerConfig(Settings):
     self_registration: Literal["off", "inside", "anybody"] = "off"
     accounts_file: Folder = Field(default_factory=paths.accounts_file)
     data_dir: Folder = Field(default_factory=_default_data_dir)
-    password: Annotated[Secret | None, BeforeValidator(_is_said)] = Field(None, repr=False)
+    password: Annotated[Secret | None, BeforeValidator(is_said)] = Field(None, repr=False)
     motd: str = f"Welcome. Say hello in {WellKnown.GENERAL}."
     admin: Admin = Admin()
     channels: tuple[Channel, ...] = (WellKnown.GENERAL.value,)
@@ -216,6 +211,8 @@ class ServerConfig(Settings):
     logger: builtin.Logger = builtin.Logger()
     urlindex: builtin.UrlIndex = builtin.UrlIndex()
     skills: builtin.Others = Field(default_factory=dict, repr=False)
+    links: tuple[Link, ...] = ()
+    federation: Federation = Federation()
 
     @model_validator(mode="after")
     def _name_fits_the_nicks(self) -> Self:
@@ -247,6 +244,14 @@ class ServerConfig(Settings):
         for name in self.built_in():
             if name in self.skills:
                 raise Misfit(f"comes with the server: its block {name} stands at the top of the file", "skills", name)
+        return self
+
+    @model_validator(mode="after")
+    def _links_lead_to_others(self) -> Self:
+        if self.links and self.nick_prefix != "required":
+            raise Misfit("must be required on a server with links: nicks are unique by their prefix", "nick_prefix")
+        listeners = {(each.host, each.port) for each in self.listen}
+        check_links(self.links, self.short_name, self.trusted_network, listeners)
         return self
 
     def built_in(self) -> dict[str, builtin.Builtin]:

@@ -11,7 +11,10 @@ from culture.protocol.names import valid_channel
 
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|h|d)?")
+_LABEL = "[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?"
+_HOST_NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 _LONGEST_CHANNEL = 200
+_LONGEST_NAME = 63
 
 
 class Settings(BaseModel):
@@ -56,11 +59,26 @@ def channel_name(name: str) -> str:
     return name
 
 
+def server_name(name: str) -> str:
+    """Refuse what no server may be called."""
+    if len(name) > _LONGEST_NAME or not _HOST_NAME.fullmatch(name):
+        raise ValueError(f"{name!r} does not look like a host name, for example spark or spark.local")
+    return name
+
+
+def is_said(value: object) -> object:
+    """``password: #x`` is a comment to YAML, and would be no password at all."""
+    if value is None:
+        raise ValueError("expected text, found nothing: leave the line out, or quote a password that begins with #")
+    return value
+
+
 Count = Annotated[int, Field(ge=1)]
 Port = Annotated[int, Field(ge=0, le=65535)]
 Duration = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(seconds)]
 Folder = Annotated[Path, BeforeValidator(as_path)]
 File = Annotated[Path, BeforeValidator(as_path)]
 Channel = Annotated[str, AfterValidator(channel_name)]
+ServerName = Annotated[str, AfterValidator(server_name)]
 Secret = Annotated[str, Field(min_length=1), Hidden()]
 """Text that ``culture server config`` does not show; give the field ``repr=False`` as well."""
