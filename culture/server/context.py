@@ -1,6 +1,7 @@
 """What a handler may do."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import socket
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import islice
@@ -12,15 +13,17 @@ from culture.protocol.numerics import Numeric
 from culture.server.accounts.store import AccountStore
 from culture.server.auth import Authenticator
 from culture.server.commands import Command
+from culture.server.connection import Connection
 from culture.server.errors import Failed, Refused
 from culture.server.events import Event
 from culture.server.ids import Stamp
+from culture.server.layers import Layer
 from culture.server.logins import Logins
 from culture.server.markers import ReadMarkers
 from culture.server.monitors import Monitors
 from culture.server.multiline import Batches
 from culture.server.network import Network
-from culture.server.recent import Recent
+from culture.server.recent import Recent, Trace
 from culture.server.router import Router
 from culture.server.session import Session
 from culture.server.state import Channel, User
@@ -59,6 +62,12 @@ class Parts:
     recent: Recent
     subscriptions: Subscriptions
     skills: "Skills"
+    hand_over: Callable[[Session], Connection]
+    """The connection of a session that turned out to be a server; the session is no more."""
+    connect: Callable[[socket.socket, Layer | None], Connection]
+    """A connection on a socket that leads to another server."""
+    older: "Callable[[Context, str, str], Awaitable[Trace | None]] | None" = None
+    """Finds a message of a target by its id where ``recent`` does not, for those who are logged in; a skill's."""
 
 
 class Context:

@@ -1,7 +1,8 @@
 """What a skill is: a service of the whole server, with hooks on events, verbs, settings and a folder of its own."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+import socket
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -11,11 +12,14 @@ from culture.config.paths import private_directory
 from culture.config.values import Settings
 from culture.server import operators
 from culture.server.commands import marked
-from culture.server.context import Parts
+from culture.server.connection import Connection
+from culture.server.context import Context, Parts
 from culture.server.errors import is_end
 from culture.server.events import Event
 from culture.server.ids import Stamp
+from culture.server.layers import Layer
 from culture.server.network import Network
+from culture.server.recent import Trace
 from culture.server.session import Session
 from culture.server.state import User
 
@@ -84,6 +88,14 @@ class Host:
         """The user's sessions on this server."""
         return tuple(self._parts.router.sessions.get(user, ()))
 
+    def take(self, session: Session) -> Connection:
+        """The connection of a session that turned out to be a server; the session is no more."""
+        return self._parts.hand_over(session)
+
+    def connect(self, sock: socket.socket, layer: Layer | None = None) -> Connection:
+        """A connection of the server's on this socket, to be started with whoever owns it."""
+        return self._parts.connect(sock, layer)
+
     def stamp(self) -> Stamp:
         """The id and time of a new event."""
         return self._parts.router.ids.stamp()
@@ -122,6 +134,18 @@ class Host:
                 self._report(error)
 
         self._parts.endings.append(gone)
+
+    def remember(self, find: Callable[[Context, str, str], Awaitable[Trace | None]]) -> None:
+        """Let what ``find`` knows (the asker, a target, a message's id) be taken back, beside what the server knows."""
+
+        async def found(ctx: Context, target: str, msgid: str) -> Trace | None:
+            try:
+                return None if self._is_over else await find(ctx, target, msgid)
+            except BaseException as error:
+                self._report(error)
+                return None
+
+        self._parts.older = found
 
     def tell_operators(self, text: str) -> None:
         """Log it, and tell the IRC operators who are here; any thread may."""

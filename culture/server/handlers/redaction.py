@@ -1,54 +1,87 @@
 """REDACT: take a message back (IRCv3 draft/message-redaction)."""
 
+from functools import partial
+
 from culture.protocol.message import Message
 from culture.protocol.names import is_channel
 from culture.protocol.numerics import Numeric
-from culture.server.commands import command
+from culture.server.commands import Later, command
 from culture.server.context import Context
 from culture.server.errors import Failed, Refused
 from culture.server.events import Redacted
 from culture.server.recent import Trace
+from culture.server.state import Channel
 
 VERB = "REDACT"
 
 
 @command(VERB, params=2)
-def redact(ctx: Context, message: Message) -> None:
+def redact(ctx: Context, message: Message) -> Later | None:
     """``REDACT target msgid :reason``: take back what I said, or what somebody said in my channel."""
     if "draft/message-redaction" not in ctx.session.caps.enabled:
         raise Refused(Numeric.ERR_UNKNOWNCOMMAND, VERB)
     given, msgid, *reason = message.params
+    why = reason[0] if reason and reason[0] else None
     find = _find_in_channel if is_channel(given) else _find_in_private
     target, trace = find(ctx, given, msgid)
-    ctx.parts.recent.forget(target, trace)
-    why = reason[0] if reason and reason[0] else None
+    if trace is not None:
+        ctx.parts.recent.forget(target, trace)
+        _take_back(ctx, target, msgid, why)
+    elif ctx.parts.older is not None:
+        return Later(ctx.parts.older(ctx, target, msgid), partial(_take_back_older, ctx, given, msgid, why))
+    else:
+        raise _unknown(target, msgid)
+    return None
+
+
+def _take_back(ctx: Context, target: str, msgid: str, why: str | None) -> None:
     ctx.publish(Redacted(ctx.stamp(), ctx.user.source, target, msgid, why))
 
 
-def _find_in_channel(ctx: Context, given: str, msgid: str) -> tuple[str, Trace]:
-    channel, user, recent = ctx.network.channel(given), ctx.user, ctx.parts.recent
-    if channel is None or user not in channel.members:
-        raise _not_here(given)
-    trace = recent.find(channel.name, msgid)
+def _take_back_older(ctx: Context, given: str, msgid: str, why: str | None, trace: Trace | None) -> None:
+    """Only an account proves who said what was said before the server can remember."""
+    target, channel = _target(ctx, given)
     if trace is None:
-        raise _unknown(channel.name, msgid)
-    if not channel.is_operator(user) and not recent.is_by(trace, user):
-        raise _forbidden(channel.name, msgid)
-    return channel.name, trace
+        raise _unknown(target, msgid)
+    is_own = trace.account is not None and trace.account == ctx.user.account
+    if not is_own and (channel is None or not channel.is_operator(ctx.user)):
+        raise _forbidden(target, msgid)
+    _take_back(ctx, target, msgid, why)
 
 
-def _find_in_private(ctx: Context, given: str, msgid: str) -> tuple[str, Trace]:
-    other, user, recent = ctx.network.user(given), ctx.user, ctx.parts.recent
-    if other is None:
+def _target(ctx: Context, given: str) -> tuple[str, Channel | None]:
+    """The channel one is in, or the nick, as it is spelled."""
+    if not is_channel(given):
+        other = ctx.network.user(given)
+        if other is None:
+            raise _not_here(given)
+        return other.nick, None
+    channel = ctx.network.channel(given)
+    if channel is None or ctx.user not in channel.members:
         raise _not_here(given)
-    trace = recent.find(other.nick, msgid)
+    return channel.name, channel
+
+
+def _find_in_channel(ctx: Context, given: str, msgid: str) -> tuple[str, Trace | None]:
+    name, channel = _target(ctx, given)
+    recent, user = ctx.parts.recent, ctx.user
+    trace = recent.find(name, msgid)
+    if trace is not None and channel is not None and not channel.is_operator(user) and not recent.is_by(trace, user):
+        raise _forbidden(name, msgid)
+    return name, trace
+
+
+def _find_in_private(ctx: Context, given: str, msgid: str) -> tuple[str, Trace | None]:
+    nick, _ = _target(ctx, given)
+    other, user, recent = ctx.find_user(nick), ctx.user, ctx.parts.recent
+    trace = recent.find(nick, msgid)
     if trace is not None and recent.is_by(trace, user):
-        return other.nick, trace
+        return nick, trace
     heard = recent.find(user.nick, msgid)
     if heard is not None and recent.is_by(heard, other):
-        raise _forbidden(other.nick, msgid)
+        raise _forbidden(nick, msgid)
     # What was said between others does not exist for this one.
-    raise _unknown(other.nick, msgid)
+    return nick, None
 
 
 def _not_here(given: str) -> Failed:

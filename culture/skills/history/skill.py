@@ -12,6 +12,7 @@ from culture.skills.history.archive import Archive
 from culture.skills.history.chathistory import CAP, EVENTS_CAP, VERB, ChatHistory
 from culture.skills.history.entry import Entry
 from culture.skills.history.intake import Intake
+from culture.skills.history.older import Older
 from culture.skills.history.recorder import Recorder
 from culture.skills.history.references import TYPES
 from culture.skills.history.replaying import Replaying
@@ -42,6 +43,7 @@ class History(Skill):
         self._keeper = Keeper(self._archive, settings, host.now)
         self._semantic = Semantic(store, host.folder, settings.semantic)
         access = Access(host)
+        host.remember(Older(self._archive, access).find)
         self._places = (
             Recorder(host, self._intake),
             access,
