@@ -177,6 +177,23 @@ class Walloped(NamedTuple):
     text: str
 
 
+class Linked(NamedTuple):
+    """A server can be reached, over so many links, the first of them to ``via``. Only for this server to know."""
+
+    id: Stamp
+    name: str
+    description: str
+    hops: int
+    via: str
+
+
+class Unlinked(NamedTuple):
+    """A server cannot be reached any more. Only for this server to know."""
+
+    id: Stamp
+    name: str
+
+
 class Line(NamedTuple):
     """A line of a longer message; ``concat``: it goes on where the one before it ended."""
 
@@ -220,6 +237,8 @@ Event = (
     | Redacted
     | MetadataSet
     | Walloped
+    | Linked
+    | Unlinked
     | Said
 )
 

@@ -122,6 +122,8 @@ class IRCd:
             recent=Recent(router, config.limits.redactable),
             subscriptions=subscriptions,
             skills=Skills(),
+            hand_over=self._hand_over,
+            connect=lambda sock, layer: Connection(sock, self._poller, layer),
         )
         Bystanders(self.parts)
         try:
@@ -216,6 +218,14 @@ class IRCd:
             return
         self.parts.sessions.add(session)
         connection.start(Dispatcher(Context(self.parts, session), self.parts.commands))
+
+    def _hand_over(self, session: Session) -> Connection:
+        """What is kept about sessions is forgotten, and nobody is told of an end."""
+        self.parts.sessions.discard(session)
+        session.ended = True
+        for forget in self.parts.endings:
+            forget(session)
+        return session.connection
 
     def _turn_away(self, connection: Connection, why: str) -> None:
         connection.start(None)

@@ -9,7 +9,7 @@ from culture.protocol.names import fold
 from culture.server.changes import CHANGES
 from culture.server.events import Event
 from culture.server.ids import Stamp
-from culture.server.state import Channel, User
+from culture.server.state import MEMBER_MODES, Channel, Server, User
 
 
 class Gone(NamedTuple):
@@ -30,6 +30,8 @@ class Network:
     def __init__(self, standing: Iterable[str] = (), channel_modes: str = "nt", remember: int = 1000) -> None:
         self.users: dict[str, User] = {}
         self.channels: dict[str, Channel] = {}
+        self.servers: dict[str, Server] = {}  # the others, by the first label of their names
+        self.version: int | None = None  # while an event from elsewhere is applied: what its origin called it
         self.gone: deque[Gone] = deque(maxlen=remember)
         self.channel_modes = channel_modes
         self.most_users = 0
@@ -84,6 +86,8 @@ class Network:
     def drop(self, channel: Channel, user: User) -> None:
         """One member less, for ``apply`` alone; with the last one the channel may go."""
         channel.members.pop(user, None)
+        for mode in MEMBER_MODES:
+            channel.marks.pop(f"{mode}:{fold(user.nick)}", None)
         user.channels.discard(channel)
         self.close_if_empty(channel)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from culture.protocol.message import Message
 from culture.server.errors import is_end
-from culture.server.events import Arrived, Event, Joined, Kicked, Left, Parted, Renamed, Said, nick_of
+from culture.server.events import Arrived, Event, Joined, Kicked, Left, Linked, Parted, Renamed, Said, Unlinked, nick_of
 from culture.server.ids import Ids
 from culture.server.network import Network
 from culture.server.poller import Flushable
@@ -168,7 +168,7 @@ class Router:
                 session.send(line)
 
     def _account(self, event: Event) -> str | None:
-        user = None if isinstance(event, Arrived) else self.network.user(nick_of(event.source))
+        user = None if isinstance(event, Arrived | Linked | Unlinked) else self.network.user(nick_of(event.source))
         return user.account if user is not None else None
 
     def _say(self, said: Said, by: Session | None) -> None:

@@ -21,6 +21,24 @@ class Topic(NamedTuple):
     at: float
 
 
+class Server(NamedTuple):
+    """Another server of the mesh: its name, what it says of itself, and the way to it."""
+
+    name: str
+    description: str
+    hops: int
+    via: str
+
+
+class Mark(NamedTuple):
+    """When a part of a channel was last set: of two marks the greater one holds, on every server."""
+
+    version: int
+    at: float
+    origin: str
+    seq: int
+
+
 class ListEntry(NamedTuple):
     """Who put a mask on a list, and when."""
 
@@ -93,6 +111,9 @@ class Channel:
     is_guarded: bool = False  # something may keep a member from speaking
     founder: str | None = None  # the account that registered it
     metadata: dict[str, str] | None = None
+    shared: tuple[str, ...] | None = None  # the servers it is shared with; None: all
+    clock: int = 0  # grows with every change, here or elsewhere
+    marks: dict[str, Mark] = field(default_factory=dict)  # by what was set: ``topic``, ``i``, ``b:mask``, ``o:nick``
 
     @property
     def is_registered(self) -> bool:

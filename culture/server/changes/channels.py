@@ -7,7 +7,8 @@ from culture.protocol.modes import Change
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import ChannelMode
 from culture.server.events import ChannelRenamed, Invited, Joined, Kicked, ModeSet, Parted, Redacted, TopicSet, nick_of
-from culture.server.state import MEMBER_MODES, Channel, ListEntry, Topic, User
+from culture.server.ids import Stamp
+from culture.server.state import MEMBER_MODES, Channel, ListEntry, Mark, Topic, User
 
 if TYPE_CHECKING:
     from culture.server.network import Network
@@ -53,7 +54,27 @@ def set_topic(network: "Network", event: TopicSet) -> Seers:
     if channel is None:
         return ()
     channel.topic = Topic(event.text, event.source, event.id.at) if event.text else None
+    _mark(channel, _version(network, channel), event.id, "topic")
     return channel.members
+
+
+def _version(network: "Network", channel: Channel) -> int:
+    """The version of a change that is made now: what another server said, or one more than all we know of."""
+    version = network.version or channel.clock + 1
+    channel.clock = max(channel.clock, version)
+    return version
+
+
+def _mark(channel: Channel, version: int, stamp: Stamp, part: str) -> None:
+    channel.marks[part] = Mark(version, stamp.at, stamp.origin, stamp.seq)
+
+
+def part_of(change: Change) -> str:
+    """What of a channel a change of modes sets."""
+    _, mode, param = change
+    if mode in MEMBER_MODES:
+        return f"{mode}:{fold(param or '')}"
+    return f"{mode}:{param}" if mode in "beI" else mode
 
 
 def set_modes(network: "Network", event: ModeSet) -> Seers:
@@ -61,7 +82,9 @@ def set_modes(network: "Network", event: ModeSet) -> Seers:
     channel = network.channel(event.channel)
     if channel is None:
         return ()
+    version = _version(network, channel)
     for change in event.changes:
+        _mark(channel, version, event.id, part_of(change))
         _set_mode(network, channel, change, event)
     channel.guard()
     network.close_if_empty(channel)
@@ -83,6 +106,8 @@ def _set_mode(network: "Network", channel: Channel, change: Change, event: ModeS
             entries.pop(param or "", None)
     elif mode == "k":
         channel.key = param if add else None
+    elif mode == ChannelMode.SHARED:
+        channel.shared = tuple((param or "").split(",")) if add else None
     elif mode == "l":
         channel.limit = int(param or 0) if add else None
     elif add:

@@ -3,21 +3,23 @@
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from culture.protocol.names import fold, is_channel
+from culture.protocol.names import fold, is_channel, short_name
 from culture.server.events import (
     AccountSet,
     Arrived,
     AwaySet,
     HostSet,
     Left,
+    Linked,
     MetadataSet,
     RealnameSet,
     Renamed,
+    Unlinked,
     UserModeSet,
     Walloped,
     nick_of,
 )
-from culture.server.state import User
+from culture.server.state import Server, User
 
 if TYPE_CHECKING:
     from culture.server.network import Network
@@ -135,6 +137,18 @@ def set_metadata(network: "Network", event: MetadataSet) -> Seers:
         if event.value is not None:
             kept[event.key] = event.value
         owner.metadata = kept or None
+    return ()
+
+
+def link(network: "Network", event: Linked) -> Seers:
+    """One more server, or another way to it."""
+    network.servers[short_name(event.name)] = Server(event.name, event.description, event.hops, event.via)
+    return ()
+
+
+def unlink(network: "Network", event: Unlinked) -> Seers:
+    """One server less; its users have left before."""
+    network.servers.pop(short_name(event.name), None)
     return ()
 
 

@@ -1,0 +1,1 @@
+"""Servers as peers: links between them, and what crosses these."""
