@@ -4,14 +4,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from culture.skills.history.postgres.driver import asyncpg
-from culture.skills.history.store import TooSlow, Unavailable
+from culture.skills.history.store import Unavailable
 
 # Classes of SQLSTATE that another try may mend: connection, rollback, resources (disk, memory, connections),
 # state of an object (locks), intervention (shutdown, restart), system (I/O); and some that only look final.
 _PASSING = ("08", "40", "53", "55", "57", "58", "25P03", "25006")
-_CANCELLED = "57014"  # by statement_timeout, or by hand
-# Whoever has to put these right reads the configuration: who we are, which database, what we may do there.
-_CONFIGURED = ("28", "3D", "42501", "0A000")
+# What somebody has to put right first: who we are, which database, what we may do there, that its tables are there.
+_CONFIGURED = ("28", "3D", "42501", "42P01", "0A000")
 
 
 class Misconfigured(Exception):
@@ -19,26 +18,24 @@ class Misconfigured(Exception):
 
 
 @contextmanager
-def translated(where: str = "") -> Iterator[None]:
-    """Raise Unavailable, TooSlow or Misconfigured in place of the driver's errors; what is our bug stays as it is."""
+def translated(where: str, *, is_open: bool = True) -> Iterator[None]:
+    """Raise Unavailable or Misconfigured in place of the driver's errors; what is our bug stays as it is.
+
+    Where we were let in once, what is misconfigured is for somebody to mend while we try again.
+    """
     try:
         yield
     except asyncpg.PostgresError as error:
-        raise _meaning(error, where) from error
+        code = str(error.sqlstate or "")
+        if code.startswith(_PASSING) or (is_open and code.startswith(_CONFIGURED)):
+            raise Unavailable(f"{where}: {_said(error)}") from error
+        if code.startswith(_CONFIGURED):
+            raise Misconfigured(f"{where}: {_said(error)}") from error
+        raise
     except (OSError, TimeoutError, asyncpg.InterfaceError) as error:
         if isinstance(error, ValueError):  # what we asked for, not the way to it
             raise
-        raise Unavailable(f"{where}: {_said(error)}" if where else _said(error)) from error
-
-
-def _meaning(error: BaseException, where: str) -> BaseException:
-    code = str(getattr(error, "sqlstate", "") or "")
-    text = f"{where}: {_said(error)}" if where else _said(error)
-    if code == _CANCELLED:
-        return TooSlow(text)
-    if code.startswith(_PASSING):
-        return Unavailable(text)
-    return Misconfigured(text) if code.startswith(_CONFIGURED) else error
+        raise Unavailable(f"{where}: {_said(error)}") from error
 
 
 def _said(error: BaseException) -> str:

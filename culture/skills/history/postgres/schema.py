@@ -47,7 +47,7 @@ STEPS: tuple[str, ...] = (
     ALTER TABLE history_entries ALTER COLUMN words SET STATISTICS 0;
     CREATE INDEX history_entries_in_place ON history_entries (place, sort, position);
     CREATE UNIQUE INDEX history_entries_by_id ON history_entries (line, seq, place);
-    CREATE INDEX history_entries_by_word ON history_entries USING gin (words);
+    CREATE INDEX history_entries_by_word ON history_entries USING gin (words) WITH (gin_pending_list_limit = 512);
     CREATE TABLE history_gaps (
         since bigint NOT NULL,
         until bigint NOT NULL,

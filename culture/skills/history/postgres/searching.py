@@ -1,23 +1,25 @@
 """Finding messages by their words, newest first.
 
-A word that is common is found among the newest messages of the place, one that is rare by the index; how common it
-is, the newest few thousand messages tell.
+A word that is common is found among the newest messages of the place, one that is rare by the index of words, which
+has no order: all that it finds must be read and sorted. How common a word is, the newest messages tell.
 """
 
 import time
 from collections.abc import AsyncIterator
 
 from culture.skills.history.entry import Sort
-from culture.skills.history.postgres.driver import Connection, Record
+from culture.skills.history.postgres.driver import Connection, Record, asyncpg
 from culture.skills.history.postgres.rows import Values, allowed, kept, rows_of
 from culture.skills.history.postgres.wording import question
 from culture.skills.history.store import Kept, TooSlow, View
 from culture.skills.history.words import Query, fits
 
-_NEWEST = 4_000
-_MOST = 40_000  # messages to look through before the index is the better way
+_NEWEST = 1_000
+_DEARER = 5  # to read a message that the index found, beside one that is next in the place
+_SIZE = 200  # bytes of a message in the table, roughly
 _TEXT = 9  # the column
 _AHEAD = 200  # rows to fetch at a time
+_PLACE = "SELECT id, pg_relation_size('history_entries') FROM history_places WHERE key = $1"
 _FLOOR = (
     f"SELECT position FROM history_entries WHERE place = $1 AND sort = {Sort.MESSAGE:d}"
     " ORDER BY position DESC OFFSET $2 LIMIT 1"
@@ -34,29 +36,37 @@ class Search:
         self._limit = limit
         self._end = time.monotonic() + seconds
         self._milliseconds = max(1, int(seconds * 1000))
+        self._seen = 0  # messages with the words, whether they fit or not
 
     async def run(self) -> list[Kept]:
         """The newest that fit, oldest first."""
         if not (self._query.terms or self._query.needles) or self._limit < 1:
             return []
-        connection = self._connection
-        async with connection.transaction(readonly=True):
-            await connection.execute(f"SET LOCAL statement_timeout = {self._milliseconds}")
-            place = await connection.fetchval("SELECT id FROM history_places WHERE key = $1", self._view.place)
-            return [] if place is None else (await self._search(place))[::-1]
+        try:
+            async with self._connection.transaction(readonly=True):
+                await self._connection.execute(f"SET LOCAL statement_timeout = {self._milliseconds}")
+                row = await self._connection.fetchrow(_PLACE, self._view.place)
+                return [] if row is None else (await self._search(*row))[::-1]
+        except asyncpg.QueryCanceledError as error:
+            raise TooSlow from error
 
-    async def _search(self, place: int) -> list[Kept]:
+    async def _search(self, place: int, size: int) -> list[Kept]:
         if not self._query.terms:
             return await self._newest(place, None)
-        depth = _NEWEST
-        while depth <= _MOST:
-            floor = await self._connection.fetchval(_FLOOR, place, depth)
-            found = await self._newest(place, floor)
-            if floor is None or len(found) >= self._limit:
+        found, is_all = await self._look(place, _NEWEST)
+        if is_all or len(found) == self._limit:
+            return found
+        deeper = _NEWEST * self._limit * 5 // max(1, 4 * len(found))  # if the rest is like these
+        if deeper <= self._seen * size // _SIZE // _NEWEST * _DEARER:
+            found, is_all = await self._look(place, deeper)
+            if is_all or len(found) == self._limit:
                 return found
-            # As many again as it takes if the rest is like these.
-            depth = max(depth + 1, depth * self._limit * 5 // (4 * len(found))) if found else _MOST + 1
         return await self._indexed(place)
+
+    async def _look(self, place: int, depth: int) -> tuple[list[Kept], bool]:
+        """Those among so many of the newest, and whether there are no others in the place."""
+        floor = await self._connection.fetchval(_FLOOR, place, depth)
+        return await self._newest(place, floor), floor is None
 
     async def _newest(self, place: int, floor: int | None) -> list[Kept]:
         """Those among the newest of the place, down to a position."""
@@ -72,13 +82,16 @@ class Search:
 
     async def _indexed(self, place: int) -> list[Kept]:
         """Those that the index of words has."""
+        await self._connection.execute("SET LOCAL enable_bitmapscan = on")
         values = Values()
         asked = values(question(place, self._query))
         return await self._fitting(f"e.words @@ {asked}::text::tsquery AND {allowed(self._view, values)}", values)
 
     async def _fitting(self, where: str, values: Values) -> list[Kept]:
         found = []
+        self._seen = 0
         async for row in self._rows(where, values):
+            self._seen += 1
             if fits(self._query, row[_TEXT]):
                 found.append(kept(row))
                 if len(found) == self._limit:

@@ -36,7 +36,7 @@ class PostgresStore:
         """Make ready, with a schema as new as this program."""
         self._loop.start()
         try:
-            with translated(self._shown):
+            with translated(self._shown, is_open=False):
                 self._loop.run(self._prepare())
         except BaseException:
             self.close()

@@ -27,7 +27,8 @@ _CUTOFF = f"""
 """
 _REMOVE = f"""
     DELETE FROM history_entries WHERE position IN (
-        SELECT position FROM history_entries WHERE place IN ({_PLACES}) AND position < $2 ORDER BY position LIMIT $3
+        SELECT position FROM history_entries
+        WHERE place IN ({_PLACES}) AND sort IN ({", ".join(str(int(sort)) for sort in Sort)}) AND position < $2 LIMIT $3
     )
 """
 _MERGE = """
