@@ -3,14 +3,13 @@
 import sqlite3
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from culture.skills.history.sqlite import SQLiteStore
-from culture.skills.history.sqlite.reading import allows, page_of
+from culture.skills.history.sqlite import SQLiteStore, rows
 from culture.skills.history.store import LATEST, TooSlow, Unavailable, View
 from culture.skills.history.words import query
 from tests.skills.history.entries import PLACE, START, ask, entry, event, numbers, redaction, texts
@@ -147,13 +146,48 @@ def test_what_is_no_database_is_not_merely_unavailable(tmp_path: Path) -> None:
         SQLiteStore(tmp_path / "history.db").open()
 
 
-@pytest.mark.parametrize("newest", [True, False])
-def test_a_page_is_answered_from_the_index_alone(kept: SQLiteStore, newest: bool) -> None:
-    allowed, values = allows(View(PLACE, ranks=("", "@"), closed_since=START))
-    plan = answer(kept, f"EXPLAIN QUERY PLAN {page_of(allowed, newest)}", 1, 0, 0, LATEST, *values, 50)
-    assert [row[3] for row in plan] == [
-        "SEARCH e USING COVERING INDEX entries_in_place (place=? AND sort=? AND position>? AND position<?)"
-    ]
+class TestPlans:
+    """Nothing is sorted, and nothing is read that is not asked for."""
+
+    @pytest.fixture
+    def plans(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+        """How SQLite answers what it is asked for positions."""
+        found: list[str] = []
+        ask = rows.positions
+
+        def asked(connection: sqlite3.Connection, select: str, values: Sequence[str | int]) -> list[int]:
+            found.extend(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {select}", values))
+            return ask(connection, select, values)
+
+        monkeypatch.setattr(rows, "positions", asked)
+        return found
+
+    @pytest.mark.parametrize("newest", [True, False])
+    def test_a_page_is_answered_from_the_index_alone(self, kept: SQLiteStore, plans: list[str], newest: bool) -> None:
+        kept.write([entry(1)])
+        ask(kept, View(PLACE, ranks=("", "@"), closed_since=START), after=1, newest=newest)
+        assert plans == [
+            "SEARCH e USING COVERING INDEX entries_in_place (place=? AND sort=? AND position>? AND position<?)"
+        ]
+
+    @pytest.mark.parametrize("text", ["word", "two words", "c++"])
+    def test_a_search_goes_by_the_words(self, kept: SQLiteStore, plans: list[str], text: str) -> None:
+        kept.write([entry(1)])
+        kept.search(View(PLACE), query(text), 10, 1.0)
+        words, entries = plans
+        assert words.startswith("SCAN w VIRTUAL TABLE INDEX")
+        assert entries == "SEARCH e USING INTEGER PRIMARY KEY (rowid=?)"
+
+    def test_a_search_for_what_is_no_word_goes_through_the_place(self, kept: SQLiteStore, plans: list[str]) -> None:
+        kept.write([entry(1)])
+        kept.search(View(PLACE), query("->"), 10, 1.0)
+        assert [plan.partition(" (")[0] for plan in plans] == ["SEARCH e USING INDEX entries_in_place"]
+
+    def test_all_messages_come_in_their_order(self, kept: SQLiteStore, plans: list[str]) -> None:
+        kept.write([entry(1)])
+        kept.messages(0, 10)
+        assert plans[0] == "SEARCH e USING INTEGER PRIMARY KEY (rowid>?)"
+        assert not any("TEMP" in plan for plan in plans)
 
 
 def test_what_is_removed_is_gone_from_the_index(kept: SQLiteStore) -> None:

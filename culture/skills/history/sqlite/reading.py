@@ -64,9 +64,12 @@ class Reading:
         low = max(position_at(view.since) - 1, -1 if after is None else after)
         high = HIGHEST if before is None else before
         allowed, values = allows(view)
+        select = (
+            "SELECT e.position FROM entries e WHERE e.place = ? AND e.sort = ? AND e.position > ? AND e.position < ?"
+            f" AND {allowed} ORDER BY e.position {'DESC' if newest else 'ASC'} LIMIT ?"
+        )
         found: list[int] = []
         for sort in (Sort.MESSAGE, Sort.EVENT) if view.events else (Sort.MESSAGE,):
-            select = page_of(allowed, newest)
             found += rows.positions(self.connection, select, (place, sort, low, high, *values, limit))
         found.sort()
         return found[-limit:] if newest else found[:limit]
@@ -111,14 +114,6 @@ class Reading:
             " WHERE other = ?1 AND other <> '' AND one <> other",
             (party,),
         ).fetchall()
-
-
-def page_of(allowed: str, newest: bool) -> str:
-    """The query for the positions of a page: answered from the index of places alone."""
-    return (
-        "SELECT e.position FROM entries e WHERE e.place = ? AND e.sort = ? AND e.position > ? AND e.position < ?"
-        f" AND {allowed} ORDER BY e.position {'DESC' if newest else 'ASC'} LIMIT ?"
-    )
 
 
 def kept(row: Sequence[Any]) -> Kept:

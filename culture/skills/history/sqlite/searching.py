@@ -1,4 +1,4 @@
-"""Searching the history's file: the index of words, newest first, a handful of messages at a time."""
+"""Searching the history's file: the index of words, newest first, until there are enough."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,62 +9,66 @@ from culture.skills.history.sqlite.schema import PLACE_WORD
 from culture.skills.history.store import Kept, View, position_at
 from culture.skills.history.words import Query, fits
 
-_FIRST, _MOST = 100, 5_000  # looked at in one go, when there are needles to be looked for
-
-Ask = Callable[[int, int], list[int]]
-"""The newest positions that may fit, before one of them; up to so many."""
+Ask = Callable[[int], list[int]]
+"""The newest positions before one that may fit, the newest first."""
 
 
 def search(reading: Reading, view: View, query: Query, limit: int) -> list[Kept]:
     """The newest messages that fit, oldest first."""
     place = reading.place(view.place)
-    if place is None or not (query.terms or query.needles):
+    if place is None or limit < 1 or not (query.terms or query.needles):
         return []
-    ask = _by_words(reading, view, query, place) if query.terms else _all(reading, view, place)
-    if not query.needles:
-        return reading.rows(sorted(ask(HIGHEST, limit)))
-    return _look(reading, ask, query, limit)
-
-
-def _look(reading: Reading, ask: Ask, query: Query, limit: int) -> list[Kept]:
-    found: list[Kept] = []
-    before, size = HIGHEST, _FIRST
+    ask = _asking(reading, view, query, place, limit)
+    found: list[int] = []
+    before = HIGHEST
     while len(found) < limit:
-        positions = sorted(ask(before, size), reverse=True)
-        found += reading.rows(_fitting(reading, positions, query)[: limit - len(found)])
-        if len(positions) < size:
+        positions = ask(before)
+        found += _fitting(reading, positions, query)
+        if len(positions) < limit:
             break
-        before, size = positions[-1], min(size * 2, _MOST)
-    return found[::-1]
+        before = positions[-1]
+    return reading.rows(found[:limit])[::-1]
 
 
-def _fitting(reading: Reading, positions: Sequence[int], query: Query) -> list[int]:
+def _fitting(reading: Reading, positions: Sequence[int], query: Query) -> Sequence[int]:
+    if not query.needles:
+        return positions
     texts = dict(rows.columns(reading.connection, "e.position, e.text", "entries e", positions))
     return [position for position in positions if fits(query, texts[position])]
 
 
-def _by_words(reading: Reading, view: View, query: Query, place: int) -> Ask:
+def _asking(reading: Reading, view: View, query: Query, place: int, limit: int) -> Ask:
+    source, by, asked = _by_words(place, query.terms) if query.terms else _through_all(place)
     allowed, values = allows(view)
-    match = " AND ".join(f'"{word}"' for word in (f"{PLACE_WORD}{place}", *query.terms))
-    # CROSS: the index comes first. The sort is asked for too, since all that is known of the index is that it is true
-    # of what was written.
+    likely, needles = _may_fit(query.needles)
+    # The index is true of what was written; by its sort is known what was taken back since.
     select = (
-        "SELECT e.position FROM words w CROSS JOIN entries e ON e.position = w.rowid WHERE w.words MATCH ?"
-        f" AND w.rowid < ? AND w.rowid >= ? AND e.sort = ? AND {allowed} ORDER BY w.rowid DESC LIMIT ?"
+        f"SELECT e.position FROM {source} AND {by} < ? AND {by} >= ? AND e.sort = {Sort.MESSAGE:d}"
+        f" AND {allowed}{likely} ORDER BY {by} DESC LIMIT ?"
     )
     since = position_at(view.since)
-    return lambda before, limit: rows.positions(
-        reading.connection, select, (match, before, since, Sort.MESSAGE, *values, limit)
-    )
+
+    def ask(before: int) -> list[int]:
+        found = rows.positions(reading.connection, select, (asked, before, since, *values, *needles, limit))
+        return sorted(found, reverse=True)
+
+    return ask
 
 
-def _all(reading: Reading, view: View, place: int) -> Ask:
-    allowed, values = allows(view)
-    select = (
-        "SELECT e.position FROM entries e WHERE e.place = ? AND e.sort = ? AND e.position < ? AND e.position >= ?"
-        f" AND {allowed} ORDER BY e.position DESC LIMIT ?"
-    )
-    since = position_at(view.since)
-    return lambda before, limit: rows.positions(
-        reading.connection, select, (place, Sort.MESSAGE, before, since, *values, limit)
-    )
+def _by_words(place: int, terms: Sequence[str]) -> tuple[str, str, str | int]:
+    match = " AND ".join(f'"{word}"' for word in (f"{PLACE_WORD}{place}", *terms))
+    # CROSS: the index comes first, in its order.
+    return "words w CROSS JOIN entries e ON e.position = w.rowid WHERE w.words MATCH ?", "w.rowid", match
+
+
+def _through_all(place: int) -> tuple[str, str, str | int]:
+    return "entries e WHERE e.place = ?", "e.position", place
+
+
+def _may_fit(needles: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """What SQLite can say of needles, so that few texts need be looked at: a text of plain ASCII has them or not."""
+    other = "e.text GLOB '*[^ -~]*'"
+    conditions = [
+        f" AND (instr(lower(e.text), ?) OR {other})" if each.isascii() else f" AND {other}" for each in needles
+    ]
+    return "".join(conditions), tuple(each for each in needles if each.isascii())
