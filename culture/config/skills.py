@@ -12,8 +12,14 @@ _SCHEMES = ("postgresql://", "postgres://")
 
 
 def _store(text: str) -> str:
-    if text != "sqlite" and not text.startswith(_SCHEMES):
-        raise ValueError(f"{text!r} is neither sqlite nor an address such as postgresql://user@host/database")
+    """What is wrong is not quoted: it may have a password in it."""
+    if text == "sqlite":
+        return text
+    if not text.startswith(_SCHEMES):
+        raise ValueError("expected sqlite, or an address such as postgresql://user@host/database")
+    _, _, path, query, fragment = urlsplit(text)
+    if "@" in path + query + fragment or "password=" in query:
+        raise ValueError("a password stands before the host: user:password@host, with %2F for /, %3F for ?, %23 for #")
     return text
 
 
