@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain, count
 from pathlib import Path
 from typing import Annotated
 
@@ -56,6 +57,8 @@ def restore(
     if note and not restart:
         fail(f"{settings.name} is running (pid {note.pid}): stop it first, or add --restart")
     folder = settings.data_dir.resolve()
+    if folder.is_mount():
+        fail(f"{folder} is a mount, and no other folder can take its place: keep the data in a folder inside of it")
     confirm(f"Put the backup of {manifest.time} in place of {folder}?", yes)
     now = stamp(time.time())
     try:
@@ -121,7 +124,7 @@ def _stopped(server: str, note: pidfile.Note | None) -> Iterator[None]:
 
 
 def _put(new: Unpacked, settings: ServerConfig, folder: Path, now: str) -> None:
-    aside = folder.with_name(f"{folder.name}.before-{now}")
+    aside = _free(folder, now)
     lock = DataLock(folder)
     lock.acquire()
     try:
@@ -138,6 +141,12 @@ def _put(new: Unpacked, settings: ServerConfig, folder: Path, now: str) -> None:
         _put_file(new.accounts, settings.accounts_file, now)
     for path in new.tls:
         _put_file(path, paths.home() / TLS / path.name, now)
+
+
+def _free(folder: Path, now: str) -> Path:
+    """Where to keep the former data: two restores may be of the same second."""
+    names = (f"{folder.name}.before-{now}{further}" for further in chain([""], (f"-{number}" for number in count(2))))
+    return next(path for path in map(folder.with_name, names) if not path.exists())
 
 
 def _put_file(new: Path, path: Path, now: str) -> None:

@@ -94,7 +94,6 @@ async def test_a_restore_on_a_live_server_brings_back_what_was_and_nothing_else(
     assert f"The former data is in {former(shell)}." in restored.out
 
 
-@pytest.mark.requirement("D06")
 async def test_a_linked_server_takes_the_first_message_after_a_restore_for_new(shell: Shell) -> None:
     """Whoever heard everything, also what the backup does not have, must not take a new message for a known one.
 
