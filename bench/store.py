@@ -16,10 +16,10 @@ from statistics import quantiles
 from bench.machine import describe
 from bench.speech import CHANNELS, COMMON, QUIET, RARE, SPEAKERS, speech
 from bench.table import markdown, number
+from culture.config.skills import History
 from culture.skills.history.entry import party
-from culture.skills.history.postgres import PostgresStore
-from culture.skills.history.sqlite import SQLiteStore
 from culture.skills.history.store import LATEST, Store, TooSlow, View, position_at, time_of
+from culture.skills.history.stores import store_of
 from culture.skills.history.words import query
 
 BATCH = 500
@@ -160,8 +160,7 @@ def measure(store: Store, ask: Ask, known: Sequence[Known], most: float) -> Figu
 def opened(where: str) -> Iterator[Store]:
     """The store, with nothing in it."""
     with tempfile.TemporaryDirectory(prefix="bench-store-") as folder:
-        path = Path(folder) / "history.db"
-        store: Store = SQLiteStore(path) if where == "sqlite" else PostgresStore(where)
+        store = store_of(History(store=where), Path(folder))
         store.open()
         try:
             if store.stats():
