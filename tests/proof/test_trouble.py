@@ -5,9 +5,10 @@ import json
 import os
 from pathlib import Path
 
+from tests.support.clock import after
 from tests.support.lockholder import locked
 from tests.support.small_disk import fill, small_disk
-from tests.support.storm import Server, Storm, after
+from tests.support.storm import Server, Storm
 
 SECONDS = float(os.environ.get("LOCK_SECONDS", "10"))
 STUCK, AGAIN = "nothing can be kept at present", "messages are kept again"

@@ -1,4 +1,6 @@
-"""A clock for tests about age."""
+"""Clocks for tests: a time that stands still, and moments that pass."""
+
+import asyncio
 
 
 class Clock:
@@ -9,3 +11,10 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+async def after(seconds: float) -> None:
+    """A moment of that length."""
+    over = asyncio.Event()
+    asyncio.get_running_loop().call_later(seconds, over.set)
+    await over.wait()

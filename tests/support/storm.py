@@ -14,6 +14,7 @@ from pathlib import Path
 
 from culture.skills.history.sqlite import SQLiteStore
 from tests.support.client import PATIENCE, Client, connected
+from tests.support.clock import after
 
 ROOT = Path(__file__).resolve().parents[2]
 CHANNEL = "#storm"
@@ -32,13 +33,6 @@ def text_of(client: int, number: int) -> str:
     """A message that shows whether it is whole."""
     body = f"{client} {number}"
     return f"{body} {hashlib.sha256(body.encode()).hexdigest()}"
-
-
-async def after(seconds: float) -> None:
-    """A moment of that length."""
-    over = asyncio.Event()
-    asyncio.get_running_loop().call_later(seconds, over.set)
-    await over.wait()
 
 
 class Server:
