@@ -62,7 +62,7 @@ def query(text: str) -> Query:
     """Any text as a question: all its words, and those with other characters in them to the letter."""
     terms: dict[str, None] = {}
     needles: dict[str, None] = {}
-    for word in folded(text).split():
+    for word in folded(text.encode(errors="replace").decode()).split():  # half a character is in no text
         tokens = _TOKEN.findall(word)
         for token in tokens:
             terms.update(dict.fromkeys(_asked(token)))

@@ -231,6 +231,28 @@ def test_one_that_reads_while_it_is_closed_ends_well(kept: SQLiteStore) -> None:
     assert len(ask(kept, limit=5_000)) == 2_000
 
 
+@pytest.mark.parametrize("change", ["taken back", "removed"])
+def test_what_is_read_is_of_one_moment(kept: SQLiteStore, monkeypatch: pytest.MonkeyPatch, change: str) -> None:
+    kept.write([entry(1, "a + b")])
+    look = rows.positions
+
+    def interrupted(connection: sqlite3.Connection, select: str, values: Sequence[str | int]) -> list[int]:
+        found = look(connection, select, values)
+        monkeypatch.setattr(rows, "positions", look)
+        if change == "removed":
+            kept.prune(PLACE, LATEST)
+        else:
+            kept.write([redaction(2, "spark.e1.1")])
+        return found
+
+    for ask_for in (lambda: ask(kept), lambda: kept.search(View(PLACE), query("a +"), 10, 1.0)):
+        monkeypatch.setattr(rows, "positions", interrupted)
+        assert texts(ask_for()) == ["a + b"]
+        assert texts(ask_for()) == []
+        kept.prune(PLACE, LATEST)
+        kept.write([entry(1, "a + b")])
+
+
 @pytest.mark.fault("B19")
 def test_after_a_search_was_given_up_others_take_their_time(kept: SQLiteStore) -> None:
     kept.write([entry(seq, "word +") for seq in range(5_000)])

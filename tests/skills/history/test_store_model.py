@@ -127,5 +127,5 @@ def test_every_word_of_a_message_finds_it(store: Store, said: list[str], data: s
         for word in plain(text).split():
             found = store.search(View(place), query(word), 100, 10.0)
             assert seq in [each.entry.seq for each in found] or not (query(word).terms or query(word).needles)
-    unrelated = data.draw(st.text(st.characters(exclude_categories=["Cs"]), max_size=20))
+    unrelated = data.draw(st.text(max_size=20))
     assert isinstance(store.search(View(place), query(unrelated), 100, 10.0), list)

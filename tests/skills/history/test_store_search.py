@@ -180,6 +180,12 @@ def test_what_a_database_may_take_for_its_own_is_only_text(store: Store, text: s
     assert found(store, text) == ([2] if text.strip(" \x02") else [])
 
 
+def test_half_a_character_is_found_nowhere(store: Store) -> None:
+    store.write([entry(1, "x y")])
+    assert found(store, "x \ud800") == []
+    assert found(store, "\udcff") == []
+
+
 def test_a_long_question(store: Store) -> None:
     words = [f"w{number}" for number in range(200)]
     store.write([entry(1, " ".join(words)), entry(2, "w1")])

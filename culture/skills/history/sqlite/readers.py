@@ -36,7 +36,7 @@ class Readers:
 
     @contextmanager
     def lend(self) -> Iterator[Reading]:
-        """One to read with."""
+        """One to read with; all that it reads is of one moment."""
         with self._lock:
             if not self._is_open:
                 raise Unavailable("the history is closed")
@@ -44,11 +44,14 @@ class Readers:
             reading = self._idle.pop() if self._idle else None
         reading = reading or Reading(open_reader(self._path))
         try:
+            reading.connection.execute("BEGIN")
             yield reading
         finally:
             self._take_back(reading, generation)
 
     def _take_back(self, reading: Reading, generation: int) -> None:
+        if reading.connection.in_transaction:
+            reading.connection.execute("ROLLBACK")
         with self._lock:
             if generation == self._generation:
                 self._idle.append(reading)
