@@ -25,8 +25,8 @@ def _peer_name(name: str) -> str:
 
 def _secret(text: str) -> str:
     """It goes in one line of the handshake."""
-    if not _SHORTEST <= len(text) <= _LONGEST or not text.isprintable():
-        raise ValueError(f"must be {_SHORTEST} to {_LONGEST} characters on one line")
+    if not _SHORTEST <= len(text) <= _LONGEST or not text.isprintable() or set(text) & set(" :"):
+        raise ValueError(f"must be {_SHORTEST} to {_LONGEST} characters without spaces and colons")
     return text
 
 

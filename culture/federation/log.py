@@ -28,9 +28,10 @@ STEPS: tuple[Step, ...] = (
     );
     CREATE TABLE entries (
         position INTEGER PRIMARY KEY, line INTEGER NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL,
-        channel TEXT NOT NULL, data TEXT NOT NULL
+        channel TEXT NOT NULL, data TEXT NOT NULL, peer TEXT, theirs INTEGER
     );
     CREATE UNIQUE INDEX entries_by_id ON entries (line, seq);
+    CREATE INDEX entries_by_peer ON entries (peer, theirs) WHERE peer IS NOT NULL;
     CREATE TABLE cursors (peer TEXT PRIMARY KEY, log TEXT NOT NULL, position INTEGER NOT NULL);
     CREATE TABLE pruned (position INTEGER PRIMARY KEY, entries INTEGER NOT NULL);
     CREATE TABLE held (id TEXT PRIMARY KEY, server TEXT NOT NULL, at INTEGER NOT NULL, data TEXT NOT NULL)
@@ -43,6 +44,7 @@ _AT_ONCE = 2_000
 _ROWS = 500
 _GATHER = 0.001
 _RETRY = 0.25
+_RECENT = 20_000  # entries that are known without asking the disk
 
 
 class Entry(NamedTuple):
@@ -65,6 +67,8 @@ class _Kept(NamedTuple):
     stamp: Stamp
     channel: str
     data: str
+    peer: str | None
+    theirs: int | None
 
 
 class _Read(NamedTuple):
@@ -105,11 +109,17 @@ class EventLog:
         self._reader: sqlite3.Connection | None = None
         self._numbers: dict[tuple[str, str], int] = {}
         self.seen = Seen()
+        self.recent: deque[Entry] = deque(maxlen=_RECENT)
         self.cursors: dict[str, Cursor] = {}
         self.held: dict[str, _Held] = {}
+        self.durable: dict[str, Cursor] = {}
+        """The cursors as far as they are on disk."""
         self.id = ""
+        self.survived = 0
+        """The last position that was on disk at the start: peers may have seen later ones."""
         self.position = 0
         self.committed = 0
+        self.written = self._taken = 0
 
     def open(self) -> None:
         """Read what is known; blocks."""
@@ -146,13 +156,19 @@ class EventLog:
             self.held[held[0]] = _Held(*held)
         last = connection.execute("SELECT coalesce(max(position), 0) FROM entries").fetchone()[0]
         beyond = connection.execute("SELECT coalesce(max(position), 0) FROM pruned").fetchone()[0]
-        self.position = self.committed = max(last, beyond) + _LEAP
+        self.survived = max(last, beyond)
+        self.position = self.committed = self.survived + _LEAP
+        self.durable = dict(self.cursors)
 
-    def append(self, stamp: Stamp, channel: str, data: str) -> int:
-        """Keep a message that is new; its position."""
+    def append(self, stamp: Stamp, channel: str, data: str, peer: str | None = None, theirs: int | None = None) -> int:
+        """Keep a message that is new, and at which position of its log a peer had it; the position in this one.
+
+        One without a channel is kept for its id alone.
+        """
         self.seen.add(stamp.origin, stamp.epoch, stamp.seq)
         self.position += 1
-        self._put(_Kept(self.position, stamp, channel, data))
+        self._put(_Kept(self.position, stamp, channel, data, peer, theirs))
+        self.recent.append(Entry(self.position, channel, data))
         return self.position
 
     def read_up_to(self, peer: str, cursor: Cursor) -> None:
@@ -178,6 +194,10 @@ class EventLog:
         """Up to so many entries behind a position, as far as they are on disk."""
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._after, position, limit)
 
+    async def from_peer(self, peer: str, beyond: int) -> list[Entry]:
+        """What a peer sent and may have lost itself: what had higher positions than this in its own log."""
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self._from_peer, peer, beyond)
+
     async def missing(self, position: int) -> int:
         """How many entries behind a position are no longer kept."""
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._missing, position)
@@ -186,8 +206,13 @@ class EventLog:
         """Let go of what is older; how many that were."""
         return await asyncio.to_thread(self._prune, int(before * MICROSECONDS))
 
+    def ordered(self) -> int:
+        """How many changes were made so far: once as many are ``written``, all of them are on disk."""
+        return self._taken
+
     def _put(self, op: _Op) -> None:
         self._ops.append(op)
+        self._taken += 1
         if self._is_idle:
             self._is_idle = False
             self._wake.set()
@@ -202,6 +227,14 @@ class EventLog:
         rows = self._reading.execute(
             "SELECT position, channel, data FROM entries WHERE position > ? ORDER BY position LIMIT ?",
             (position, limit),
+        )
+        return [Entry(*row) for row in rows]
+
+    def _from_peer(self, peer: str, beyond: int) -> list[Entry]:
+        rows = self._reading.execute(
+            "SELECT position, channel, data FROM entries WHERE peer = ? AND theirs > ? AND channel <> ''"
+            " ORDER BY position",
+            (peer, beyond),
         )
         return [Entry(*row) for row in rows]
 
@@ -263,6 +296,8 @@ class EventLog:
             self._numbers = dict(self._known_lines())
             self._tell(f"what links carry cannot be kept at present: {error}")
             return False
+        self.written += len(ops)
+        self.durable |= {op.peer: op.cursor for op in ops if isinstance(op, _Read)}
         self.committed = max((op.position for op in ops if isinstance(op, _Kept)), default=self.committed)
         self._settled()
         return True
@@ -274,13 +309,16 @@ class EventLog:
     def _write(self, ops: Sequence[_Op]) -> None:
         connection = self._connection
         rows = [
-            (op.position, self._line(op.stamp), op.stamp.seq, round(op.stamp.at * MICROSECONDS), op.channel, op.data)
+            (
+                *(op.position, self._line(op.stamp), op.stamp.seq, round(op.stamp.at * MICROSECONDS)),
+                *(op.channel, op.data, op.peer, op.theirs),
+            )
             for op in ops
             if isinstance(op, _Kept)
         ]
         for start in range(0, len(rows), _ROWS):
             some = rows[start : start + _ROWS]
-            values = ",".join(["(?,?,?,?,?,?)"] * len(some))
+            values = ",".join(["(?,?,?,?,?,?,?,?)"] * len(some))
             connection.execute(f"INSERT OR IGNORE INTO entries VALUES {values}", tuple(chain.from_iterable(some)))
         for op in ops:
             if isinstance(op, _Held):

@@ -64,6 +64,11 @@ class Connection:
         self.owner = owner
         self._poller.watch(self._socket.fileno(), self._ready)
 
+    def begin(self) -> None:
+        """Let the layer say what it says first: on a connection that we made."""
+        if self._layer is not None:
+            self._unwrap(b"", self._layer)
+
     def pause(self) -> None:
         """Read nothing for now."""
         self._paused = True

@@ -60,6 +60,11 @@ class Ids:
         self._next = seq + 1
         return _make(Stamp, (self._origin, self.epoch, seq, self._clock()))
 
+    @property
+    def last(self) -> int:
+        """The number of the last stamp."""
+        return self._next - 1
+
     def now(self) -> float:
         """The time as stamps tell it."""
         return self._clock()

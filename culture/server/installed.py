@@ -28,6 +28,8 @@ def wanted(config: ServerConfig) -> Iterator[tuple[str, type[Skill], Settings]]:
     for name, settings in config.built_in().items():
         if settings.enabled:
             yield name, _find(name, (name,)), settings
+    if config.links:
+        yield "federation", _find("federation", ("links",)), config.federation
     for name, said in config.skills.items():
         kind = _find(name, ("skills", name))
         yield name, kind, _settings(kind, name, said)

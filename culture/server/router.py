@@ -36,7 +36,7 @@ class Router:
         self.depth = 0  # how many events follow from one another
         self.sessions: dict[User, list[Session]] = {}
         self.attached = 0
-        self._dirty = dirty
+        self.dirty = dirty
         # Who hears a channel, by flavour: made on the first message after a change of members or capabilities.
         self._hearers: dict[Channel, dict[int, list[Session]]] = {}
 
@@ -180,7 +180,7 @@ class Router:
             hearers = self._hearers[channel] = self._group(channel.members)
         if said.status or said.lines:
             hearers = self._hearers_of(said, channel)
-        dirty = self._dirty
+        dirty = self.dirty
         for flavour, sessions in hearers.items():
             line = render_said(said, flavour)
             if line is None:

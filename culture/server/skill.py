@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -16,9 +17,10 @@ from culture.server.connection import Connection
 from culture.server.context import Context, Parts
 from culture.server.errors import is_end
 from culture.server.events import Event
-from culture.server.ids import Stamp
+from culture.server.ids import Ids, Stamp
 from culture.server.layers import Layer
 from culture.server.network import Network
+from culture.server.poller import Flushable
 from culture.server.recent import Trace
 from culture.server.session import Session
 from culture.server.state import User
@@ -95,6 +97,20 @@ class Host:
     def connect(self, sock: socket.socket, layer: Layer | None = None) -> Connection:
         """A connection of the server's on this socket, to be started with whoever owns it."""
         return self._parts.connect(sock, layer)
+
+    @property
+    def dirty(self) -> list[Flushable]:
+        """Where a connection is put that got its first line of a turn."""
+        return self._parts.router.dirty
+
+    @property
+    def ids(self) -> Ids:
+        """Where stamps come from."""
+        return self._parts.router.ids
+
+    def monotonic(self) -> float:
+        """The time by which connections tell when they were last active."""
+        return time.monotonic()
 
     def stamp(self) -> Stamp:
         """The id and time of a new event."""

@@ -1,7 +1,7 @@
 """TLS as a layer: OpenSSL between two buffers, with the client's certificate known by its fingerprint."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeAlias
 
@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from OpenSSL import SSL
 
 from culture.config.exposure import Tls
+from culture.server.compare import same_secret
 from culture.server.errors import StartError
 from culture.server.layers import LayerError
 
@@ -26,17 +27,20 @@ _Key: TypeAlias = RSAPrivateKey | EllipticCurvePrivateKey | Ed25519PrivateKey | 
 
 
 class TlsLayer:
-    """One connection's TLS, the server's side."""
+    """One connection's TLS: the side that was dialled, or with ``dials`` the other."""
 
     __slots__ = ("_engine", "_is_open", "certificate")
 
-    def __init__(self, context: SSL.Context, ask_for_certificate: bool = True) -> None:
+    def __init__(self, context: SSL.Context, ask_for_certificate: bool = True, dials: bool = False) -> None:
         self._engine = SSL.Connection(context, None)
-        self._engine.set_accept_state()
+        if dials:
+            self._engine.set_connect_state()
+        else:
+            self._engine.set_accept_state()
         if not ask_for_certificate:
             self._engine.set_verify(SSL.VERIFY_NONE)
         self._is_open = False
-        self.certificate: str | None = None  # SHA-256 of the client's, lower-case hex, once it is open
+        self.certificate: str | None = None  # SHA-256 of the other side's, lower-case hex, once it is open
 
     @property
     def is_open(self) -> bool:
@@ -94,6 +98,24 @@ class TlsLayer:
         self.certificate = shown.fingerprint(SHA256()).hex() if shown is not None else None
 
 
+class DiallingTls(TlsLayer):
+    """TLS of a link that we dial: nothing is said before the other side has shown the certificate it should have."""
+
+    __slots__ = ("_expected", "opened")
+
+    def __init__(self, own: Tls | None, expected: str | None) -> None:
+        super().__init__(_dialling_context(own), dials=True)
+        self._expected = expected
+        self.opened: Callable[[], None] = lambda: None
+        """Called once, when the other side may be spoken to."""
+
+    def _shake_hands(self) -> None:
+        super()._shake_hands()
+        if self._expected is not None and not same_secret(self.certificate or "", self._expected):
+            raise LayerError("It has another certificate than its fingerprint says")
+        self.opened()
+
+
 class TlsContexts:
     """The certificates in use: read at the start, read again by ``reload`` for connections made after it."""
 
@@ -114,6 +136,18 @@ class TlsContexts:
                 self._contexts[settings] = context(settings)
             except StartError as error:
                 log.error("the certificate stays as it was: %s", error)
+
+
+def _dialling_context(own: Tls | None) -> SSL.Context:
+    """For a link that we dial; our own certificate is shown when we are asked for it."""
+    shared = SSL.Context(SSL.TLS_CLIENT_METHOD)
+    shared.set_min_proto_version(SSL.TLS1_2_VERSION)
+    shared.set_options(SSL.OP_NO_RENEGOTIATION | SSL.OP_NO_COMPRESSION)
+    # The fingerprint decides; OpenSSL makes sure that the other side has the key.
+    shared.set_verify(SSL.VERIFY_PEER, lambda *_: True)
+    if own is not None:
+        _load(shared, own)
+    return shared
 
 
 def context(settings: Tls) -> SSL.Context:

@@ -1,0 +1,228 @@
+"""One side of a link, without its socket: who may speak when, and what each line is."""
+
+import logging
+from collections.abc import Callable
+from enum import Enum
+from typing import Protocol
+
+from culture.config.links import Link as Settings
+from culture.federation import codec
+from culture.federation.codec import Garbled
+from culture.federation.roster import Roster
+from culture.protocol.message import Message, ProtocolError
+from culture.protocol.names import short_name
+
+log = logging.getLogger(__name__)
+
+VERSION = 1
+
+
+class Stage(Enum):
+    """How far a link has come."""
+
+    GREETING = "greeting"
+    """Neither side has shown who it is."""
+    SYNCING = "syncing"
+    """Both have; they tell each other what they know."""
+    LIVE = "live"
+    """What happens is told as it happens."""
+    CLOSED = "closed"
+
+
+class Refusal(Exception):
+    """The peer is not let in; the text is for it to read."""
+
+
+class NotTheirs(Exception):
+    """What a peer says of a server that we hear ourselves: passed over, since it may be an echo."""
+
+
+class Core(Protocol):
+    """What a link asks of the server it belongs to."""
+
+    def greeting(self, settings: Settings) -> tuple[Message, Message]:
+        """Our PASS and SERVER."""
+
+    def admit(self, link: "Link", name: str, secret: str, description: str) -> Settings:
+        """Who the peer is; raises Refusal."""
+
+    def linked(self, link: "Link") -> None:
+        """Both sides have shown who they are: tell the peer what we know."""
+
+    def resumed(self, link: "Link", version: int, words: tuple[str, ...]) -> None:
+        """The peer says how far it has read our log, and what of its own survived."""
+
+    def link_state(self, link: "Link", line: Message) -> None:
+        """Who is linked to whom."""
+
+    def roster(self, link: "Link", roster: Roster) -> None:
+        """The users of a server."""
+
+    def channel(self, link: "Link", line: Message) -> None:
+        """What a channel is set to."""
+
+    def event(self, link: "Link", line: Message) -> None:
+        """Something happened."""
+
+    def acknowledged(self, link: "Link", position: int) -> None:
+        """The peer has everything up to here on disk."""
+
+    def custody(self, link: "Link", id: str) -> None:
+        """The peer has a private message on disk."""
+
+    def wanted(self, link: "Link", server: str) -> None:
+        """The peer wants to know the users of a server."""
+
+    def gap(self, link: "Link", lost: int) -> None:
+        """So many messages are no longer kept by the peer."""
+
+
+class Link:
+    """The lines of one link, in both directions."""
+
+    def __init__(
+        self,
+        core: Core,
+        send: Callable[[bytes], None],
+        close: Callable[[str], None],
+        settings: Settings | None = None,
+    ) -> None:
+        self._core = core
+        self.send_bytes = send
+        self._close = close
+        self.settings: Settings | None = settings
+        self.stage = Stage.GREETING
+        self.is_dialled = settings is not None
+        self.name = settings.name if settings is not None else ""
+        self.description = ""
+        self.log = ""
+        """The name of the peer's log."""
+        self.read = 0
+        """How far the peer's log has been read, on this link."""
+        self.sent = 0
+        """How far our log has been told, on this link."""
+        self.acked = 0
+        """How far the peer has our log on disk."""
+        self.confirmed = 0
+        """How far we told the peer that we have its."""
+        self._secret: str | None = None
+        self._roster: Roster | None = None
+        self.told: set[str] = set()
+        """The private messages that went this way since the link came up."""
+
+    @property
+    def peer(self) -> str:
+        """The first label of the peer's name."""
+        return short_name(self.name)
+
+    @property
+    def trust(self) -> Settings:
+        """What the settings say of this link; only once the peer is known."""
+        if self.settings is None:
+            raise RuntimeError("not linked yet")
+        return self.settings
+
+    def send(self, line: Message) -> None:
+        """Tell the peer."""
+        self.send_bytes(bytes(line))
+
+    def greet(self) -> None:
+        """Begin, having dialled."""
+        if self.settings is not None:
+            for line in self._core.greeting(self.settings):
+                self.send(line)
+
+    def end(self, reason: str) -> None:
+        """Close, and tell the peer why."""
+        if self.stage is not Stage.CLOSED:
+            self.send(Message("ERROR", (reason,)))
+            self.stage = Stage.CLOSED
+            self._close(reason)
+
+    def receive(self, line: Message) -> None:
+        """One line of the peer's; what it may not say ends this link and nothing else."""
+        if self.stage is Stage.CLOSED:
+            return
+        try:
+            if self.stage is Stage.GREETING:
+                self._greeted(line)
+            else:
+                self._told(line)
+        except NotTheirs:
+            pass
+        except Refusal as refusal:
+            self.end(str(refusal))
+        except (ProtocolError, ValueError, KeyError, IndexError) as error:
+            log.warning("%s breaks the protocol: %s", self.name or "a peer", error)
+            self.end(f"Protocol error: {error}")
+
+    def _greeted(self, line: Message) -> None:
+        match line.verb:
+            case "PASS" if line.params:
+                self._secret = line.params[0]
+            case "SERVER" if len(line.params) >= 3:
+                self.introduce(line.params[0], self._secret, line.params[-1])
+            case "ERROR":
+                log.warning("%s refuses the link: %s", self.name or "a peer", " ".join(line.params))
+                self.stage = Stage.CLOSED
+                self._close("refused")
+            case "NOTICE" | "PING":
+                pass
+            case _:
+                raise Refusal("PASS and SERVER come first")
+
+    def introduce(self, name: str, secret: str | None, description: str) -> None:
+        """The peer has shown who it is."""
+        if secret is None:
+            raise Refusal("PASS comes before SERVER")
+        self.settings = self._core.admit(self, name, secret, description)
+        self.name, self.description = name, description
+        if not self.is_dialled:
+            for line in self._core.greeting(self.settings):
+                self.send(line)
+        self._secret = None
+        self.stage = Stage.SYNCING
+        self._core.linked(self)
+
+    def _told(self, line: Message) -> None:
+        if self._roster is not None and line.verb in ("NICK", "NJOIN"):
+            self._roster.take(line)
+        elif line.verb in codec.VERBS:
+            self._core.event(self, line)
+        else:
+            self._managed(line)
+
+    def _managed(self, line: Message) -> None:
+        core = self._core
+        match line.verb, line.params:
+            case "LINK", (version, *words):
+                core.resumed(self, int(version), tuple(words))
+            case "LINKSTATE", _:
+                core.link_state(self, line)
+            case "ROSTER", (name, epoch, version):
+                self._roster = Roster(short_name(name), name, epoch, int(version))
+            case "ENDROSTER", _:
+                roster, self._roster = self._roster, None
+                if roster is None:
+                    raise Garbled("ENDROSTER without ROSTER")
+                core.roster(self, roster)
+            case "CHANNEL", _:
+                core.channel(self, line)
+            case "ACK", (position,):
+                core.acknowledged(self, int(position))
+            case "CUSTODY", (id,):
+                core.custody(self, id)
+            case "WANT", (server,):
+                core.wanted(self, server)
+            case "GAP", (lost,):
+                core.gap(self, int(lost))
+            case "PING", _:
+                self.send(Message("PONG", line.params))
+            case "ERROR", _:
+                log.warning("%s ends the link: %s", self.name, " ".join(line.params))
+                self.stage = Stage.CLOSED
+                self._close(" ".join(line.params) or "error")
+            case (("PONG" | "EOB" | "EOBACKFILL"), _):
+                pass
+            case _:
+                log.info("%s says %s, which is unknown here", self.name, line.verb)

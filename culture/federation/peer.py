@@ -1,0 +1,80 @@
+"""A link with its socket."""
+
+import logging
+import time
+from collections.abc import Callable
+
+from culture.config.links import Link as Settings
+from culture.federation.link import Core, Link
+from culture.protocol.message import Message, ProtocolError
+from culture.protocol.stream import LineBuffer
+from culture.server.connection import Connection
+from culture.server.poller import Flushable
+
+log = logging.getLogger(__name__)
+
+_LONGEST_LINE = 1 << 20
+_QUEUE = 32 << 20  # bytes that may wait for a slow peer; beyond that the link is cut, and what is missing comes later
+
+
+class Peer:
+    """Owns the connection: bytes to lines to the link, and back."""
+
+    def __init__(
+        self,
+        core: Core,
+        connection: Connection,
+        dirty: list[Flushable],
+        lost: Callable[["Peer", str], None],
+        settings: Settings | None = None,
+    ) -> None:
+        self.connection = connection
+        self._dirty = dirty
+        self._lost = lost
+        self._buffer = LineBuffer(_LONGEST_LINE)
+        self.link = Link(core, self._send, self._close, settings)
+        self.certificate: Callable[[], str | None] = lambda: None
+        self.after: Callable[[Peer], None] = lambda peer: None
+        """Called when all lines of a read have been taken."""
+        self.asked = False
+        self.since = time.time()
+        self.received = self.sent = 0
+
+    def receive(self, data: bytes) -> None:
+        """Take these bytes."""
+        self.asked = False
+        try:
+            lines = self._buffer.feed(data)
+        except ProtocolError as error:
+            self.link.end(str(error))
+            return
+        for raw in lines:
+            try:
+                message = Message.parse(raw.decode())
+            except (UnicodeDecodeError, ProtocolError) as error:
+                self.link.end(f"Protocol error: {error}")
+                return
+            self.received += 1
+            self.link.receive(message)
+            if not self.connection.is_open or self.connection.closing:
+                return
+        self.after(self)
+
+    def allowance(self) -> int:
+        """How many bytes may wait."""
+        return _QUEUE
+
+    def lost(self, reason: str) -> None:
+        """The connection is gone."""
+        self._lost(self, reason)
+
+    def _send(self, line: bytes) -> None:
+        queue = self.connection.queue
+        if not queue:
+            self._dirty.append(self.connection)
+        queue.append(line)
+        self.sent += 1
+
+    def _close(self, reason: str) -> None:
+        self.connection.close()
+        self._lost(self, reason)
