@@ -1,5 +1,6 @@
 """What messages are found by, as PostgreSQL wants it: a text's words, and a question."""
 
+from culture.skills.history.postgres.rows import Values
 from culture.skills.history.postgres.schema import PLACE_WORD
 from culture.skills.history.words import Query, words
 
@@ -20,3 +21,9 @@ def question(place: int, query: Query) -> str:
 def _term(term: str) -> str:
     quoted = term[:_LONGEST].replace("\\", "\\\\").replace("'", "''")
     return f"'{quoted}'"
+
+
+def may_fit(query: Query, values: Values) -> str:
+    """Leaves out what certainly lacks a needle: plain ASCII is folded by making it small, so it can be looked for."""
+    has_needles = [f'strpos(lower(e.text COLLATE "C"), {values(needle)}) > 0' for needle in query.needles]
+    return f"({' AND '.join(has_needles)} OR e.text COLLATE \"C\" ~ '[^ -~]')" if has_needles else "TRUE"
