@@ -9,6 +9,7 @@ from culture.config.links import Link as Settings
 from culture.federation import codec
 from culture.federation.codec import Garbled
 from culture.federation.roster import Roster
+from culture.federation.trust import NotTheirs
 from culture.protocol.message import Message, ProtocolError
 from culture.protocol.names import short_name
 
@@ -33,12 +34,8 @@ class Refusal(Exception):
     """The peer is not let in; the text is for it to read."""
 
 
-class NotTheirs(Exception):
-    """What a peer says of a server that we hear ourselves: passed over, since it may be an echo."""
-
-
-class Core(Protocol):
-    """What a link asks of the server it belongs to."""
+class Admission(Protocol):
+    """Lets peers in."""
 
     def greeting(self, settings: Settings) -> tuple[Message, Message]:
         """Our PASS and SERVER."""
@@ -47,10 +44,11 @@ class Core(Protocol):
         """Who the peer is; raises Refusal."""
 
     def linked(self, link: "Link") -> None:
-        """Both sides have shown who they are: tell the peer what we know."""
+        """Both sides have shown who they are."""
 
-    def resumed(self, link: "Link", version: int, words: tuple[str, ...]) -> None:
-        """The peer says how far it has read our log, and what of its own survived."""
+
+class Presence(Protocol):
+    """Knows who is on the mesh."""
 
     def link_state(self, link: "Link", line: Message) -> None:
         """Who is linked to whom."""
@@ -61,20 +59,59 @@ class Core(Protocol):
     def channel(self, link: "Link", line: Message) -> None:
         """What a channel is set to."""
 
-    def event(self, link: "Link", line: Message) -> None:
-        """Something happened."""
+    def wanted(self, link: "Link", server: str) -> None:
+        """The peer wants to know the users of a server."""
+
+
+class Backfill(Protocol):
+    """Keeps count of what was told."""
+
+    def resumed(self, link: "Link", version: int, words: tuple[str, ...]) -> None:
+        """How far the peer has read our log, and what of its own survived."""
 
     def acknowledged(self, link: "Link", position: int) -> None:
         """The peer has everything up to here on disk."""
 
+    def gap(self, link: "Link", lost: int) -> None:
+        """So many messages are no longer kept by the peer."""
+
+
+class Relay(Protocol):
+    """Takes what happened elsewhere."""
+
+    def event(self, link: "Link", line: Message) -> None:
+        """Something happened."""
+
+
+class Courier(Protocol):
+    """Carries private messages."""
+
     def custody(self, link: "Link", id: str) -> None:
         """The peer has a private message on disk."""
 
-    def wanted(self, link: "Link", server: str) -> None:
-        """The peer wants to know the users of a server."""
 
-    def gap(self, link: "Link", lost: int) -> None:
-        """So many messages are no longer kept by the peer."""
+class Core(Protocol):
+    """What a link asks of the server it belongs to."""
+
+    @property
+    def admission(self) -> Admission:
+        """Lets peers in."""
+
+    @property
+    def presence(self) -> Presence:
+        """Knows who is on the mesh."""
+
+    @property
+    def backfill(self) -> Backfill:
+        """Keeps count."""
+
+    @property
+    def relay(self) -> Relay:
+        """Takes events."""
+
+    @property
+    def courier(self) -> Courier:
+        """Carries private messages."""
 
 
 class Link:
@@ -129,7 +166,7 @@ class Link:
     def greet(self) -> None:
         """Begin, having dialled."""
         if self.settings is not None:
-            for line in self._core.greeting(self.settings):
+            for line in self._core.admission.greeting(self.settings):
                 self.send(line)
 
     def end(self, reason: str) -> None:
@@ -175,20 +212,20 @@ class Link:
         """The peer has shown who it is."""
         if secret is None:
             raise Refusal("PASS comes before SERVER")
-        self.settings = self._core.admit(self, name, secret, description)
+        self.settings = self._core.admission.admit(self, name, secret, description)
         self.name, self.description = name, description
         if not self.is_dialled:
-            for line in self._core.greeting(self.settings):
+            for line in self._core.admission.greeting(self.settings):
                 self.send(line)
         self._secret = None
         self.stage = Stage.SYNCING
-        self._core.linked(self)
+        self._core.admission.linked(self)
 
     def _told(self, line: Message) -> None:
         if self._roster is not None and line.verb in ("NICK", "NJOIN"):
             self._roster.take(line)
         elif line.verb in codec.VERBS:
-            self._core.event(self, line)
+            self._core.relay.event(self, line)
         else:
             self._managed(line)
 
@@ -196,26 +233,26 @@ class Link:
         core = self._core
         match line.verb, line.params:
             case "LINK", (version, *words):
-                core.resumed(self, int(version), tuple(words))
+                core.backfill.resumed(self, int(version), tuple(words))
             case "LINKSTATE", _:
-                core.link_state(self, line)
+                core.presence.link_state(self, line)
             case "ROSTER", (name, epoch, version):
                 self._roster = Roster(short_name(name), name, epoch, int(version))
             case "ENDROSTER", _:
                 roster, self._roster = self._roster, None
                 if roster is None:
                     raise Garbled("ENDROSTER without ROSTER")
-                core.roster(self, roster)
+                core.presence.roster(self, roster)
             case "CHANNEL", _:
-                core.channel(self, line)
+                core.presence.channel(self, line)
             case "ACK", (position,):
-                core.acknowledged(self, int(position))
+                core.backfill.acknowledged(self, int(position))
             case "CUSTODY", (id,):
-                core.custody(self, id)
+                core.courier.custody(self, id)
             case "WANT", (server,):
-                core.wanted(self, server)
+                core.presence.wanted(self, server)
             case "GAP", (lost,):
-                core.gap(self, int(lost))
+                core.backfill.gap(self, int(lost))
             case "PING", _:
                 self.send(Message("PONG", line.params))
             case "ERROR", _:
