@@ -429,6 +429,13 @@ def test_a_database_that_is_not_to_be_reached_is_told_without_its_password(run: 
     assert ran.code == 1 and "secret" not in ran.out + ran.err and ran.err.startswith("culture: ")
 
 
+def test_a_database_that_does_not_exist_is_told(run: Run, tmp_path: Path) -> None:
+    url = postgres().url("nowhere")
+    (tmp_path / "culture.yaml").write_text(f"name: spark\nhistory: {{store: '{url}'}}\n")
+    ran = run("stats")
+    assert ran.code == 1 and ran.err == f'culture: {url}: database "nowhere" does not exist\n'
+
+
 class Terminal:
     """What a program wrote to a terminal."""
 

@@ -15,6 +15,10 @@ class Unavailable(Exception):
     """The store cannot be written or read right now: locked, full, or not to be reached. Trying again may help."""
 
 
+class Misconfigured(Exception):
+    """The store is not to be had as the configuration says. The text tells why, and no password."""
+
+
 class TooSlow(Exception):
     """The search was given up."""
 

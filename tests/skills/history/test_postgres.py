@@ -18,9 +18,8 @@ from culture.server.database import TooNew
 from culture.skills.history.entry import Entry
 from culture.skills.history.postgres import PostgresStore, connections, driver, searching
 from culture.skills.history.postgres.address import shown
-from culture.skills.history.postgres.errors import Misconfigured
 from culture.skills.history.postgres.schema import STEPS, migrate
-from culture.skills.history.store import Unavailable, View
+from culture.skills.history.store import Misconfigured, Unavailable, View
 from culture.skills.history.words import query
 from tests.skills.history.entries import PLACE, START, ask, entry, event, numbers, private, redaction, texts
 from tests.support.client import registered
@@ -288,6 +287,8 @@ class TestComesAndGoes:
             with pytest.raises(Unavailable, match="read-only"):
                 store.write([entry(2)])
             assert numbers(ask(store)) == [1]
+        with pytest.raises(Unavailable):
+            PostgresStore(f"{server.url(database)}?target_session_attrs=read-write").open()
 
     def test_every_commit_is_on_disk(self, server: Postgres, database: str) -> None:
         server.sql("postgres", f"ALTER DATABASE {database} SET synchronous_commit = off")

@@ -6,8 +6,7 @@ from contextlib import asynccontextmanager
 
 from culture.skills.history.postgres.address import is_clear
 from culture.skills.history.postgres.driver import Connection, asyncpg
-from culture.skills.history.postgres.errors import Misconfigured
-from culture.skills.history.store import Unavailable
+from culture.skills.history.store import Misconfigured, Unavailable
 
 _CONNECTING = 5.0  # seconds
 _ANSWERING = 30.0

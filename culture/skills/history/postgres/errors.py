@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from culture.skills.history.postgres.driver import asyncpg
-from culture.skills.history.store import Unavailable
+from culture.skills.history.store import Misconfigured, Unavailable
 
 # Classes of SQLSTATE that another try may mend: connection, rollback, resources (disk, memory, connections),
 # state of an object (locks), intervention (shutdown, restart), system (I/O); and some that only look final.
@@ -13,12 +13,8 @@ _PASSING = ("08", "40", "53", "55", "57", "58", "25P03", "25006")
 _CONFIGURED = ("28", "3D", "42501", "42P01", "0A000")
 
 
-class Misconfigured(Exception):
-    """The database does not let us in as the configuration says; the text names no password."""
-
-
 @contextmanager
-def translated(where: str, *, is_open: bool = True) -> Iterator[None]:
+def translated(*, is_open: bool = True) -> Iterator[None]:
     """Raise Unavailable or Misconfigured in place of the driver's errors; what is our bug stays as it is.
 
     Where we were let in once, what is misconfigured is for somebody to mend while we try again.
@@ -28,18 +24,18 @@ def translated(where: str, *, is_open: bool = True) -> Iterator[None]:
     except asyncpg.PostgresError as error:
         code = str(error.sqlstate or "")
         if code.startswith(_PASSING) or (is_open and code.startswith(_CONFIGURED)):
-            raise Unavailable(f"{where}: {_said(error)}") from error
+            raise Unavailable(_said(error)) from error
         if code.startswith(_CONFIGURED):
-            raise Misconfigured(f"{where}: {_said(error)}") from error
+            raise Misconfigured(_said(error)) from error
         raise
-    except (OSError, TimeoutError, asyncpg.InterfaceError) as error:
+    except (OSError, TimeoutError, asyncpg.InterfaceError, asyncpg.TargetServerAttributeNotMatched) as error:
         if isinstance(error, ValueError):  # what we asked for, not the way to it
             raise
-        raise Unavailable(f"{where}: {_said(error)}") from error
+        raise Unavailable(_said(error)) from error
 
 
 def _said(error: BaseException) -> str:
-    return str(error).splitlines()[0] if str(error) else "no answer in time"
+    return str(error).splitlines()[0] if str(error) else "the database does not answer in time"
 
 
 def is_deadlock(error: BaseException) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from culture.server.database import TooNew
 from culture.skills.history.postgres.driver import Connection
-from culture.skills.history.postgres.errors import Misconfigured
+from culture.skills.history.store import Misconfigured
 
 STEPS: tuple[str, ...] = (
     # Positions are times in microseconds with room for ties. ``words`` is what a message is found by: its words and

@@ -6,7 +6,6 @@ from typing import TypeVar
 
 from culture.skills.history.entry import Entry
 from culture.skills.history.postgres import health, reading, upkeep
-from culture.skills.history.postgres.address import shown
 from culture.skills.history.postgres.connections import Connections
 from culture.skills.history.postgres.driver import Connection
 from culture.skills.history.postgres.errors import is_deadlock, translated
@@ -26,7 +25,6 @@ class PostgresStore:
     """A Store in a database, at ``postgresql://user@host/database``; other servers may use the same one."""
 
     def __init__(self, url: str) -> None:
-        self._shown = shown(url)
         self._connections = Connections(url)
         self._turns = Turns(self._connections)
         self._writing = Writing()
@@ -36,7 +34,7 @@ class PostgresStore:
         """Make ready, with a schema as new as this program."""
         self._loop.start()
         try:
-            with translated(self._shown, is_open=False):
+            with translated(is_open=False):
                 self._loop.run(self._prepare())
         except BaseException:
             self.close()
@@ -49,7 +47,7 @@ class PostgresStore:
     def write(self, batch: Sequence[Entry]) -> None:
         """Keep them all, durably, or none."""
         if batch:
-            with translated(self._shown):
+            with translated():
                 self._loop.run(self._write(batch))
 
     def move(self, old: str, new: str, name: str) -> None:
@@ -140,11 +138,11 @@ class PostgresStore:
             raise
 
     def _change(self, act: Act[Result]) -> Result:
-        with translated(self._shown):
+        with translated():
             return self._loop.run(self._turns.take(act, alone=True))
 
     def _read(self, act: Act[Result]) -> Result:
-        with translated(self._shown):
+        with translated():
             return self._loop.run(self._asked(act))
 
     async def _asked(self, act: Act[Result]) -> Result:
@@ -152,7 +150,7 @@ class PostgresStore:
             return await act(connection)
 
     def _each(self, source: Callable[[Connection], AsyncGenerator[list[Result], None]]) -> Iterator[Result]:
-        with translated(self._shown):
+        with translated():
             yield from self._loop.each(self._some(source))
 
     async def _some(
