@@ -194,6 +194,7 @@ def _described(store: AccountStore, name: str) -> str:
         "password" if account.verifier else "",
         *(f"token {each.label}" for each in account.tokens),
         *(f"certificate {text[:16]}…" for text in account.certificates),
+        f"tokens of {account.subject.issuer}" if account.subject else "",
     ]
     facts = [
         account.kind.value,

@@ -44,7 +44,7 @@ def without_logins(hosts: Sequence[str]) -> str:
     """What to say at the start when others can reach these addresses, but nobody has an account to log in with."""
     return (
         f"{', '.join(hosts)} can be reached from other machines, so whoever comes from there has to log in, "
-        "but there are no accounts: make one with `culture account add`.\n"
+        "but there are no accounts: make one with `culture account add`, or name an issuer of tokens (oidc).\n"
         "Where the network itself keeps strangers out, trusted_network: true allows it without."
     )
 

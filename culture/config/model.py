@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from culture.config import exposure, paths
 from culture.config import skills as builtin
 from culture.config.links import Federation, Link, check_links
+from culture.config.oidc import Oidc
 from culture.config.values import (
     Channel,
     Count,
@@ -37,6 +38,7 @@ NEEDS_RESTART = frozenset(
         "trusted_network",
         "data_dir",
         "accounts_file",
+        "oidc",
         "channels",
         "limits.whowas",
         "limits.redactable",
@@ -197,6 +199,7 @@ class ServerConfig(Settings):
     local_users: tuple[str, ...] = ()
     self_registration: Literal["off", "inside", "anybody"] = "off"
     accounts_file: Folder = Field(default_factory=paths.accounts_file)
+    oidc: Oidc | None = None
     data_dir: Folder = Field(default_factory=_default_data_dir)
     password: Annotated[Secret | None, BeforeValidator(is_said)] = Field(None, repr=False)
     motd: str = f"Welcome. Say hello in {WellKnown.GENERAL}."

@@ -8,7 +8,7 @@ from culture.server.accounts.model import Account
 from culture.server.auth import Credentials, Identity
 from culture.server.context import Context, Parts
 from culture.server.errors import Refused
-from culture.server.events import Arrived, AwaySet, Left, UserModeSet
+from culture.server.events import AccountSet, Arrived, AwaySet, Left, UserModeSet
 from culture.server.session import Session
 from culture.server.state import User
 from culture.server.welcome import show_channels, welcome
@@ -111,6 +111,7 @@ def _attach(ctx: Context, known: User) -> None:
     before = list(ctx.router.sessions.get(known, ()))
     ctx.router.attach(ctx.session, known)
     ctx.session.password = None
+    _take_class(ctx, known)
     if known.kind == UserClass.AGENT:
         for ghost in before:
             ghost.close(_REPLACED)
@@ -118,6 +119,13 @@ def _attach(ctx: Context, known: User) -> None:
         ctx.publish(AwaySet(ctx.stamp(), known.source, None))
     welcome(ctx)
     show_channels(ctx)
+
+
+def _take_class(ctx: Context, known: User) -> None:
+    """What an account is may have changed since its user came."""
+    account = ctx.session.account
+    if account is not None and known.account_kind != account.kind:
+        ctx.publish(AccountSet(ctx.stamp(), known.source, account.name, account.kind))
 
 
 def depart(parts: Parts, session: Session, reason: str) -> None:

@@ -31,6 +31,7 @@ from culture.server.markers import ReadMarkers
 from culture.server.monitors import Monitors
 from culture.server.multiline import Batches
 from culture.server.network import Network
+from culture.server.oidc.tokens import IssuedTokens
 from culture.server.poller import Poller
 from culture.server.recent import Recent
 from culture.server.registered import Registered
@@ -54,6 +55,7 @@ _KEPT = (
     "trusted_network",
     "data_dir",
     "accounts_file",
+    "oidc",
     "history",
     "logger",
     "urlindex",
@@ -82,7 +84,8 @@ class IRCd:
         self.reload: Callable[[], ServerConfig] | None = None
         network = Network(config.channels, config.channel_modes, config.limits.whowas)
         self._wrapping = Wrapping(config.listen)
-        accounts, logins = AccountStore(config.accounts_file, config.account_prefix), Logins()
+        accounts = AccountStore(config.accounts_file, config.account_prefix)
+        logins = Logins(IssuedTokens(config.oidc, accounts, clock) if config.oidc else None)
         network.know_people(accounts.knows_people)
         _check_exposure(config, accounts)
         self._lock.acquire()
@@ -287,5 +290,5 @@ def _check_exposure(config: ServerConfig, accounts: AccountStore) -> None:
     exposed = [each.host for each in config.listen if not each.is_loopback]
     if exposed and config.trusted_network:
         log.warning("trusted_network: %s can be reached without a login", ", ".join(exposed))
-    elif exposed and not any(account.is_active for account in accounts.all()):
+    elif exposed and config.oidc is None and not any(account.is_active for account in accounts.all()):
         raise StartError(without_logins(exposed))

@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from culture.config.model import Limits
-from culture.server.accounts.framing import Inbox
+from culture.server.accounts.bearer import Tokens
+from culture.server.accounts.framing import LONGEST_MESSAGE, Inbox
 from culture.server.accounts.login import Check, Done, Failed
 from culture.server.accounts.sasl import Exchange
 from culture.server.doorman import group_of
@@ -23,45 +24,63 @@ TOO_MANY = "Too many failed logins, try again in a minute"
 class Login:
     """One SASL exchange of a session."""
 
-    __slots__ = ("exchange", "inbox")
+    __slots__ = ("exchange", "has_failed", "inbox")
 
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: Exchange, longest: int = LONGEST_MESSAGE) -> None:
         self.exchange = exchange
-        self.inbox = Inbox()
+        self.inbox = Inbox(longest)
+        self.has_failed = False  # and the client was told; its answer ends the exchange
+
+
+class _Lane:
+    """Checks that wait for each other, few at a time: a crowd of logins must not take every processor."""
+
+    def __init__(self, name: str) -> None:
+        self.turns = asyncio.Semaphore(_AT_ONCE)
+        self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix=name)
+
+    def run(self, check: Callable[[], Outcome]) -> Awaitable[Outcome]:
+        return asyncio.get_running_loop().run_in_executor(self._threads, check)
+
+    def stop(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
 
 class Logins:
     """The exchanges by session; failed logins and new accounts by whoever it was."""
 
-    def __init__(self) -> None:
+    def __init__(self, tokens: Tokens | None = None) -> None:
         self.under_way: dict[Session, Login] = {}
-        self._turns = asyncio.Semaphore(_AT_ONCE)
-        self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="login")
+        self.tokens = tokens
+        self._here = _Lane("login")
+        self._elsewhere = _Lane("token")  # an issuer that does not answer must keep no password waiting
         self._failures = Tally()
         self._new_accounts = Tally()
 
     def check(self, run: Callable[[], Outcome]) -> Awaitable[Outcome]:
-        """Run a slow check beside the turns, few at a time: a crowd of logins must not take every processor."""
-        return asyncio.get_running_loop().run_in_executor(self._threads, run)
+        """Run a slow check beside the turns, few at a time."""
+        return self._here.run(run)
 
     async def try_password(
         self, session: Session, check: Check, limits: Limits, now: Callable[[], float]
     ) -> Done | Failed:
-        """Check a password when its turn comes, and count it if it is wrong.
+        """Check a password or a token when its turn comes, and count it if it is wrong.
 
         What failed while it waited counts too, else many connections at once would have a try each.
         """
-        async with self._turns:
+        lane = self._elsewhere if check.asks_elsewhere else self._here
+        async with lane.turns:
             if session.ended or not self.may_try(session, limits, now()):
                 return Failed(TOO_MANY)
-            outcome = await self.check(check.run)
+            outcome = await lane.run(check.run)
             if isinstance(outcome, Failed):
                 self.fail(session, now())
             return outcome
 
     def stop(self) -> None:
         """Check no more."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._here.stop()
+        self._elsewhere.stop()
 
     def forget(self, session: Session) -> None:
         """The session is gone, or its exchange over."""

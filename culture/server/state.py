@@ -78,15 +78,15 @@ class User:
     def classify(self, knows_people: bool) -> None:
         """Find the class that others are told (``kind``).
 
-        It is the account's class. Without one it is a bot by its own word (+B), else a person by theirs, unless
-        there are accounts that tell people for sure.
+        It is the account's class. Without one it is a bot by its own word (+B). Who is not logged in is else a person
+        by their word, unless there are accounts that tell people for sure.
         """
         if self.account_kind != UserClass.UNKNOWN:
             self.kind = self.account_kind
         elif "B" in self.modes:
             self.kind = UserClass.BOT
         else:
-            self.kind = UserClass.UNKNOWN if knows_people else UserClass.HUMAN
+            self.kind = UserClass.UNKNOWN if knows_people or self.account is not None else UserClass.HUMAN
 
     @property
     def is_agent(self) -> bool:

@@ -18,6 +18,13 @@ class NoSuchAccount(AccountRefused):
         super().__init__(f"there is no account {name}")
 
 
+class Revoked(AccountRefused):
+    """The account may not log in any longer."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the account {name} is revoked")
+
+
 class NameTaken(AccountRefused):
     """The name or nick belongs to another account."""
 

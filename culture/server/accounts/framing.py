@@ -6,6 +6,8 @@ from enum import Enum
 PIECE = 400
 LONGEST_MESSAGE = 10 * PIECE
 """In characters of base64: room for the longest password there may be."""
+LONGEST_TOKEN = 30 * PIECE
+"""The same for a token of an issuer; as many lines as a client may send at once before it is registered."""
 
 EMPTY = "+"
 
@@ -21,17 +23,18 @@ class Unframed(Enum):
 class Inbox:
     """Puts the pieces of a client's message together."""
 
-    __slots__ = ("_held",)
+    __slots__ = ("_held", "_longest")
 
-    def __init__(self) -> None:
+    def __init__(self, longest: int = LONGEST_MESSAGE) -> None:
         self._held = ""
+        self._longest = longest
 
     def feed(self, piece: str) -> bytes | Unframed | None:
         """The message once it is complete, None until then."""
         if len(piece) > PIECE:
             return self._failed(Unframed.TOO_LONG)
         text = self._held + ("" if piece == EMPTY else piece)
-        if len(text) > LONGEST_MESSAGE:
+        if len(text) > self._longest:
             return self._failed(Unframed.TOO_MUCH)
         if len(piece) == PIECE:
             self._held = text

@@ -22,13 +22,17 @@ class Failed:
     """The login failed; the reason is for the log, a client is told only that it failed."""
 
     reason: str
+    challenge: bytes = b""
+    """Where the mechanism has the client told before it fails: what to send; its answer ends the exchange."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What takes long (0.2 s): call ``run`` in a thread, it touches nothing shared."""
+    """What takes long (0.2 s): call ``run`` in a thread, it touches nothing that is not made for that."""
 
     run: Callable[[], Done | Failed] = field(repr=False)
+    asks_elsewhere: bool = False
+    """May it have to wait for another machine?"""
 
 
 WRONG = Failed("wrong account or password")

@@ -25,6 +25,14 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True)
+class Subject:
+    """Whom the tokens of an issuer speak of, by the name that the issuer never gives to another (``sub``)."""
+
+    issuer: str
+    name: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Account:
     """Somebody who can log in; times are ISO 8601 in UTC."""
 
@@ -36,6 +44,8 @@ class Account:
     certificates: tuple[str, ...] = ()
     nicks: tuple[str, ...] = ()
     tokens: tuple[Token, ...] = ()
+    subject: Subject | None = None
+    """Whose account it is, where an issuer's tokens log in to it."""
     revoked: str | None = None
     revocations: int = 0
     """How often; who was revoked and let in again at once is still to be thrown out once."""
@@ -54,6 +64,7 @@ def new_account(
     certificates: tuple[str, ...] = (),
     nicks: tuple[str, ...] = (),
     always_on: bool | None = None,
+    subject: Subject | None = None,
 ) -> Account:
     """A checked account made now; people are always on unless said otherwise. Raises AccountRefused."""
     return Account(
@@ -64,6 +75,7 @@ def new_account(
         verifier=verifier,
         certificates=tuple(dict.fromkeys(map(fingerprint, certificates))),
         nicks=tuple(dict.fromkeys(map(account_name, nicks))),
+        subject=subject,
     )
 
 

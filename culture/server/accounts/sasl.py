@@ -8,6 +8,9 @@ from typing import Protocol
 
 from culture.protocol.names import fold
 from culture.server.accounts import scram
+from culture.server.accounts.bearer import Bearer, Tokens
+from culture.server.accounts.framing import LONGEST_MESSAGE, LONGEST_TOKEN
+from culture.server.accounts.gs2 import BadMessage
 from culture.server.accounts.login import WRONG, Check, Done, Failed, check_password, verifier_of
 from culture.server.accounts.store import AccountStore
 from culture.server.accounts.verifier import Verifier
@@ -19,7 +22,13 @@ class Mechanism(StrEnum):
 
     SCRAM_SHA_256 = "SCRAM-SHA-256"
     EXTERNAL = "EXTERNAL"
+    OAUTHBEARER = "OAUTHBEARER"
     PLAIN = "PLAIN"
+
+    @property
+    def longest(self) -> int:
+        """How many characters a message of it may have."""
+        return LONGEST_TOKEN if self is Mechanism.OAUTHBEARER else LONGEST_MESSAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +48,20 @@ class Exchange(Protocol):
         """Take the client's message. Never raises, whatever the message is."""
 
 
-def offered(*, private: bool, certificate: bool) -> tuple[Mechanism, ...]:
-    """What a connection may use: PLAIN only where nobody can listen (TLS or loopback), EXTERNAL with a certificate."""
-    possible = {Mechanism.SCRAM_SHA_256: True, Mechanism.EXTERNAL: certificate, Mechanism.PLAIN: private}
+def offered(*, private: bool, certificate: bool, tokens: bool = False) -> tuple[Mechanism, ...]:
+    """What a connection may use: what shows a secret only where nobody can listen (TLS or loopback)."""
+    possible = {
+        Mechanism.SCRAM_SHA_256: True,
+        Mechanism.EXTERNAL: certificate,
+        Mechanism.OAUTHBEARER: tokens and private,
+        Mechanism.PLAIN: private,
+    }
     return tuple(mechanism for mechanism in Mechanism if possible[mechanism])
 
 
-def begin(mechanism: Mechanism, store: AccountStore, certificate: str | None = None) -> Exchange:
+def begin(
+    mechanism: Mechanism, store: AccountStore, certificate: str | None = None, tokens: Tokens | None = None
+) -> Exchange:
     """Begin an exchange; in all of them the client speaks first."""
     match mechanism:
         case Mechanism.PLAIN:
@@ -54,6 +70,8 @@ def begin(mechanism: Mechanism, store: AccountStore, certificate: str | None = N
             return Scram(store)
         case Mechanism.EXTERNAL:
             return External(store, certificate)
+        case Mechanism.OAUTHBEARER:
+            return Bearer(tokens)
 
 
 class Plain:
@@ -109,7 +127,7 @@ class Scram:
         now, self._next = self._next, _over
         try:
             return now(data)
-        except scram.BadMessage as bad:
+        except BadMessage as bad:
             return Failed(str(bad))
 
     def _first(self, data: bytes) -> Step:

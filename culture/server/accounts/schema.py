@@ -9,7 +9,7 @@ from typing import NamedTuple
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import UserClass
 from culture.server.accounts.errors import AccountRefused
-from culture.server.accounts.model import Account, Token, account_name, fingerprint, token_label
+from culture.server.accounts.model import Account, Subject, Token, account_name, fingerprint, token_label
 from culture.server.accounts.verifier import Verifier
 from culture.server.shapes import Json, Unreadable, forward, items, mapping, number, refuse_unknown, text
 
@@ -58,7 +58,8 @@ def parse(data: bytes) -> Contents:
     except (ValueError, TypeError, RecursionError, AccountRefused) as error:
         raise Unreadable(str(error)) from error
     by_name = {fold(account.name): account for account in accounts}
-    if len(by_name) != len(accounts):
+    subjects = [account.subject for account in accounts if account.subject]
+    if len(by_name) != len(accounts) or len(set(subjects)) != len(subjects):
         raise Unreadable("an account is there twice")
     if not key:
         raise Unreadable("key is empty")
@@ -84,7 +85,12 @@ def _written(account: Account) -> Json:
             "stored_key": _base64(verifier.stored_key),
             "server_key": _base64(verifier.server_key),
         },
+        **_subject_written(account.subject),
     }
+
+
+def _subject_written(subject: Subject | None) -> Json:
+    return {} if subject is None else {"oidc": {"issuer": subject.issuer, "subject": subject.name}}
 
 
 _KNOWN = frozenset(
@@ -99,6 +105,7 @@ _KNOWN = frozenset(
         "certificates",
         "tokens",
         "scram_sha_256",
+        "oidc",
     }
 )
 
@@ -110,7 +117,7 @@ def _read(item: Json) -> Account:
     always_on = item.get("always_on", kind is UserClass.HUMAN)
     if not isinstance(always_on, bool):
         raise Unreadable("always_on is neither true nor false")
-    scram, revoked = item.get("scram_sha_256"), item.get("revoked")
+    scram, revoked, subject = item.get("scram_sha_256"), item.get("revoked"), item.get("oidc")
     tokens = mapping(item.get("tokens", {}))
     return Account(
         name=account_name(text(item["name"])),
@@ -123,7 +130,13 @@ def _read(item: Json) -> Account:
         certificates=tuple(fingerprint(text(each)) for each in items(item.get("certificates", []))),
         tokens=tuple(Token(token_label(label), fingerprint(text(digest))) for label, digest in tokens.items()),
         verifier=None if scram is None else _verifier(mapping(scram)),
+        subject=None if subject is None else _subject(mapping(subject)),
     )
+
+
+def _subject(item: Json) -> Subject:
+    refuse_unknown(item, frozenset({"issuer", "subject"}))
+    return Subject(text(item["issuer"]), text(item["subject"]))
 
 
 def _verifier(item: Json) -> Verifier:

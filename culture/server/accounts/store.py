@@ -10,8 +10,8 @@ from culture.protocol.names import fold
 from culture.protocol.vocabulary import UserClass
 from culture.server import disk
 from culture.server.accounts import schema
-from culture.server.accounts.errors import AccountRefused, AccountsError, NameTaken, NoSuchAccount
-from culture.server.accounts.model import Account, Token, fingerprint, now, token_label
+from culture.server.accounts.errors import AccountRefused, AccountsError, NameTaken, NoSuchAccount, Revoked
+from culture.server.accounts.model import Account, Subject, Token, fingerprint, new_account, now, token_label
 from culture.server.accounts.password import new_token, token_digest
 from culture.server.accounts.schema import Contents
 from culture.server.accounts.verifier import Verifier
@@ -32,6 +32,7 @@ class Snapshot(NamedTuple):
     names: Mapping[str, Account]
     owners: Mapping[str, Account]
     certificates: Mapping[str, Account]
+    subjects: Mapping[Subject, Account]
     stamp: disk.Stamp | None
 
 
@@ -95,6 +96,28 @@ class AccountStore:
             return account
 
         self._put(checked)
+
+    def vouched(self, subject: Subject, name: str, kind: UserClass) -> Account:
+        """The account of somebody an issuer vouches for: made under this name at first, and the same ever after.
+
+        Raises AccountRefused when the name is somebody else's or cannot be one, and for who was revoked.
+        """
+        known = self._now.subjects.get(subject)
+        if known is not None and known.is_active and known.kind is kind:
+            return known
+
+        def brought_up(current: Snapshot) -> Account:
+            account = current.subjects.get(subject)
+            if account is None:
+                account = new_account(name, kind, subject=subject)
+                self._check_free(account, current)
+                if self.bare(name) != fold(name):
+                    raise AccountRefused("the prefix of the server is no part of a name")
+            if not account.is_active:
+                raise Revoked(account.name)
+            return replace(account, kind=kind, always_on=kind is UserClass.HUMAN)
+
+        return self._put(brought_up)
 
     def set_password(self, name: str, verifier: Verifier) -> Account:
         """Give it another password; a revoked account may log in again with it."""
@@ -227,7 +250,8 @@ class AccountStore:
         names = {self.bare(account.name): account for account in accounts}
         listed = {self.bare(nick): account for account in accounts for nick in account.nicks}
         certificates = {text: account for account in accounts if account.is_active for text in account.certificates}
-        return Snapshot(contents, names, listed | names, certificates, stamp)
+        subjects = {account.subject: account for account in accounts if account.subject}
+        return Snapshot(contents, names, listed | names, certificates, subjects, stamp)
 
 
 _NOTHING = Changes(frozenset(), frozenset())

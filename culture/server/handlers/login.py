@@ -20,8 +20,12 @@ log = logging.getLogger(__name__)
 
 
 def mechanisms(ctx: Context) -> tuple[Mechanism, ...]:
-    """How this session may log in; PLAIN only where nobody can listen."""
-    return sasl.offered(private=is_private(ctx), certificate=_certificate(ctx) is not None)
+    """How this session may log in; passwords and tokens are shown only where nobody can listen."""
+    return sasl.offered(
+        private=is_private(ctx),
+        certificate=_certificate(ctx) is not None,
+        tokens=ctx.parts.logins.tokens is not None,
+    )
 
 
 def _certificate(ctx: Context) -> str | None:
@@ -52,6 +56,9 @@ def authenticate(ctx: Context, message: Message) -> Later | None:
     if isinstance(data, Unframed):
         ctx.parts.logins.forget(ctx.session)
         raise Refused(Numeric.ERR_SASLTOOLONG if data is Unframed.TOO_LONG else Numeric.ERR_SASLFAIL)
+    if login.has_failed:
+        ctx.parts.logins.forget(ctx.session)
+        raise Refused(Numeric.ERR_SASLFAIL)
     _check_tries(ctx)
     return _go_on(ctx, login.exchange.step(data))
 
@@ -71,15 +78,15 @@ def _begin(ctx: Context, word: str) -> None:
     if chosen is None:
         ctx.reply(Numeric.RPL_SASLMECHS, ",".join(names))
         raise Refused(Numeric.ERR_SASLFAIL)
-    ctx.parts.logins.under_way[ctx.session] = Login(sasl.begin(chosen, ctx.parts.accounts, _certificate(ctx)))
+    exchange = sasl.begin(chosen, ctx.parts.accounts, _certificate(ctx), ctx.parts.logins.tokens)
+    ctx.parts.logins.under_way[ctx.session] = Login(exchange, chosen.longest)
     ctx.send("AUTHENTICATE", "+", source="")
 
 
 def _go_on(ctx: Context, step: sasl.Step) -> Later | None:
     match step:
         case Challenge(data):
-            for piece in pieces(data):
-                ctx.send("AUTHENTICATE", piece, source="")
+            _challenge(ctx, data)
             return None
         case Check():
             return Later(_tried(ctx, step), lambda outcome: _finish(ctx, outcome))
@@ -89,7 +96,16 @@ def _go_on(ctx: Context, step: sasl.Step) -> Later | None:
     return None
 
 
+def _challenge(ctx: Context, data: bytes) -> None:
+    for piece in pieces(data):
+        ctx.send("AUTHENTICATE", piece, source="")
+
+
 def _finish(ctx: Context, outcome: Done | Failed) -> None:
+    if isinstance(outcome, Failed) and outcome.challenge:
+        ctx.parts.logins.under_way[ctx.session].has_failed = True
+        _challenge(ctx, outcome.challenge)
+        return
     ctx.parts.logins.forget(ctx.session)
     if isinstance(outcome, Failed):
         raise Refused(Numeric.ERR_SASLFAIL)
@@ -114,7 +130,7 @@ def log_in(ctx: Context, name: str) -> None:
     session.account = account
     source = user.source if user is not None else f"{session.nick or '*'}!{session.username or '*'}@{session.host}"
     ctx.reply(Numeric.RPL_LOGGEDIN, source, account.name, text=f"You are now logged in as {account.name}")
-    if user is not None and user.account != account.name:
+    if user is not None and (user.account, user.account_kind) != (account.name, account.kind):
         ctx.publish(AccountSet(ctx.stamp(), user.source, account.name, account.kind))
 
 

@@ -1,0 +1,9 @@
+"""What can be wrong with a token, or with the issuer."""
+
+
+class Rejected(Exception):
+    """The token is worth nothing here; the message says why and repeats nothing of it."""
+
+
+class Unreachable(Exception):
+    """The issuer does not say what it is asked, or not in time."""
