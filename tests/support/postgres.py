@@ -1,7 +1,6 @@
 """A real PostgreSQL for the tests: Debian's, on a free port of loopback, started once and stopped at the end."""
 
 import atexit
-import ctypes
 import os
 import pwd
 import shutil
@@ -59,12 +58,12 @@ class Postgres:
         options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [self._binaries / "postgres", "-D", self._data, *options],
+                # Whatever becomes of the tests, the server does not outlive them.
+                ["setpriv", "--pdeathsig", "QUIT", self._binaries / "postgres", "-D", self._data, *options],
                 stdout=log,
                 stderr=log,
                 user=self._user,
                 cwd=self._folder,
-                preexec_fn=_end_with_parent,
             )
         end = time.monotonic() + _PATIENCE
         while self._ask("postgres", "SELECT 1").returncode != 0:
@@ -160,8 +159,3 @@ def _free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
-
-
-def _end_with_parent() -> None:
-    """Whatever becomes of the tests, the server does not outlive them."""
-    ctypes.CDLL(None).prctl(1, signal.SIGQUIT)  # PR_SET_PDEATHSIG
