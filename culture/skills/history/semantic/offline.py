@@ -26,7 +26,7 @@ class WordLlama:
     """Adds the vectors of a text's tokens, of which the direction counts."""
 
     name = "wordllama/l2_supercat_256"
-    batch = 64
+    batch = 32
 
     def __init__(self) -> None:
         folder = Path(wordllama.__file__).parent

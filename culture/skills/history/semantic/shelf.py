@@ -43,9 +43,7 @@ class Rows:
         return self._count
 
     def add(self, positions: Positions, codes: Codes) -> None:
-        """Further ones; those that are here already stay as they are."""
-        known = np.isin(positions, self._positions[: self._count])
-        positions, codes = positions[~known], codes[~known]
+        """Further ones; one that is here already is shown once all the same."""
         end = self._count + len(positions)
         if end > len(self._positions):
             self._grow(end + end // 4)
@@ -90,7 +88,7 @@ class Snapshot:
 
     def _sorted(self, hits: NDArray[np.intp], scores: Floats) -> list[int]:
         order = np.lexsort((-self._positions[hits], -scores[hits]))
-        return [int(position) for position in self._positions[hits[order]]]
+        return list(dict.fromkeys(self._positions[hits[order]].tolist()))
 
     def _scores(self, question: Floats) -> Floats:
         """The cosine of the angle between the question and each row."""
