@@ -109,6 +109,16 @@ class Postgres:
                 self.start()
             self.sql("postgres", f"DROP DATABASE {name} WITH (FORCE)")
 
+    @contextmanager
+    def corner(self) -> Iterator[str]:
+        """The address of a schema with nothing in it, which is made faster than a database."""
+        name = f"corner{next(_numbers)}"
+        self.sql("postgres", f"CREATE SCHEMA {name}")
+        try:
+            yield f"{self.url('postgres')}?search_path={name}"
+        finally:
+            self.sql("postgres", f"DROP SCHEMA {name} CASCADE")
+
     def _ask(self, database: str, statement: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [self._binaries / "psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-c", statement, self.url(database)],

@@ -25,9 +25,8 @@ def sqlite(folder: Path) -> Iterator[Store]:
 
 @contextmanager
 def postgresql(folder: Path) -> Iterator[Store]:
-    server = postgres()
-    with server.database() as name:
-        store = PostgresStore(server.url(name))
+    with postgres().corner() as address:
+        store = PostgresStore(address)
         store.open()
         try:
             yield store
