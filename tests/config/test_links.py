@@ -13,7 +13,7 @@ from culture.config.model import ServerConfig
 from culture.config.provenance import effective
 from tests.config.conftest import Write
 
-SECRET = "open sesame"
+SECRET = "open-sesame"
 FINGERPRINT = "ab" * 32
 LOCAL = f"name: thor, secret: {SECRET}"
 
@@ -49,7 +49,7 @@ links:
   - name: thor.example
     address: 10.0.0.2:6697
     secret: {SECRET}
-    old_secret: sesame open
+    old_secret: sesame-open
     fingerprint: {":".join(["AB"] * 32)}
     tls: true
     trust: restricted
@@ -59,7 +59,7 @@ federation: {{keep: 1d, ping: 5s, timeout: 20s, stale: 10m}}
         )
     ).config.links
     assert (link.name, link.short_name, link.endpoint) == ("thor.example", "thor", ("10.0.0.2", 6697))
-    assert (link.secret, link.old_secret, link.fingerprint) == (SECRET, "sesame open", FINGERPRINT)
+    assert (link.secret, link.old_secret, link.fingerprint) == (SECRET, "sesame-open", FINGERPRINT)
     assert (link.tls, link.encrypted, link.trust, link.channels) == (True, True, "restricted", ("#shared",))
 
 
@@ -194,7 +194,10 @@ def test_a_restricted_link_names_its_channels_and_no_other_does(write: Write) ->
 
 @pytest.mark.fault("C10")
 @pytest.mark.parametrize("key", ["secret", "old_secret"])
-@pytest.mark.parametrize("secret", ["hushhus", "'hush\thush'", "'" + "hush" * 51 + "'", "8675309", '"hush\\nhush"'])
+@pytest.mark.parametrize(
+    "secret",
+    ["hushhus", "hush hush", "'hush:hush'", "'hush\thush'", "'" + "hush" * 51 + "'", "8675309", '"hush\\nhush"'],
+)
 def test_a_weak_or_odd_secret_is_refused_and_not_told(write: Write, key: str, secret: str) -> None:
     said = f"- name: thor\n  {key}: {secret}\n" + (f"  secret: {SECRET}\n" if key != "secret" else "")
     text = told(write, f"name: spark\nlinks:\n{said}")
@@ -215,7 +218,7 @@ def test_a_link_without_a_secret_is_a_mistake(write: Write) -> None:
 
 @pytest.mark.fault("C10")
 def test_secrets_are_never_shown(write: Write) -> None:
-    config = load_server(write(linked(f"{LOCAL}, old_secret: sesame open")))
+    config = load_server(write(linked(f"{LOCAL}, old_secret: sesame-open")))
     rows = {row.key: row.value for row in effective(config)}
     assert rows["links[0].secret"] == rows["links[0].old_secret"] == "******"
     assert (rows["links[0].name"], rows["links[0].fingerprint"]) == ("thor", "(not set)")
