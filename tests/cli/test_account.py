@@ -14,8 +14,10 @@ import pytest
 import typer
 
 from culture.cli.app import app
-from culture.protocol.vocabulary import Exit
+from culture.protocol.vocabulary import Exit, UserClass
+from culture.server.accounts.errors import Revoked
 from culture.server.accounts.login import Check, Done, check_password
+from culture.server.accounts.model import Subject
 from culture.server.accounts.store import AccountStore
 
 CERTIFICATE = ":".join(["AB"] * 32)
@@ -221,3 +223,13 @@ def test_no_command_takes_a_secret_as_an_argument() -> None:
         if secret.search(name) and not flag
     ]
     assert taken == []
+
+
+def test_who_logs_in_with_tokens_is_told(accounts: Accounts) -> None:
+    subject = Subject("https://issuer.example.org", "private-7")
+    accounts.store.vouched(subject, "ori", UserClass.UNKNOWN)
+    shown = accounts.run("list").stdout
+    assert shown == "ori  unknown, tokens of https://issuer.example.org\n"
+    assert accounts.run("revoke", "ori").returncode == 0
+    with pytest.raises(Revoked):
+        accounts.store.vouched(subject, "ori", UserClass.UNKNOWN)
