@@ -55,13 +55,14 @@ def lusers(ctx: Context) -> Iterator[Message]:
     users, invisible, operators = len(network.users), network.count("i"), network.count("o")
     waiting = len(ctx.parts.sessions) - ctx.router.attached
     local, most = len(ctx.router.sessions), network.most_users
+    linked = sum(server.hops == 1 for server in network.servers.values())
     yield ctx.numeric(
         Numeric.RPL_LUSERCLIENT,
-        text=f"There are {users - invisible} users and {invisible} invisible on 1 servers",
+        text=f"There are {users - invisible} users and {invisible} invisible on {len(network.servers) + 1} servers",
     )
     yield ctx.numeric(Numeric.RPL_LUSEROP, str(operators))
     yield ctx.numeric(Numeric.RPL_LUSERUNKNOWN, str(waiting))
     yield ctx.numeric(Numeric.RPL_LUSERCHANNELS, str(len(network.channels)))
-    yield ctx.numeric(Numeric.RPL_LUSERME, text=f"I have {local} clients and 0 servers")
+    yield ctx.numeric(Numeric.RPL_LUSERME, text=f"I have {local} clients and {linked} servers")
     yield ctx.numeric(Numeric.RPL_LOCALUSERS, str(local), str(most), text=f"Current local users {local}, max {most}")
     yield ctx.numeric(Numeric.RPL_GLOBALUSERS, str(users), str(most), text=f"Current global users {users}, max {most}")

@@ -1,5 +1,7 @@
 """The server about itself: MOTD, LUSERS, VERSION, TIME, INFO, ADMIN, LINKS, STATS (RFC 2812 §3.4)."""
 
+from collections.abc import Iterator
+
 from culture.protocol.message import Message
 from culture.protocol.names import matches
 from culture.protocol.numerics import Numeric
@@ -80,11 +82,19 @@ def admin(ctx: Context, message: Message) -> None:
 
 @command("LINKS")
 def links(ctx: Context, message: Message) -> None:
-    """``LINKS [mask]``: the servers of the network; for operators."""
-    mask, server = message.params[-1] if message.params else "*", ctx.router.name
-    if is_operator(ctx.user) and matches(mask, server):
-        ctx.reply(Numeric.RPL_LINKS, server, server, text=f"0 {ctx.config.description}")
-    ctx.reply(Numeric.RPL_ENDOFLINKS, as_word(mask))
+    """``LINKS [mask]``: the servers of the network, how each is reached and over how many links; for operators."""
+    mask = message.params[-1] if message.params else "*"
+    if is_operator(ctx.user):
+        ctx.pull(row for name, row in _servers(ctx) if matches(mask, name))
+    ctx.pull([ctx.numeric(Numeric.RPL_ENDOFLINKS, as_word(mask))])
+
+
+def _servers(ctx: Context) -> Iterator[tuple[str, Message]]:
+    own, servers = ctx.router.name, ctx.network.servers
+    yield own, ctx.numeric(Numeric.RPL_LINKS, own, own, text=f"0 {ctx.config.description}")
+    for name, description, hops, via in sorted(servers.values(), key=lambda each: (each.hops, each.name)):
+        through = servers[via].name if via in servers else via
+        yield name, ctx.numeric(Numeric.RPL_LINKS, name, through, text=f"{hops} {description}")
 
 
 @command("STATS", params=1)
@@ -111,8 +121,14 @@ def _uptime(seconds: int) -> str:
 
 def check_target(ctx: Context, name: str) -> None:
     """Refuse what is asked of a server that is not this one; a nick stands for the server it is on."""
-    if ctx.network.user(name) is None and not matches(name, ctx.router.name):
-        raise Refused(Numeric.ERR_NOSUCHSERVER, name)
+    user = ctx.network.user(name)
+    own = matches(name, ctx.router.name) if user is None else user.server == ctx.router.name
+    if own:
+        return
+    elsewhere = user.server if user is not None else name
+    if any(matches(elsewhere, server.name) for server in ctx.network.servers.values()):
+        raise Refused(Numeric.ERR_NOSUCHSERVER, name, text=f"Ask on {as_word(elsewhere)} itself")
+    raise Refused(Numeric.ERR_NOSUCHSERVER, name)
 
 
 def _check_target(ctx: Context, message: Message, position: int = 0) -> None:

@@ -55,12 +55,15 @@ def _is_password(given: str, wanted: str) -> bool:
 
 @command("KILL", params=1)
 def kill(ctx: Context, message: Message) -> None:
-    """``KILL nick :reason``: end somebody's sessions (RFC 2812 §3.7.1)."""
+    """``KILL nick :reason``: end somebody's sessions, of this server's users (RFC 2812 §3.7.1)."""
     _check_operator(ctx)
     nick, reason = message.params[0], "".join(message.params[1:2]) or "No reason given"
     if same(nick, ctx.router.name):
         raise Refused(Numeric.ERR_CANTKILLSERVER)
     victim, killer = ctx.find_user(nick), ctx.user
+    if victim.server != ctx.router.name:
+        text = f"{victim.nick} is on {victim.server}, where only that server's operators can do this"
+        raise Refused(Numeric.ERR_NOPRIVILEGES, text=text)
     log.info("%s kills %s: %s", killer.source, victim.source, reason)
     line = wire(Message("KILL", (victim.nick, reason), killer.source))
     for session in list(ctx.router.sessions.get(victim, ())):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from culture.protocol.message import Message
-from culture.protocol.names import is_channel, matches
+from culture.protocol.names import is_channel, matches, short_name
 from culture.protocol.numerics import Numeric
 from culture.server.commands import command
 from culture.server.context import Context, as_word
@@ -107,12 +107,18 @@ def _columns(ctx: Context, found: Found, token: str) -> dict[str, str]:
         "s": user.server,
         "n": user.nick,
         "f": _flags(ctx, found),
-        "d": "0" if user.server == ctx.router.name else "1",
+        "d": str(_distance(ctx, user)),
         "l": str(idle(ctx, user) or 0),
         "a": user.account or "0",
         "o": "n/a",
         "r": user.realname,
     }
+
+
+def _distance(ctx: Context, user: User) -> int:
+    """Over how many links the user is reached."""
+    server = ctx.network.servers.get(short_name(user.server)) if user.server != ctx.router.name else None
+    return server.hops if server is not None else 0
 
 
 def _flags(ctx: Context, found: Found) -> str:

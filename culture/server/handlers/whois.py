@@ -5,7 +5,7 @@ from itertools import islice
 
 from culture.protocol.caps import lines
 from culture.protocol.message import Message
-from culture.protocol.names import fold
+from culture.protocol.names import fold, short_name
 from culture.protocol.numerics import Numeric
 from culture.protocol.vocabulary import UserClass
 from culture.server.commands import command
@@ -14,7 +14,7 @@ from culture.server.errors import Refused
 from culture.server.handlers.information import check_target
 from culture.server.metadata import whois_rows
 from culture.server.render import iso_time
-from culture.server.state import User, symbols
+from culture.server.state import User, same, symbols
 from culture.server.visibility import is_operator, no_such_nick, sees_member
 
 _ROOM = 380  # what a list of names may take beside the fixed part of its line
@@ -27,7 +27,7 @@ def whois(ctx: Context, message: Message) -> None:
     *target, nick = message.params[:2] or ("",)
     if not nick:
         raise Refused(Numeric.ERR_NONICKNAMEGIVEN)
-    if target:
+    if target and not same(target[0], nick):
         check_target(ctx, target[0])
     ctx.pull(_whois(ctx, nick))
 
@@ -47,8 +47,7 @@ def _about(ctx: Context, user: User) -> Iterator[Message]:
     for line in lines(_channels(ctx, user), _ROOM):
         if line:
             yield ctx.numeric(Numeric.RPL_WHOISCHANNELS, nick, text=line)
-    about = ctx.config.description if user.server == ctx.router.name else user.server
-    yield ctx.numeric(Numeric.RPL_WHOISSERVER, nick, user.server, about)
+    yield ctx.numeric(Numeric.RPL_WHOISSERVER, nick, user.server, _description(ctx, user.server))
     if user.away is not None:
         yield ctx.numeric(Numeric.RPL_AWAY, nick, text=user.away)
     if is_operator(user):
@@ -66,6 +65,13 @@ def _about(ctx: Context, user: User) -> Iterator[Message]:
     quiet = idle(ctx, user)
     if quiet is not None:
         yield ctx.numeric(Numeric.RPL_WHOISIDLE, nick, str(quiet), str(int(user.since)))
+
+
+def _description(ctx: Context, name: str) -> str:
+    if name == ctx.router.name:
+        return ctx.config.description
+    server = ctx.network.servers.get(short_name(name))
+    return server.description if server is not None else name
 
 
 def _channels(ctx: Context, user: User) -> list[str]:
