@@ -290,6 +290,12 @@ class TestComesAndGoes:
         with pytest.raises(Unavailable):
             PostgresStore(f"{server.url(database)}?target_session_attrs=read-write").open()
 
+    def test_the_one_that_takes_writing_is_read_too(self, server: Postgres, database: str) -> None:
+        hosts = f"127.0.0.1:1,127.0.0.1:{server.port}"
+        with opened(f"postgresql://culture@{hosts}/{database}?target_session_attrs=read-write") as store:
+            store.write([entry(1)])
+            assert numbers(ask(store)) == [1]
+
     def test_every_commit_is_on_disk(self, server: Postgres, database: str) -> None:
         server.sql("postgres", f"ALTER DATABASE {database} SET synchronous_commit = off")
         with opened(server.url(database)) as store:

@@ -17,7 +17,7 @@ _UNCLEAR = "the address of the database cannot be read; in a password, write %2F
 _COMMON = {"application_name": "culture", "jit": "off", "plan_cache_mode": "force_custom_plan"}
 # Rows lie in the index in the order in which they are asked for: to collect and sort them would be the detour that
 # the planner takes as long as it knows nothing of the tables.
-_READER = {"default_transaction_read_only": "on", "enable_bitmapscan": "off"}
+_READER = {"enable_bitmapscan": "off"}
 _WRITER = {"lock_timeout": "5s", "idle_in_transaction_session_timeout": "10s"}
 
 
