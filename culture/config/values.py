@@ -20,7 +20,7 @@ _LONGEST_NAME = 63
 class Settings(BaseModel):
     """A block of settings: nothing unknown in it, nothing changed after loading."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
 
 
 class Misfit(ValueError):

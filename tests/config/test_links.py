@@ -1,6 +1,7 @@
 """Links to other servers: what they may be, what protects them, and that their secrets stay hidden."""
 
 from ipaddress import IPv4Address, IPv6Address
+from traceback import format_exception
 
 import pytest
 from hypothesis import given
@@ -223,3 +224,11 @@ def test_secrets_are_never_shown(write: Write) -> None:
     assert rows["links[0].secret"] == rows["links[0].old_secret"] == "******"
     assert (rows["links[0].name"], rows["links[0].fingerprint"]) == ("thor", "(not set)")
     assert "sesame" not in f"{rows} {config.config!r} {config.config}"
+
+
+@pytest.mark.fault("C10")
+def test_nor_in_a_traceback(write: Write) -> None:
+    """What pydantic says is the cause of our error, and would quote what it was given."""
+    with pytest.raises(ConfigError) as error:
+        load_server(write(linked("name: thor, secret: hush")))
+    assert "hush" not in "".join(format_exception(error.value))
