@@ -14,7 +14,7 @@ from culture.config.model import ServerConfig
 from culture.config.provenance import effective
 from tests.config.conftest import Write
 
-SECRET = "open-sesame"
+SECRET = "correct-horse-battery"
 FINGERPRINT = "ab" * 32
 LOCAL = f"name: thor, secret: {SECRET}"
 
@@ -229,6 +229,7 @@ def test_secrets_are_never_shown(write: Write) -> None:
 @pytest.mark.fault("C10")
 def test_nor_in_a_traceback(write: Write) -> None:
     """What pydantic says is the cause of our error, and would quote what it was given."""
+    file = write(linked("name: thor, secret: hush"))
     with pytest.raises(ConfigError) as error:
-        load_server(write(linked("name: thor, secret: hush")))
+        load_server(file)
     assert "hush" not in "".join(format_exception(error.value))
