@@ -86,3 +86,16 @@ async def test_each_edge_is_a_link_on_both_sides_with_a_proxy_between(tmp_path: 
         ]
         assert from_spark["secret"] != from_odin["secret"]
         assert all(member.is_running for member in m.members.values())
+
+
+async def test_a_triangle_is_linked_split_and_whole_again(tmp_path: Path) -> None:
+    edges = [("spark", "thor"), ("thor", "odin"), ("odin", "spark")]
+    async with mesh(tmp_path, names=("spark", "thor", "odin"), edges=edges) as m:
+        await m.linked()
+        for other in ("thor", "odin"):
+            m.proxy("spark", other).cut()
+        await m.reaches("spark", [])
+        await m.linked("thor", "odin")
+        for other in ("thor", "odin"):
+            m.proxy("spark", other).heal()
+        await m.linked()
