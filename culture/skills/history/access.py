@@ -80,9 +80,11 @@ class Access:
 
     @hook(ChannelRenamed)
     def renamed(self, event: ChannelRenamed) -> None:
-        """Nor has a channel on what was said so in another one, before it took the name."""
-        if fold(event.channel) != fold(event.new):
-            self._since[fold(event.new)] = event.id.at
+        """The same channel under another name."""
+        since = self._since.pop(fold(event.channel), None)
+        self._since.pop(fold(event.new), None)
+        if since is not None:
+            self._since[fold(event.new)] = since
         channels = self._network.channels
         self._since = {name: at for name, at in self._since.items() if name in channels}
 

@@ -11,6 +11,10 @@ LATEST = (1 << 53) - (1 << 30)
 """The last time there is (in the year 2255): positions are numbers of 64 bits, and behind it is room for ties."""
 
 
+ASIDE = "\x1f"
+"""In the key of a place that holds what a channel's name was used for before, behind closed doors."""
+
+
 class Unavailable(Exception):
     """The store cannot be written or read right now: locked, full, or not to be reached. Trying again may help."""
 
@@ -90,7 +94,7 @@ class Store(Protocol):
         """
 
     def move(self, old: str, new: str, name: str) -> None:
-        """A channel has another name; what the new name had before stays in its place in time."""
+        """A channel has another name; what the new name had before stays, but for what was said behind closed doors."""
 
     def page(self, view: View, after: int | None, before: int | None, limit: int, newest: bool) -> list[Kept]:
         """Up to so many between two positions (both left out), oldest first; the newest of them or the oldest."""

@@ -48,7 +48,13 @@ class HistoryVerb:
 
     @command(VERB, params=1)
     def history(self, ctx: Context, message: Message) -> Later:
-        """``HISTORY RECENT #channel N``, ``SEARCH|SEMANTIC #channel :query``, ``SINCE #channel msgid``."""
+        """``HISTORY RECENT #channel [how many]``: the last messages of a channel.
+
+        HISTORY SEARCH #channel :words finds messages that have all the words, HISTORY SEMANTIC #channel :question those
+        nearest in meaning, and HISTORY SINCE #channel msgid gives what came after a message.
+
+        HISTORY RECENT [how many] is for people: the channel that you last spoke in or joined.
+        """
         question = self._question(ctx, message)
         view = self._access.channel(ctx, question.channel)
         return Later(self._read(question, view), partial(self._answer, ctx, question, view))
@@ -89,13 +95,9 @@ class HistoryVerb:
             raise Failed(VERB, "INVALID_PARAMS", word, text="Say how many messages as a number from 1 on")
         return min(int(word[:9]), self._rows)
 
-    async def _read(self, question: Question, view: View) -> list[Kept] | Failed | None:
-        """The messages; None where there is neither a channel nor a history of that name."""
+    async def _read(self, question: Question, view: View) -> list[Kept] | Failed:
         try:
-            found = await self._archive.read(partial(question.ask, view))
-            if not found and not await self._archive.read(lambda store: store.exists(view.place)):
-                return None
-            return found
+            return await self._archive.read(partial(question.ask, view))
         except TooSlow:
             text = f"This took longer than {self._seconds:g} s: ask with a rarer word"
             return Failed(VERB, "TOO_SLOW", question.channel, text=text)
@@ -104,15 +106,16 @@ class HistoryVerb:
         except Failed as failed:
             return failed
 
-    def _answer(self, ctx: Context, question: Question, view: View, found: list[Kept] | Failed | None) -> None:
+    def _answer(self, ctx: Context, question: Question, view: View, found: list[Kept] | Failed) -> None:
         if isinstance(found, Failed):
             raise found
         channel = ctx.network.channel(question.channel)
-        if channel is None and found is None:
+        if channel is None and not found:
+            # Whether there was one that nobody could join is not told.
             text = no_such_channel(ctx.network, ctx.user, question.channel)
             raise Refused(Numeric.ERR_NOSUCHCHANNEL, question.channel, text=text)
         name = channel.name if channel is not None else question.channel
-        rows = readable(ctx, name, found or ()) if question.is_short else _rows(ctx, name, found or [])
+        rows = readable(ctx, name, found) if question.is_short else _rows(ctx, name, found)
         ctx.session.pull(rows)
 
 

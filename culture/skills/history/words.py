@@ -63,10 +63,10 @@ def query(text: str) -> Query:
     terms: dict[str, None] = {}
     needles: dict[str, None] = {}
     for word in folded(text.encode(errors="replace").decode()).split():  # half a character is in no text
-        tokens = _TOKEN.findall(word)
-        for token in tokens:
-            terms.update(dict.fromkeys(_asked(token)))
-        if tokens != [word] or _asked(word) != [word]:
+        pieces = _TOKEN.findall(word)
+        for piece in pieces:
+            terms.update(dict.fromkeys(_asked(piece)))
+        if pieces != [word] or _asked(word) != [word]:
             needles[word] = None
     return Query(tuple(terms)[:MOST_TERMS], tuple(needles)[:MOST_TERMS])
 

@@ -8,8 +8,9 @@ import pytest
 from culture.config.model import Operator
 from culture.protocol.message import Message
 from tests.skills.history.playing import ALL, CAPS, EVENTS, Room, failure, history, room, targets, texts
-from tests.support.client import Client, connected
+from tests.support.client import Client, connected, registered
 from tests.support.people import accounts_of
+from tests.support.servers import serving
 
 OPERATOR = Operator(name="root", password="choose-your-own")
 MEMBERS_ONLY = ("INVALID_TARGET", "LATEST", "#a")
@@ -373,3 +374,23 @@ async def test_private_events_are_private_too(here: Room) -> None:
         assert [row.verb for row in await history(client, f"LATEST {other} * 10")] == ["TAGMSG", "REDACT"]
     for other in ("spark-ori", "spark-ada"):
         assert await history(eve, f"LATEST {other} * 10") == []
+
+
+async def test_a_channel_that_takes_a_name_inherits_no_secrets_of_it(tmp_path: Path) -> None:
+    """What was said behind closed doors under the name was another channel's, also after a restart."""
+    async with serving(tmp_path) as ircd, registered(ircd.port, "spark-ori") as ori:
+        await ori.join("#vault")
+        await ori.ask("MODE #vault +s")
+        await ori.ask("PRIVMSG #vault :the treasure is under the oak")
+        await ori.ask("PART #vault")
+        async with registered(ircd.port, "spark-eve", "draft/channel-rename") as eve:
+            await eve.join("#mine")
+            await eve.ask("MODE #mine +i")
+            await eve.ask("PRIVMSG #mine :my own secret")
+            await eve.ask("RENAME #mine #vault :nicer")
+            rows = await eve.ask("HISTORY RECENT #vault 10")
+            assert [row.params[-1] for row in rows[:-1]] == ["my own secret"]
+            assert [row.verb for row in await eve.ask("HISTORY SEARCH #vault treasure")] == ["HISTORYEND"]
+    async with serving(tmp_path) as ircd, registered(ircd.port, "spark-eve") as eve:
+        await eve.join("#vault")
+        assert [row.verb for row in await eve.ask("HISTORY RECENT #vault 10")] == ["HISTORYEND"]

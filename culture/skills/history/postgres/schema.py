@@ -14,10 +14,10 @@ STEPS: tuple[str, ...] = (
         id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
         key text NOT NULL UNIQUE,
         name text NOT NULL,
-        one text NOT NULL,
-        other text NOT NULL,
-        one_nick text NOT NULL,
-        other_nick text NOT NULL
+        one text NOT NULL DEFAULT '',
+        other text NOT NULL DEFAULT '',
+        one_nick text NOT NULL DEFAULT '',
+        other_nick text NOT NULL DEFAULT ''
     );
     CREATE INDEX history_places_of_one ON history_places (one) WHERE one <> '';
     CREATE INDEX history_places_of_other ON history_places (other) WHERE other <> '';

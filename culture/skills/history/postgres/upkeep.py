@@ -6,7 +6,7 @@ from culture.skills.history.entry import Sort
 from culture.skills.history.postgres.driver import Connection
 from culture.skills.history.postgres.rows import kept_all, rows_of
 from culture.skills.history.postgres.schema import PLACE_WORD
-from culture.skills.history.store import Gap, Kept, Stats, position_at, time_of
+from culture.skills.history.store import ASIDE, Gap, Kept, Stats, position_at, time_of
 
 LONG = 3600.0  # seconds that looking through everything may take
 AT_ONCE = 1_000
@@ -34,6 +34,11 @@ _REMOVE = f"""
 _MERGE = """
     UPDATE history_entries SET place = $2, words = ts_delete(words, $3) || array_to_tsvector(ARRAY[$4::text])
     WHERE place = $1
+"""
+_ASIDE = """
+    INSERT INTO history_places (key, name)
+    SELECT $2::text || $3 || max(position), $2 FROM history_entries WHERE place = $1 AND closed HAVING count(*) > 0
+    RETURNING id
 """
 _REPEATED = """
     DELETE FROM history_entries e USING history_entries o
@@ -74,12 +79,16 @@ async def remove(connection: Connection, place: str | None, before: int) -> int:
 
 
 async def move(connection: Connection, old: str, new: str, name: str) -> None:
-    """A channel has another name; what was said under that name before stays there too."""
+    """A channel has another name; what was said under that name before stays, in the open there, else set aside."""
     find = "SELECT id FROM history_places WHERE key = $1"
     found, taken = await connection.fetchval(find, old), await connection.fetchval(find, new)
     if found is None:
         return
     if taken is not None and taken != found:
+        aside = await connection.fetchval(_ASIDE, taken, new, ASIDE, timeout=LONG)
+        if aside is not None:
+            words = f"{PLACE_WORD}{taken}", f"{PLACE_WORD}{aside}"
+            await connection.execute(f"{_MERGE} AND closed", taken, aside, *words, timeout=LONG)
         await connection.execute(_REPEATED, found, taken, timeout=LONG)
         await connection.execute(_MERGE, found, taken, f"{PLACE_WORD}{found}", f"{PLACE_WORD}{taken}", timeout=LONG)
         await connection.execute("DELETE FROM history_places WHERE id = $1", found)

@@ -1,19 +1,24 @@
 """Changing what is in the history's file: channels with another name, the removal of what is old."""
 
+import json
 import sqlite3
 from collections.abc import Sequence
 
 from culture.skills.history.entry import Sort
 from culture.skills.history.sqlite import rows
-from culture.skills.history.store import Gap
+from culture.skills.history.store import ASIDE, Gap
 
 
 def move(connection: sqlite3.Connection, old: str, new: str, name: str) -> None:
-    """A channel has another name; what was said under that name before stays there too."""
+    """A channel has another name; what was said in the open under that name before stays there too.
+
+    What was said behind closed doors was another channel's, and is set aside.
+    """
     found, taken = _number(connection, old), _number(connection, new)
     if found is None:
         return
     if taken is not None and taken != found:
+        _set_aside(connection, taken, new)
         _merge(connection, found, taken)
         connection.execute("DELETE FROM places WHERE id = ?", (found,))
         found = taken
@@ -23,6 +28,18 @@ def move(connection: sqlite3.Connection, old: str, new: str, name: str) -> None:
 def _number(connection: sqlite3.Connection, key: str) -> int | None:
     row = connection.execute("SELECT id FROM places WHERE key = ?", (key,)).fetchone()
     return None if row is None else int(row[0])
+
+
+def _set_aside(connection: sqlite3.Connection, place: int, key: str) -> None:
+    """Give the closed entries of a place one of their own, which no client can name."""
+    closed = rows.positions(connection, "SELECT position FROM entries WHERE place = ? AND closed = 1", (place,))
+    if closed:
+        values = (f"{key}{ASIDE}{max(closed)}", key)
+        aside = connection.execute("INSERT INTO places (key, name) VALUES (?, ?) RETURNING id", values).fetchone()[0]
+        said = _said(connection, closed)
+        rows.unindex(connection, said)
+        connection.execute(f"UPDATE entries SET place = ? WHERE position IN {rows.GIVEN}", (aside, json.dumps(closed)))
+        rows.index(connection, [(position, aside, text) for position, _, text in said])
 
 
 def _merge(connection: sqlite3.Connection, source: int, into: int) -> None:
