@@ -4,13 +4,15 @@ import logging
 from typing import TYPE_CHECKING
 
 from culture.config.links import Link as LinkSettings
-from culture.federation.link import VERSION, Link, Refusal
+from culture.federation.link import OLDEST, VERSION, Link, Refusal
 from culture.federation.log import Cursor
 from culture.federation.peer import Peer
 from culture.protocol.message import Message
 from culture.protocol.names import short_name
 from culture.server.compare import same_secret
+from culture.server.doorman import group_of
 from culture.server.skill import Host
+from culture.server.tally import Tally
 
 if TYPE_CHECKING:
     from culture.federation.mesh import Mesh
@@ -24,61 +26,114 @@ class Admission:
     def __init__(self, mesh: "Mesh", host: Host) -> None:
         self._mesh = mesh
         self._host = host
+        self._failures = Tally()
 
-    def greeting(self, settings: LinkSettings) -> tuple[Message, Message]:
+    def greeting(self, link: Link) -> tuple[Message, Message]:
         """Our PASS and SERVER."""
         config = self._host.config
         return (
-            Message("PASS", (settings.secret,)),
+            Message("PASS", (link.shows,)),
             Message("SERVER", (config.name, "1", config.description)),
         )
 
-    def admit(self, link: Link, name: str, secret: str, description: str) -> LinkSettings:
+    def admit(self, link: Link, name: str, secret: str) -> LinkSettings:
         """Who the peer is; raises Refusal, which does not tell a stranger more than that."""
-        settings = self._mesh.dialler.wanted.get(short_name(name))
-        peer = self._mesh.peer_of(link)
-        if settings is None or settings.name != name or not _is_secret(secret, settings):
-            log.warning("a link of %s is refused: unknown name or wrong secret", name)
-            raise Refusal("Bad name or secret")
-        if settings.fingerprint is not None and not same_secret(peer.certificate() or "", settings.fingerprint):
-            log.warning("a link of %s is refused: not its certificate", name)
-            raise Refusal("Bad certificate")
-        if link.is_dialled and link.settings is not None and link.settings.name != name:
-            raise Refusal(f"{link.settings.name} was dialled")
-        if short_name(name) == self._mesh.own:
+        peer, short = self._mesh.peer_of(link), short_name(name)
+        settings = self._mesh.dialler.wanted.get(short)
+        if short == self._mesh.own:
             raise Refusal("A server is not linked to itself")
-        self._replace(short_name(name), peer)
+        self._check_tries(peer, short, settings)
+        shown = _matching(secret, settings)
+        if settings is None or settings.name != name or shown is None:
+            self._fail(peer, short, "unknown name or wrong secret")
+            raise Refusal("Bad name or secret")
+        if settings.encrypted and not peer.is_encrypted:
+            self._fail(peer, short, "without TLS")
+            raise Refusal("This link needs TLS")
+        if settings.fingerprint is not None and not same_secret(peer.certificate() or "", settings.fingerprint):
+            self._fail(peer, short, "not its certificate")
+            raise Refusal("Bad certificate")
+        if link.settings is not None and link.settings.name != name:
+            raise Refusal(f"{link.settings.name} was dialled")
+        if self._mesh.dialler.is_held(short):
+            raise Refusal("An operator ended this link; it may be made again in a minute")
+        if not link.is_dialled:
+            link.shows = shown  # what it knows; it may not have heard of a newer one
         return settings
 
-    def _replace(self, name: str, peer: Peer) -> None:
-        """Where both sides dial at once, both keep the link that the lesser name dialled; a dead one gives way."""
-        present = self._mesh.links.get(name)
-        if present is None:
-            return
-        ours_first = self._mesh.own < name
-        keeps = present.link.is_dialled == ours_first
-        if present.link.is_dialled != peer.link.is_dialled and keeps and self._is_alive(present):
-            raise Refusal(f"{name} is linked already")
-        present.link.end("Replaced by a new link")
+    def _check_tries(self, peer: Peer, name: str, settings: LinkSettings | None) -> None:
+        limits = self._host.config.limits
+        who = _who(peer, name, settings)
+        if who and self._failures.count(who, limits.failed_logins_period, self._host.now()) >= limits.failed_logins:
+            raise Refusal("Too many failed attempts, try again in a minute")
 
-    def _is_alive(self, peer: Peer) -> bool:
-        return bool(self._host.monotonic() - peer.connection.last_active < self._mesh.settings.ping)
+    def _fail(self, peer: Peer, name: str, why: str) -> None:
+        """Count it by address and name, so that one wrong peer locks out no other; log the first."""
+        who = _who(peer, name, self._mesh.dialler.wanted.get(name))
+        now, period = self._host.now(), self._host.config.limits.failed_logins_period
+        if not who or not self._failures.count(who, period, now):
+            log.warning("a link of %s from %s is refused: %s", name[:64], peer.address or "the address dialled", why)
+        if who:
+            self._failures.note(who, now)
 
-    def linked(self, link: Link) -> None:
-        """Both sides have shown who they are: say how far each log was read; what we know follows."""
+    def forget_tries(self) -> None:
+        """Let go of what no longer counts."""
+        self._failures.forget(self._host.config.limits.failed_logins_period, self._host.now())
+
+    def admitted(self, link: Link) -> None:
+        """Both sides have shown who they are: say what we speak, and how far each log was read."""
+        kept = self._mesh.log
+        cursor = kept.cursors.get(link.peer, Cursor("*", 0))
+        words = (str(VERSION), kept.id, str(kept.survived), cursor.log, str(cursor.position))
+        link.send(Message("LINK", (*words, self._host.ids.epoch, str(OLDEST))))
+
+    def agreed(self, link: Link, version: int, words: tuple[str, ...]) -> None:
+        """The peer has said what it speaks and which server of its name it is: from here on it is linked."""
+        oldest = int(words[5]) if len(words) > 5 else version
+        if version < OLDEST or oldest > VERSION:
+            link.is_foreign = True
+            log.warning("%s speaks version %d of the protocol, we speak %d", link.name, version, VERSION)
+            raise Refusal(f"Version {version} of the protocol is not spoken here: {OLDEST} to {VERSION} are")
+        link.identity = (words[0], words[4] if len(words) > 4 else "")
         peer = self._mesh.peer_of(link)
+        present = self._mesh.links.get(link.peer)
+        if present is not None:
+            self._check_present(present, link)
+        self._check_name(link)
         self._mesh.greeters.discard(peer)
         self._mesh.links[link.peer] = peer
-        cursor = self._mesh.log.cursors.get(link.peer, Cursor("*", 0))
-        link.send(
-            Message(
-                "LINK",
-                (str(VERSION), self._mesh.log.id, str(self._mesh.log.survived), cursor.log, str(cursor.position)),
-            )
-        )
+        peer.decided.set()
+        if present is not None:
+            present.link.end("Replaced by a new link")
         log.info("linked to %s", link.name)
 
+    def _check_present(self, present: Peer, link: Link) -> None:
+        """Where both sides dial at once, both keep the link that the lesser name dialled; a dead one gives way."""
+        if present.link.identity != link.identity:
+            raise Refusal(f"Another server called {link.peer} is linked already")
+        keeps = present.link.is_dialled == (self._mesh.own < link.peer)
+        is_alive = self._host.monotonic() - present.connection.last_active < self._mesh.settings.ping
+        if present.link.is_dialled != link.is_dialled and keeps and is_alive:
+            raise Refusal(f"{link.name} is linked already")
 
-def _is_secret(given: str, settings: LinkSettings) -> bool:
-    old = settings.old_secret
-    return bool(same_secret(given, settings.secret)) | (old is not None and same_secret(given, old))
+    def _check_name(self, link: Link) -> None:
+        """The name may be in the mesh already, behind another peer: then only as the same server."""
+        known, there = self._mesh.known.get(link.peer), self._host.network.servers.get(link.peer)
+        if known is None or there is None:
+            return
+        if there.name != link.name or (link.identity[1] and known.epoch != link.identity[1]):
+            log.warning("a link of %s is refused: another server of that name is in the mesh", link.name)
+            raise Refusal(f"Another server called {link.peer} is in the mesh already")
+
+
+def _matching(given: str, settings: LinkSettings | None) -> str | None:
+    """Which of our secrets it is; all are compared."""
+    if settings is None:
+        return None
+    found = [secret for secret in (settings.old_secret, settings.secret) if secret and same_secret(given, secret)]
+    return found[-1] if found else None
+
+
+def _who(peer: Peer, name: str, settings: LinkSettings | None) -> tuple[str, str] | None:
+    """Who tries: an address under a name, all names that nobody has being one; whom we dialled we know."""
+    return (group_of(peer.address) or "", name if settings is not None else "*") if peer.address else None

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from culture.config.links import Link as Settings
+from culture.server.errors import StartError
 from culture.server.skill import Host
 
 if TYPE_CHECKING:
@@ -18,9 +19,20 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _FIRST, _LONGEST = 0.5, 60.0
+_FOREIGN = 300.0  # until a peer that speaks another version is asked again
 _PATIENCE = 10.0
-_STEP = 0.02
-_TRIES = 500
+_HOLD = 60.0
+
+
+class Call:
+    """The wish for one link: whoever dials goes on as long as it is the present one."""
+
+    def __init__(self) -> None:
+        self.now = asyncio.Event()
+        """Set when there is a reason not to wait any longer."""
+        self.pause = _FIRST
+        self.shows_old = False
+        """Whether the old secret is tried, after the new one was refused."""
 
 
 class Dialler:
@@ -30,83 +42,153 @@ class Dialler:
         self._mesh = mesh
         self._host = host
         self.wanted: dict[str, Settings] = {}
-        self._calls: dict[str, asyncio.Event] = {}
+        self.problems: dict[str, str] = {}
+        """Why a link is not there, as far as it is known."""
+        self._calls: dict[str, Call] = {}
+        self._held: dict[str, float] = {}
 
     def want(self, settings: Settings) -> None:
         """Have this link from now on."""
         name = settings.short_name
         self.wanted[name] = settings
         if settings.endpoint is not None and name not in self._calls:
-            self._calls[name] = asyncio.Event()
-            self._host.start(self._keep_linked(name))
+            self._calls[name] = Call()
+            self._host.start(self._keep_linked(name, self._calls[name]))
+        elif settings.endpoint is None:
+            self._drop_call(name)
 
     def unwant(self, name: str) -> None:
         """Have it no more."""
         self.wanted.pop(name, None)
-        if name in self._calls:
-            self._calls.pop(name).set()
+        self.problems.pop(name, None)
+        self._held.pop(name, None)
+        self._drop_call(name)
+
+    def _drop_call(self, name: str) -> None:
+        call = self._calls.pop(name, None)
+        if call is not None:
+            call.now.set()
 
     def again(self, name: str) -> None:
         """The link is gone; dial it anew."""
         if name in self._calls:
-            self._calls[name].set()
+            self._calls[name].now.set()
 
-    async def _keep_linked(self, name: str) -> None:
-        pause = _FIRST
-        while name in self.wanted and name in self._calls:
-            call = self._calls[name]
-            call.clear()
+    def hold(self, name: str) -> None:
+        """Neither dial nor accept it for a while."""
+        self._held[name] = self._host.monotonic() + _HOLD
+
+    def is_held(self, name: str) -> bool:
+        """Did an operator end it a moment ago?"""
+        return self._held.get(name, 0.0) > self._host.monotonic()
+
+    def connect(self, name: str) -> bool:
+        """Dial now; False where the peer has no address and is waited for."""
+        self._held.pop(name, None)
+        call = self._calls.get(name)
+        if call is not None:
+            call.pause = _FIRST
+            call.now.set()
+        return call is not None
+
+    async def _keep_linked(self, name: str, call: Call) -> None:
+        while self._calls.get(name) is call:
+            call.now.clear()
             if name in self._mesh.links:
-                pause = _FIRST
-                await call.wait()
-                continue
-            peer = await self._dial(self.wanted[name])
-            if peer is not None:
-                await self._outcome(peer, name)
-                if name in self._mesh.links:
-                    continue
-            await asyncio.sleep(pause * random.uniform(0.5, 1.0))
-            pause = min(pause * 2, _LONGEST)
+                call.pause = _FIRST
+                await call.now.wait()
+            elif self.is_held(name):
+                await self._wait(call, self._held[name] - self._host.monotonic())
+            else:
+                await self._try(name, call)
 
-    async def _outcome(self, peer: "Peer", name: str) -> None:
-        """Wait until the link stands, or has ended."""
-        for _ in range(_TRIES):
-            if name in self._mesh.links or not peer.connection.is_open or peer.connection.closing:
+    async def _try(self, name: str, call: Call) -> None:
+        """Dial once; where nothing comes of it, wait."""
+        settings = self.wanted[name]
+        peer = await self._dial(settings, call)
+        if peer is not None:
+            await self._outcome(peer)
+            if name in self._mesh.links:
+                self.problems.pop(name, None)
                 return
-            await asyncio.sleep(_STEP)
-        with self._host.turn():
-            peer.link.end("No greeting")
+            self._note(name, f"refused: {peer.link.why}" if peer.link.why else "the connection was lost")
+            call.shows_old = settings.old_secret is not None and not call.shows_old
+            if peer.link.is_foreign:
+                call.pause = _FOREIGN
+        if self._calls.get(name) is call:
+            await self._wait(call, call.pause * random.uniform(0.5, 1.0))
+            call.pause = min(call.pause * 2, max(_LONGEST, call.pause))
 
-    async def _dial(self, settings: Settings) -> "Peer | None":
-        endpoint = settings.endpoint
-        if endpoint is None:
-            return None
-        loop = asyncio.get_running_loop()
+    @staticmethod
+    async def _wait(call: Call, seconds: float) -> None:
+        call.now.clear()
+        try:
+            async with asyncio.timeout(seconds):
+                await call.now.wait()
+        except TimeoutError:
+            pass
+
+    async def _outcome(self, peer: "Peer") -> None:
+        """Wait until the link stands, or has ended."""
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await peer.decided.wait()
+        except TimeoutError:
+            with self._host.turn():
+                peer.link.end("No greeting")
+
+    def _note(self, name: str, problem: str) -> None:
+        """Say each new reason once."""
+        if name in self.wanted and self.problems.get(name) != problem:
+            self.problems[name] = problem
+            log.warning("no link to %s: %s", self.wanted[name].name, problem)
+
+    async def _dial(self, settings: Settings, call: Call) -> "Peer | None":
         sock: socket.socket | None = None
         try:
             async with asyncio.timeout(_PATIENCE):
-                found = await loop.getaddrinfo(*endpoint, type=socket.SOCK_STREAM)
-                family, kind, number, _, address = found[0]
-                sock = socket.socket(family, kind, number)
+                sock = await self._reach(settings)
+        except (OSError, TimeoutError) as error:
+            self._note(settings.short_name, f"{settings.address} cannot be reached: {_reason(error)}")
+            return None
+        try:
+            return self._greet(sock, settings, call)
+        except StartError as error:
+            sock.close()
+            self._note(settings.short_name, str(error))
+            return None
+
+    async def _reach(self, settings: Settings) -> socket.socket:
+        """A connection to the first of the peer's addresses that takes it."""
+        assert settings.endpoint is not None
+        loop = asyncio.get_running_loop()
+        failure: OSError = OSError("no address")
+        for family, kind, number, _, address in await loop.getaddrinfo(*settings.endpoint, type=socket.SOCK_STREAM):
+            sock = socket.socket(family, kind, number)
+            try:
                 sock.setblocking(False)
                 await loop.sock_connect(sock, address)
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        except (OSError, TimeoutError) as error:
-            if sock is not None:
+                return sock
+            except BaseException as error:
                 sock.close()
-            log.info("%s cannot be reached at %s: %s", settings.name, settings.address, error or "no answer")
-            return None
-        return self._greet(sock, settings)
+                if not isinstance(error, OSError):
+                    raise
+                failure = error
+        raise failure
 
-    def _greet(self, sock: socket.socket, settings: Settings) -> "Peer":
+    def _greet(self, sock: socket.socket, settings: Settings, call: Call) -> "Peer":
         tls = self._tls(settings) if settings.encrypted else None
         with self._host.turn():
             connection = self._host.connect(sock, tls)
             peer = self._mesh.adopt(connection, settings)
+            if call.shows_old and settings.old_secret is not None:
+                peer.link.shows = settings.old_secret
             connection.start(peer)
             if tls is None:
                 peer.link.greet()
             else:
+                peer.is_encrypted = True
                 peer.certificate = lambda: tls.certificate
                 tls.opened = peer.link.greet
                 connection.begin()
@@ -118,3 +200,7 @@ class Dialler:
         # OpenSSL takes longer to load than the rest of the server: only those who use it wait for it.
         layer: DiallingTls = import_module("culture.server.layers.tls").DiallingTls(own, settings.fingerprint)
         return layer
+
+
+def _reason(error: BaseException) -> str:
+    return getattr(error, "strerror", None) or str(error) or "no answer"

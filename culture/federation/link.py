@@ -11,11 +11,13 @@ from culture.federation.codec import Garbled
 from culture.federation.roster import Roster
 from culture.federation.trust import NotTheirs
 from culture.protocol.message import Message, ProtocolError
-from culture.protocol.names import short_name
+from culture.protocol.names import is_channel, short_name
 
 log = logging.getLogger(__name__)
 
 VERSION = 1
+OLDEST = 1
+"""The versions of the protocol that are spoken here."""
 
 
 class Stage(Enum):
@@ -37,14 +39,17 @@ class Refusal(Exception):
 class Admission(Protocol):
     """Lets peers in."""
 
-    def greeting(self, settings: Settings) -> tuple[Message, Message]:
+    def greeting(self, link: "Link") -> tuple[Message, Message]:
         """Our PASS and SERVER."""
 
-    def admit(self, link: "Link", name: str, secret: str, description: str) -> Settings:
+    def admit(self, link: "Link", name: str, secret: str) -> Settings:
         """Who the peer is; raises Refusal."""
 
-    def linked(self, link: "Link") -> None:
+    def admitted(self, link: "Link") -> None:
         """Both sides have shown who they are."""
+
+    def agreed(self, link: "Link", version: int, words: tuple[str, ...]) -> None:
+        """The peer has said what it speaks; raises Refusal."""
 
 
 class Presence(Protocol):
@@ -74,6 +79,19 @@ class Backfill(Protocol):
 
     def gap(self, link: "Link", lost: int) -> None:
         """So many messages are no longer kept by the peer."""
+
+
+class Sharing(Protocol):
+    """Knows which channels cross which links."""
+
+    def joined(self, link: "Link", line: Message) -> None:
+        """Members of a channel that crosses again."""
+
+    def parted(self, link: "Link", line: Message) -> None:
+        """Members of a channel that does not cross any more."""
+
+    def wanted(self, link: "Link", channel: str) -> None:
+        """The peer wants to know who is in a channel."""
 
 
 class Relay(Protocol):
@@ -106,6 +124,10 @@ class Core(Protocol):
         """Keeps count."""
 
     @property
+    def sharing(self) -> Sharing:
+        """Knows which channels cross."""
+
+    @property
     def relay(self) -> Relay:
         """Takes events."""
 
@@ -131,6 +153,14 @@ class Link:
         self.stage = Stage.GREETING
         self.is_dialled = settings is not None
         self.name = settings.name if settings is not None else ""
+        self.shows = settings.secret if settings is not None else ""
+        """The secret that we show."""
+        self.identity = ("", "")
+        """The peer's log and epoch: another server of its name has others."""
+        self.is_foreign = False
+        """Does the peer speak another version of the protocol?"""
+        self.why = ""
+        """Why the link was refused or ended."""
         self.description = ""
         self.log = ""
         """The name of the peer's log."""
@@ -146,6 +176,8 @@ class Link:
         self._roster: Roster | None = None
         self.told: set[str] = set()
         """The private messages that went this way since the link came up."""
+        self.shown: set[str] = set()
+        """Where only some channels cross: the users that the peer was told of."""
 
     @property
     def peer(self) -> str:
@@ -166,12 +198,13 @@ class Link:
     def greet(self) -> None:
         """Begin, having dialled."""
         if self.settings is not None:
-            for line in self._core.admission.greeting(self.settings):
+            for line in self._core.admission.greeting(self):
                 self.send(line)
 
     def end(self, reason: str) -> None:
         """Close, and tell the peer why."""
         if self.stage is not Stage.CLOSED:
+            self.why = reason
             self.send(Message("ERROR", (reason,)))
             self.stage = Stage.CLOSED
             self._close(reason)
@@ -200,9 +233,7 @@ class Link:
             case "SERVER" if len(line.params) >= 3:
                 self.introduce(line.params[0], self._secret, line.params[-1])
             case "ERROR":
-                log.warning("%s refuses the link: %s", self.name or "a peer", " ".join(line.params))
-                self.stage = Stage.CLOSED
-                self._close("refused")
+                self._ended(line)
             case "NOTICE" | "PING":
                 pass
             case _:
@@ -212,28 +243,46 @@ class Link:
         """The peer has shown who it is."""
         if secret is None:
             raise Refusal("PASS comes before SERVER")
-        self.settings = self._core.admission.admit(self, name, secret, description)
+        self.settings = self._core.admission.admit(self, name, secret)
         self.name, self.description = name, description
         if not self.is_dialled:
-            for line in self._core.admission.greeting(self.settings):
+            for line in self._core.admission.greeting(self):
                 self.send(line)
         self._secret = None
         self.stage = Stage.SYNCING
-        self._core.admission.linked(self)
+        self._core.admission.admitted(self)
+
+    def _ended(self, line: Message) -> None:
+        """The peer says why it goes; whoever may read the log is told once for each reason."""
+        self.stage, self.why = Stage.CLOSED, " ".join(line.params) or "error"
+        self._close(self.why)
 
     def _told(self, line: Message) -> None:
-        if self._roster is not None and line.verb in ("NICK", "NJOIN"):
+        if not self.log:
+            self._agreed(line)
+        elif self._roster is not None and line.verb in ("NICK", "NJOIN"):
             self._roster.take(line)
         elif line.verb in codec.VERBS:
             self._core.relay.event(self, line)
         else:
             self._managed(line)
 
+    def _agreed(self, line: Message) -> None:
+        """Before anything else each side says what it speaks."""
+        match line.verb, line.params:
+            case "LINK", (version, *words) if len(words) >= 4 and words[0]:
+                self._core.admission.agreed(self, int(version), tuple(words))
+                self._core.backfill.resumed(self, int(version), tuple(words))
+            case "ERROR", _:
+                self._ended(line)
+            case "PING" | "PONG", _:
+                pass
+            case _:
+                raise Refusal("LINK comes first")
+
     def _managed(self, line: Message) -> None:
         core = self._core
         match line.verb, line.params:
-            case "LINK", (version, *words):
-                core.backfill.resumed(self, int(version), tuple(words))
             case "LINKSTATE", _:
                 core.presence.link_state(self, line)
             case "ROSTER", (name, epoch, version):
@@ -249,16 +298,20 @@ class Link:
                 core.backfill.acknowledged(self, int(position))
             case "CUSTODY", (id,):
                 core.courier.custody(self, id)
+            case "WANT", (channel,) if is_channel(channel):
+                core.sharing.wanted(self, channel)
             case "WANT", (server,):
                 core.presence.wanted(self, server)
+            case "NJOIN", (_, _):
+                core.sharing.joined(self, line)
+            case "NPART", (_, _):
+                core.sharing.parted(self, line)
             case "GAP", (lost,):
                 core.backfill.gap(self, int(lost))
             case "PING", _:
                 self.send(Message("PONG", line.params))
             case "ERROR", _:
-                log.warning("%s ends the link: %s", self.name, " ".join(line.params))
-                self.stage = Stage.CLOSED
-                self._close(" ".join(line.params) or "error")
+                self._ended(line)
             case (("PONG" | "EOB" | "EOBACKFILL"), _):
                 pass
             case _:

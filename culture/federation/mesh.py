@@ -1,6 +1,7 @@
 """The mesh as one server sees it: its parts, put together."""
 
 import asyncio
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -15,16 +16,22 @@ from culture.federation.log import EventLog
 from culture.federation.peer import Peer
 from culture.federation.presence import Known, Presence
 from culture.federation.relay import Relay
+from culture.federation.sharing import Sharing
+from culture.federation.standing import Standing
+from culture.federation.status import Status
 from culture.federation.topology import Topology
 from culture.protocol.message import Message
+from culture.protocol.names import fold, short_name
 from culture.protocol.numerics import Numeric
 from culture.server.commands import command
 from culture.server.connection import Connection
 from culture.server.context import Context
 from culture.server.errors import Refused
 from culture.server.skill import Host, Skill
+from culture.server.visibility import is_operator
 
 _LOOK = 1.0
+_LINGER = 5.0
 _HOURLY = 3_600
 
 
@@ -50,25 +57,32 @@ class Mesh(Skill):
         self.backfill = Backfill(self, host)
         self.relay = Relay(self, host)
         self.courier = Courier(self, host)
+        self.sharing = Sharing(self, host)
         self.dialler = Dialler(self, host)
+        self.closing: dict[Connection, float] = {}
+        """Connections that are being closed, and since when."""
+        self.standing = Standing(self, host)
+        self.status = Status(self, host)
         self.log = EventLog(host.folder / "log.db", self.backfill.settled, host.tell_operators)
 
     def places(self) -> Iterable[object]:
         """The objects whose hooks and verbs are the skill's."""
-        return (self, self.relay)
+        return (self, self.relay, self.sharing)
 
     async def start(self) -> None:
         """Open the log and begin to dial."""
         self.loop = asyncio.get_running_loop()
         await asyncio.to_thread(self.log.open)
-        for link in self.host.config.links:
-            self.dialler.want(link)
+        self.standing.look()
         self.host.start(self._watch())
 
     async def stop(self) -> None:
         """Say goodbye, and write what is left."""
         for peer in [*self.links.values(), *self.greeters]:
             peer.link.end("Server shutting down")
+        for connection in self.closing:
+            connection.abort()
+        await asyncio.to_thread(self.status.remove)
         await asyncio.to_thread(self.log.close, 5.0)
 
     async def _watch(self) -> None:
@@ -77,19 +91,33 @@ class Mesh(Skill):
         while True:
             await asyncio.sleep(_LOOK if self.settings.ping >= _LOOK else self.settings.ping / 2)
             with self.host.turn():
+                self.standing.look()
                 for peer in [*self.links.values(), *self.greeters]:
                     self._look_after(peer)
+                self._reap()
+                self.admission.forget_tries()
+            await self.status.write()
             rounds += 1
             if rounds % 3600 == 1:
                 await self.log.prune(self.host.now() - self.settings.keep)
 
     def _look_after(self, peer: Peer) -> None:
         silent = self.host.monotonic() - peer.connection.last_active
-        if silent > self.settings.timeout:
+        if peer in self.greeters and time.time() - peer.since > self.settings.timeout:
+            peer.link.end("No greeting")
+        elif silent > self.settings.timeout:
             peer.link.end(f"No answer for {self.settings.timeout:g} seconds")
         elif silent > self.settings.ping and not peer.asked and peer.link.stage is not Stage.GREETING:
             peer.asked = True
             peer.link.send(Message("PING", (self.own,)))
+
+    def _reap(self) -> None:
+        """A peer that does not close its side of a link that ended must not keep the connection."""
+        now = self.host.monotonic()
+        for connection, since in list(self.closing.items()):
+            if not connection.is_open or now - since > _LINGER:
+                connection.abort()
+                del self.closing[connection]
 
     @command("SERVER", params=3, early=True)
     def server(self, ctx: Context, message: Message) -> None:
@@ -99,12 +127,44 @@ class Mesh(Skill):
             raise Refused(Numeric.ERR_ALREADYREGISTERED)
         secret, certificate = session.password, session.tls.certificate if session.tls is not None else None
         peer = self.adopt(self.host.take(session), None)
+        peer.address, peer.is_encrypted = session.host, session.tls is not None
         peer.certificate = lambda: certificate
         peer.connection.owner = peer
         try:
             peer.link.introduce(message.params[0], secret, message.params[-1])
         except Refusal as refusal:
             peer.link.end(str(refusal))
+
+    @command("SQUIT", params=1)
+    def squit(self, ctx: Context, message: Message) -> None:
+        """``SQUIT server :reason``: end a link of this server (RFC 2812 §3.1.8); CONNECT makes it again."""
+        name, reason = self._wanted(ctx, message.params[0]), "".join(message.params[1:2]) or "No reason given"
+        peer = self.links.get(name)
+        if peer is None:
+            raise Refused(Numeric.ERR_NOSUCHSERVER, message.params[0], text="This server is not linked to that one")
+        self.dialler.hold(name)
+        peer.link.end(f"SQUIT by {ctx.nick}: {reason}")
+
+    @command("CONNECT", params=1)
+    def connect(self, ctx: Context, message: Message) -> None:
+        """``CONNECT server``: make a configured link now (RFC 2812 §3.4.7)."""
+        name = self._wanted(ctx, message.params[0])
+        if name in self.links:
+            text = f"{self.links[name].link.name} is linked already"
+        elif self.dialler.connect(name):
+            text = f"{self.dialler.wanted[name].name} is being dialled"
+        else:
+            text = f"{self.dialler.wanted[name].name} has no address here: it has to dial"
+        ctx.send("NOTICE", ctx.nick, text)
+
+    def _wanted(self, ctx: Context, given: str) -> str:
+        """The link that an operator means."""
+        if not is_operator(ctx.user):
+            raise Refused(Numeric.ERR_NOPRIVILEGES)
+        name = short_name(fold(given))
+        if name not in self.dialler.wanted:
+            raise Refused(Numeric.ERR_NOSUCHSERVER, given)
+        return name
 
     def adopt(self, connection: Connection, settings: LinkSettings | None) -> Peer:
         """A connection that is a link, or wants to be."""
@@ -122,10 +182,13 @@ class Mesh(Skill):
         self.greeters.discard(peer)
         link = peer.link
         link.stage = Stage.CLOSED
+        peer.decided.set()
+        if peer.connection.is_open:
+            self.closing.setdefault(peer.connection, self.host.monotonic())
+        self.courier.owed = [owed for owed in self.courier.owed if owed[1] is not link]
         if self.links.get(link.peer) is peer:
             del self.links[link.peer]
             self.topology.direct.discard(link.peer)
-            self.courier.owed = [owed for owed in self.courier.owed if owed[1] is not link]
             with self.host.turn():
                 self.host.tell_operators(f"the link to {link.name} is lost: {reason}")
                 self.presence.announce()

@@ -1,5 +1,6 @@
 """A link with its socket."""
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable
@@ -36,6 +37,11 @@ class Peer:
         self.certificate: Callable[[], str | None] = lambda: None
         self.after: Callable[[Peer], None] = lambda peer: None
         """Called when all lines of a read have been taken."""
+        self.address = ""
+        """Where it came from; empty where we dialled it."""
+        self.is_encrypted = False
+        self.decided = asyncio.Event()
+        """Set once the link stands, or has ended."""
         self.asked = False
         self.since = time.time()
         self.received = self.sent = 0
@@ -66,6 +72,7 @@ class Peer:
 
     def lost(self, reason: str) -> None:
         """The connection is gone."""
+        self.link.why = self.link.why or reason
         self._lost(self, reason)
 
     def _send(self, line: bytes) -> None:

@@ -4,15 +4,20 @@ from typing import TYPE_CHECKING
 
 from culture.config.links import Link as Settings
 from culture.federation.codec import Garbled
-from culture.protocol.names import fold, short_name
+from culture.protocol.names import fold, is_channel, short_name
 from culture.protocol.vocabulary import ChannelMode
-from culture.server.events import Arrived, Event, nick_of
+from culture.server.events import Arrived, Event, MetadataSet, Renamed, nick_of
 from culture.server.network import Network
-from culture.server.state import Channel
+from culture.server.state import Channel, User
 
 if TYPE_CHECKING:
     from culture.federation.link import Link
     from culture.federation.mesh import Mesh
+
+SHARED_TAG = "shared"
+"""On a message: the only servers it was said for."""
+UNVOUCHED_TAG = "unvouched"
+"""On a message or a ROSTER: it came over a link whose users have no say."""
 
 
 class NotTheirs(Exception):
@@ -24,15 +29,25 @@ def owner_of(nick: str) -> str:
     return fold(nick).partition("-")[0]
 
 
+def is_restricted(settings: Settings) -> bool:
+    """Do only the named channels cross?"""
+    return settings.trust == "restricted"
+
+
+def has_authority(settings: Settings) -> bool:
+    """Do the users behind the link have a say here?"""
+    return settings.trust == "full"
+
+
 def crosses(channel: Channel | None, settings: Settings) -> bool:
     """May what concerns this channel go over the link?"""
     if channel is None:
-        return settings.trust != "restricted"
+        return not is_restricted(settings)
     if ChannelMode.LOCAL in channel.flags:
         return False
-    if settings.trust == "restricted" and fold(channel.name) not in map(fold, settings.channels):
+    if is_restricted(settings) and fold(channel.name) not in map(fold, settings.channels):
         return False
-    return channel.shared is None or settings.short_name in map(short_name, channel.shared)
+    return channel.shared is None or settings.short_name in channel.shared
 
 
 def crosses_by_name(network: Network, name: str, settings: Settings) -> bool:
@@ -40,17 +55,64 @@ def crosses_by_name(network: Network, name: str, settings: Settings) -> bool:
     channel = network.channel(name)
     if channel is not None:
         return crosses(channel, settings)
-    return settings.trust != "restricted" or fold(name) in map(fold, settings.channels)
+    return not is_restricted(settings) or fold(name) in map(fold, settings.channels)
+
+
+def message_crosses(network: Network, name: str, data: str, settings: Settings) -> bool:
+    """May a kept message go over the link: by what the channel is today, and by what it was when it was said?"""
+    tags = data.partition(" ")[0] if data.startswith("@") else ""
+    said_for = next((tag for tag in tags[1:].split(";") if tag.startswith(f"{SHARED_TAG}=")), None)
+    if said_for is not None and settings.short_name not in said_for.partition("=")[2].split(","):
+        return False
+    return crosses_by_name(network, name, settings)
+
+
+def may_write(network: Network, source: str, target: str, settings: Settings) -> bool:
+    """May a private message go over the link? Over a restricted one only between members of a channel that crosses."""
+    if not is_restricted(settings):
+        return True
+    one, other = network.user(nick_of(source)), network.user(target)
+    if one is None or other is None:
+        return False
+    return any(crosses(channel, settings) for channel in one.channels & other.channels)
+
+
+def is_shown(user: User, settings: Settings) -> bool:
+    """Is the peer told of this user?"""
+    return not is_restricted(settings) or any(crosses(channel, settings) for channel in user.channels)
 
 
 def check_origin(mesh: "Mesh", link: "Link", server: str) -> None:
-    """A peer does not speak for us, nor for a server that is linked to us itself."""
+    """A peer does not speak for us, nor for a server that is linked to us itself or that a better peer speaks for."""
     if server == mesh.own or (server != link.peer and server in mesh.links):
+        raise NotTheirs
+    if server != link.peer and not has_authority(link.trust) and _is_vouched(mesh, server):
         raise NotTheirs
 
 
+def _is_vouched(mesh: "Mesh", server: str) -> bool:
+    way = mesh.host.network.servers.get(server)
+    via = mesh.links.get(way.via) if way is not None else None
+    return via is not None and has_authority(via.link.trust)
+
+
 def check_source(event: Event) -> None:
-    """What a server says was done, its own users did, or the server itself."""
-    source = event.nick if isinstance(event, Arrived) else nick_of(event.source)  # type: ignore[union-attr]
-    if owner_of(source) != event.id.origin and short_name(source) != event.id.origin:
-        raise Garbled(f"{source} is no user of {event.id.origin}")
+    """What a server says was done, its own users did, or the server itself; and to its own users alone."""
+    origin = event.id.origin
+    if isinstance(event, Arrived):
+        _check_user(event.nick, origin)
+        if short_name(event.server) != origin:
+            raise Garbled(f"{event.nick} is on {event.server}")
+        return
+    source = nick_of(event.source)  # type: ignore[union-attr]
+    if owner_of(source) != origin and short_name(source) != origin:
+        raise Garbled(f"{source} is no user of {origin}")
+    if isinstance(event, Renamed):
+        _check_user(event.new, origin)
+    if isinstance(event, MetadataSet) and not is_channel(event.target):
+        _check_user(event.target, origin)
+
+
+def _check_user(nick: str, origin: str) -> None:
+    if owner_of(nick) != origin or "-" not in nick:
+        raise Garbled(f"{nick} is no nick of {origin}")

@@ -1,0 +1,135 @@
+"""How much of what a peer says is believed: names as they may be, accounts as its own, classes as far as trust goes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from culture.federation.codec import Garbled
+from culture.federation.trust import check_source
+from culture.protocol.mentions import mentions
+from culture.protocol.modes import Change
+from culture.protocol.names import fold, is_channel, valid_channel
+from culture.protocol.vocabulary import ChannelMode, UserClass
+from culture.server.events import (
+    AccountSet,
+    Arrived,
+    ChannelRenamed,
+    Event,
+    HostSet,
+    Invited,
+    Joined,
+    Kicked,
+    MetadataSet,
+    ModeSet,
+    Redacted,
+    Said,
+    TopicSet,
+    UserModeSet,
+    Walloped,
+    nick_of,
+)
+from culture.server.network import Network
+
+# Registered and local is each server's own word.
+OWN_MODES = frozenset({ChannelMode.REGISTERED.value, ChannelMode.LOCAL.value})
+_LONGEST = 600  # bytes of a word or a line
+_LONGEST_CHANNEL = 200
+_MOST_TAGS = 4094
+_AUTHORITY = (UserClass.HUMAN, UserClass.AGENT)
+
+
+def qualified(account: str | None, server: str) -> str | None:
+    """An account of another server: no name of ours has an @, so it is never taken for one of them."""
+    return None if account is None else f"{account.partition('@')[0]}@{server}"
+
+
+def believed(network: Network, event: Event, vouched: bool) -> Event | None:
+    """What of an event from elsewhere happens here; None: nothing. ``vouched``: its users have a say."""
+    check_source(event)
+    _check_words(event)
+    origin = event.id.origin
+    if isinstance(event, Arrived | AccountSet | Said):
+        account = qualified(event.account, origin)
+        event = event._replace(account=account, kind=kind_of(network, event.kind, account, vouched))
+    elif isinstance(event, Joined):
+        event = event._replace(account=qualified(event.account, origin))
+    elif isinstance(event, ModeSet):
+        event = event._replace(changes=tuple(each for each in event.changes if each.mode not in OWN_MODES))
+        if not event.changes:
+            return None
+    if isinstance(event, Said):
+        event = event._replace(tags=_client_tags(event.tags))
+    return event if vouched else _unvouched(network, event)
+
+
+def kind_of(network: Network, kind: str, account: str | None, vouched: bool) -> str:
+    """The class of somebody elsewhere, as it is shown here."""
+    if kind not in frozenset(UserClass):
+        return UserClass.UNKNOWN
+    if not vouched and kind in _AUTHORITY:
+        return UserClass.UNKNOWN
+    if kind == UserClass.HUMAN and account is None and network.knows_people:
+        return UserClass.UNKNOWN  # by their own word only, which does not count where people have accounts
+    return kind
+
+
+def _client_tags(tags: Mapping[str, str]) -> dict[str, str]:
+    """Only what clients may say about their messages."""
+    kept = {key: value for key, value in tags.items() if key.startswith("+") or key == "bot"}
+    return kept if sum(len(key) + len(value.encode()) for key, value in kept.items()) <= _MOST_TAGS else {}
+
+
+def _unvouched(network: Network, event: Event) -> Event | None:
+    """Users who are shown, and change nothing that is not theirs."""
+    origin = event.id.origin
+    match event:
+        case ModeSet() | ChannelRenamed() | Invited() | Walloped():
+            return None
+        case Kicked(nick=nick):
+            return event if fold(nick).partition("-")[0] == origin else None
+        case MetadataSet(target=target):
+            return None if is_channel(target) else event
+        case TopicSet(channel=name):
+            channel = network.channel(name)
+            return event if channel is not None and "t" not in channel.flags else None
+        case Joined():
+            return event._replace(status="")
+        case Arrived():
+            return event._replace(modes="".join(mode for mode in event.modes if mode != "o"))
+        case UserModeSet():
+            return event._replace(changes=tuple(each for each in event.changes if each != Change(True, "o")))
+        case Redacted(msgid=msgid):
+            return event if msgid.startswith(f"{origin}.") else None
+        case Said():
+            return _unvouched_words(network, event)
+    return event
+
+
+def _unvouched_words(network: Network, said: Said) -> Said | None:
+    """What is banned or moderated here is not heard; only people call everybody."""
+    channel, user = network.channel(said.target), network.user(nick_of(said.source))
+    if channel is None:
+        return said
+    if user is not None and (channel.is_muted(user) or ("m" in channel.flags and not channel.members.get(user))):
+        return None
+    called = set(mentions(said.text, (member.nick for member in channel.members))) if said.mentions else ()
+    return said._replace(mentions=tuple(nick for nick in said.mentions if nick in called))
+
+
+def _check_words(event: Event) -> None:
+    """Names, hosts and texts as a server lets them be."""
+    channels = [event.new] if isinstance(event, ChannelRenamed) else []
+    for name in [*channels, getattr(event, "channel", "#none")]:
+        if not valid_channel(name, _LONGEST_CHANNEL):
+            raise Garbled(f"{name[:_LONGEST_CHANNEL]} is no channel")
+    if isinstance(event, Arrived | HostSet) and any(set(word) & set(" !@\0") for word in (event.username, event.host)):
+        raise Garbled("a user name or host that is none")
+    for text in _texts(event):
+        if len(text.encode()) > _LONGEST or "\0" in text:
+            raise Garbled("a text that is too long")
+
+
+def _texts(event: Any) -> list[str]:
+    if isinstance(event, Said):
+        lines = [line.text for line in event.lines] or [event.text]
+        return [event.source, event.target, event.account or "", *event.mentions, *lines]
+    return [word for word in event if isinstance(word, str)]

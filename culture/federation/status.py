@@ -1,0 +1,84 @@
+"""How each link is, for the command line: a file that the server writes while it runs."""
+
+import asyncio
+import json
+import logging
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from culture.config.model import ServerConfig
+from culture.config.paths import open_private
+from culture.federation.link import Stage
+from culture.server.skill import Host
+
+if TYPE_CHECKING:
+    from culture.federation.mesh import Mesh
+
+log = logging.getLogger(__name__)
+
+
+def path_of(config: ServerConfig) -> Path:
+    """Where it is."""
+    return config.data_dir / "federation" / "status.json"
+
+
+class Status:
+    """Writes it when something in it changed."""
+
+    def __init__(self, mesh: "Mesh", host: Host) -> None:
+        self._mesh = mesh
+        self._host = host
+        self._path = path_of(host.config)
+        self._last = b""
+        self._is_failing = False
+
+    async def write(self) -> None:
+        """Put the figures where the command line finds them."""
+        data = json.dumps({"pid": os.getpid(), "links": self.figures()}).encode()
+        if data == self._last:
+            return
+        try:
+            await asyncio.to_thread(self._replace, data)
+            self._last, self._is_failing = data, False
+        except OSError as error:
+            if not self._is_failing:
+                log.warning("cannot write %s: %s", self._path, error.strerror)
+            self._is_failing = True
+
+    def remove(self) -> None:
+        """The server ends."""
+        self._path.unlink(missing_ok=True)
+
+    def figures(self) -> list[dict[str, Any]]:
+        """One entry for each link that shall be."""
+        dialler, held = self._mesh.dialler, self._mesh.log
+        entries = []
+        for name, settings in dialler.wanted.items():
+            entry: dict[str, Any] = {"name": settings.name, "address": settings.address, "trust": settings.trust}
+            peer = self._mesh.links.get(name)
+            if peer is None:
+                is_dialled = settings.endpoint is not None
+                entry |= {"state": "dialling" if is_dialled else "waiting", "problem": dialler.problems.get(name)}
+            else:
+                link = peer.link
+                entry |= {
+                    "state": "linked" if link.stage is Stage.LIVE else "syncing",
+                    "since": peer.since,
+                    "behind": max(0, held.position - max(link.acked, 0)) if link.acked else None,
+                    "queued": peer.connection.waiting,
+                    "acknowledged": link.acked,
+                    "secret": "old" if settings.old_secret == link.shows else "present",
+                }
+            entry["private"] = sum(1 for each in held.held.values() if each.server == name)
+            entries.append(entry)
+        return entries
+
+    def _replace(self, data: bytes) -> None:
+        beside = self._path.with_name(f"{self._path.name}.new")
+        file = open_private(beside, os.O_WRONLY | os.O_TRUNC)
+        try:
+            os.write(file, data)
+        finally:
+            os.close(file)
+        os.replace(beside, self._path)
