@@ -307,7 +307,7 @@ def _decode_said(line: Message, stamp: Stamp) -> Event:
     target, *text = line.params
     status = target[0] if target[0] in "@+" else ""
     lines = _read_lines(line.tags.get("lines"))
-    said = _joined(lines) if lines else "".join(text)
+    said = joined(lines) if lines else "".join(text)
     theirs = {key: value for key, value in line.tags.items() if key not in _OWN}
     mentions = line.tags.get("mentions", "")
     return Said(
@@ -335,7 +335,8 @@ def _read_lines(text: str | None) -> tuple[Line, ...]:
     return lines
 
 
-def _joined(lines: tuple[Line, ...]) -> str:
+def joined(lines: tuple[Line, ...]) -> str:
+    """The text of several lines."""
     text = ""
     for position, (line, concat) in enumerate(lines):
         text += line if concat or not position else f"\n{line}"

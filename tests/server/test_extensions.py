@@ -43,9 +43,9 @@ def commands(page: str) -> set[str]:
 
 
 def examples(page: str) -> set[str]:
-    """The first words that clients send on a page."""
+    """The verbs that clients, or servers that dial, send on a page."""
     sent = page.partition("\n  Client → Server:\n")[2].partition("\n  Server → Client:\n")[0]
-    return {line.split()[0] for line in sent.splitlines() if line.strip()}
+    return {message.Message.parse(line.strip()).verb for line in sent.splitlines() if line.strip()}
 
 
 def is_ours(name: str) -> bool:
