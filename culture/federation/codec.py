@@ -5,6 +5,7 @@ microseconds); everything that the event has and the verb has no place for is in
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -40,6 +41,8 @@ _LONGEST_SEQ = 18
 _OWN = frozenset(
     {"id", "at", "account", "kind", "mentions", "lines", "v", "n", "seal", "away", "modes", "meta", "none"}
 )
+
+_make = tuple.__new__  # what a NamedTuple's own constructor does, without the call around it
 
 Tags = dict[str, str]
 
@@ -83,6 +86,33 @@ def read_stamp(tags: Mapping[str, str]) -> Stamp:
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= _LONGEST_SEQ
+
+
+# The commonest line by far is made and read by hand: it decides how much a link can carry.
+_PLAIN = re.compile(
+    r"(?:@|@[^ ]*;)id=([a-z0-9]+)\.([0-9a-f]+)\.([0-9]{1,18});at=([0-9]{1,18});kind=([a-z]+)"
+    r" :([^ ]+) (PRIVMSG|NOTICE) (#[^ ]*) :(.*)"
+)
+
+
+def plain(event: Said) -> str:
+    """The text of a message's line; ``id``, ``at`` and ``kind`` come last of its tags when they are all it has."""
+    _, source, verb, target, text, account, kind, tags, mentions, status, lines = event
+    if tags or mentions or lines or account or verb == "TAGMSG" or target[0] != "#":
+        return str(encode(event))
+    origin, epoch, seq, at = event.id
+    micro = round(at * MICROSECONDS)
+    return f"@id={origin}.{epoch}.{seq};at={micro};kind={kind} :{source} {verb} {status}{target} :{text}"
+
+
+def read_plain(text: str) -> Said | None:
+    """The message of such a line; None for every other."""
+    found = _PLAIN.fullmatch(text)
+    if found is None:
+        return None
+    origin, epoch, seq, at, kind, source, verb, target, said = found.groups()
+    stamp = _make(Stamp, (origin, epoch, int(seq), int(at) / MICROSECONDS))
+    return _make(Said, (stamp, source, verb, target, said, None, kind, NO_TAGS, (), "", ()))
 
 
 Encoded = tuple[str, tuple[str, ...], str, Tags]

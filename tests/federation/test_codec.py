@@ -97,6 +97,18 @@ def test_an_event_crosses_a_link_unchanged(event: e.Event) -> None:
     assert abs(there.id.at - event.id.at) < 0.000_001
 
 
+@given(said())
+def test_the_short_cut_says_the_same(event: e.Said) -> None:
+    text = codec.plain(event)
+    assert decode(Message.parse(text)) == decode(encode(event))
+    short = codec.read_plain(text)
+    assert short is None or short == decode(Message.parse(text))
+    bare = event._replace(
+        tags={}, mentions=(), lines=(), account=None, verb="PRIVMSG", text="hi", status="", target="#a"
+    )
+    assert codec.read_plain(f"@n=7;seal=aa;{codec.plain(bare)[1:]}") == decode(encode(bare))
+
+
 @pytest.mark.requirement("E14", "E18")
 def test_every_verb_of_the_wire_has_an_example_on_the_page() -> None:
     assert {line.verb for line in SHOWN} >= codec.VERBS
