@@ -9,7 +9,7 @@ from culture.config.links import Link as Settings
 from culture.federation import codec
 from culture.federation.codec import Garbled
 from culture.federation.roster import Roster
-from culture.federation.trust import NotTheirs
+from culture.federation.trust import UNVOUCHED_TAG, NotTheirs
 from culture.protocol.message import Message, ProtocolError
 from culture.protocol.names import is_channel, short_name
 
@@ -286,7 +286,8 @@ class Link:
             case "LINKSTATE", _:
                 core.presence.link_state(self, line)
             case "ROSTER", (name, epoch, version):
-                self._roster = Roster(short_name(name), name, epoch, int(version))
+                self._roster = Roster(short_name(name), name, epoch, int(version), UNVOUCHED_TAG in line.tags)
+                self._roster.is_unvouched = UNVOUCHED_TAG in line.tags
             case "ENDROSTER", _:
                 roster, self._roster = self._roster, None
                 if roster is None:
@@ -302,7 +303,7 @@ class Link:
                 core.sharing.wanted(self, channel)
             case "WANT", (server,):
                 core.presence.wanted(self, server)
-            case "NJOIN", (_, _):
+            case "MEMBERS", (_, _):
                 core.sharing.joined(self, line)
             case "NPART", (_, _):
                 core.sharing.parted(self, line)

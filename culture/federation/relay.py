@@ -4,10 +4,21 @@ from typing import TYPE_CHECKING, Any
 
 from culture.federation import registers
 from culture.federation.backfill import numbered
+from culture.federation.belief import believed
 from culture.federation.codec import EVENTS, Garbled, decode, encode
 from culture.federation.link import Link, Stage
 from culture.federation.seal import Seal
-from culture.federation.trust import check_origin, check_source, crosses_by_name, owner_of
+from culture.federation.trust import (
+    UNVOUCHED_TAG,
+    check_origin,
+    crosses_by_name,
+    for_whom,
+    is_local,
+    is_vouched,
+    message_crosses,
+    owner_of,
+    unvouched,
+)
 from culture.protocol.message import Message
 from culture.protocol.names import is_channel
 from culture.server.events import Event, Invited, Kicked, ModeSet, Parted, Redacted, Said, TopicSet
@@ -33,12 +44,14 @@ class Relay:
         if self._mesh.is_applying or event.id.origin != self._mesh.own:
             return
         line = encode(event)
+        if isinstance(event, Said | Redacted) and is_local(self._host.network, event.target):
+            return
         if isinstance(event, Said | Redacted) and not is_channel(event.target):
             self._mesh.courier.send(event, line)
         elif isinstance(event, Invited):
             self._mesh.courier.route(line, owner_of(event.nick))
         elif isinstance(event, Said | Redacted):
-            data = str(line)
+            data = str(for_whom(self._host.network, event.target, line))
             sealed = f"@seal={self._seal.of(data)};{data[1:]}"
             self._keep(event, sealed, None, None)
         else:
@@ -53,7 +66,7 @@ class Relay:
             other = peer.link
             if other.stage is Stage.LIVE:
                 other.sent = position
-                if crosses_by_name(self._host.network, channel, other.trust):
+                if message_crosses(self._host.network, channel, data, other.trust):
                     other.send_bytes(line)
 
     def tell_state(self, event: Event, line: Message, link: Link | None) -> None:
@@ -66,7 +79,7 @@ class Relay:
             if not (isinstance(name, str) and is_channel(name)) or crosses_by_name(
                 self._host.network, name, peer.link.trust
             ):
-                peer.link.send(line)
+                self._mesh.sharing.tell(peer.link, event, line)
 
     def event(self, link: Link, line: Message) -> None:
         """Something happened elsewhere."""
@@ -84,9 +97,10 @@ class Relay:
         check_origin(self._mesh, link, server)
         known = self._mesh.known.get(server)
         if isinstance(event, Invited):
-            self.apply(event, None)
+            invited = believed(self._host.network, event, is_vouched(self._host.network, link.trust, server))
+            if invited is not None and crosses_by_name(self._host.network, event.channel, link.trust):
+                self.apply(invited, None)
         elif known is not None and not (known.epoch == event.id.epoch and known.version >= event.id.seq):
-            check_source(event)
             known.epoch, known.version = event.id.epoch, event.id.seq
             self._change(link, line, event)
 
@@ -95,6 +109,12 @@ class Relay:
         name = getattr(event, "channel", None)
         if isinstance(name, str) and not crosses_by_name(self._host.network, name, link.trust):
             return
+        heard, vouched = event, is_vouched(self._host.network, link.trust, event.id.origin)
+        taken = believed(self._host.network, event, vouched)
+        if taken is None:
+            self._mesh.sharing.contradict(link, heard)
+            return
+        event = taken
         if isinstance(event, ModeSet):
             fresh = registers.effective(self._host.network, event, version or 0)
             if fresh is not None:
@@ -103,7 +123,7 @@ class Relay:
             self.apply(event, version)
         for peer in self._mesh.others(link):
             if not isinstance(name, str) or crosses_by_name(self._host.network, name, peer.link.trust):
-                peer.link.send(line)
+                self._mesh.sharing.tell(peer.link, event, line)
         if isinstance(event, Kicked) and owner_of(event.nick) == self._mesh.own:
             # Whoever heard of it in another order than we did learns how it ended.
             user = self._host.network.user(event.nick)
@@ -136,13 +156,21 @@ class Relay:
             self._check_seal(line)
         else:
             check_origin(self._mesh, link, stamp.origin)
-        check_source(event)
-        event = self.clamped(event)
-        self._keep(event, data, link, theirs)
-        self.apply(event, None)
+        network, is_own = self._host.network, stamp.origin == self._mesh.own
+        vouched = is_vouched(network, link.trust, stamp.origin, line)
+        taken = event if is_own else believed(network, event, vouched)
+        if not vouched and not is_own:
+            data = unvouched(data)
+        self._keep(self.clamped(event), data, link, theirs)
+        if taken is not None:
+            self.apply(self.clamped(taken), None)
 
     def _check_seal(self, line: Message) -> None:
-        bare = str(line._replace(tags={key: value for key, value in line.tags.items() if key not in ("n", "seal")}))
+        bare = str(
+            line._replace(
+                tags={key: value for key, value in line.tags.items() if key not in ("n", "seal", UNVOUCHED_TAG)}
+            )
+        )
         if not self._seal.fits(bare, line.tags.get("seal", "")):
             raise Garbled("a message of ours without our seal")
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from culture.config.links import Link as Settings
 from culture.federation.codec import Garbled, encode
-from culture.federation.trust import crosses, owner_of
-from culture.protocol.message import Message
+from culture.federation.trust import UNVOUCHED_TAG, crosses, owner_of
+from culture.protocol.message import NO_TAGS, Message
 from culture.protocol.modes import Change
 from culture.protocol.names import fold
 from culture.server.events import (
@@ -52,6 +52,8 @@ class Roster:
     people: dict[str, Person] = field(default_factory=dict)
     channels: dict[str, dict[str, str]] = field(default_factory=dict)
     """Nicks and their ranks, by the name of the channel."""
+    is_unvouched: bool = False
+    """Has nobody with a say stood for what its users are?"""
 
     def take(self, line: Message) -> None:
         """One more line between ROSTER and ENDROSTER."""
@@ -82,7 +84,8 @@ def burst(
     channels = [channel for channel in network.channels.values() if crosses(channel, settings)]
     if settings.trust == "restricted":
         users = [user for user in users if any(user in channel.members for channel in channels)]
-    yield Message("ROSTER", (name, epoch, str(version)), name)
+    tags = {UNVOUCHED_TAG: "1"} if roster_of in network.unvouched else NO_TAGS
+    yield Message("ROSTER", (name, epoch, str(version)), name, tags)
     for user in users:
         yield _person(user, name, settings)
     known = set(users)

@@ -50,7 +50,7 @@ class Sharing:
             link = peer.link
             if link.peer in inside:
                 link.send(registers.line_of(channel, self._mesh.own))
-                self._tell(link, "NJOIN", channel.name, self._members(channel, link))
+                self._tell(link, "MEMBERS", channel.name, self._members(channel, link))
                 link.send(Message("WANT", (channel.name,), self._mesh.own))
             else:
                 self._tell(link, "NPART", channel.name, [user.nick for user in channel.members])
@@ -82,7 +82,7 @@ class Sharing:
         channel = self._host.network.channel(name)
         if channel is not None and crosses(channel, link.trust):
             link.send(registers.line_of(channel, self._mesh.own))
-            self._tell(link, "NJOIN", channel.name, self._members(channel, link))
+            self._tell(link, "MEMBERS", channel.name, self._members(channel, link))
 
     def joined(self, link: Link, line: Message) -> None:
         """Members that the peer tells of, since the channel crosses again; passed on as far as they are news."""
@@ -96,7 +96,7 @@ class Sharing:
             with self._mesh.applying():
                 self._host.publish(Joined(self._host.stamp(), user.source, name, held, user.account, user.realname))
             news.append(_ranked(user, held))
-        self._pass_on(link, "NJOIN", name, news)
+        self._pass_on(link, "MEMBERS", name, news)
 
     def parted(self, link: Link, line: Message) -> None:
         """Members that are behind a border now; passed on as far as they are news."""
@@ -127,6 +127,13 @@ class Sharing:
     def _tell(self, link: Link, verb: str, name: str, words: list[str]) -> None:
         for start in range(0, len(words), _PER_LINE):
             link.send(Message(verb, (name, ",".join(words[start : start + _PER_LINE])), self._mesh.own))
+
+    def contradict(self, link: Link, event: Event) -> None:
+        """Somebody without a say removed a user of ours: they are still there."""
+        if isinstance(event, Kicked) and owner_of(event.nick) == self._mesh.own:
+            channel, user = self._host.network.channel(event.channel), self._host.network.user(event.nick)
+            if channel is not None and user is not None and user in channel.members:
+                self._tell(link, "MEMBERS", channel.name, [_ranked(user, channel.members[user])])
 
     def tell(self, link: Link, event: Event, line: Message) -> None:
         """Tell a peer of an event, as far as it may know of whom it concerns."""

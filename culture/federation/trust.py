@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from culture.config.links import Link as Settings
 from culture.federation.codec import Garbled
+from culture.protocol.message import Message
 from culture.protocol.names import fold, is_channel, short_name
 from culture.protocol.vocabulary import ChannelMode
 from culture.server.events import Arrived, Event, MetadataSet, Renamed, nick_of
@@ -67,6 +68,32 @@ def message_crosses(network: Network, name: str, data: str, settings: Settings) 
     return crosses_by_name(network, name, settings)
 
 
+def is_local(network: Network, target: str) -> bool:
+    """Is this a channel that never leaves the server? What is said there is in no log of links."""
+    channel = network.channel(target)
+    return channel is not None and ChannelMode.LOCAL in channel.flags
+
+
+def for_whom(network: Network, target: str, line: Message) -> Message:
+    """The line with the only servers it is meant for, where the channel is shared with some alone."""
+    channel = network.channel(target)
+    if channel is None or channel.shared is None:
+        return line
+    return line._replace(tags={**line.tags, SHARED_TAG: ",".join(channel.shared)})
+
+
+def is_vouched(network: Network, settings: Settings, server: str, line: Message | None = None) -> bool:
+    """Does somebody with a say here stand for what this server's users are?"""
+    if not has_authority(settings) or (line is not None and UNVOUCHED_TAG in line.tags):
+        return False
+    return server not in network.unvouched
+
+
+def unvouched(data: str) -> str:
+    """The line, marked for those whom it goes on to."""
+    return data if f"{UNVOUCHED_TAG}=" in data.partition(" ")[0] else f"@{UNVOUCHED_TAG}=1;{data[1:]}"
+
+
 def may_write(network: Network, source: str, target: str, settings: Settings) -> bool:
     """May a private message go over the link? Over a restricted one only between members of a channel that crosses."""
     if not is_restricted(settings):
@@ -91,9 +118,10 @@ def check_origin(mesh: "Mesh", link: "Link", server: str) -> None:
 
 
 def _is_vouched(mesh: "Mesh", server: str) -> bool:
-    way = mesh.host.network.servers.get(server)
+    network = mesh.host.network
+    way = network.servers.get(server)
     via = mesh.links.get(way.via) if way is not None else None
-    return via is not None and has_authority(via.link.trust)
+    return via is not None and is_vouched(network, via.link.trust, server)
 
 
 def check_source(event: Event) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from itertools import chain
 from typing import NamedTuple
 
-from culture.protocol.names import fold
+from culture.protocol.names import fold, owner
 from culture.server.changes import CHANGES
 from culture.server.events import Event
 from culture.server.ids import Stamp
@@ -36,6 +36,7 @@ class Network:
         self.channel_modes = channel_modes
         self.most_users = 0
         self.knows_people = False
+        self.unvouched: set[str] = set()  # servers whose users are nothing by their own word
         self.modes: Counter[str] = Counter()
         self._standing = {fold(name): name for name in standing}
 
@@ -59,7 +60,18 @@ class Network:
         """Say whether an account of class human exists: then nobody is a person by their own word."""
         self.knows_people = known
         for user in self.users.values():
-            user.classify(known)
+            self.classify(user)
+
+    def classify(self, user: User) -> None:
+        """Find the class that others are told."""
+        user.classify(self.knows_people or owner(fold(user.nick)) in self.unvouched)
+
+    def doubt(self, server: str, is_doubted: bool) -> None:
+        """Say whether anybody stands for what a server says of its users."""
+        if is_doubted:
+            self.unvouched.add(server)
+        else:
+            self.unvouched.discard(server)
 
     def open_standing(self, at: float) -> None:
         """Make the channels that are always there."""

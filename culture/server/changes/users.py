@@ -41,7 +41,7 @@ def arrive(network: "Network", event: Arrived) -> Seers:
         set(event.modes),
     )
     network.users[fold(event.nick)] = user
-    user.classify(network.knows_people)
+    network.classify(user)
     network.modes.update(user.modes)
     network.most_users = max(network.most_users, len(network.users))
     return ()
@@ -86,7 +86,7 @@ def set_modes(network: "Network", event: UserModeSet) -> Seers:
         else:
             user.modes.discard(mode)
     network.modes.update(user.modes)
-    user.classify(network.knows_people)
+    network.classify(user)
     return (user,)
 
 
@@ -105,7 +105,7 @@ def set_account(network: "Network", event: AccountSet) -> Seers:
     if user is None:
         return ()
     user.account, user.account_kind = event.account, event.kind
-    user.classify(network.knows_people)
+    network.classify(user)
     return network.peers(user)
 
 
