@@ -1,17 +1,22 @@
 """Who is on the mesh: servers that can be reached, their users, what channels are set to."""
 
+import asyncio
 import logging
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from culture.federation import registers
+from culture.federation import registers, settings
+from culture.federation.codec import Garbled
 from culture.federation.link import Link
-from culture.federation.roster import Roster, burst, differences
-from culture.federation.topology import LinkState
-from culture.federation.trust import check_origin, crosses_by_name, owner_of
+from culture.federation.roster import Intake, Roster, burst
+from culture.federation.splits import Splits
+from culture.federation.topology import LinkState, Way
+from culture.federation.trust import check_origin, crosses_by_name, has_authority
 from culture.protocol.message import Message
-from culture.protocol.names import short_name
-from culture.server.events import Left, Linked, Unlinked
+from culture.protocol.names import short_name, valid_short_name
+from culture.server.events import Linked
+from culture.server.ids import Stamp
 from culture.server.skill import Host
 
 if TYPE_CHECKING:
@@ -19,41 +24,56 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_MICROSECONDS = 1_000_000
+_LATEST = 1 << 62
+_LONGEST = 200
+_PATIENCE = 1.0  # seconds that a peer has to hear what we know already
 
+
+@dataclass(slots=True)
 class Known:
-    """What is known of another server's users: up to which of its events."""
+    """What is known of another server's users: up to which of its events, and which peer tells us of them."""
 
-    __slots__ = ("epoch", "name", "version")
-
-    def __init__(self, name: str, epoch: str, version: int) -> None:
-        self.name = name
-        self.epoch = epoch
-        self.version = version
+    name: str
+    epoch: str
+    version: int
+    via: str
+    skips: int = 0
+    """Events up to this one are known already, from another peer that was ahead."""
 
 
 class Presence:
-    """Keeps what this server knows of the others, and tells them of itself."""
+    """Keeps what this server knows of the others, and tells them of itself.
+
+    Every server alone writes of its own users, and its events arrive in their order: but over one link. Another one may
+    lack some, which may not cross it. So each server is heard from one peer at a time, the next one on the way to it.
+    """
 
     def __init__(self, mesh: "Mesh", host: Host) -> None:
         self._mesh = mesh
         self._host = host
+        self._splits = Splits(mesh, host)
+        self._version = 0
+        self._asked: dict[str, str] = {}
+        """The servers whose users we asked for, and which peer."""
 
     def burst(self, link: Link) -> Iterator[Message]:
-        """Everything the peer should know of who is where."""
+        """Everything the peer should know of who is where, and what was said of itself."""
         yield self.own_state()
         for server, state in self._mesh.topology.states.items():
-            if server != link.peer and state.version:
+            if state.version:
                 yield state_line(server, state)
         yield from self.roster_lines(self._mesh.own, link)
-        for server in self._mesh.known:
-            if server != link.peer:
+        for server, known in self._mesh.known.items():
+            if link.peer not in (server, known.via):
                 yield from self.roster_lines(server, link)
         yield from registers.burst(self._host.network, self._mesh.own, link.trust)
 
     def own_state(self) -> Message:
-        """Who we are linked to."""
-        stamp, config = self._host.stamp(), self._host.config
-        state = LinkState(stamp.seq, frozenset(self._mesh.topology.direct), config.name, config.description)
+        """Who we are linked to; told anew it has a greater version, also after a restart or a restore."""
+        self._version = max(self._version + 1, int(self._host.now() * _MICROSECONDS))
+        config = self._host.config
+        state = LinkState(self._version, frozenset(self._mesh.topology.direct), config.name, config.description)
         return state_line(self._mesh.own, state)
 
     def announce(self) -> None:
@@ -64,88 +84,152 @@ class Presence:
 
     def link_state(self, link: Link, line: Message) -> None:
         """What a server says of its links; passed on when it is news."""
-        name, version, description = line.params
-        server = short_name(name)
+        server, state = _read_state(line)
+        if server == self._mesh.own:
+            self._outdo(state)
+            return
         check_origin(self._mesh, link, server)
-        peers = frozenset(each for each in line.tags.get("peers", "").split(",") if each)
-        if self._mesh.topology.take(server, LinkState(int(version), peers, name, description)):
+        if self._mesh.topology.take(server, state):
             self._mesh.pass_on(line, link)
             self.reckon()
 
+    def _outdo(self, state: LinkState) -> None:
+        """Somebody remembers what we said once, as if it were newer than what we say: say it again."""
+        if state.version > self._version:
+            self._version = state.version
+            self.announce()
+
     def reckon(self) -> None:
         """Who can be reached, after a change; who cannot any more is split off."""
-        ways = self._mesh.topology.ways()
-        network = self._host.network
+        ways, lost = self._mesh.topology.reckon()
         with self._mesh.applying():
-            for server in [server for server in network.servers if server not in ways]:
-                self._split(server)
+            if lost:
+                self._splits.lose(lost)
+            for server in lost:
+                self._mesh.known.pop(server, None)
+                self._asked.pop(server, None)
             for server, way in ways.items():
-                state = self._mesh.topology.states.get(server)
-                if state is None:
-                    continue
-                known = network.servers.get(server)
-                if known is None or (known.hops, known.via) != way:
-                    self._host.publish(Linked(self._host.stamp(), state.name, state.description, way.hops, way.via))
-                if server not in self._mesh.known and way.via in self._mesh.links and way.hops > 1:
-                    self._mesh.links[way.via].link.send(Message("WANT", (server,), self._mesh.own))
+                self._reach(server, way)
         self._mesh.courier.forward()
 
-    def _split(self, server: str) -> None:
-        name = self._host.network.servers[server].name
-        reason = f"{self._host.config.name} {name}"
-        for user in [user for user in self._host.network.users.values() if owner_of(user.nick) == server]:
-            self._host.publish(Left(self._host.stamp(), user.source, reason))
-        self._host.publish(Unlinked(self._host.stamp(), name))
-        self._mesh.known.pop(server, None)
-        log.info("%s cannot be reached any more", name)
+    def _reach(self, server: str, way: Way) -> None:
+        state = self._mesh.topology.states.get(server)
+        if state is None:
+            return
+        there = self._host.network.servers.get(server)
+        news = (state.name, state.description, way.hops, way.via)
+        if there is None or there != news:
+            self._host.publish(Linked(self._host.stamp(), *news))
+        known = self._mesh.known.get(server)
+        if way.hops > 1 and (known is None or known.via != way.via) and self._asked.get(server) != way.via:
+            self._ask(server, way.via)
+
+    def _ask(self, server: str, via: str) -> None:
+        if via in self._mesh.links:
+            self._asked[server] = via
+            self._mesh.links[via].link.send(Message("WANT", (server,), self._mesh.own))
+
+    def follows(self, link: Link, stamp: Stamp) -> bool:
+        """Is this the peer that tells us of the event's server, and the event one that we do not know?"""
+        known = self._mesh.known.get(stamp.origin)
+        if known is None or known.via != link.peer:
+            return False
+        if known.epoch == stamp.epoch and stamp.seq <= known.skips:
+            return False
+        known.epoch, known.version = stamp.epoch, max(stamp.seq, known.version if known.epoch == stamp.epoch else 0)
+        return True
 
     def roster(self, link: Link, roster: Roster) -> None:
         """The users of a server, as of a version; passed on when it is news."""
-        check_origin(self._mesh, link, roster.server)
-        known = self._mesh.known.get(roster.server)
-        if known is not None and known.epoch == roster.epoch and known.version >= roster.version:
+        server = roster.server
+        check_origin(self._mesh, link, server)
+        way = self._host.network.servers.get(server)
+        if way is None or way.via != link.peer:
             return
-        if roster.server == self._mesh.own:
+        known, asked = self._mesh.known.get(server), self._asked.pop(server, None)
+        vouched = has_authority(link.trust) and not roster.is_unvouched
+        if known is not None and known.via != link.peer and _is_behind(roster, known) and asked != _AGAIN:
+            # What we have heard from another peer is on its way to this one: look again when it is there.
+            known.via, known.skips = link.peer, known.version
+            self._asked[server] = _AGAIN
+            self._host.start(self._ask_again(server, link))
             return
-        self._mesh.known[roster.server] = Known(roster.name, roster.epoch, roster.version)
-        with self._mesh.applying():
-            for event in differences(self._host, roster, f"{self._host.config.name} {roster.name}"):
-                self._host.publish(event)
-        for peer in self._mesh.others(link):
-            for line in self.roster_lines(roster.server, peer.link):
-                peer.link.send(line)
+        doubted = server in self._host.network.unvouched
+        is_new = known is None or (known.epoch, known.version, doubted) != (roster.epoch, roster.version, not vouched)
+        self._host.network.doubt(server, not vouched)
+        self._mesh.known[server] = Known(roster.name, roster.epoch, roster.version, link.peer)
+        if self._take(roster, vouched) or is_new:
+            for peer in self._mesh.others(link):
+                for line in self.roster_lines(server, peer.link):
+                    peer.link.send(line)
+
+    def _take(self, roster: Roster, vouched: bool) -> bool:
+        name, before = self._host.config.name, self._mesh.topology.before(roster.server)
+        ends = (name if before == self._mesh.own else self._mesh.topology.name(before), roster.name)
+        batch = self._host.batch("netjoin", *ends)
+        try:
+            with self._mesh.applying(), self._host.within(batch):
+                return Intake(self._host, roster, " ".join(ends), vouched).take()
+        finally:
+            batch.close()
+
+    async def _ask_again(self, server: str, link: Link) -> None:
+        await asyncio.sleep(_PATIENCE)
+        if self._asked.get(server) == _AGAIN and self._mesh.links.get(link.peer) is not None:
+            with self._host.turn():
+                self._mesh.links[link.peer].link.send(Message("WANT", (server,), self._mesh.own))
 
     def wanted(self, link: Link, server: str) -> None:
         """The peer has no users of a server that it can reach through us."""
-        if server in self._mesh.known or server == self._mesh.own:
+        known = self._mesh.known.get(server)
+        if server == self._mesh.own or (known is not None and known.via != link.peer):
             for line in self.roster_lines(server, link):
                 link.send(line)
 
     def channel(self, link: Link, line: Message) -> None:
-        """What a channel is set to on the other side."""
-        if not crosses_by_name(self._host.network, line.params[0], link.trust):
+        """What a channel is set to on the other side; passed on when it is news."""
+        told = settings.read(line)
+        if not has_authority(link.trust) or not crosses_by_name(self._host.network, told.name, link.trust):
             return
-        before = self._host.network.channel(line.params[0])
-        clock = dict(before.marks) if before is not None else None
         with self._mesh.applying():
-            for event in registers.merge(self._host, line, bool(clock)):
-                self._host.publish(event)
-        after = self._host.network.channel(line.params[0])
-        if after is not None and after.marks != (clock or {}):
+            is_news = registers.merge(self._host, told)
+        if is_news:
             for peer in self._mesh.others(link):
-                if crosses_by_name(self._host.network, after.name, peer.link.trust):
-                    peer.link.send(registers.line_of(after, self._mesh.own))
+                self.tell_channel(peer.link, told.name)
+
+    def tell_channel(self, link: Link, name: str) -> None:
+        """Tell a peer what a channel is set to, if it may know."""
+        channel = self._host.network.channel(name)
+        if channel is not None and crosses_by_name(self._host.network, name, link.trust):
+            link.send(settings.line_of(channel, self._mesh.own))
 
     def roster_lines(self, server: str, link: Link) -> Iterator[Message]:
         """The users of a server, as far as we know and the peer may."""
-        ids, name = self._host.ids, self._host.config.name
+        self._mesh.sharing.showing(server, link)
+        network, ids = self._host.network, self._host.ids
         if server == self._mesh.own:
-            return burst(self._host.network, server, name, ids.epoch, ids.last, link.trust)
+            return burst(network, server, self._host.config.name, ids.epoch, ids.last, link.trust)
         known = self._mesh.known[server]
-        return burst(self._host.network, server, known.name, known.epoch, known.version, link.trust)
+        return burst(network, server, known.name, known.epoch, known.version, link.trust)
+
+
+_AGAIN = ""
+
+
+def _is_behind(roster: Roster, known: Known) -> bool:
+    return roster.epoch == known.epoch and roster.version < known.version
 
 
 def state_line(server: str, state: LinkState) -> Message:
     """``LINKSTATE name version :description``, with the server's peers in a tag."""
     tags = {"peers": ",".join(sorted(state.peers))} if state.peers else {}
     return Message("LINKSTATE", (state.name, str(state.version), state.description), server, tags)
+
+
+def _read_state(line: Message) -> tuple[str, LinkState]:
+    name, version, description = line.params
+    server, number = short_name(name), int(version)
+    peers = frozenset(each for each in line.tags.get("peers", "").split(",") if each)
+    if not all(map(valid_short_name, (server, *peers))) or len(name) > _LONGEST or not 0 < number < _LATEST:
+        raise Garbled("LINKSTATE of what is no server")
+    return server, LinkState(number, peers, name, description[:_LONGEST])

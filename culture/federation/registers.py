@@ -1,24 +1,41 @@
-"""What channels are set to, as lines of a burst; of two settings of one thing the one with the greater mark holds."""
+"""What channels are set to: of two settings of one thing the one with the greater mark holds, on every server.
 
-import json
-from collections.abc import Iterator
-from typing import Any
+Ranks, and modes that nobody has set since, belong to the channel as it was founded: where two servers founded a channel
+of the same name while they did not know of each other, the earlier one's hold.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
 from culture.config.links import Link as Settings
-from culture.federation.codec import Garbled
+from culture.federation.codec import MICROSECONDS
+from culture.federation.settings import RANK_PARTS, Told, base_flags, founded, line_of
 from culture.federation.trust import crosses
 from culture.protocol.message import Message
 from culture.protocol.modes import Change
-from culture.protocol.names import fold
+from culture.protocol.names import fold, is_channel
 from culture.protocol.vocabulary import ChannelMode
 from culture.server.changes.channels import part_of
-from culture.server.events import Event, ModeSet, TopicSet
+from culture.server.events import Event, Joined, MetadataSet, ModeSet, TopicSet
 from culture.server.network import Network
 from culture.server.skill import Host
 from culture.server.state import MEMBER_MODES, Channel, Mark
 
-# +P, its founder and what is kept on disk are each server's own.
-_OWN = frozenset({ChannelMode.REGISTERED.value, ChannelMode.LOCAL.value})
+_NEVER = Mark(-1, 0.0, "", 0)
+_FLAGS = frozenset("imnstC")
+Apply = Callable[[Event, int | None], None]
+
+
+class Claim(NamedTuple):
+    """When a server says that a channel was founded (microseconds), and with which modes."""
+
+    founded: int
+    flags: str
+
+    @classmethod
+    def of(cls, channel: Channel) -> "Claim":
+        """What we say of it."""
+        return cls(founded(channel), base_flags(channel))
 
 
 def burst(network: Network, own: str, settings: Settings) -> Iterator[Message]:
@@ -28,88 +45,199 @@ def burst(network: Network, own: str, settings: Settings) -> Iterator[Message]:
             yield line_of(channel, own)
 
 
-def line_of(channel: Channel, own: str) -> Message:
-    """``CHANNEL #name created clock :settings``."""
-    topic = channel.topic
-    said = {
-        "topic": None if topic is None else [topic.text, topic.by],
-        "flags": "".join(sorted(channel.flags - _OWN)),
-        "key": channel.key,
-        "limit": channel.limit,
-        "shared": None if channel.shared is None else ",".join(channel.shared),
-        "lists": {mode: list(entries) for mode, entries in channel.lists.items() if entries},
-        "ranks": {user.nick: rank for user, rank in channel.members.items() if rank},
-        "marks": {part: list(mark) for part, mark in channel.marks.items() if part not in _OWN},
-    }
-    words = (channel.name, str(round(channel.created * 1e6)), str(channel.clock), json.dumps(said, ensure_ascii=False))
-    return Message("CHANNEL", words, own)
-
-
-def merge(host: Host, line: Message, was_there: bool) -> Iterator[Event]:
-    """The events that make the channel what both sides together say; each is published before the next is asked for."""
-    name, created, clock, text = line.params
-    channel = host.network.channel(name)
+def tags_of(network: Network, event: Event) -> dict[str, str]:
+    """What other servers must know of a change of a channel, beside the change: its version, and what we claim."""
+    name = event.target if isinstance(event, MetadataSet) else getattr(event, "channel", "")
+    channel = network.channel(name) if is_channel(name) else None
+    tags: dict[str, str] = {}
     if channel is None:
+        return tags
+    if isinstance(event, ModeSet | TopicSet | MetadataSet):
+        tags["v"] = str(channel.clock)
+    if isinstance(event, ModeSet | Joined):
+        claim = Claim.of(channel)
+        tags |= {"c": str(claim.founded), "f": claim.flags} if claim.flags else {"c": str(claim.founded)}
+    return tags
+
+
+def change(host: Host, event: Event, tags: Mapping[str, str], apply: Apply) -> bool:
+    """Make a change from elsewhere so, as far as it is newer than what is set here.
+
+    False where the other side should hear what the channel is: it believes to have founded one that we know longer.
+    """
+    version = int(tags["v"]) if "v" in tags else None
+    claim = Claim(int(tags["c"]), tags.get("f", "")) if "c" in tags else None
+    if isinstance(event, Joined):
+        return _join(host, event, claim, apply)
+    if isinstance(event, ModeSet):
+        return _set_modes(host, event, claim, version, apply)
+    if isinstance(event, TopicSet):
+        part, name = "topic", event.channel
+    elif isinstance(event, MetadataSet) and is_channel(event.target):
+        part, name = f"meta:{event.key}", event.target
+    else:
+        apply(event, version)
+        return True
+    channel = host.network.channel(name)
+    if channel is not None and _mark(event, version) > channel.marks.get(part, _NEVER):
+        apply(event, version)
+    return True
+
+
+def _mark(event: Event, version: int | None) -> Mark:
+    return Mark(version or 0, event.id.at, event.id.origin, event.id.seq)
+
+
+def _join(host: Host, event: Joined, claim: Claim | None, apply: Apply) -> bool:
+    channel = host.network.channel(event.channel)
+    begins = channel is None or not founded(channel)
+    holds = begins or claim is None or settle(host, event.channel, claim)
+    apply(event if holds else event._replace(status=""), None)
+    if begins and claim is not None:
+        begin(host, event.channel, claim)
+    return holds
+
+
+def _set_modes(host: Host, event: ModeSet, claim: Claim | None, version: int | None, apply: Apply) -> bool:
+    channel = host.network.channel(event.channel)
+    if channel is None:
+        return True
+    holds = claim is None or not founded(channel) or settle(host, event.channel, claim)
+    mark = _mark(event, version)
+    fresh = tuple(
+        each
+        for each in event.changes
+        if mark > channel.marks.get(part_of(each), _NEVER) and (holds or each.mode not in MEMBER_MODES)
+    )
+    if fresh:
+        apply(event._replace(changes=fresh), version)
+    return holds
+
+
+def begin(host: Host, name: str, claim: Claim) -> None:
+    """The channel is new here, and the same as elsewhere."""
+    channel = host.network.channel(name)
+    if channel is not None and claim.founded:
+        channel.founded = claim.founded / MICROSECONDS
+        _set(host, channel, _base(channel, frozenset(claim.flags)))
+
+
+def settle(host: Host, name: str, claim: Claim) -> bool:
+    """Do the ranks hold that are given under this claim? Where it is the earlier one, ours do no longer."""
+    channel = host.network.channel(name)
+    if channel is None or not claim.founded or claim.founded >= founded(channel):
+        return channel is None or claim.founded == founded(channel)
+    ranked = [(user.nick, rank) for user, rank in channel.members.items() if rank]
+    lost = [Change(False, mode, nick) for nick, rank in ranked for mode in rank]
+    channel.founded = claim.founded / MICROSECONDS
+    _set(host, channel, [*lost, *_base(channel, frozenset(claim.flags))])
+    for part in [part for part in channel.marks if part.startswith(RANK_PARTS)]:
+        del channel.marks[part]
+    return True
+
+
+def _base(channel: Channel, flags: frozenset[str]) -> list[Change]:
+    """The modes of a channel that nobody has set since it was founded."""
+    unset = [flag for flag in _FLAGS if flag not in channel.marks and (flag in flags) != (flag in channel.flags)]
+    return [Change(flag in flags, flag) for flag in sorted(unset)]
+
+
+def _set(host: Host, channel: Channel, changes: list[Change]) -> None:
+    """Set modes that get no mark by it."""
+    if not changes:
         return
-    try:
-        said: dict[str, Any] = json.loads(text)
-        marks = {part: Mark(int(v), float(at), str(o), int(s)) for part, (v, at, o, s) in said["marks"].items()}
-    except (ValueError, KeyError, TypeError) as error:
-        raise Garbled(f"CHANNEL {name}: {error}") from error
-    channel.created = min(channel.created, int(created) / 1e6)
-    channel.clock = max(channel.clock, int(clock))
-    news = {part: mark for part, mark in marks.items() if mark > channel.marks.get(part, _NEVER)}
-    if "topic" in news:
-        text = said["topic"][0] if said["topic"] else ""
-        if text != (channel.topic.text if channel.topic else ""):
-            yield TopicSet(host.stamp(), str((said["topic"] or ["", line.source])[1]), channel.name, text)
-    changes = tuple(_changes(channel, said, news, was_there))
-    if changes:
-        yield ModeSet(host.stamp(), line.source, channel.name, changes)
+    marks, clock = dict(channel.marks), channel.clock
+    for start in range(0, len(changes), _AT_ONCE):
+        some = tuple(changes[start : start + _AT_ONCE])
+        host.publish(ModeSet(host.stamp(), host.name, channel.name, some))
+    channel.marks, channel.clock = marks, clock
+
+
+_AT_ONCE = 12
+
+
+def merge(host: Host, told: Told) -> bool:
+    """Make the channel what both sides together say; is it any different from what they said?"""
+    channel = host.network.channel(told.name)
+    if channel is None:
+        return False
+    before = _state(channel)
+    if told.founded and founded(channel):
+        ranks_hold = settle(host, told.name, Claim(told.founded, "".join(told.flags)))
+    else:
+        ranks_hold = not founded(channel)
+        if told.founded and ranks_hold:
+            begin(host, told.name, Claim(told.founded, "".join(told.flags)))
+    channel.created = min(channel.created, told.created / MICROSECONDS)
+    news = {
+        part: mark
+        for part, mark in told.marks.items()
+        if mark > channel.marks.get(part, _NEVER) and (ranks_hold or not part.startswith(RANK_PARTS))
+    }
+    _take_topic(host, channel, told, news)
+    _set(host, channel, list(_changes(channel, told, news, ranks_hold)))
+    _take_lists(channel, told, news)
+    for key in [part[5:] for part in news if part.startswith("meta:")]:
+        if told.metadata.get(key) != (channel.metadata or {}).get(key):
+            host.publish(MetadataSet(host.stamp(), host.name, channel.name, key, told.metadata.get(key)))
+    channel.clock = max(channel.clock, told.clock)
     channel.marks.update(news)
+    return _state(channel) != before
 
 
-_NEVER = Mark(-1, 0.0, "", 0)
+def _state(channel: Channel) -> tuple[object, ...]:
+    return channel.created, founded(channel), dict(channel.marks), dict(channel.members), base_flags(channel)
 
 
-def _changes(channel: Channel, said: dict[str, Any], news: dict[str, Mark], was_there: bool) -> Iterator[Change]:
-    flags = set(str(said["flags"]))
-    for flag in sorted((flags | channel.flags) - _OWN):
-        is_news = flag in news or (not was_there and flag not in channel.marks)
-        if is_news and (flag in flags) != (flag in channel.flags):
-            yield Change(flag in flags, flag)
-    if "k" in news and said["key"] != channel.key:
-        yield Change(said["key"] is not None, "k", said["key"] or "*")
-    if "l" in news and said["limit"] != channel.limit:
-        yield Change(said["limit"] is not None, "l", str(said["limit"]) if said["limit"] else None)
-    shared = None if channel.shared is None else ",".join(channel.shared)
-    if ChannelMode.SHARED in news and said["shared"] != shared:
-        yield Change(said["shared"] is not None, ChannelMode.SHARED.value, said["shared"])
+def _take_topic(host: Host, channel: Channel, told: Told, news: Mapping[str, Mark]) -> None:
+    if "topic" not in news:
+        return
+    text = told.topic.text if told.topic is not None else ""
+    if text != (channel.topic.text if channel.topic is not None else ""):
+        stamp = host.stamp()
+        by = told.topic.by if told.topic is not None else told.source
+        host.publish(TopicSet(stamp._replace(at=told.topic.at) if told.topic else stamp, by, channel.name, text))
+    channel.topic = told.topic
+
+
+def _take_lists(channel: Channel, told: Told, news: Mapping[str, Mark]) -> None:
+    """Who put a mask on a list, and when, as it was said there."""
+    for mode, entries in told.lists.items():
+        for mask, entry in entries.items():
+            if f"{mode}:{mask}" in news and mask in channel.lists.get(mode, {}):
+                channel.lists[mode][mask] = entry
+
+
+def _changes(channel: Channel, told: Told, news: Mapping[str, Mark], ranks_hold: bool) -> Iterator[Change]:
     for part in news:
         mode, colon, param = part.partition(":")
-        if colon and mode in "beI":
-            is_listed = param in said["lists"].get(mode, ())
+        if colon and mode in ("b", "e", "I"):
+            is_listed = param in told.lists.get(mode, {})
             if is_listed != (param in channel.lists.get(mode, {})):
                 yield Change(is_listed, mode, param)
-        elif colon and mode in MEMBER_MODES:
-            ranks = {fold(nick): rank for nick, rank in said["ranks"].items()}
-            for user, held in channel.members.items():
-                if fold(user.nick) == param and (mode in ranks.get(param, "")) != (mode in held):
-                    yield Change(mode in ranks.get(param, ""), mode, user.nick)
+        elif part in _FLAGS and (part in told.flags) != (part in channel.flags):
+            yield Change(part in told.flags, part)
+    if "k" in news and told.key != channel.key:
+        yield Change(told.key is not None, "k", told.key or "*")
+    if "l" in news and told.limit != channel.limit:
+        yield Change(told.limit is not None, "l", str(told.limit) if told.limit is not None else None)
+    shared = None if channel.shared is None else ",".join(channel.shared)
+    if ChannelMode.SHARED in news and told.shared != shared:
+        yield Change(told.shared is not None, ChannelMode.SHARED.value, told.shared)
+    if ranks_hold:
+        yield from _rank_changes(channel, told, news)
 
 
-def effective(network: Network, event: ModeSet, version: int) -> ModeSet | None:
-    """What of a change of modes from elsewhere is newer than what is set here; None where nothing is."""
-    channel = network.channel(event.channel)
-    if channel is None:
-        return None
-    mark = Mark(version, event.id.at, event.id.origin, event.id.seq)
-    fresh = tuple(change for change in event.changes if mark > channel.marks.get(part_of(change), _NEVER))
-    return event._replace(changes=fresh) if fresh else None
+def _rank_changes(channel: Channel, told: Told, news: Mapping[str, Mark]) -> Iterator[Change]:
+    """Ranks that were set later there, and those of the channel's founding that we have not heard of."""
+    for user, held in list(channel.members.items()):
+        key = fold(user.nick)
+        rank = told.ranks.get(key, "")
+        for mode in MEMBER_MODES:
+            part = f"{mode}:{key}"
+            unset = part not in channel.marks and part not in told.marks and mode in rank
+            if (part in news or unset) and (mode in rank) != (mode in held):
+                yield Change(mode in rank, mode, user.nick)
 
 
-def is_newest_topic(network: Network, event: TopicSet, version: int) -> bool:
-    """Is it newer than the topic here?"""
-    channel = network.channel(event.channel)
-    mark = Mark(version, event.id.at, event.id.origin, event.id.seq)
-    return channel is not None and mark > channel.marks.get("topic", _NEVER)
+__all__ = ["Claim", "begin", "burst", "change", "line_of", "merge", "settle", "tags_of"]

@@ -21,7 +21,7 @@ from culture.federation.trust import (
 )
 from culture.protocol.message import Message
 from culture.protocol.names import is_channel
-from culture.server.events import Event, Invited, Kicked, ModeSet, Parted, Redacted, Said, TopicSet
+from culture.server.events import Event, Invited, Kicked, Parted, Redacted, Said
 from culture.server.skill import Host, hook
 
 if TYPE_CHECKING:
@@ -72,9 +72,7 @@ class Relay:
     def tell_state(self, event: Event, line: Message, link: Link | None) -> None:
         """Tell the others of something that is not kept in the log."""
         name = getattr(event, "channel", None) or getattr(event, "target", "")
-        channel = self._host.network.channel(name) if isinstance(name, str) and is_channel(name) else None
-        if channel is not None and isinstance(event, ModeSet | TopicSet):
-            line = line._replace(tags={**line.tags, "v": str(channel.clock)})
+        line = line._replace(tags={**line.tags, **registers.tags_of(self._host.network, event)})
         for peer in self._mesh.others(link):
             if not (isinstance(name, str) and is_channel(name)) or crosses_by_name(
                 self._host.network, name, peer.link.trust
@@ -95,17 +93,14 @@ class Relay:
             self._mesh.courier.route(line, owner_of(event.nick))
             return
         check_origin(self._mesh, link, server)
-        known = self._mesh.known.get(server)
         if isinstance(event, Invited):
             invited = believed(self._host.network, event, is_vouched(self._host.network, link.trust, server))
             if invited is not None and crosses_by_name(self._host.network, event.channel, link.trust):
                 self.apply(invited, None)
-        elif known is not None and not (known.epoch == event.id.epoch and known.version >= event.id.seq):
-            known.epoch, known.version = event.id.epoch, event.id.seq
+        elif self._mesh.presence.follows(link, event.id):
             self._change(link, line, event)
 
     def _change(self, link: Link, line: Message, event: Event) -> None:
-        version = int(line.tags["v"]) if "v" in line.tags else None
         name = getattr(event, "channel", None)
         if isinstance(name, str) and not crosses_by_name(self._host.network, name, link.trust):
             return
@@ -115,12 +110,11 @@ class Relay:
             self._mesh.sharing.contradict(link, heard)
             return
         event = taken
-        if isinstance(event, ModeSet):
-            fresh = registers.effective(self._host.network, event, version or 0)
-            if fresh is not None:
-                self.apply(fresh, version)
-        elif not isinstance(event, TopicSet) or registers.is_newest_topic(self._host.network, event, version or 0):
-            self.apply(event, version)
+        tags = line.tags if vouched else {}
+        with self._mesh.applying():
+            is_known = registers.change(self._host, event, tags, self.apply)
+        if not is_known and isinstance(name, str):
+            self._mesh.presence.tell_channel(link, name)
         for peer in self._mesh.others(link):
             if not isinstance(name, str) or crosses_by_name(self._host.network, name, peer.link.trust):
                 self._mesh.sharing.tell(peer.link, event, line)

@@ -5,11 +5,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from culture.config.links import Link as Settings
-from culture.federation.codec import Garbled, encode
+from culture.federation.belief import believed
+from culture.federation.codec import MICROSECONDS, Garbled, encode
+from culture.federation.registers import Claim, begin, settle
+from culture.federation.settings import founded
 from culture.federation.trust import UNVOUCHED_TAG, crosses, owner_of
 from culture.protocol.message import NO_TAGS, Message
 from culture.protocol.modes import Change
-from culture.protocol.names import fold
+from culture.protocol.names import fold, valid_channel, valid_local_nick
 from culture.server.events import (
     AccountSet,
     Arrived,
@@ -19,17 +22,22 @@ from culture.server.events import (
     Joined,
     Left,
     MetadataSet,
-    ModeSet,
     Parted,
     RealnameSet,
+    Renamed,
     UserModeSet,
 )
 from culture.server.ids import Stamp
 from culture.server.network import Network
 from culture.server.skill import Host
-from culture.server.state import MEMBER_MODES, User
+from culture.server.state import MEMBER_MODES, Channel, User
 
 _MEMBERS_PER_LINE = 200
+_SHOWN_MODES = frozenset("Bio")
+_LONGEST = 600
+_LONGEST_NICK = 64
+_LONGEST_CHANNEL = 200
+_BREAKS = frozenset("\r\n\0")
 
 
 @dataclass(slots=True)
@@ -42,6 +50,14 @@ class Person:
 
 
 @dataclass(slots=True)
+class Members:
+    """Who of a server is in a channel, with their ranks by folded nick, and what it says of its founding."""
+
+    claim: Claim
+    ranks: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
 class Roster:
     """The users of a server, and where they are, as of a version."""
 
@@ -49,31 +65,48 @@ class Roster:
     name: str
     epoch: str
     version: int
-    people: dict[str, Person] = field(default_factory=dict)
-    channels: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Nicks and their ranks, by the name of the channel."""
     is_unvouched: bool = False
     """Has nobody with a say stood for what its users are?"""
+    people: dict[str, Person] = field(default_factory=dict)
+    channels: dict[str, Members] = field(default_factory=dict)
 
     def take(self, line: Message) -> None:
         """One more line between ROSTER and ENDROSTER."""
         if line.verb == "NICK" and len(line.params) == 7:
-            nick, _, username, host, server, modes, realname = line.params
-            if owner_of(nick) != self.server:
-                raise Garbled(f"{nick} is no nick of {self.name}")
-            tags = line.tags
-            stamp = Stamp(self.server, self.epoch, self.version, int(tags.get("at", "0")) / 1e6)
-            account, kind = tags.get("account"), tags.get("kind", "unknown")
-            arrived = Arrived(stamp, nick, username, host, realname, server, account, kind, modes.removeprefix("+"))
-            meta = json.loads(tags["meta"]) if "meta" in tags else {}
-            self.people[fold(nick)] = Person(arrived, tags.get("away"), {str(k): str(v) for k, v in meta.items()})
-        elif line.verb == "NJOIN" and len(line.params) == 2:
-            members = self.channels.setdefault(line.params[0], {})
-            for word in line.params[1].split(","):
-                rank = "".join(mode for mode, symbol in MEMBER_MODES.items() if symbol in word[:2])
-                members[fold(word.lstrip("@+"))] = rank
+            self._take_person(line)
+        elif line.verb == "NJOIN" and len(line.params) == 4:
+            self._take_members(line)
         else:
             raise Garbled(f"{line.verb} in a roster")
+
+    def _take_person(self, line: Message) -> None:
+        nick, _, username, host, _, modes, realname = line.params
+        if not valid_local_nick(nick, self.server, _LONGEST_NICK):
+            raise Garbled(f"{nick} is no nick of {self.name}")
+        tags = line.tags
+        stamp = Stamp(self.server, self.epoch, self.version, int(tags.get("at", "0")) / MICROSECONDS)
+        account, kind = tags.get("account"), tags.get("kind", "unknown")
+        shown = modes.removeprefix("+")
+        arrived = Arrived(stamp, nick, username, host, realname, self.name, account, kind, shown)
+        meta = json.loads(tags["meta"]) if "meta" in tags else {}
+        away = tags.get("away")
+        for text in (away or "", *meta, *meta.values()):
+            if not isinstance(text, str) or set(text) & _BREAKS or len(text) > _LONGEST:
+                raise Garbled(f"what is said of {nick} does not fit in a line")
+        self.people[fold(nick)] = Person(arrived, away, meta)
+
+    def _take_members(self, line: Message) -> None:
+        name, founded, flags, words = line.params
+        if not valid_channel(name, _LONGEST_CHANNEL):
+            raise Garbled(f"{name} is no channel")
+        claim = Claim(int(founded), flags.removeprefix("+"))
+        ranks = self.channels.setdefault(name, Members(claim)).ranks
+        for word in words.split(","):
+            nick = word.lstrip("@+")
+            ranks[fold(nick)] = _RANKS[word[: len(word) - len(nick)]]
+
+
+_RANKS = {"": "", "@": "o", "+": "v", "@+": "ov"}
 
 
 def burst(
@@ -81,23 +114,34 @@ def burst(
 ) -> Iterator[Message]:
     """The lines that tell of a server's users, as far as the peer may know of them."""
     users = [user for user in network.users.values() if owner_of(user.nick) == roster_of]
-    channels = [channel for channel in network.channels.values() if crosses(channel, settings)]
-    if settings.trust == "restricted":
-        users = [user for user in users if any(user in channel.members for channel in channels)]
+    is_restricted = settings.trust == "restricted"
+    places: dict[Channel, list[str]] = {}
+    told: list[User] = []
+    allowed: dict[Channel, bool] = {}
+    for user in users:
+        for channel in user.channels:
+            if channel not in allowed:
+                allowed[channel] = crosses(channel, settings)
+        shown = [channel for channel in user.channels if allowed[channel]]
+        if is_restricted and not shown:
+            continue
+        told.append(user)
+        for channel in shown:
+            places.setdefault(channel, []).append(_ranked(user, channel.members[user]))
     tags = {UNVOUCHED_TAG: "1"} if roster_of in network.unvouched else NO_TAGS
     yield Message("ROSTER", (name, epoch, str(version)), name, tags)
-    for user in users:
+    for user in told:
         yield _person(user, name, settings)
-    known = set(users)
-    for channel in channels:
-        words = [_ranked(user, rank) for user, rank in channel.members.items() if user in known]
+    for channel, words in places.items():
+        claim = Claim.of(channel)
         for start in range(0, len(words), _MEMBERS_PER_LINE):
-            yield Message("NJOIN", (channel.name, ",".join(words[start : start + _MEMBERS_PER_LINE])), name)
+            some = ",".join(words[start : start + _MEMBERS_PER_LINE])
+            yield Message("NJOIN", (channel.name, str(claim.founded), f"+{claim.flags}", some), name)
     yield Message("ENDROSTER", (name,), name)
 
 
 def _person(user: User, server: str, settings: Settings) -> Message:
-    modes = "".join(sorted(user.modes & set("Bi")))
+    modes = "".join(sorted(user.modes & _SHOWN_MODES))
     stamp = Stamp(owner_of(user.nick), "-", 0, user.since)
     line = encode(
         Arrived(
@@ -116,60 +160,93 @@ def _ranked(user: User, rank: str) -> str:
     return "".join(symbol for mode, symbol in MEMBER_MODES.items() if mode in rank) + user.nick
 
 
-def differences(host: Host, roster: Roster, reason: str) -> Iterator[Event]:
-    """The events that make what we know what the roster says; each to be published before the next is asked for."""
-    network = host.network
-    known = {key: user for key, user in network.users.items() if owner_of(user.nick) == roster.server}
-    for key, user in known.items():
-        if key not in roster.people:
-            yield Left(host.stamp(), user.source, reason)
-    for key, person in roster.people.items():
-        there = network.users.get(key)
+class Intake:
+    """Makes what we know of a server what its roster says; each difference is an event here."""
+
+    def __init__(self, host: Host, roster: Roster, reason: str, vouched: bool = True) -> None:
+        self._host = host
+        self._roster = roster
+        self._reason = reason
+        self._vouched = vouched
+        self.is_news = False
+
+    def take(self) -> bool:
+        """Was anything different?"""
+        users = self._host.network.users
+        for user in [user for user in users.values() if owner_of(user.nick) == self._roster.server]:
+            if fold(user.nick) not in self._roster.people:
+                self._publish(Left(self._host.stamp(), user.source, self._reason))
+        for key, person in self._roster.people.items():
+            self._take_person(key, person)
+        self._leave_channels()
+        for name, members in self._roster.channels.items():
+            self._take_members(name, members)
+        return self.is_news
+
+    def _publish(self, event: Event) -> None:
+        self.is_news = True
+        self._host.publish(event)
+
+    def _take_person(self, key: str, person: Person) -> None:
+        host = self._host
+        stamp = host.stamp()._replace(origin=self._roster.server)
+        said = believed(
+            host.network, person.arrived._replace(id=stamp._replace(at=person.arrived.id.at)), self._vouched
+        )
+        assert isinstance(said, Arrived)
+        there = host.network.users.get(key)
         if there is None:
-            yield person.arrived._replace(id=host.stamp()._replace(at=person.arrived.id.at))
-            there = network.users[key]
+            self._publish(said)
+            there = host.network.users[key]
         else:
-            yield from _changed(host, there, person.arrived)
+            self._change(there, said)
         if there.away != person.away:
-            yield AwaySet(host.stamp(), there.source, person.away)
-        for name in set(there.metadata or {}) | set(person.metadata):
-            if (there.metadata or {}).get(name) != person.metadata.get(name):
-                yield MetadataSet(host.stamp(), there.source, there.nick, name, person.metadata.get(name))
-    yield from _memberships(host, roster)
+            self._publish(AwaySet(host.stamp(), there.source, person.away))
+        if there.metadata or person.metadata:
+            for name in {**(there.metadata or {}), **person.metadata}:
+                if (there.metadata or {}).get(name) != person.metadata.get(name):
+                    value = person.metadata.get(name)
+                    self._publish(MetadataSet(host.stamp(), there.source, there.nick, name, value))
 
+    def _change(self, user: User, said: Arrived) -> None:
+        host = self._host
+        if user.nick != said.nick:  # the same letters in another case
+            self._publish(Renamed(host.stamp(), user.source, said.nick))
+        if (user.username, user.host) != (said.username, said.host):
+            self._publish(HostSet(host.stamp(), user.source, said.username, said.host))
+        if user.realname != said.realname:
+            self._publish(RealnameSet(host.stamp(), user.source, said.realname))
+        if (user.account, user.account_kind) != (said.account, said.kind):
+            self._publish(AccountSet(host.stamp(), user.source, said.account, said.kind))
+        differ = [mode for mode in sorted(_SHOWN_MODES) if (mode in said.modes) != (mode in user.modes)]
+        if differ:
+            self._publish(
+                UserModeSet(host.stamp(), user.source, tuple(Change(mode in said.modes, mode) for mode in differ))
+            )
 
-def _changed(host: Host, user: User, said: Arrived) -> Iterator[Event]:
-    if user.nick != said.nick:
-        user.rename(said.nick)  # the same letters in another case
-    if (user.username, user.host) != (said.username, said.host):
-        yield HostSet(host.stamp(), user.source, said.username, said.host)
-    if user.realname != said.realname:
-        yield RealnameSet(host.stamp(), user.source, said.realname)
-    if (user.account, user.account_kind) != (said.account, said.kind):
-        yield AccountSet(host.stamp(), user.source, said.account, said.kind)
-    changes = [Change(mode in said.modes, mode) for mode in "Bi" if (mode in said.modes) != (mode in user.modes)]
-    if changes:
-        yield UserModeSet(host.stamp(), user.source, tuple(changes))
+    def _leave_channels(self) -> None:
+        present = {fold(name): members.ranks for name, members in self._roster.channels.items()}
+        users = self._host.network.users
+        for key in self._roster.people:
+            user = users[key]
+            for channel in list(user.channels):
+                if key not in present.get(fold(channel.name), ()):
+                    self._publish(Parted(self._host.stamp(), user.source, channel.name))
 
-
-def _memberships(host: Host, roster: Roster) -> Iterator[Event]:
-    network = host.network
-    wanted = {fold(name): members for name, members in roster.channels.items()}
-    for user in [user for user in network.users.values() if owner_of(user.nick) == roster.server]:
-        for channel in list(user.channels):
-            if fold(user.nick) not in wanted.get(fold(channel.name), {}):
-                yield Parted(host.stamp(), user.source, channel.name)
-    for name, members in roster.channels.items():
-        for key, rank in members.items():
-            member = network.users.get(key)
-            if member is not None:
-                yield from _membership(host, roster, name, member, rank)
-
-
-def _membership(host: Host, roster: Roster, name: str, user: User, rank: str) -> Iterator[Event]:
-    channel = host.network.channel(name)
-    if channel is None or user not in channel.members:
-        yield Joined(host.stamp(), user.source, name, rank, user.account, user.realname)
-    elif (held := channel.members[user]) != rank:
-        changes = [Change(mode in rank, mode, user.nick) for mode in MEMBER_MODES if (mode in rank) != (mode in held)]
-        yield ModeSet(host.stamp(), roster.name, channel.name, tuple(changes))
+    def _take_members(self, name: str, members: Members) -> None:
+        host = self._host
+        channel = host.network.channel(name)
+        begins = channel is None or not founded(channel)
+        holds = self._vouched and (begins or settle(host, name, members.claim))
+        for key, rank in members.ranks.items():
+            user = host.network.users.get(key)
+            if user is None or key not in self._roster.people:
+                raise Garbled(f"{key} is in {name} and not on {self._roster.name}")
+            channel = host.network.channel(name)
+            if channel is None or user not in channel.members:
+                status = rank if holds else ""
+                self._publish(Joined(host.stamp(), user.source, name, status, user.account, user.realname))
+                if begins:
+                    begins = False
+                    if self._vouched:
+                        begin(host, name, members.claim)

@@ -4,12 +4,16 @@ from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple
 
+MOST_SERVERS = 1_000
+"""So many servers may say who they are linked to: what a peer makes up must not fill the memory."""
+
 
 class Way(NamedTuple):
-    """How a server is reached: over so many links, the first of them to ``via``."""
+    """How a server is reached: over so many links, the first of them to ``via``, the last from ``before``."""
 
     hops: int
     via: str
+    before: str
 
 
 class LinkState(NamedTuple):
@@ -21,6 +25,13 @@ class LinkState(NamedTuple):
     description: str
 
 
+class Reckoning(NamedTuple):
+    """Who can be reached and how, and for those who cannot any more the two ends of the link that is missing."""
+
+    ways: dict[str, Way]
+    lost: dict[str, tuple[str, str]]
+
+
 class Topology:
     """The mesh as a graph; servers are known by the first labels of their names."""
 
@@ -28,25 +39,51 @@ class Topology:
         self._own = own
         self.states: dict[str, LinkState] = {}
         self.direct: set[str] = set()
+        self._last: dict[str, Way] = {}
 
     def take(self, server: str, state: LinkState) -> bool:
         """Note what a server says; was it news?"""
         known = self.states.get(server)
         if server == self._own or (known is not None and known.version >= state.version):
             return False
+        if known is None and len(self.states) >= MOST_SERVERS:
+            return False
         self.states[server] = state
         return True
 
+    def name(self, server: str) -> str:
+        """The whole name of a server, as far as it is known."""
+        state = self.states.get(server)
+        return state.name if state is not None else server
+
+    def before(self, server: str) -> str:
+        """The last server on the way to this one."""
+        way = self._last.get(server)
+        return way.before if way is not None else self._own
+
+    def reckon(self) -> "Reckoning":
+        """Who can be reached now, and where the ways broke to those who could be before."""
+        ways, before = self.ways(), self._last
+        self._last = ways
+        return Reckoning(ways, {server: self._break(server, before, ways) for server in before if server not in ways})
+
+    def _break(self, server: str, before: dict[str, Way], ways: dict[str, Way]) -> tuple[str, str]:
+        """The two ends of the link that is missing: the last one that is reached, and the next on the old way."""
+        last = before[server].before
+        while last != self._own and last not in ways:
+            server, last = last, before[last].before
+        return last, server
+
     def ways(self) -> dict[str, Way]:
         """Every server that can be reached. A link counts when both its ends know of it, ours at once."""
-        found = {self._own: Way(0, self._own)}
+        found = {self._own: Way(0, self._own, self._own)}
         queue = deque([self._own])
         while queue:
             here = queue.popleft()
             for there in sorted(self._neighbours(here)):
                 if there not in found:
-                    hops, via = found[here]
-                    found[there] = Way(hops + 1, there if here == self._own else via)
+                    hops, via, _ = found[here]
+                    found[there] = Way(hops + 1, there if here == self._own else via, here)
                     queue.append(there)
         del found[self._own]
         return found

@@ -53,7 +53,7 @@ def _same_person(ctx: Context, identity: Identity) -> User | None:
     if identity.account is None:
         return None
     if ctx.config.nick_prefix == "required":
-        return ctx.network.by_account(identity.account)
+        return ctx.network.by_account(identity.account, ctx.router.name)
     user = ctx.network.user(ctx.session.nick or "")
     return user if user is not None and user.account == identity.account else None
 
@@ -147,7 +147,8 @@ def _may_stay(parts: Parts, user: User, account: Account) -> bool:
     """Of several users of one account only those stay whose nick is its own: a login must not fill the server."""
     if parts.accounts.owner_of(user.nick) == account:
         return True
-    return all(each is user or each.account != user.account for each in parts.network.users.values())
+    here = (each for each in parts.network.users.values() if each.server == user.server)
+    return all(each is user or each.account != user.account for each in here)
 
 
 def expel(parts: Parts, user: User, reason: str) -> None:

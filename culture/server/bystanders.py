@@ -24,9 +24,9 @@ class Bystanders:
         user, channel = self._network.user(nick_of(event.source)), self._network.channel(event.channel)
         if user is None or channel is None or user.away is None:
             return
-        others = [member for member in channel.members if member is not user]
         away = AwaySet(self._router.ids.stamp(), user.source, user.away)
-        self._router.show(away, others, wanting=Flavour.AWAY_NOTIFY)
+        others = [each for each in self._router.hearing(channel) if each.user is not user]
+        self._router.show_in(away, [each for each in others if each.wants & Flavour.AWAY_NOTIFY])
 
     def _invited(self, event: Invited) -> None:
         """Members who could have invited see who did (IRCv3 invite-notify); the two it is about know."""

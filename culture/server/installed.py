@@ -24,12 +24,15 @@ class WrongSkill(StartError):
 
 
 def wanted(config: ServerConfig) -> Iterator[tuple[str, type[Skill], Settings]]:
-    """The skills of a configuration with their settings: the built-in ones that are on, then those of ``skills``."""
+    """The skills of a configuration with their settings: the built-in ones that are on, then those of ``skills``.
+
+    Links come first: what a skill makes of an event must not reach other servers before the event itself.
+    """
+    if config.links:
+        yield "federation", _find("federation", ("links",)), config.federation
     for name, settings in config.built_in().items():
         if settings.enabled:
             yield name, _find(name, (name,)), settings
-    if config.links:
-        yield "federation", _find("federation", ("links",)), config.federation
     for name, said in config.skills.items():
         kind = _find(name, ("skills", name))
         yield name, kind, _settings(kind, name, said)

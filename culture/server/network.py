@@ -48,9 +48,10 @@ class Network:
         """The channel of this name."""
         return self.channels.get(name) or self.channels.get(fold(name))
 
-    def by_account(self, account: str) -> User | None:
-        """The user who is logged in to this account."""
-        return next((user for user in self.users.values() if user.account == account), None)
+    def by_account(self, account: str, server: str) -> User | None:
+        """The user who is logged in to this account of a server: another one may have its own of that name."""
+        users = (user for user in self.users.values() if user.account == account)
+        return next((user for user in users if user.server == server), None)
 
     def count(self, mode: str) -> int:
         """How many users have this mode."""

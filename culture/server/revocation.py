@@ -37,7 +37,8 @@ def _look(parts: Parts) -> None:
 
 
 def _end(parts: Parts, revoked: frozenset[str]) -> None:
-    for user in [each for each in parts.network.users.values() if each.account in revoked]:
+    here = (each for each in parts.network.users.values() if each.server == parts.router.name)
+    for user in [each for each in here if each.account in revoked]:
         log.info("%s is out: the account %s was revoked", user.nick, user.account)
         expel(parts, user, _REVOKED)
     for session in [each for each in parts.sessions if each.account is not None and each.account.name in revoked]:

@@ -1,13 +1,16 @@
 """The only door to the network: apply an event once, show it to the sessions here, hand it to the subscribers."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 from culture.protocol.message import Message
 from culture.server.errors import is_end
 from culture.server.events import Arrived, Event, Joined, Kicked, Left, Linked, Parted, Renamed, Said, Unlinked, nick_of
 from culture.server.ids import Ids
+from culture.server.netsplit import Batch
 from culture.server.network import Network
 from culture.server.poller import Flushable
 from culture.server.render import LONG, SAID, Flavour, render, render_said
@@ -34,6 +37,7 @@ class Router:
         self.by: Session | None = None  # while subscribers are called: who caused the event
         self.concerned: tuple[str, ...] = ()  # of the last Left or Renamed: the channels that the user was in
         self.depth = 0  # how many events follow from one another
+        self.batch: Batch | None = None  # what is shown belongs to it
         self.sessions: dict[User, list[Session]] = {}
         self.attached = 0
         self.dirty = dirty
@@ -88,13 +92,7 @@ class Router:
             else:
                 self._say_to_user(event, by)
         else:
-            if isinstance(event, _REGROUP):
-                self._forget_hearers(event)
-            if isinstance(event, Left | Renamed):
-                self.concerned = self._channels_of(event)
-            # Who did it may be gone, or have another nick, once it is done.
-            account = self._account(event)
-            self._show(event, self.network.apply(event), account)
+            self._happen(event)
         kind = type(event)
         subscribers = self._subscribers.get(kind)
         if subscribers is None:
@@ -110,6 +108,45 @@ class Router:
                 self._report(subscriber, kind, error)
         self.by = None
 
+    def _happen(self, event: Event) -> None:
+        """Make the change, and show it to those whom it concerns."""
+        # Who did it may be gone, or have another nick, once it is done.
+        account = self._account(event)
+        if isinstance(event, Left | Renamed):
+            self.concerned = self._channels_of(event)
+        if isinstance(event, Joined | Left) and (user := self._elsewhere(event)) is not None:
+            self._come_or_go(event, user, account)
+            return
+        if isinstance(event, _REGROUP):
+            self._forget_hearers(event)
+        self._show(event, self.network.apply(event), account)
+
+    def _elsewhere(self, event: Joined | Left) -> User | None:
+        """Whoever comes or goes, if they have no session here."""
+        user = self.network.user(nick_of(event.source))
+        return user if user not in self.sessions else None
+
+    def _come_or_go(self, event: Joined | Left, user: User, account: str | None) -> None:
+        """Of all who may be in the channel only those here need to be looked at."""
+        before = list(user.channels)
+        self.network.apply(event)
+        channels = (
+            before if isinstance(event, Left) else [channel for channel in user.channels if channel not in before]
+        )
+        for channel in channels:
+            if not channel.members:
+                self._hearers.pop(channel, None)
+        present = [self.hearing(channel) for channel in channels if channel.members]
+        sessions = present[0] if len(present) == 1 else dict.fromkeys(chain.from_iterable(present))
+        self._show_in(event, sessions, account)
+
+    def hearing(self, channel: Channel) -> Iterator[Session]:
+        """The sessions here that are in a channel."""
+        hearers = self._hearers.get(channel)
+        if hearers is None:
+            hearers = self._hearers[channel] = self._group(channel.members)
+        return chain.from_iterable(hearers.values())
+
     def follow(self, event: Event) -> None:
         """Publish what a subscriber makes of the event that it was called with; the others still hear that one."""
         outer, around = self.by, self.concerned
@@ -119,6 +156,15 @@ class Router:
         finally:
             self.depth -= 1
             self.by, self.concerned = outer, around
+
+    @contextmanager
+    def within(self, batch: Batch) -> Iterator[None]:
+        """What is shown in here belongs to this batch, for sessions that know batches."""
+        around, self.batch = self.batch, batch
+        try:
+            yield
+        finally:
+            self.batch = around
 
     def _report(self, subscriber: Subscriber, kind: type, error: BaseException) -> None:
         if is_end(error):
@@ -144,15 +190,22 @@ class Router:
                 self._hearers.pop(channel, None)
 
     def _show(self, event: Event, users: Iterable[User], account: str | None) -> None:
+        self._show_in(event, (session for user in users for session in self.sessions.get(user, ())), account)
+
+    def _show_in(self, event: Event, sessions: Iterable[Session], account: str | None) -> None:
         lines: dict[int, bytes | None] = {}
-        for user in users:
-            for session in self.sessions.get(user, ()):
-                wants = session.wants
-                if wants not in lines:
-                    lines[wants] = render(event, wants, account)
-                line = lines[wants]
-                if line is not None:
-                    session.send(line)
+        batch = self.batch
+        for session in sessions:
+            wants = session.wants
+            if wants not in lines:
+                lines[wants] = render(event, wants, account)
+            line = lines[wants]
+            if line is None:
+                continue
+            if batch is not None:
+                batch.send(session, line)
+            else:
+                session.send(line)
 
     def show(self, event: Event, users: Iterable[User], wanting: int) -> None:
         """Show an event also to these users, in sessions that want such events."""

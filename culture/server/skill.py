@@ -19,6 +19,7 @@ from culture.server.errors import is_end
 from culture.server.events import Event
 from culture.server.ids import Ids, Stamp
 from culture.server.layers import Layer
+from culture.server.netsplit import Batch
 from culture.server.network import Network
 from culture.server.poller import Flushable
 from culture.server.recent import Trace
@@ -125,6 +126,14 @@ class Host:
         if self._parts.router.depth >= _DEEPEST:
             raise RecursionError(f"{type(event).__name__} follows from what the skill did itself, again and again")
         self._parts.router.follow(event)
+
+    def batch(self, kind: str, *params: str) -> Batch:
+        """A batch of this type, for ``within``; to be closed."""
+        return Batch(self.name, kind, *params)
+
+    def within(self, batch: Batch) -> AbstractContextManager[None]:
+        """What is published in here is shown as a part of the batch, to those who know batches."""
+        return self._parts.router.within(batch)
 
     def turn(self) -> AbstractContextManager[None]:
         """Whatever a skill sends outside of hooks and verbs it sends within one of these."""

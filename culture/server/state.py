@@ -112,6 +112,7 @@ class Channel:
     founder: str | None = None  # the account that registered it
     metadata: dict[str, str] | None = None
     shared: tuple[str, ...] | None = None  # the servers it is shared with; None: all
+    founded: float = 0.0  # when the first of its present members came: whom it gave a rank, they have one
     clock: int = 0  # grows with every change, here or elsewhere
     marks: dict[str, Mark] = field(default_factory=dict)  # by what was set: ``topic``, ``i``, ``b:mask``, ``o:nick``
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from culture.server.network import Network
 
 Seers = Collection[User]
+_MOST_MARKS = 1_000
+_REMEMBERED = 200  # masks taken off a list, so that a server that missed it does not bring them back
 
 
 def join(network: "Network", event: Joined) -> Seers:
@@ -22,6 +24,8 @@ def join(network: "Network", event: Joined) -> Seers:
     if user is None:
         return ()
     channel = network.channel(event.channel) or network.open(event.channel, event.id.at)
+    if not channel.members and not channel.is_registered:
+        channel.founded = event.id.at
     channel.members[user] = event.status
     user.invitations -= {channel}
     channel.invited.discard(user)
@@ -54,19 +58,21 @@ def set_topic(network: "Network", event: TopicSet) -> Seers:
     if channel is None:
         return ()
     channel.topic = Topic(event.text, event.source, event.id.at) if event.text else None
-    _mark(channel, _version(network, channel), event.id, "topic")
+    mark(channel, next_version(network, channel), event.id, "topic")
     return channel.members
 
 
-def _version(network: "Network", channel: Channel) -> int:
+def next_version(network: "Network", channel: Channel) -> int:
     """The version of a change that is made now: what another server said, or one more than all we know of."""
     version = network.version or channel.clock + 1
     channel.clock = max(channel.clock, version)
     return version
 
 
-def _mark(channel: Channel, version: int, stamp: Stamp, part: str) -> None:
-    channel.marks[part] = Mark(version, stamp.at, stamp.origin, stamp.seq)
+def mark(channel: Channel, version: int, stamp: Stamp, part: str) -> None:
+    """Note when a part of the channel was set."""
+    # In whole microseconds, as other servers get to know it.
+    channel.marks[part] = Mark(version, round(stamp.at * 1e6) / 1e6, stamp.origin, stamp.seq)
 
 
 def part_of(change: Change) -> str:
@@ -82,13 +88,27 @@ def set_modes(network: "Network", event: ModeSet) -> Seers:
     channel = network.channel(event.channel)
     if channel is None:
         return ()
-    version = _version(network, channel)
+    version = next_version(network, channel)
     for change in event.changes:
-        _mark(channel, version, event.id, part_of(change))
+        if change.mode not in MEMBER_MODES or network.user(change.param or "") in channel.members:
+            mark(channel, version, event.id, part_of(change))
         _set_mode(network, channel, change, event)
+    if len(channel.marks) > _MOST_MARKS:
+        _forget_removed(channel)
     channel.guard()
     network.close_if_empty(channel)
     return channel.members
+
+
+def _forget_removed(channel: Channel) -> None:
+    """Of the masks that are on no list any more, remember only the newest."""
+    gone = [
+        part
+        for part in channel.marks
+        if part[0] in "beI" and part[1:2] == ":" and part[2:] not in channel.lists.get(part[0], {})
+    ]
+    for part in sorted(gone, key=channel.marks.__getitem__)[: -_REMEMBERED or None]:
+        del channel.marks[part]
 
 
 def _set_mode(network: "Network", channel: Channel, change: Change, event: ModeSet) -> None:

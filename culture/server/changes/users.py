@@ -1,9 +1,11 @@
 """Changes of users."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator, Set
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from culture.protocol.names import fold, is_channel, short_name
+from culture.server.changes.channels import mark, next_version
 from culture.server.events import (
     AccountSet,
     Arrived,
@@ -19,7 +21,7 @@ from culture.server.events import (
     Walloped,
     nick_of,
 )
-from culture.server.state import Server, User
+from culture.server.state import Channel, Server, User
 
 if TYPE_CHECKING:
     from culture.server.network import Network
@@ -47,13 +49,28 @@ def arrive(network: "Network", event: Arrived) -> Seers:
     return ()
 
 
+class _Left(Set[User]):
+    """Those who were in a channel with somebody who is gone; found out only where somebody asks."""
+
+    def __init__(self, channels: Iterable[Channel]) -> None:
+        self._members = [channel.members for channel in channels]
+
+    def __contains__(self, user: object) -> bool:
+        return any(user in members for members in self._members)
+
+    def __iter__(self) -> Iterator[User]:
+        return iter(set(chain.from_iterable(self._members)))
+
+    def __len__(self) -> int:
+        return len(set(chain.from_iterable(self._members)))
+
+
 def leave(network: "Network", event: Left) -> Seers:
     """Gone from everywhere."""
     user = network.users.pop(fold(nick_of(event.source)), None)
     if user is None:
         return ()
-    seers = network.peers(user)
-    seers.discard(user)
+    seers = _Left(user.channels)
     for channel in list(user.channels):
         network.drop(channel, user)
     for channel in user.invitations:
@@ -137,6 +154,8 @@ def set_metadata(network: "Network", event: MetadataSet) -> Seers:
         if event.value is not None:
             kept[event.key] = event.value
         owner.metadata = kept or None
+    if isinstance(owner, Channel):
+        mark(owner, next_version(network, owner), event.id, f"meta:{event.key}")
     return ()
 
 
