@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 from culture.config.links import Link as LinkSettings
 from culture.federation.link import OLDEST, VERSION, Link, Refusal
-from culture.federation.log import Cursor
 from culture.federation.peer import Peer
 from culture.protocol.message import Message
 from culture.protocol.names import short_name
@@ -81,20 +80,18 @@ class Admission:
         self._failures.forget(self._host.config.limits.failed_logins_period, self._host.now())
 
     def admitted(self, link: Link) -> None:
-        """Both sides have shown who they are: say what we speak, and how far each log was read."""
+        """Both sides have shown who they are: say what we speak, and which server we are."""
         kept = self._mesh.log
-        cursor = kept.cursors.get(link.peer, Cursor("*", 0))
-        words = (str(VERSION), kept.id, str(kept.survived), cursor.log, str(cursor.position))
-        link.send(Message("LINK", (*words, self._host.ids.epoch, str(OLDEST))))
+        link.send(Message("LINK", (str(VERSION), kept.id, self._host.ids.epoch, str(OLDEST))))
 
     def agreed(self, link: Link, version: int, words: tuple[str, ...]) -> None:
         """The peer has said what it speaks and which server of its name it is: from here on it is linked."""
-        oldest = int(words[5]) if len(words) > 5 else version
+        oldest = int(words[2]) if len(words) > 2 else version
         if version < OLDEST or oldest > VERSION:
             link.is_foreign = True
             log.warning("%s speaks version %d of the protocol, we speak %d", link.name, version, VERSION)
             raise Refusal(f"Version {version} of the protocol is not spoken here: {OLDEST} to {VERSION} are")
-        link.identity = (words[0], words[4] if len(words) > 4 else "")
+        link.identity = (words[0], words[1] if len(words) > 1 else "")
         peer = self._mesh.peer_of(link)
         present = self._mesh.links.get(link.peer)
         if present is not None:

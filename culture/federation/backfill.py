@@ -1,13 +1,15 @@
 """What a peer has missed: told after a reconnect, in order, and acknowledged when it is on disk."""
 
 import asyncio
+import sqlite3
 from typing import TYPE_CHECKING
 
+from culture.federation.codec import Garbled
 from culture.federation.link import Link, Stage
-from culture.federation.log import Cursor, Entry
+from culture.federation.logfile import Cursor, Entry
 from culture.federation.peer import Peer
 from culture.federation.topology import LinkState
-from culture.federation.trust import crosses_by_name
+from culture.federation.trust import message_crosses
 from culture.protocol.message import Message
 from culture.server.skill import Host
 
@@ -15,25 +17,36 @@ if TYPE_CHECKING:
     from culture.federation.mesh import Mesh
 
 _CHUNK = 500
-_MUCH = 1 << 20
+_MUCH = 1 << 20  # bytes that may wait for a peer while it is told what it missed
+_TOO_MUCH = 4 << 20  # bytes behind which a peer is told from the log again, no faster than it reads
 _STEP = 0.01
-_TRIES = 6_000
+_PATIENCE = 10.0  # seconds that one peer may take to tell us all before the next is asked as well
+_MOST_SHARED = 200_000
 
 
 class Backfill:
-    """Brings both sides of a link to the same state, and keeps count."""
+    """Brings both sides of a link to the same state, and keeps count.
+
+    Each side asks the other for what it missed, with RESUME: one peer at a time, so that what several have comes from
+    the first. The others are told meanwhile what comes, and leave out what they were told.
+    """
 
     def __init__(self, mesh: "Mesh", host: Host) -> None:
         self._mesh = mesh
         self._host = host
+        self._asked: Link | None = None
+        self._to_ask: list[Link] = []
+        self.gaps: dict[str, int] = {}
+        """How many messages each peer could not tell us any more, since the start."""
 
-    def resumed(self, link: Link, version: int, words: tuple[str, ...]) -> None:
-        """The peer is ready: tell it everybody we know, then the messages it has missed."""
-        theirs, survived, ours, position = words[:4]
-        link.log = theirs
+    def begun(self, link: Link, log: str) -> None:
+        """The peer is ready: tell it everybody we know, then ask for the messages that we missed."""
+        if self._mesh.log.is_full:
+            link.end("What you say cannot be kept here at present")
+            return
+        link.log = log
         known = self._mesh.log.cursors.get(link.peer)
-        link.read = known.position if known is not None and known.log == theirs else 0
-        link.sent = int(position) if ours == self._mesh.log.id else 0
+        link.read = known.position if known is not None and known.log == log else 0
         self._mesh.topology.direct.add(link.peer)
         self._mesh.topology.take(link.peer, LinkState(0, frozenset({self._mesh.own}), link.name, link.description))
         for line in self._mesh.presence.burst(link):
@@ -41,34 +54,89 @@ class Backfill:
         link.send(Message("EOB", (), self._mesh.own))
         self._mesh.presence.announce()
         self._mesh.presence.reckon()
-        self._host.start(self._backfill(link, int(survived)))
+        self._to_ask.append(link)
+        self._ask_next()
 
-    async def _backfill(self, link: Link, survived: int) -> None:
-        """What the peer sent us and may have lost, then what it has not read of our log, then a marker."""
-        for entry in await self._mesh.log.from_peer(link.peer, survived):
-            self._tell_entry(link, entry)
-        lost = await self._mesh.log.missing(link.sent) if link.sent else 0
-        if lost:
-            link.send(Message("GAP", (str(lost),), self._mesh.own))
-        while link.stage is Stage.SYNCING:
-            entries = await self._mesh.log.after(link.sent, _CHUNK)
+    def ended(self, link: Link) -> None:
+        """The link is gone; if it was telling us what we missed, another one does."""
+        if link in self._to_ask:
+            self._to_ask.remove(link)
+        if self._asked is link:
+            self._asked = None
+            self._ask_next()
+
+    def _ask_next(self) -> None:
+        if self._asked is None and self._to_ask:
+            link = self._asked = self._to_ask.pop(0)
+            link.send(Message("RESUME", (link.log, str(link.read))))
+            self._host.start(self._not_forever(link))
+
+    async def _not_forever(self, link: Link) -> None:
+        await asyncio.sleep(_PATIENCE)
+        if self._asked is link:
             with self._host.turn():
-                for entry in entries:
-                    self._tell_entry(link, entry)
-                if len(entries) < _CHUNK and self._go_live(link):
-                    return
-            await self._drained(link)
+                self._asked = None
+                self._ask_next()
+
+    def caught_up(self, link: Link, position: int) -> None:
+        """The peer has told everything up to here; from now on it tells what happens."""
+        link.read = max(link.read, position)
+        if self._asked is link:
+            self._asked = None
+            self._ask_next()
+
+    def resumed(self, link: Link, log: str, position: int) -> None:
+        """The peer asks for what it missed: it has this log up to this position."""
+        if link.is_resumed:
+            raise Garbled("RESUME comes once")
+        link.is_resumed = True
+        link.sent = position if log == self._mesh.log.id else 0
+        self._host.start(self._tell(link))
+
+    def fell_behind(self, peer: Peer) -> bool:
+        """Does so much wait for a live peer that it is better told from the log again?"""
+        if peer.connection.waiting <= _TOO_MUCH:
+            return False
+        peer.link.stage = Stage.SYNCING
+        self._host.start(self._tell(peer.link))
+        return True
+
+    async def _tell(self, link: Link) -> None:
+        try:
+            if link.sent and (lost := await self._mesh.log.missing(link.sent)):
+                with self._host.turn():
+                    link.send(Message("GAP", (str(lost),), self._mesh.own))
+            while link.stage is Stage.SYNCING and not await self._tell_some(link):
+                await self._drained(link)
+        except (sqlite3.Error, OSError) as error:
+            self._host.tell_operators(f"what {link.name} missed cannot be read: {error}")
+            with self._host.turn():
+                link.end("What you missed cannot be read at present")
+
+    async def _tell_some(self, link: Link) -> bool:
+        """Some of what is on disk, and behind the last of it what is not; was that all?"""
+        committed = self._mesh.log.committed
+        entries = await self._mesh.log.after(link.sent, _CHUNK)
+        if link.stage is not Stage.SYNCING:
+            return True
+        with self._host.turn():
+            for entry in entries:
+                self._tell_entry(link, entry)
+            if len(entries) == _CHUNK:
+                return False
+            link.sent = max(link.sent, committed)
+            return self._go_live(link)
 
     def _go_live(self, link: Link) -> bool:
         """Tell what is not on disk yet as well; from here on everything is told at once."""
-        recent = self._mesh.log.recent
-        if recent and recent[0].position > link.sent + 1 and len(recent) == recent.maxlen:
+        rest = self._mesh.log.unwritten(link.sent)
+        if rest is None:
             return False
-        for entry in list(recent):
-            if entry.position > link.sent:
-                self._tell_entry(link, entry)
-        link.sent = max(link.sent, self._mesh.log.position)
+        for entry in rest:
+            self._tell_entry(link, entry)
+        link.sent = self._mesh.log.position
         link.stage = Stage.LIVE
+        link.shared.clear()
         link.send(Message("EOBACKFILL", (str(link.sent),), self._mesh.own))
         self._mesh.courier.forward()
         return True
@@ -76,51 +144,61 @@ class Backfill:
     async def _drained(self, link: Link) -> None:
         """Wait while much is on its way to the peer."""
         peer = self._mesh.links.get(link.peer)
-        for _ in range(_TRIES):
-            if peer is None or not peer.connection.is_open or peer.connection.waiting <= _MUCH:
-                return
+        while peer is not None and link.stage is Stage.SYNCING and peer.connection.waiting > _MUCH:  # noqa: ASYNC110
             await asyncio.sleep(_STEP)
 
     def _tell_entry(self, link: Link, entry: Entry) -> None:
-        link.sent = max(link.sent, entry.position)
-        if entry.channel and crosses_by_name(self._host.network, entry.channel, link.trust):
+        link.sent = entry.position
+        if link.shared and id_of(entry.data) in link.shared:
+            return
+        if message_crosses(self._host.network, entry.channel, entry.data, link.trust):
             link.send_bytes(numbered(entry.position, entry.data))
+
+    def note_shared(self, link: Link, id: str) -> None:
+        """The peer has this message, since it told it."""
+        if link.stage is Stage.SYNCING and len(link.shared) < _MOST_SHARED:
+            link.shared.add(id)
 
     def note_read(self, peer: Peer) -> None:
         """What came in one read is all here: remember how far that is."""
         link = peer.link
-        cursor = self._mesh.log.cursors.get(link.peer)
-        if link.log and link.read and (cursor is None or cursor != (link.log, link.read)):
-            self._mesh.log.read_up_to(link.peer, Cursor(link.log, link.read))
+        position = self._mesh.messages.read(link)
+        if link.log and position and self._mesh.log.cursors.get(link.peer) != (link.log, position):
+            self._mesh.log.read_up_to(link.peer, Cursor(link.log, position))
 
     def settled(self) -> None:
         """More is on disk (told in the log's own thread)."""
         if self._mesh.loop is not None and not self._mesh.loop.is_closed():
-            self._mesh.loop.call_soon_threadsafe(self._acknowledge)
+            self._mesh.loop.call_soon_threadsafe(self.acknowledge)
 
-    def _acknowledge(self) -> None:
+    def acknowledge(self) -> None:
+        """Tell peers what of theirs is on disk, and how far they know ours: their own messages are not told to them."""
         with self._host.turn():
             for name, peer in self._mesh.links.items():
-                durable = self._mesh.log.durable.get(name)
-                if durable is not None and durable.log == peer.link.log and durable.position > peer.link.confirmed:
-                    peer.link.confirmed = durable.position
-                    peer.link.send(Message("ACK", (str(durable.position),)))
-            done = self._mesh.log.written
-            ready = [owed for owed in self._mesh.courier.owed if owed[0] <= done]
-            self._mesh.courier.owed = [owed for owed in self._mesh.courier.owed if owed[0] > done]
-            for _, link, id in ready:
-                if link.stage is not Stage.CLOSED:
-                    link.send(Message("CUSTODY", (id,)))
+                link, durable = peer.link, self._mesh.log.durable.get(name)
+                if durable is not None and durable.log == link.log and durable.position > link.confirmed:
+                    link.confirmed = durable.position
+                    told = self._mesh.log.position if link.stage is Stage.LIVE else link.sent
+                    link.send(Message("ACK", (str(durable.position), str(told))))
+            self._mesh.courier.settle()
 
-    def acknowledged(self, link: Link, position: int) -> None:
-        """The peer has everything up to here on disk."""
+    def acknowledged(self, link: Link, position: int, told: int) -> None:
+        """The peer has our log up to here on disk; its own was told up to there, or came from us."""
         link.acked = max(link.acked, position)
+        link.read = max(link.read, told)
 
     def gap(self, link: Link, lost: int) -> None:
-        """Messages that no peer keeps any more: said, not hidden."""
-        self._host.tell_operators(f"{lost} messages from {link.name} are lost: it does not keep them any more")
+        """Messages that the peer does not keep any more: said, not hidden."""
+        self.gaps[link.peer] = self.gaps.get(link.peer, 0) + lost
+        self._host.tell_operators(f"gap of {lost}: so many messages that {link.name} had are kept there no longer")
 
 
 def numbered(position: int, data: str) -> bytes:
     """A message's line with its position in our log."""
     return f"@n={position};{data[1:]}\r\n".encode()
+
+
+def id_of(data: str) -> str:
+    """The id in a message's line."""
+    tags = data[1:].partition(" ")[0].split(";")
+    return next((tag[3:] for tag in tags if tag.startswith("id=")), "")

@@ -39,7 +39,8 @@ from culture.server.ids import Stamp
 MICROSECONDS = 1_000_000
 _LONGEST_SEQ = 18
 _OWN = frozenset(
-    {"id", "at", "account", "kind", "mentions", "lines", "v", "n", "seal", "away", "modes", "meta", "none"}
+    {"id", "at", "account", "kind", "mentions", "lines", "v", "n", "seal", "away", "modes", "meta", "none", "got"}
+    | {"shared", "unvouched"}
 )
 
 _make = tuple.__new__  # what a NamedTuple's own constructor does, without the call around it

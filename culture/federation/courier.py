@@ -1,16 +1,22 @@
 """Private messages: only towards the server of whom they are for, each kept until the next one has it (decision 8)."""
 
+import asyncio
 from typing import TYPE_CHECKING
 
+from culture.federation.belief import believed
 from culture.federation.codec import Garbled
 from culture.federation.link import Link, Stage
-from culture.federation.trust import check_source, owner_of
+from culture.federation.logfile import Held
+from culture.federation.trust import check_source, is_vouched, may_write, owner_of
 from culture.protocol.message import Message
 from culture.server.events import Redacted, Said
 from culture.server.skill import Host
 
 if TYPE_CHECKING:
     from culture.federation.mesh import Mesh
+    from culture.federation.peer import Peer
+
+_AGAIN = 1.0
 
 
 class Courier:
@@ -19,47 +25,110 @@ class Courier:
     def __init__(self, mesh: "Mesh", host: Host) -> None:
         self._mesh = mesh
         self._host = host
-        self.owed: list[tuple[int, Link, str]] = []
+        self._owed: list[tuple[int, Link, str]] = []
         """Whom to tell, once so many changes are on disk, that we have which message."""
+
+    async def run(self) -> None:
+        """Try again what has not gone on, and give up what waits too long."""
+        while True:
+            await asyncio.sleep(_AGAIN)
+            with self._host.turn():
+                self._give_up()
+                self.forward()
+
+    def _give_up(self) -> None:
+        before = self._host.now() - self._mesh.settings.keep
+        old = [held for waiting in self._mesh.log.held.values() for held in waiting.values() if held.at < before]
+        for held in old:
+            self._mesh.log.release(held)
+        if old:
+            servers = ", ".join(sorted({held.server for held in old}))
+            self._host.tell_operators(f"{len(old)} private messages for {servers} waited too long and are given up")
 
     def send(self, event: Said | Redacted, line: Message) -> None:
         """One of ours, for somebody elsewhere."""
         server = owner_of(event.target)
         if server != self._mesh.own:
-            self._mesh.log.hold(event.id.msgid, server, str(line))
-            self.forward()
+            self._hold(Held(event.id.msgid, server, str(line), self._host.now()))
+
+    def _hold(self, held: Held) -> None:
+        self._mesh.log.hold(held)
+        peer = self._towards(held.server)
+        if peer is not None:
+            self._hand_on(peer.link, held)
 
     def forward(self) -> None:
         """Send on what is held, each once over the link that leads to its server now."""
-        if not self._mesh.log.held:
+        for server, waiting in self._mesh.log.held.items():
+            peer = self._towards(server)
+            if peer is not None:
+                for held in waiting.values():
+                    self._hand_on(peer.link, held)
+
+    def _towards(self, server: str) -> "Peer | None":
+        way = self._host.network.servers.get(server)
+        peer = self._mesh.links.get(way.via) if way is not None else None
+        return peer if peer is not None and peer.link.stage is Stage.LIVE else None
+
+    def _hand_on(self, link: Link, held: Held) -> None:
+        if held.id in link.told:
             return
-        ways = self._host.network.servers
-        for held in list(self._mesh.log.held.values()):
-            way = ways.get(held.server)
-            peer = self._mesh.links.get(way.via) if way is not None else None
-            if peer is not None and peer.link.stage is Stage.LIVE and held.id not in peer.link.told:
-                peer.link.told.add(held.id)
-                peer.link.send_bytes(f"{held.data}\r\n".encode())
+        line = Message.parse(held.data)
+        if may_write(self._host.network, line.source, line.params[0], link.trust):
+            link.told.add(held.id)
+            link.send_bytes(f"{held.data}\r\n".encode())
 
     def take(self, link: Link, line: Message, event: Said | Redacted) -> None:
         """One that comes over a link: for somebody here, or to be handed on."""
         id, server = event.id.msgid, owner_of(event.target)
         check_source(event)
         if server != self._mesh.own:
-            if id not in self._mesh.log.held:
-                self._mesh.log.hold(id, server, str(line))
-                self.forward()
-        elif not self._mesh.log.seen.knows(event.id.origin, event.id.epoch, event.id.seq):
-            if event.id.origin == self._mesh.own:
-                raise Garbled("a private message of ours")
-            self._mesh.log.append(event.id, "", "")
-            self._mesh.relay.apply(self._mesh.relay.clamped(event), None)
-        self.owed.append((self._mesh.log.ordered(), link, id))
+            self._pass_on(id, server, line)
+        elif not self._deliver(link, line, event):
+            return
+        self._owed.append((self._mesh.log.taken, link, id))
+
+    def _pass_on(self, id: str, server: str, line: Message) -> None:
+        if not self._mesh.log.is_held(id, server):
+            self._hold(Held(id, server, str(line), self._host.now()))
+            return
+        # It came back to us, so whoever we gave it to may have it no more, whatever they still say.
+        for peer in self._mesh.links.values():
+            peer.link.told.discard(id)
+
+    def _deliver(self, link: Link, line: Message, event: Said | Redacted) -> bool:
+        """Show it here, unless it was; False where it is not for this peer to say."""
+        stamp = event.id
+        if self._mesh.log.seen.knows(stamp.origin, stamp.epoch, stamp.seq):
+            return True
+        if stamp.origin == self._mesh.own:
+            raise Garbled("a private message of ours")
+        if self._mesh.messages.is_doubtful(link, line, event):
+            return False
+        _, event = self._mesh.messages.timed(line, event)
+        shown = believed(self._host.network, event, is_vouched(self._host.network, link.trust, stamp.origin, line))
+        self._mesh.log.append(stamp, "", "")
+        if shown is not None:
+            self._mesh.relay.apply(shown, None)
+        return True
+
+    def settle(self) -> None:
+        """More is on disk: tell who gave it to us."""
+        done = self._mesh.log.written
+        ready = [owed for owed in self._owed if owed[0] <= done]
+        if ready:
+            self._owed = [owed for owed in self._owed if owed[0] > done]
+            for _, link, id in ready:
+                if link.stage is not Stage.CLOSED:
+                    link.send(Message("CUSTODY", (id,)))
 
     def custody(self, link: Link, id: str) -> None:
         """The next server has it."""
-        link.told.discard(id)
-        self._mesh.log.release(id)
+        if id in link.told:
+            link.told.discard(id)
+            for waiting in list(self._mesh.log.held.values()):
+                if id in waiting:
+                    self._mesh.log.release(waiting[id])
 
     def route(self, line: Message, server: str) -> None:
         """Send a line towards a server, if there is a way."""

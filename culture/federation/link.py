@@ -71,11 +71,17 @@ class Presence(Protocol):
 class Backfill(Protocol):
     """Keeps count of what was told."""
 
-    def resumed(self, link: "Link", version: int, words: tuple[str, ...]) -> None:
-        """How far the peer has read our log, and what of its own survived."""
+    def begun(self, link: "Link", log: str) -> None:
+        """The peer is linked; this is the name of its log."""
 
-    def acknowledged(self, link: "Link", position: int) -> None:
-        """The peer has everything up to here on disk."""
+    def resumed(self, link: "Link", log: str, position: int) -> None:
+        """The peer asks for what it missed: it has read this log up to here."""
+
+    def caught_up(self, link: "Link", position: int) -> None:
+        """The peer has told its log up to here."""
+
+    def acknowledged(self, link: "Link", position: int, told: int) -> None:
+        """The peer has everything up to here on disk, and has told its own log up to there."""
 
     def gap(self, link: "Link", lost: int) -> None:
         """So many messages are no longer kept by the peer."""
@@ -174,6 +180,10 @@ class Link:
         """How far we told the peer that we have its."""
         self._secret: str | None = None
         self._roster: Roster | None = None
+        self.is_resumed = False
+        """Has the peer asked for what it missed?"""
+        self.shared: set[str] = set()
+        """While it is told what it missed: the messages that came from it."""
         self.told: set[str] = set()
         """The private messages that went this way since the link came up."""
         self.shown: set[str] = set()
@@ -270,9 +280,9 @@ class Link:
     def _agreed(self, line: Message) -> None:
         """Before anything else each side says what it speaks."""
         match line.verb, line.params:
-            case "LINK", (version, *words) if len(words) >= 4 and words[0]:
+            case "LINK", (version, *words) if words and words[0]:
                 self._core.admission.agreed(self, int(version), tuple(words))
-                self._core.backfill.resumed(self, int(version), tuple(words))
+                self._core.backfill.begun(self, words[0])
             case "ERROR", _:
                 self._ended(line)
             case "PING" | "PONG", _:
@@ -286,7 +296,7 @@ class Link:
             case "LINKSTATE", _:
                 core.presence.link_state(self, line)
             case "ROSTER", (name, epoch, version):
-                self._roster = Roster(short_name(name), name, epoch, int(version), UNVOUCHED_TAG in line.tags)
+                self._roster = Roster(short_name(name), name, epoch, int(version))
                 self._roster.is_unvouched = UNVOUCHED_TAG in line.tags
             case "ENDROSTER", _:
                 roster, self._roster = self._roster, None
@@ -295,8 +305,12 @@ class Link:
                 core.presence.roster(self, roster)
             case "CHANNEL", _:
                 core.presence.channel(self, line)
-            case "ACK", (position,):
-                core.backfill.acknowledged(self, int(position))
+            case "RESUME", (own, position):
+                core.backfill.resumed(self, own, int(position))
+            case "EOBACKFILL", (position,):
+                core.backfill.caught_up(self, int(position))
+            case "ACK", (position, told):
+                core.backfill.acknowledged(self, int(position), int(told))
             case "CUSTODY", (id,):
                 core.courier.custody(self, id)
             case "WANT", (channel,) if is_channel(channel):
@@ -313,7 +327,7 @@ class Link:
                 self.send(Message("PONG", line.params))
             case "ERROR", _:
                 self._ended(line)
-            case (("PONG" | "EOB" | "EOBACKFILL"), _):
+            case (("PONG" | "EOB"), _):
                 pass
             case _:
                 log.info("%s says %s, which is unknown here", self.name, line.verb)

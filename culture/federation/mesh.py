@@ -13,12 +13,14 @@ from culture.federation.courier import Courier
 from culture.federation.dialling import Dialler
 from culture.federation.link import Link, Refusal, Stage
 from culture.federation.log import EventLog
+from culture.federation.messages import Messages
 from culture.federation.peer import Peer
 from culture.federation.presence import Known, Presence
 from culture.federation.relay import Relay
 from culture.federation.sharing import Sharing
 from culture.federation.standing import Standing
 from culture.federation.status import Status
+from culture.federation.throttle import Throttle
 from culture.federation.topology import Topology
 from culture.protocol.message import Message
 from culture.protocol.names import fold, short_name
@@ -56,6 +58,7 @@ class Mesh(Skill):
         self.presence = Presence(self, host)
         self.backfill = Backfill(self, host)
         self.relay = Relay(self, host)
+        self.messages = Messages(self, host)
         self.courier = Courier(self, host)
         self.sharing = Sharing(self, host)
         self.dialler = Dialler(self, host)
@@ -63,7 +66,9 @@ class Mesh(Skill):
         """Connections that are being closed, and since when."""
         self.standing = Standing(self, host)
         self.status = Status(self, host)
+        self.throttle = Throttle(self, host)
         self.log = EventLog(host.folder / "log.db", self.backfill.settled, host.tell_operators)
+        self.log.failed = host.failed
 
     def places(self) -> Iterable[object]:
         """The objects whose hooks and verbs are the skill's."""
@@ -72,7 +77,10 @@ class Mesh(Skill):
     async def start(self) -> None:
         """Open the log and begin to dial."""
         self.loop = asyncio.get_running_loop()
-        await asyncio.to_thread(self.log.open)
+        await asyncio.to_thread(self.log.open, self.host.ids.epoch)
+        self.host.go_first(self.log.await_written)
+        self.host.start(self.messages.repeat())
+        self.host.start(self.courier.run())
         self.standing.look()
         self.host.start(self._watch())
 
@@ -169,9 +177,14 @@ class Mesh(Skill):
     def adopt(self, connection: Connection, settings: LinkSettings | None) -> Peer:
         """A connection that is a link, or wants to be."""
         peer = Peer(self, connection, self.host.dirty, self.lost, settings)
-        peer.after = self.backfill.note_read
+        peer.after = self._after
         self.greeters.add(peer)
         return peer
+
+    def _after(self, peer: Peer) -> None:
+        """All lines of a read have been taken."""
+        self.backfill.note_read(peer)
+        self.throttle.note(peer)
 
     def peer_of(self, link: Link) -> Peer:
         """Whose link it is."""
@@ -185,7 +198,7 @@ class Mesh(Skill):
         peer.decided.set()
         if peer.connection.is_open:
             self.closing.setdefault(peer.connection, self.host.monotonic())
-        self.courier.owed = [owed for owed in self.courier.owed if owed[1] is not link]
+        self.throttle.forget(peer)
         if self.links.get(link.peer) is peer:
             del self.links[link.peer]
             self.topology.direct.discard(link.peer)
@@ -193,6 +206,9 @@ class Mesh(Skill):
                 self.host.tell_operators(f"the link to {link.name} is lost: {reason}")
                 self.presence.announce()
                 self.presence.reckon()
+        with self.host.turn():
+            self.backfill.ended(link)
+            self.messages.ended(link)
         self.dialler.again(link.peer)
 
     def live(self) -> Iterable[Peer]:

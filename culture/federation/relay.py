@@ -1,15 +1,12 @@
 """What happens here is told to the others, and what happens there happens here."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from culture.federation import registers
-from culture.federation.backfill import numbered
 from culture.federation.belief import believed
-from culture.federation.codec import EVENTS, Garbled, decode, encode
-from culture.federation.link import Link, Stage
-from culture.federation.seal import Seal
+from culture.federation.codec import EVENTS, decode, encode
+from culture.federation.link import Link
 from culture.federation.trust import (
-    UNVOUCHED_TAG,
     check_origin,
     crosses_by_name,
     for_whom,
@@ -17,7 +14,6 @@ from culture.federation.trust import (
     is_vouched,
     message_crosses,
     owner_of,
-    unvouched,
 )
 from culture.protocol.message import Message
 from culture.protocol.names import is_channel
@@ -27,7 +23,7 @@ from culture.server.skill import Host, hook
 if TYPE_CHECKING:
     from culture.federation.mesh import Mesh
 
-_AHEAD = 300.0  # seconds that a peer's clock may be ahead before its times are taken for wrong
+_PASSING = frozenset({"+typing", "+draft/typing"})
 
 
 class Relay:
@@ -36,38 +32,62 @@ class Relay:
     def __init__(self, mesh: "Mesh", host: Host) -> None:
         self._mesh = mesh
         self._host = host
-        self._seal = Seal(host.folder / "seal.key")
+        self._applied: Event | None = None
+        self._last_passed: dict[str, tuple[str, int]] = {}
 
     @hook(*EVENTS)
     def happened(self, event: Event) -> None:
         """Something happened here: tell the others."""
-        if self._mesh.is_applying or event.id.origin != self._mesh.own:
+        if event.id.origin != self._mesh.own or event is self._applied:
             return
-        line = encode(event)
-        if isinstance(event, Said | Redacted) and is_local(self._host.network, event.target):
+        if isinstance(event, Said | Redacted):
+            # Also what a skill answers to something that was said elsewhere.
+            if not is_local(self._host.network, event.target):
+                self._said(event)
+        elif self._mesh.is_applying:
             return
-        if isinstance(event, Said | Redacted) and not is_channel(event.target):
-            self._mesh.courier.send(event, line)
         elif isinstance(event, Invited):
-            self._mesh.courier.route(line, owner_of(event.nick))
-        elif isinstance(event, Said | Redacted):
-            data = str(for_whom(self._host.network, event.target, line))
-            sealed = f"@seal={self._seal.of(data)};{data[1:]}"
-            self._keep(event, sealed, None, None)
+            self._mesh.courier.route(encode(event), owner_of(event.nick))
         else:
-            self.tell_state(event, line, None)
+            self.tell_state(event, encode(event), None)
 
-    def _keep(self, event: Said | Redacted, data: str, link: Link | None, theirs: int | None) -> None:
-        """A message that is new here: into the log, and on to the others."""
-        channel = event.target
-        position = self._mesh.log.append(event.id, channel, data, link.peer if link is not None else None, theirs)
-        line = numbered(position, data)
+    def _said(self, event: Said | Redacted) -> None:
+        line = encode(event)
+        if is_passing(event):
+            self._pass(event, line, None)
+        elif is_channel(event.target):
+            self._mesh.messages.said(event, line)
+        else:
+            self._mesh.courier.send(event, line)
+
+    def _pass(self, event: Said | Redacted, line: Message, link: Link | None) -> None:
+        """What concerns the moment alone is not kept; nobody is told later."""
+        if not is_channel(event.target):
+            self._mesh.courier.route(line, owner_of(event.target))
+            return
+        line = for_whom(self._host.network, event.target, line)
         for peer in self._mesh.others(link):
-            other = peer.link
-            if other.stage is Stage.LIVE:
-                other.sent = position
-                if message_crosses(self._host.network, channel, data, other.trust):
-                    other.send_bytes(line)
+            if message_crosses(self._host.network, event.target, str(line), peer.link.trust):
+                peer.link.send(line)
+
+    def _passed(self, link: Link, line: Message, event: Said | Redacted) -> None:
+        """Somebody elsewhere is typing, or no more."""
+        if not is_channel(event.target) and owner_of(event.target) != self._mesh.own:
+            self._mesh.courier.route(line, owner_of(event.target))
+            return
+        check_origin(self._mesh, link, event.id.origin)
+        last = self._last_passed.get(event.id.origin)
+        if last is not None and last[0] == event.id.epoch and last[1] >= event.id.seq:
+            return
+        network = self._host.network
+        if is_channel(event.target) and not crosses_by_name(network, event.target, link.trust):
+            return
+        shown = believed(network, event, is_vouched(network, link.trust, event.id.origin, line))
+        self._last_passed[event.id.origin] = (event.id.epoch, event.id.seq)
+        if is_channel(event.target):
+            self._pass(event, line, link)
+        if shown is not None:
+            self.apply(shown, None)
 
     def tell_state(self, event: Event, line: Message, link: Link | None) -> None:
         """Tell the others of something that is not kept in the log."""
@@ -84,8 +104,10 @@ class Relay:
         event = decode(line)
         server = event.id.origin
         if isinstance(event, Said | Redacted):
-            if is_channel(event.target):
-                self._heard(link, line, event)
+            if is_passing(event):
+                self._passed(link, line, event)
+            elif is_channel(event.target):
+                self._mesh.messages.heard(link, line, event)
             else:
                 self._mesh.courier.take(link, line, event)
             return
@@ -129,49 +151,14 @@ class Relay:
         """Make it so here; ``version`` is what its origin calls the change of a channel."""
         network = self._host.network
         network.version = version
+        before, self._applied = self._applied, event
         try:
             with self._mesh.applying():
                 self._host.publish(event)
         finally:
-            network.version = None
+            network.version, self._applied = None, before
 
-    def _heard(self, link: Link, line: Message, event: Said | Redacted) -> None:
-        number = line.tags.get("n")
-        theirs = int(number) if number is not None else None
-        if theirs is not None:
-            link.read = max(link.read, theirs)
-        stamp = event.id
-        if self._mesh.log.seen.knows(stamp.origin, stamp.epoch, stamp.seq):
-            return
-        if not crosses_by_name(self._host.network, event.target, link.trust):
-            return
-        data = str(line._replace(tags={key: value for key, value in line.tags.items() if key != "n"}))
-        if stamp.origin == self._mesh.own:
-            self._check_seal(line)
-        else:
-            check_origin(self._mesh, link, stamp.origin)
-        network, is_own = self._host.network, stamp.origin == self._mesh.own
-        vouched = is_vouched(network, link.trust, stamp.origin, line)
-        taken = event if is_own else believed(network, event, vouched)
-        if not vouched and not is_own:
-            data = unvouched(data)
-        self._keep(self.clamped(event), data, link, theirs)
-        if taken is not None:
-            self.apply(self.clamped(taken), None)
 
-    def _check_seal(self, line: Message) -> None:
-        bare = str(
-            line._replace(
-                tags={key: value for key, value in line.tags.items() if key not in ("n", "seal", UNVOUCHED_TAG)}
-            )
-        )
-        if not self._seal.fits(bare, line.tags.get("seal", "")):
-            raise Garbled("a message of ours without our seal")
-
-    def clamped(self, event: Any) -> Any:
-        """A time that is far ahead is that of a wrong clock: the message arrives now."""
-        now = self._host.now()
-        if event.id.at > now + _AHEAD:
-            self._host.tell_operators(f"the clock of {event.id.origin} is {event.id.at - now:.0f} s ahead")
-            return event._replace(id=event.id._replace(at=now))
-        return event
+def is_passing(event: Said | Redacted) -> bool:
+    """Does it say something about the moment alone?"""
+    return isinstance(event, Said) and event.verb == "TAGMSG" and _PASSING.issuperset(event.tags)

@@ -70,7 +70,7 @@ class Status:
                     "acknowledged": link.acked,
                     "secret": "old" if settings.old_secret == link.shows else "present",
                 }
-            entry["private"] = sum(1 for each in held.held.values() if each.server == name)
+            entry["private"] = len(held.held.get(name, ()))
             entries.append(entry)
         return entries
 

@@ -67,6 +67,7 @@ class Parts:
     connect: Callable[[socket.socket, Layer | None], Connection]
     """A connection on a socket that leads to another server."""
     older: "Callable[[Context, str, str], Awaitable[Trace | None]] | None" = None
+    sooner: "Callable[[float], None]" = lambda patience: None
     """Finds a message of a target by its id where ``recent`` does not, for those who are logged in; a skill's."""
 
 

@@ -7,8 +7,22 @@ from itertools import chain
 from typing import Any
 
 from culture.protocol.message import Message
+from culture.protocol.modes import Change
 from culture.server.errors import is_end
-from culture.server.events import Arrived, Event, Joined, Kicked, Left, Linked, Parted, Renamed, Said, Unlinked, nick_of
+from culture.server.events import (
+    Arrived,
+    Event,
+    Joined,
+    Kicked,
+    Left,
+    Linked,
+    ModeSet,
+    Parted,
+    Renamed,
+    Said,
+    Unlinked,
+    nick_of,
+)
 from culture.server.ids import Ids
 from culture.server.netsplit import Batch
 from culture.server.network import Network
@@ -22,6 +36,7 @@ log = logging.getLogger(__name__)
 
 Subscriber = Callable[[Any], None]
 LF = "\n"
+REPEATABLE = "__repeatable__"
 _REGROUP = (Joined, Parted, Kicked, Left)
 
 
@@ -139,6 +154,10 @@ class Router:
         present = [self.hearing(channel) for channel in channels if channel.members]
         sessions = present[0] if len(present) == 1 else dict.fromkeys(chain.from_iterable(present))
         self._show_in(event, sessions, account)
+        if isinstance(event, Joined) and channels and (rank := channels[0].members.get(user)):
+            # A client knows of no rank that nobody tells it of.
+            given = tuple(Change(True, mode, user.nick) for mode in rank)
+            self._show_in(ModeSet(event.id, self.name, channels[0].name, given), self.hearing(channels[0]), None)
 
     def hearing(self, channel: Channel) -> Iterator[Session]:
         """The sessions here that are in a channel."""
@@ -146,6 +165,15 @@ class Router:
         if hearers is None:
             hearers = self._hearers[channel] = self._group(channel.members)
         return chain.from_iterable(hearers.values())
+
+    def repeat(self, event: Event) -> None:
+        """Hand an event of before the start to those subscribers again who can tell whether they know it."""
+        for subscriber in self._subscribers.get(type(event), ()):
+            if getattr(subscriber, REPEATABLE, False):
+                try:
+                    subscriber(event)
+                except BaseException as error:
+                    self._report(subscriber, type(event), error)
 
     def follow(self, event: Event) -> None:
         """Publish what a subscriber makes of the event that it was called with; the others still hear that one."""

@@ -23,6 +23,7 @@ from culture.server.netsplit import Batch
 from culture.server.network import Network
 from culture.server.poller import Flushable
 from culture.server.recent import Trace
+from culture.server.router import REPEATABLE
 from culture.server.session import Session
 from culture.server.state import User
 
@@ -39,6 +40,12 @@ def hook(*kinds: type) -> Callable[[F], F]:
         return function
 
     return mark
+
+
+def repeatable(function: F) -> F:
+    """Mark a hook that knows what it has heard: after a crash it may be called again with what it may have lost."""
+    setattr(function, REPEATABLE, True)
+    return function
 
 
 def hooks(place: object) -> Iterator[tuple[Callable[[Any], None], tuple[type, ...]]]:
@@ -126,6 +133,18 @@ class Host:
         if self._parts.router.depth >= _DEEPEST:
             raise RecursionError(f"{type(event).__name__} follows from what the skill did itself, again and again")
         self._parts.router.follow(event)
+
+    def repeat(self, event: Event) -> None:
+        """Tell of an event of before the start again, those alone who can tell whether they know it."""
+        self._parts.router.repeat(event)
+
+    def go_first(self, wait: Callable[[float], None]) -> None:
+        """Let others who keep events wait for this skill; ``wait`` blocks, not longer than so many seconds."""
+        self._parts.sooner = wait
+
+    def await_first(self, patience: float) -> None:
+        """Wait for the skill that goes first to have kept what it has heard until now; blocks."""
+        self._parts.sooner(patience)
 
     def batch(self, kind: str, *params: str) -> Batch:
         """A batch of this type, for ``within``; to be closed."""

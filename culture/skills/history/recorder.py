@@ -15,7 +15,7 @@ from culture.server.events import (
     TopicSet,
     nick_of,
 )
-from culture.server.skill import Host, hook
+from culture.server.skill import Host, hook, repeatable
 from culture.skills.history.entry import conversation, event_entry, party
 from culture.skills.history.intake import Intake
 from culture.skills.history.writer import Move, Spoken
@@ -34,6 +34,7 @@ class Recorder:
         self._keep = intake.keep
         self._keep_said = intake.keep_said
 
+    @repeatable
     @hook(Said)
     def said(self, said: Said) -> None:
         """A message, to a channel or in private; called for every one, so it does no more than it must."""
@@ -42,7 +43,8 @@ class Recorder:
             return
         if target[0] == "#":
             channel = self._network.channel(target)
-            spoken = _make(Spoken, (said, None, channel is None or not channel.is_open))
+            closed = channel is None or not channel.is_open or said.status != ""
+            spoken = _make(Spoken, (said, None, closed))
         else:
             other = self._network.user(target)
             spoken = _make(Spoken, (said, None if other is None else other.account, False))
@@ -67,6 +69,7 @@ class Recorder:
         """The history goes with the channel."""
         self._keep(Move(event.channel, event.new))
 
+    @repeatable
     @hook(Redacted)
     def redacted(self, event: Redacted) -> None:
         """A message was taken back."""

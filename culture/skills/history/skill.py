@@ -22,6 +22,7 @@ from culture.skills.history.stores import store_of
 from culture.skills.history.verb import HistoryVerb
 from culture.skills.history.writer import Move, Writer
 
+_OTHERS = 1.0  # seconds to wait for links, which must not lack what is in the history
 _OPENING = 5.0  # seconds to wait for the store before clients come; after that it is tried again and again
 
 
@@ -38,6 +39,7 @@ class History(Skill):
         self._writer = Writer(store, settings.pending, self._settle, self._tell)
         self._writer.failed = self._failed
         self._writer.wrote = self._wrote
+        self._writer.before = lambda: host.await_first(_OTHERS)
         self._intake = Intake(host, self._writer, settings.pending // 2)
         self._archive = Archive(store, self._intake)
         self._keeper = Keeper(self._archive, settings, host.now)

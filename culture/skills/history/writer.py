@@ -33,7 +33,10 @@ class Move(NamedTuple):
 
 
 class Spoken(NamedTuple):
-    """A message, the account of whom it was said to in private, and whether not everybody could have heard it."""
+    """A message, the account of whom it was said to in private, and whether not everybody could have heard it.
+
+    What is for a rank is so too: those who have the rank in a later channel of the name were not meant.
+    """
 
     said: Said
     account: str | None
@@ -72,6 +75,8 @@ class Writer:
         self.failed: Callable[[BaseException], None] = lambda error: None
         self.wrote: Callable[[Sequence[Entry | Move]], None] = lambda items: None
         """Called in this thread with what was just written."""
+        self.before: Callable[[], None] = lambda: None
+        """Called in this thread before each batch is written."""
         self.is_awaited = False  # somebody wants to know when more is written
         self.is_stuck = False
         self.taken = self.written = 0
@@ -129,6 +134,7 @@ class Writer:
         while self._await_items():
             time.sleep(_GATHER if len(batch) < _MANY else _GATHER_MANY)
             batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), _AT_ONCE))]
+            self.before()
             if not self._write(batch):
                 log.error("%d messages could not be kept", self.waiting)
                 return

@@ -1,0 +1,70 @@
+"""What a peer says of a server that is linked to us itself: kept aside, and believed only if that link breaks."""
+
+from typing import NamedTuple
+
+from culture.federation.link import Link
+from culture.protocol.message import Message
+from culture.server.ids import Stamp
+
+_MOST = 10_000
+
+
+class _Doubt(NamedTuple):
+    line: Message | None
+    since: float
+
+
+_Key = tuple[Link, str, str, int]
+
+
+class Doubts:
+    """In a ring every message comes by two ways; most are soon known from the server itself, and forgotten here.
+
+    Those that are not may never come that way: the link was broken already, and only its other end knew.
+    """
+
+    def __init__(self, patience: float) -> None:
+        self._patience = patience
+        self._doubts: dict[_Key, _Doubt] = {}
+        self._positions: dict[Link, dict[_Key, int]] = {}
+
+    def note(self, link: Link, line: Message, stamp: Stamp, position: int | None, now: float) -> None:
+        """Keep it for a while; where there are too many, not its line: it comes again with the next link."""
+        self._expire(now)
+        key = (link, stamp.origin, stamp.epoch, stamp.seq)
+        self._doubts[key] = _Doubt(line if len(self._doubts) < _MOST else None, now)
+        if position is not None:
+            self._positions.setdefault(link, {})[key] = position
+
+    def resolve(self, stamp: Stamp) -> None:
+        """This message is known."""
+        if self._doubts:
+            for link in list(self._positions):
+                self._drop((link, stamp.origin, stamp.epoch, stamp.seq))
+
+    def first(self, link: Link) -> int | None:
+        """The position in the peer's log of its first message that is in doubt."""
+        positions = self._positions.get(link)
+        return next(iter(positions.values()), None) if positions else None
+
+    def take(self) -> list[tuple[Link, Message]]:
+        """All that is in doubt, to be looked at anew."""
+        taken = [(key[0], doubt.line) for key, doubt in self._doubts.items() if doubt.line is not None]
+        for key in [key for key, doubt in self._doubts.items() if doubt.line is not None]:
+            self._drop(key)
+        return [(link, line) for link, line in taken if line is not None]
+
+    def forget(self, link: Link) -> None:
+        """The link is gone: what it said comes again with the next one."""
+        for key in [key for key in self._doubts if key[0] is link]:
+            self._drop(key)
+        self._positions.pop(link, None)
+
+    def _expire(self, now: float) -> None:
+        """By now a broken link would have been noticed: whoever is linked to us does not mean us to have it."""
+        while self._doubts and next(iter(self._doubts.values())).since < now - self._patience:
+            self._drop(next(iter(self._doubts)))
+
+    def _drop(self, key: _Key) -> None:
+        self._doubts.pop(key, None)
+        self._positions.get(key[0], {}).pop(key, None)

@@ -1,0 +1,291 @@
+"""The file of the log: what is in it, and each change and question as one transaction of SQLite."""
+
+import secrets
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from culture.server.database import Step, open_database, open_reader
+from culture.server.ids import Stamp
+
+STEPS: tuple[Step, ...] = (
+    """
+    CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+    CREATE TABLE lines (
+        id INTEGER PRIMARY KEY, origin TEXT NOT NULL, epoch TEXT NOT NULL, floor INTEGER NOT NULL DEFAULT 0,
+        UNIQUE (origin, epoch)
+    );
+    CREATE TABLE entries (
+        position INTEGER PRIMARY KEY, line INTEGER NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL,
+        channel TEXT NOT NULL, data TEXT NOT NULL
+    );
+    CREATE UNIQUE INDEX entries_by_id ON entries (line, seq);
+    CREATE TABLE cursors (peer TEXT PRIMARY KEY, log TEXT NOT NULL, position INTEGER NOT NULL);
+    CREATE TABLE pruned (first INTEGER PRIMARY KEY, last INTEGER NOT NULL);
+    CREATE TABLE held (id TEXT PRIMARY KEY, server TEXT NOT NULL, at INTEGER NOT NULL, data TEXT NOT NULL)
+    """,
+)
+MICROSECONDS = 1_000_000
+# More than can wait to be written: what a crash has lost has had positions below the next start's first.
+_LEAP = 1_000_000
+_ROWS = 500
+_PRUNED_AT_ONCE = 5_000
+
+
+class Entry(NamedTuple):
+    """A message: its position in this log, its channel, and its line without the tags that are a link's own."""
+
+    position: int
+    channel: str
+    data: str
+
+
+class Cursor(NamedTuple):
+    """How far a peer's log was read; another log of the same peer begins anew."""
+
+    log: str
+    position: int
+
+
+class Kept(NamedTuple):
+    """A message that is new."""
+
+    stamp: Stamp
+    entry: Entry
+
+
+class Read(NamedTuple):
+    """A peer's log was read up to here."""
+
+    peer: str
+    cursor: Cursor
+
+
+class Held(NamedTuple):
+    """A private message waits for a server."""
+
+    id: str
+    server: str
+    data: str
+    at: float
+
+
+class Released(NamedTuple):
+    """It has gone on."""
+
+    id: str
+
+
+class Lost(NamedTuple):
+    """Messages that could not be kept, by their positions."""
+
+    first: int
+    last: int
+
+
+Change = Kept | Read | Held | Released | Lost
+
+
+class State(NamedTuple):
+    """What a file says when it is opened."""
+
+    id: str
+    position: int
+    """Where to go on: no position beyond it was ever used."""
+    floors: list[tuple[str, str, int]]
+    known: Iterable[tuple[str, str, int]]
+    cursors: dict[str, Cursor]
+    held: list[Held]
+
+
+class LogFile:
+    """Writes; for one thread at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self._connection = open_database(path, STEPS)
+        self._numbers: dict[tuple[str, str], int] = {}
+
+    def close(self) -> None:
+        """Give the file back."""
+        self._connection.close()
+
+    def begin(self, epoch: str) -> State:
+        """Read what is known, and go on behind every position that was ever used.
+
+        The epoch is that of the server's own ids: with another one the file is an old one that was put back, and
+        what was said since then had the same positions; so it counts as another log.
+        """
+        connection = self._connection
+        connection.execute("BEGIN IMMEDIATE")
+        facts = dict(connection.execute("SELECT name, value FROM facts").fetchall())
+        is_same = facts.get("epoch") == epoch
+        id = facts["log"] if is_same and "log" in facts else secrets.token_hex(8)
+        last = max(
+            int(facts.get("reserved", "0")),
+            self._number("SELECT max(position) FROM entries"),
+            self._number("SELECT max(last) FROM pruned"),
+        )
+        for fact in (("epoch", epoch), ("log", id), ("reserved", str(last + _LEAP))):
+            connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", fact)
+        connection.execute("COMMIT")
+        return self._state(id, last + _LEAP)
+
+    def _state(self, id: str, position: int) -> State:
+        ask = self._connection.execute
+        return State(
+            id,
+            position,
+            ask("SELECT origin, epoch, floor FROM lines").fetchall(),
+            ask("SELECT origin, epoch, seq FROM entries JOIN lines ON lines.id = line"),
+            {peer: Cursor(of, at) for peer, of, at in ask("SELECT peer, log, position FROM cursors")},
+            [Held(id, server, data, at / MICROSECONDS) for id, server, data, at in ask(_HELD)],
+        )
+
+    def _number(self, question: str) -> int:
+        return int(self._connection.execute(question).fetchone()[0] or 0)
+
+    def write(self, changes: Sequence[Change]) -> None:
+        """All of them, or none."""
+        connection = self._connection
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            self._keep([change for change in changes if isinstance(change, Kept)])
+            for change in changes:
+                self._change(change)
+            for peer, cursor in {change.peer: change.cursor for change in changes if isinstance(change, Read)}.items():
+                connection.execute("INSERT OR REPLACE INTO cursors VALUES (?, ?, ?)", (peer, *cursor))
+            connection.execute("COMMIT")
+        except BaseException:
+            self._numbers.clear()
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    def _keep(self, kept: Sequence[Kept]) -> None:
+        rows = [
+            (entry.position, self._line(stamp), stamp.seq, round(stamp.at * MICROSECONDS), *entry[1:])
+            for stamp, entry in kept
+        ]
+        for start in range(0, len(rows), _ROWS):
+            some = rows[start : start + _ROWS]
+            values = ",".join(["(?,?,?,?,?,?)"] * len(some))
+            # A message that is there already stays as it is; a position that is would be our bug.
+            self._connection.execute(
+                f"INSERT INTO entries VALUES {values} ON CONFLICT (line, seq) DO NOTHING",
+                tuple(chain.from_iterable(some)),
+            )
+
+    def _change(self, change: Change) -> None:
+        match change:
+            case Held(id, server, data, at):
+                row = (id, server, int(at * MICROSECONDS), data)
+                self._connection.execute("INSERT OR IGNORE INTO held VALUES (?, ?, ?, ?)", row)
+            case Released():
+                self._connection.execute("DELETE FROM held WHERE id = ?", change)
+            case Lost():
+                self._connection.execute("INSERT OR REPLACE INTO pruned VALUES (?, ?)", change)
+
+    def _line(self, stamp: Stamp) -> int:
+        known = self._numbers.get((stamp.origin, stamp.epoch))
+        if known is None:
+            self._connection.execute("INSERT OR IGNORE INTO lines (origin, epoch) VALUES (?, ?)", stamp[:2])
+            question = "SELECT id FROM lines WHERE origin = ? AND epoch = ?"
+            known = int(self._connection.execute(question, stamp[:2]).fetchone()[0])
+            self._numbers[stamp.origin, stamp.epoch] = known
+        return known
+
+
+_HELD = "SELECT id, server, data, at FROM held ORDER BY at"
+_COLUMNS = "position, channel, data"
+
+
+class LogReader:
+    """Reads beside whoever writes; opened when first asked."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._opened: sqlite3.Connection | None = None
+
+    def close(self) -> None:
+        """Give the file back."""
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+
+    def after(self, position: int, limit: int) -> list[Entry]:
+        """Up to so many messages to channels behind a position."""
+        where = "position > ? AND channel <> '' ORDER BY position LIMIT ?"
+        return [Entry(*row) for row in self._ask(f"SELECT {_COLUMNS} FROM entries WHERE {where}", position, limit)]
+
+    def last(self, limit: int) -> list[Entry]:
+        """The last of them."""
+        where = "channel <> '' ORDER BY position DESC LIMIT ?"
+        return [Entry(*row) for row in self._ask(f"SELECT {_COLUMNS} FROM entries WHERE {where}", limit)][::-1]
+
+    def missing(self, position: int) -> int:
+        """How many behind a position are no longer kept."""
+        question = "SELECT coalesce(sum(last - max(first - 1, ?)), 0) FROM pruned WHERE last > ?"
+        return int(next(self._ask(question, position, position))[0])
+
+    def _ask(self, question: str, *values: object) -> Iterator[Any]:
+        if self._opened is None:
+            self._opened = open_reader(self._path)
+        return iter(self._opened.execute(question, values).fetchall())
+
+
+def prune(path: Path, before: float) -> int:
+    """Let go of the messages that are older; how many those were. Others write in between."""
+    connection = open_database(path, STEPS, busy=10.0)
+    try:
+        gone = 0
+        while some := _prune_some(connection, int(before * MICROSECONDS)):
+            gone += some
+            time.sleep(0)
+        return gone
+    finally:
+        connection.close()
+
+
+def _prune_some(connection: sqlite3.Connection, before: int) -> int:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        question = "SELECT position, channel FROM entries WHERE at < ? ORDER BY position LIMIT ?"
+        rows = connection.execute(question, (before, _PRUNED_AT_ONCE)).fetchall()
+        if rows:
+            last = rows[-1][0]
+            connection.execute(
+                "UPDATE lines SET floor = max(floor, coalesce((SELECT max(seq) + 1 FROM entries"
+                " WHERE line = lines.id AND at < ? AND position <= ?), 0))",
+                (before, last),
+            )
+            connection.execute("DELETE FROM entries WHERE at < ? AND position <= ?", (before, last))
+            for run in _runs(position for position, channel in rows if channel):
+                _note_pruned(connection, run)
+        connection.execute("COMMIT")
+        return len(rows)
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _runs(positions: Iterable[int]) -> Iterator[Lost]:
+    first = last = None
+    for position in positions:
+        if first is None or last is None or position != last + 1:
+            if first is not None and last is not None:
+                yield Lost(first, last)
+            first = position
+        last = position
+    if first is not None and last is not None:
+        yield Lost(first, last)
+
+
+def _note_pruned(connection: sqlite3.Connection, run: Lost) -> None:
+    """One row for each run of positions, however often it grew."""
+    grown = connection.execute("UPDATE pruned SET last = ? WHERE last = ?", (run.last, run.first - 1)).rowcount
+    if not grown:
+        connection.execute("INSERT OR REPLACE INTO pruned VALUES (?, ?)", run)

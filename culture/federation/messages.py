@@ -1,0 +1,206 @@
+"""Messages to channels: kept in the log, passed on, and shown here, each once."""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from culture.federation.backfill import numbered
+from culture.federation.belief import believed
+from culture.federation.codec import MICROSECONDS, Garbled, decode
+from culture.federation.doubts import Doubts
+from culture.federation.link import Link, Stage
+from culture.federation.seal import Seal
+from culture.federation.trust import (
+    UNVOUCHED_TAG,
+    NotTheirs,
+    check_origin,
+    crosses_by_name,
+    for_whom,
+    is_vouched,
+    message_crosses,
+    unvouched,
+)
+from culture.protocol.message import Message, ProtocolError
+from culture.server.events import Redacted, Said
+from culture.server.skill import Host
+
+if TYPE_CHECKING:
+    from culture.federation.mesh import Mesh
+
+log = logging.getLogger(__name__)
+
+Kept = Said | Redacted
+
+_AHEAD = 300.0  # seconds that a peer's clock may be ahead before its times are taken for wrong
+_GOT_TAG = "got"
+"""On a message whose time was taken for wrong: when it arrived where that was noticed. It is as of then everywhere."""
+_NOT_SEALED = frozenset({"n", "seal", _GOT_TAG, UNVOUCHED_TAG})
+_MOST_EARLY = 10_000
+_REPEATED = 10_000
+_AT_ONCE = 500
+
+
+class Messages:
+    """Takes them from here and from peers."""
+
+    def __init__(self, mesh: "Mesh", host: Host) -> None:
+        self._mesh = mesh
+        self._host = host
+        self._seal = Seal(host.folder / "seal.key")
+        self._doubts = Doubts(2 * mesh.settings.timeout)
+        self._early: dict[str, None] = {}
+        """Messages that were taken back before they came."""
+        self._ahead: set[str] = set()
+        """Servers whose clock is known to be wrong."""
+
+    def said(self, event: Kept, line: Message) -> None:
+        """Somebody here said something to a channel."""
+        data = str(for_whom(self._host.network, event.target, line))
+        self._keep(event, f"@seal={self._seal.of(data)};{data[1:]}", None)
+
+    def _keep(self, event: Kept, data: str, link: Link | None) -> None:
+        """A message that is new here: into the log, and on to the others."""
+        network, channel = self._host.network, event.target
+        position = self._mesh.log.append(event.id, channel, data)
+        line = numbered(position, data)
+        for peer in self._mesh.others(link):
+            other = peer.link
+            if other.stage is Stage.LIVE and not self._mesh.backfill.fell_behind(peer):
+                other.sent = position
+                if message_crosses(network, channel, data, other.trust):
+                    other.send_bytes(line)
+
+    def heard(self, link: Link, line: Message, event: Kept) -> None:
+        """A peer tells of a message; what it may not say, or not yet, is passed over."""
+        stamp, position = event.id, _position(line)
+        if position is not None:
+            link.read = max(link.read, position)
+        self._mesh.backfill.note_shared(link, stamp.msgid)
+        if self._mesh.log.seen.knows(stamp.origin, stamp.epoch, stamp.seq):
+            return
+        if not crosses_by_name(self._host.network, event.target, link.trust):
+            return
+        if self._mesh.log.is_full:
+            link.end("What you say cannot be kept here at present")
+        elif self._may_say(link, line, event):
+            self._take(link, line, event)
+
+    def _may_say(self, link: Link, line: Message, event: Kept) -> bool:
+        if event.id.origin == self._mesh.own:
+            if self._is_sealed(line):
+                return True
+            log.warning("%s tells of %s, which is not under our seal", link.name, event.id.msgid)
+            return False
+        return not self.is_doubtful(link, line, event)
+
+    def is_doubtful(self, link: Link, line: Message, event: Kept) -> bool:
+        """Is it for somebody else to say? Then it is kept aside, and looked at again when a link is lost."""
+        try:
+            check_origin(self._mesh, link, event.id.origin)
+        except NotTheirs:
+            self._doubts.note(link, line, event.id, _position(line), self._host.monotonic())
+            return True
+        return False
+
+    def _is_sealed(self, line: Message) -> bool:
+        return self._seal.fits(str(_without(line, _NOT_SEALED)), line.tags.get("seal", ""))
+
+    def _take(self, link: Link, line: Message, event: Kept) -> None:
+        line, event = self.timed(line, event)
+        line = _without(line, frozenset("n"))
+        data, vouched = str(line), self._is_vouched(link, line, event)
+        shown = self._as_shown(event, vouched)
+        self._keep(event, data if vouched else unvouched(data), link)
+        self._doubts.resolve(event.id)
+        if shown is not None and not self._is_taken_back(event):
+            self._mesh.relay.apply(self._fresh(shown), None)
+
+    def _is_vouched(self, link: Link, line: Message, event: Kept) -> bool:
+        origin = event.id.origin
+        return origin == self._mesh.own or is_vouched(self._host.network, link.trust, origin, line)
+
+    def _as_shown(self, event: Kept, vouched: bool) -> Kept | None:
+        """What of it happens here, as far as its server is believed."""
+        if event.id.origin == self._mesh.own:
+            return event
+        shown = believed(self._host.network, event, vouched)
+        return shown if isinstance(shown, Said | Redacted) else None
+
+    def _fresh(self, event: Kept) -> Kept:
+        """What was said long ago calls nobody."""
+        if isinstance(event, Said) and event.mentions and event.id.at < self._host.now() - self._mesh.settings.stale:
+            return event._replace(mentions=())
+        return event
+
+    def _is_taken_back(self, event: Kept) -> bool:
+        """Was it taken back before it came? Then nobody is to see it."""
+        if isinstance(event, Redacted):
+            self._early[event.msgid] = None
+            if len(self._early) > _MOST_EARLY:
+                del self._early[next(iter(self._early))]
+            return False
+        return event.id.msgid in self._early
+
+    def timed(self, line: Message, event: Kept) -> tuple[Message, Kept]:
+        """A time that is far ahead is that of a wrong clock: then it counts when the message arrived."""
+        now, origin = self._host.now(), event.id.origin
+        got = line.tags.get(_GOT_TAG)
+        if got is not None:
+            at = int(got) / MICROSECONDS
+            return line, event._replace(id=event.id._replace(at=min(at, now + _AHEAD)))
+        if event.id.at <= now + _AHEAD:
+            self._ahead.discard(origin)
+            return line, event
+        if origin not in self._ahead:
+            self._ahead.add(origin)
+            self._host.tell_operators(f"the clock of {origin} is {event.id.at - now:.0f} s ahead")
+        line = line._replace(tags={**line.tags, _GOT_TAG: str(round(now * MICROSECONDS))})
+        return line, event._replace(id=event.id._replace(at=round(now * MICROSECONDS) / MICROSECONDS))
+
+    def read(self, link: Link) -> int:
+        """How far a peer's log is read: up to what is in doubt."""
+        doubtful = self._doubts.first(link)
+        return link.read if doubtful is None else min(link.read, doubtful - 1)
+
+    def ended(self, link: Link) -> None:
+        """A link is gone: what others said of whom it led to is looked at again."""
+        self._doubts.forget(link)
+        for other, line in self._doubts.take():
+            if other.stage is not Stage.CLOSED:
+                other.receive(line)
+
+    async def repeat(self) -> None:
+        """After a start: what a crash may have kept from others here, who can tell whether they know it."""
+        entries = await self._mesh.log.last(_REPEATED)
+        for start in range(0, len(entries), _AT_ONCE):
+            for entry in entries[start : start + _AT_ONCE]:
+                try:
+                    line = Message.parse(entry.data)
+                    line, event = self.timed(line, _message(line))
+                    shown = self._as_shown(event, UNVOUCHED_TAG not in line.tags)
+                except (ProtocolError, ValueError):
+                    continue
+                if shown is not None:
+                    self._host.repeat(shown)
+            await asyncio.sleep(0)
+
+
+def _message(line: Message) -> Kept:
+    event = decode(line)
+    if not isinstance(event, Said | Redacted):
+        raise Garbled(f"{line.verb} is no message")
+    return event
+
+
+def _position(line: Message) -> int | None:
+    """The position in the peer's log."""
+    number = line.tags.get("n")
+    if number is None:
+        return None
+    if not (number.isascii() and number.isdigit() and len(number) <= 18):
+        raise Garbled("not a position")
+    return int(number)
+
+
+def _without(line: Message, tags: frozenset[str]) -> Message:
+    return line._replace(tags={key: value for key, value in line.tags.items() if key not in tags})

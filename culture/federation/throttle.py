@@ -1,0 +1,58 @@
+"""How fast a peer is read: no faster than what it says can be kept, and none so fast that nobody else has a turn."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from culture.federation.peer import Peer
+from culture.server.skill import Host
+
+if TYPE_CHECKING:
+    from culture.federation.mesh import Mesh
+
+RATE = 30_000.0  # lines a second
+BURST = 60_000.0
+BACKLOG = 20_000  # changes that wait to be written
+_STEP = 0.02
+
+
+class Throttle:
+    """Pauses the reading of a connection; the peer's own system holds the rest."""
+
+    def __init__(self, mesh: "Mesh", host: Host) -> None:
+        self._mesh = mesh
+        self._host = host
+        self._buckets: dict[Peer, tuple[float, int, float]] = {}
+        self._paused: set[Peer] = set()
+
+    def note(self, peer: Peer) -> None:
+        """The peer has said something."""
+        if self._is_too_fast(peer) or self._is_behind():
+            peer.connection.pause()
+            if not self._paused:
+                self._host.start(self._resume())
+            self._paused.add(peer)
+
+    def forget(self, peer: Peer) -> None:
+        """It is gone."""
+        self._buckets.pop(peer, None)
+        self._paused.discard(peer)
+
+    def _is_too_fast(self, peer: Peer) -> bool:
+        now = self._host.monotonic()
+        tokens, received, since = self._buckets.get(peer, (BURST, 0, now))
+        tokens = min(BURST, tokens + (now - since) * RATE) - (peer.received - received)
+        self._buckets[peer] = (tokens, peer.received, now)
+        return tokens < 0
+
+    def _is_behind(self) -> bool:
+        log = self._mesh.log
+        return log.waiting > BACKLOG and not log.is_stuck
+
+    async def _resume(self) -> None:
+        while self._paused:
+            await asyncio.sleep(_STEP)
+            with self._host.turn():
+                for peer in list(self._paused):
+                    if not self._is_too_fast(peer) and not self._is_behind():
+                        self._paused.discard(peer)
+                        peer.connection.resume()
