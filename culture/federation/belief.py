@@ -56,6 +56,8 @@ def believed(network: Network, event: Event, vouched: bool) -> Event | None:
         event = event._replace(changes=tuple(each for each in event.changes if each.mode not in OWN_MODES))
         if not event.changes:
             return None
+    elif isinstance(event, ChannelRenamed) and network.channel(event.new) not in (None, network.channel(event.channel)):
+        return None  # there is a channel of that name here
     if isinstance(event, Said):
         event = event._replace(tags=_client_tags(event.tags))
     return event if vouched else _unvouched(network, event)

@@ -11,6 +11,7 @@ from culture.protocol.names import fold
 from culture.protocol.vocabulary import ChannelMode
 from culture.server.events import (
     Arrived,
+    ChannelRenamed,
     Event,
     Joined,
     Kicked,
@@ -49,11 +50,32 @@ class Sharing:
         for peer in self._mesh.live():
             link = peer.link
             if link.peer in inside:
-                link.send(registers.line_of(channel, self._mesh.own))
-                self._tell(link, "MEMBERS", channel.name, self._members(channel, link))
-                link.send(Message("WANT", (channel.name,), self._mesh.own))
+                self._open(link, channel)
             else:
                 self._tell(link, "NPART", channel.name, [user.nick for user in channel.members])
+        self._part_outside(channel, inside)
+
+    @hook(ChannelRenamed)
+    def renamed(self, event: ChannelRenamed) -> None:
+        """Where channels cross by their names, another name is another channel."""
+        channel = self._host.network.channel(event.new)
+        for peer in self._mesh.live():
+            link = peer.link
+            if channel is None or not is_restricted(link.trust):
+                continue
+            if fold(event.channel) in map(fold, link.trust.channels):
+                self._tell(link, "NPART", event.channel, [user.nick for user in channel.members])
+            if crosses(channel, link.trust):
+                self._open(link, channel)
+        if channel is not None and not self._mesh.is_applying:
+            self._part_outside(channel, {p.link.peer for p in self._mesh.live() if crosses(channel, p.link.trust)})
+
+    def _open(self, link: Link, channel: Channel) -> None:
+        link.send(registers.line_of(channel, self._mesh.own))
+        self._tell(link, "MEMBERS", channel.name, self._members(channel, link))
+        link.send(Message("WANT", (channel.name,), self._mesh.own))
+
+    def _part_outside(self, channel: Channel, inside: set[str]) -> None:
         outside = [user for user in channel.members if self._way(user) not in {self._mesh.own, *inside}]
         self._part(channel.name, outside)
 
@@ -139,7 +161,7 @@ class Sharing:
         """Tell a peer of an event, as far as it may know of whom it concerns."""
         if not is_restricted(link.trust):
             link.send(line)
-        elif not isinstance(event, Walloped | MetadataSet):
+        elif not isinstance(event, Walloped | MetadataSet | ChannelRenamed):
             self._tell_restricted(link, event, line)
 
     def _tell_restricted(self, link: Link, event: Event, line: Message) -> None:

@@ -7,7 +7,7 @@ from culture.federation.codec import Garbled
 from culture.protocol.message import Message
 from culture.protocol.names import fold, is_channel, short_name
 from culture.protocol.vocabulary import ChannelMode
-from culture.server.events import Arrived, Event, MetadataSet, Renamed, nick_of
+from culture.server.events import Arrived, ChannelRenamed, Event, MetadataSet, Renamed, nick_of
 from culture.server.network import Network
 from culture.server.state import Channel, User
 
@@ -53,10 +53,18 @@ def crosses(channel: Channel | None, settings: Settings) -> bool:
 
 def crosses_by_name(network: Network, name: str, settings: Settings) -> bool:
     """The same for a channel that may not be there any more."""
-    channel = network.channel(name)
+    channel = network.channel(name) or network.bounded.get(fold(name))
     if channel is not None:
         return crosses(channel, settings)
     return not is_restricted(settings) or fold(name) in map(fold, settings.channels)
+
+
+def place_of(event: Event) -> str | None:
+    """The channel that decides who may know of an event; a renamed one has its new name."""
+    if isinstance(event, ChannelRenamed):
+        return event.new
+    name = getattr(event, "channel", None) or getattr(event, "target", None)
+    return name if isinstance(name, str) and is_channel(name) else None
 
 
 def message_crosses(network: Network, name: str, data: str, settings: Settings) -> bool:

@@ -12,7 +12,7 @@ from culture.server.state import Channel, ListEntry, Topic
 
 _FLAGS = {mode for mode, kind in MODE_KINDS.items() if kind is Kind.FLAG}
 _LISTS = {mode for mode, kind in MODE_KINDS.items() if kind is Kind.LIST}
-_KNOWN = frozenset({"name", "created", "founder", "topic", "modes", "key", "limit", "lists", "metadata"})
+_KNOWN = frozenset({"name", "created", "founder", "topic", "modes", "key", "limit", "shared", "lists", "metadata"})
 _BREAKS = ("\r", "\n", "\0")
 _LONGEST = 512
 
@@ -39,6 +39,7 @@ def dump_channel(channel: Channel) -> str:
             "modes": "".join(sorted(channel.flags)),
             "key": channel.key,
             "limit": channel.limit,
+            "shared": None if channel.shared is None else list(channel.shared),
             "lists": {
                 mode: {mask: {"by": entry.by, "at": entry.at} for mask, entry in entries.items()}
                 for mode, entries in channel.lists.items()
@@ -83,7 +84,7 @@ def _channel(item: Json) -> Channel:
     modes, lists = set(_text(item.get("modes", ""))), mapping(item.get("lists", {}))
     if unknown := (modes - _FLAGS) | (lists.keys() - _LISTS):
         raise Unreadable(f"{name} has modes that this culture does not know: {''.join(sorted(unknown))}")
-    topic, key, limit = item.get("topic"), item.get("key"), item.get("limit")
+    topic, key, limit, shared = (item.get(part) for part in ("topic", "key", "limit", "shared"))
     channel = Channel(
         name=name,
         created=number(item["created"]),
@@ -92,6 +93,7 @@ def _channel(item: Json) -> Channel:
         flags=modes | {ChannelMode.REGISTERED.value},
         key=None if key is None else _text(key),
         limit=None if limit is None else int(number(limit)),
+        shared=None if shared is None else tuple(map(_text, items(shared))),
         lists={mode: _entries(mapping(entries)) for mode, entries in lists.items()},
         metadata={key: _text(value) for key, value in mapping(item.get("metadata", {})).items()} or None,
     )

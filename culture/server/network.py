@@ -11,6 +11,8 @@ from culture.server.events import Event
 from culture.server.ids import Stamp
 from culture.server.state import MEMBER_MODES, Channel, Server, User
 
+_MOST_BOUNDED = 1_000
+
 
 class Gone(NamedTuple):
     """Somebody who was here (WHOWAS)."""
@@ -37,6 +39,7 @@ class Network:
         self.most_users = 0
         self.knows_people = False
         self.unvouched: set[str] = set()  # servers whose users are nothing by their own word
+        self.bounded: dict[str, Channel] = {}  # channels that are no more, and were not for every server
         self.modes: Counter[str] = Counter()
         self._standing = {fold(name): name for name in standing}
 
@@ -94,6 +97,7 @@ class Network:
         channel = Channel(self._standing.get(folded, name), at, folded in self._standing, flags=set(self.channel_modes))
         channel.guard()
         self.channels[folded] = channel
+        self.bounded.pop(folded, None)
         return channel
 
     def drop(self, channel: Channel, user: User) -> None:
@@ -110,6 +114,14 @@ class Network:
             for invited in channel.invited:
                 invited.invitations -= {channel}
             del self.channels[fold(channel.name)]
+            if channel.is_bounded:
+                self._keep_border(channel)
+
+    def _keep_border(self, channel: Channel) -> None:
+        """Who left it last must not be told to those whom it was hidden from."""
+        self.bounded[fold(channel.name)] = channel
+        if len(self.bounded) > _MOST_BOUNDED:
+            del self.bounded[next(iter(self.bounded))]
 
     def restore(self, channel: Channel) -> None:
         """A registered channel as it was when the server ended; before anybody is here."""

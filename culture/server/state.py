@@ -127,6 +127,11 @@ class Channel:
         return self.standing or self.is_registered
 
     @property
+    def is_bounded(self) -> bool:
+        """Is it hidden from some servers of the mesh?"""
+        return self.shared is not None or ChannelMode.LOCAL in self.flags
+
+    @property
     def is_open(self) -> bool:
         """May anybody join, and know that it exists?"""
         return self.key is None and _CLOSING.isdisjoint(self.flags)

@@ -5,7 +5,7 @@ from itertools import chain
 
 from culture.protocol.message import Message
 from culture.protocol.modes import Change, Kind, groups, parse_changes
-from culture.protocol.names import fold, is_channel
+from culture.protocol.names import fold, is_channel, short_name, valid_short_name
 from culture.protocol.numerics import Numeric
 from culture.protocol.split import room
 from culture.protocol.vocabulary import ChannelMode
@@ -26,6 +26,7 @@ _LISTS = {
 _USER_KINDS = dict.fromkeys(USER_MODES, Kind.FLAG)
 _RELEASE = Change(False, ChannelMode.REGISTERED.value)
 _LIMIT_DIGITS = 9
+_MOST_SERVERS = 20
 _NOT_IN_KEY = frozenset(" ,\t\v\f")  # a comma would be two keys to JOIN
 
 
@@ -86,6 +87,9 @@ def _show(ctx: Context, channel: Channel) -> None:
     if channel.limit is not None:
         letters += "l"
         params.append(str(channel.limit))
+    if channel.shared is not None:
+        letters += ChannelMode.SHARED
+        params.append(",".join(channel.shared))
     ctx.reply(Numeric.RPL_CHANNELMODEIS, channel.name, f"+{letters}", *params)
     ctx.reply(Numeric.RPL_CHANNELCREATED, channel.name, str(int(channel.created)))
 
@@ -141,6 +145,8 @@ def _checked(ctx: Context, channel: Channel, change: Change) -> Change:
             return Change(add, mode, _mask(ctx, channel, mode, param or ""))
         case Kind.ALWAYS:
             return Change(add, mode, _key(channel, param or "") if add else "*")
+        case Kind.WHEN_SET if add and mode == ChannelMode.SHARED:
+            return Change(add, mode, _servers(ctx, channel, param or ""))
         case Kind.WHEN_SET if add:
             return Change(add, mode, _limit(channel, param or ""))
         case Kind.FLAG if mode == ChannelMode.REGISTERED and add != channel.is_registered:
@@ -182,6 +188,15 @@ def _limit(channel: Channel, number: str) -> str:
     raise Refused(Numeric.ERR_INVALIDMODEPARAM, channel.name, "l", number, text=text)
 
 
+def _servers(ctx: Context, channel: Channel, given: str) -> str:
+    """The servers that share the channel, by the first labels of their names; this one always does."""
+    names = sorted({ctx.config.short_name, *(short_name(fold(name)) for name in given.split(",") if name)})
+    if len(names) < 2 or len(names) > _MOST_SERVERS or not all(map(valid_short_name, names)):
+        text = f"Name the servers that share the channel, at most {_MOST_SERVERS}: thor,odin"
+        raise Refused(Numeric.ERR_INVALIDMODEPARAM, channel.name, ChannelMode.SHARED, given, text=text)
+    return ",".join(names)
+
+
 def _last_words(changes: Iterable[Change]) -> list[Change]:
     """Of the changes to one thing only the last: ``+i-i`` is ``-i``."""
     last: dict[tuple[str, str], Change] = {}
@@ -217,6 +232,8 @@ def _is_so(ctx: Context, channel: Channel, change: Change) -> bool:
             return (param in channel.lists.get(mode, ())) == add
         case Kind.ALWAYS:
             return channel.key == (param if add else None)
+        case Kind.WHEN_SET if mode == ChannelMode.SHARED:
+            return channel.shared == (tuple((param or "").split(",")) if add else None)
         case Kind.WHEN_SET:
             return channel.limit == (int(param or 0) if add else None)
         case Kind.FLAG:
