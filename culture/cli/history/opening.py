@@ -95,4 +95,4 @@ def _schema(path: Path) -> int:
 
 def is_private(kept: Kept) -> bool:
     """Was it said in a private conversation?"""
-    return " " in kept.entry.place
+    return kept.entry.is_private

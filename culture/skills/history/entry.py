@@ -69,6 +69,11 @@ class Entry(NamedTuple):
         return Sort.EVENT if self.verb else Sort.REDACTED
 
     @property
+    def is_private(self) -> bool:
+        """Was it between two alone?"""
+        return " " in self.place
+
+    @property
     def redacts(self) -> str:
         """The id of the message that this one takes back."""
         return str(json.loads(self.data).get("msgid", "")) if self.verb == "REDACT" and self.data else ""

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from culture.server.markers import valid_time
-from culture.skills.history.store import Store, View, position_at, time_of
+from culture.skills.history.store import Store, View, position_at
 
 TYPES = ("msgid", "timestamp")
 """The kinds of references."""
@@ -64,14 +64,5 @@ def find(store: Store, view: View, reference: Reference) -> Span | None:
     """Where it is in this place; None where the reader knows of no such message."""
     if isinstance(reference, Moment):
         return Span(position_at(reference.at), position_at(reference.end) - 1)
-    position = store.position(view.place, reference.msgid)
-    if position is None or not _may_know(store, view, position):
-        return None
-    return Span(position, position)
-
-
-def _may_know(store: Store, view: View, position: int) -> bool:
-    """May the reader know that something is there? What was taken back since is to be counted from all the same."""
-    if time_of(position) >= max(view.since, view.closed_since or 0):
-        return True
-    return bool(store.page(view._replace(events=True), position - 1, position + 1, 1, newest=True))
+    position = store.locate(view, reference.msgid)
+    return None if position is None else Span(position, position)

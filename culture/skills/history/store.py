@@ -90,7 +90,8 @@ class Store(Protocol):
     def write(self, batch: Sequence[Entry]) -> None:
         """Keep them all, durably, or none. One that is there already stays as it is.
 
-        A REDACT also takes back the message it names, now and should it come later.
+        A REDACT also takes back the message it names, now and should it come later: one of the same channel, or a
+        private one, whatever the two were called when it was said.
         """
 
     def move(self, old: str, new: str, name: str) -> None:
@@ -100,7 +101,10 @@ class Store(Protocol):
         """Up to so many between two positions (both left out), oldest first; the newest of them or the oldest."""
 
     def position(self, place: str, msgid: str) -> int | None:
-        """Where the message is."""
+        """Where the message is, whoever asks."""
+
+    def locate(self, view: View, msgid: str) -> int | None:
+        """The same, or where it was before it was taken back, if the reader may know of it."""
 
     def search(self, view: View, query: Query, limit: int, seconds: float) -> list[Kept]:
         """The newest messages that fit, oldest first; TooSlow when it takes longer than so many seconds."""

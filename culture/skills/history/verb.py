@@ -127,7 +127,7 @@ def _text(action: str, words: list[str]) -> str:
 
 
 def _since(msgid: str, limit: int, view: View, store: Store) -> list[Kept]:
-    position = store.position(view.place, msgid)
+    position = store.locate(view, msgid)
     if position is None:
         raise Failed(VERB, "UNKNOWN_MSGID", msgid, text="There is no such message here, or it is no longer kept")
     return store.page(view, position, None, limit, newest=False)

@@ -7,6 +7,8 @@ import pytest
 
 from culture.config.model import Operator
 from culture.protocol.message import Message
+from culture.server.events import AccountSet
+from culture.skills.history.sqlite import SQLiteStore
 from tests.skills.history.playing import ALL, CAPS, EVENTS, Room, failure, history, room, targets, texts
 from tests.support.client import Client, connected, registered
 from tests.support.people import accounts_of
@@ -394,3 +396,70 @@ async def test_a_channel_that_takes_a_name_inherits_no_secrets_of_it(tmp_path: P
     async with serving(tmp_path) as ircd, registered(ircd.port, "spark-eve") as eve:
         await eve.join("#vault")
         assert [row.verb for row in await eve.ask("HISTORY RECENT #vault 10")] == ["HISTORYEND"]
+
+
+# What is not for everybody, by roads around
+
+
+async def test_operators_of_a_channel_made_anew_inherit_no_words_for_operators(here: Room) -> None:
+    """They were for the operators of another channel, though anybody could come into that one."""
+    ori = await here.join("spark-ori", "#a")
+    await here.say(ori, "#a", "to all")
+    await here.say(ori, "@#a", "to operators")
+    ada = await here.join("spark-ada", "#a")
+    await ori.ask("MODE #a +o spark-ada")
+    assert await texts(ada, "LATEST #a * 10") == ["to all", "to operators"]
+    await ada.ask("PART #a")
+    await ori.ask("PART #a")
+    here.clock.now += 1
+    eve = await here.join("spark-eve", "#a", caps=EVENTS)
+    assert "to operators" not in await texts(eve, "LATEST #a * 10")
+    assert await told(eve) == ["to all"]
+    assert [row.verb for row in await eve.ask("HISTORY SEARCH #a :operators")] == ["HISTORYEND"]
+
+
+async def test_nobody_learns_by_its_id_that_a_message_is_there(here: Room) -> None:
+    """Ids can be guessed: neither strangers nor members of a lower rank find out where one was said."""
+    ori = await here.join("spark-ori", "#a")
+    await ori.ask("MODE #a +s")
+    [secret] = await here.say(ori, "#a", "behind closed doors")
+    await ori.ask("MODE #a -s")
+    [for_few] = await here.say(ori, "@#a", "to operators")
+    [shown] = await here.say(ori, "#a", "in the open")
+    eve = await here.join("spark-eve")
+    for hidden in (secret, for_few):
+        [answer] = await eve.ask(f"HISTORY SINCE #a {hidden.tags['msgid']}")
+        assert answer.params[:2] == ("HISTORY", "UNKNOWN_MSGID")
+    assert [row.verb for row in await eve.ask(f"HISTORY SINCE #a {shown.tags['msgid']}")] == ["HISTORYEND"]
+    await eve.join("#a")
+    assert (await failure(eve, f"AFTER #a msgid={for_few.tags['msgid']} 10"))[0] == "MESSAGE_ERROR"
+    assert await texts(eve, f"AFTER #a msgid={secret.tags['msgid']} 10") == ["in the open"]
+
+
+async def test_what_was_taken_back_is_counted_from_by_strangers_too(here: Room) -> None:
+    ori = await here.join("spark-ori", "#a", caps=f"{CAPS} draft/message-redaction")
+    [wrong] = await here.say(ori, "#a", "wrong")
+    await here.say(ori, "#a", "right")
+    await ori.ask(f"REDACT #a {wrong.tags['msgid']}")
+    eve = await here.join("spark-eve")
+    rows = await eve.ask(f"HISTORY SINCE #a {wrong.tags['msgid']}")
+    assert [row.params[-1] for row in rows[:-1]] == ["right"]
+
+
+@pytest.mark.parametrize("who", ["spark-ori", "spark-ada"])
+async def test_what_a_guest_said_is_taken_back_after_a_login_too(tmp_path: Path, who: str) -> None:
+    """Whatever the two are to the history by then: nothing is left of it, for whoever reads under either name."""
+    caps = f"{CAPS} draft/message-redaction"
+    async with room(tmp_path) as here:
+        ori, ada = await here.join("spark-ori", caps=caps), await here.join("spark-ada", caps=caps)
+        [wrong] = await here.say(ori, "spark-ada", "the password is swordfish")
+        router, user = here.ircd.parts.router, here.ircd.parts.network.user(who)
+        assert user is not None
+        with here.ircd.parts.turn():
+            router.publish(AccountSet(router.ids.stamp(), user.source, "somebody", "human"))
+        assert [row.verb for row in await ori.ask(f"REDACT spark-ada {wrong.tags['msgid']}")] == ["REDACT"]
+        await ada.expect("REDACT")
+    store = SQLiteStore(tmp_path / "data" / "history" / "history.db")
+    store.open()
+    assert all("swordfish" not in each.entry.text for each in store.everything())
+    store.close()

@@ -6,7 +6,7 @@ import pytest
 
 from culture.skills.history.entry import Entry
 from culture.skills.history.store import LATEST, TIES, Kept, Store, Unavailable, View, position_at, time_of
-from tests.skills.history.entries import PLACE, SECOND, START, ask, entry, event, numbers, private, texts
+from tests.skills.history.entries import PLACE, SECOND, START, ask, entry, event, numbers, private, redaction, texts
 
 ADA, BEN, CYD = ("ada", "ada"), ("ben", "ben"), (None, "Cyd")
 ALWAYS = (0, LATEST)
@@ -255,6 +255,30 @@ def test_the_position_of_a_message_is_found_by_its_id(store: Store) -> None:
     for unknown in ("spark.e1.9", "spark.e2.1", "thor.e1.1", "", "1", "a.b", "spark.e1.01", "spark.e1." + "9" * 30):
         assert store.position(PLACE, unknown) is None
     assert store.position("#nowhere", found.entry.msgid) is None
+
+
+def test_a_message_is_located_by_those_who_may_know_of_it(store: Store) -> None:
+    """One that was taken back is, too."""
+    store.write([entry(1), entry(2, closed=True), entry(3, status="@", closed=True), redaction(4, "spark.e1.2")])
+    every = View(PLACE, ("", "+", "@"), 0)
+    views = {
+        "member": View(PLACE, closed_since=0),
+        "later": every._replace(closed_since=START + 60 * SECOND),
+        "operator": every,
+        "since": every._replace(since=START + 2 * SECOND),
+        "stranger": View(PLACE),
+        "elsewhere": every._replace(place="#other"),
+    }
+    located = {who: [n for n in (1, 2, 3) if store.locate(view, f"spark.e1.{n}")] for who, view in views.items()}
+    assert located == {
+        "member": [1, 2],
+        "later": [1],
+        "operator": [1, 2, 3],
+        "since": [2, 3],
+        "stranger": [1],
+        "elsewhere": [],
+    }
+    assert store.locate(every, "nonsense") is None
 
 
 def test_messages_of_all_channels_follow_a_position(store: Store) -> None:

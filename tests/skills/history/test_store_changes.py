@@ -62,6 +62,16 @@ class TestRedaction:
         assert found(store, "secret", secret.place) == []
         assert store.talks("a:ada", 0, [], 0, LATEST) == []
 
+    def test_of_a_private_message_by_somebody_who_has_logged_in_since(self, store: Store) -> None:
+        secret = private(1, "a secret", (None, "ada"), BEN)
+        other = private(2, "another", (None, "ada"), BEN)
+        store.write([secret, other, entry(3, place="#other")])
+        place = private(4, "", ADA, BEN).place
+        store.write([redaction(4, secret.msgid, place=place, target="ben"), redaction(5, "spark.e1.3", place=place)])
+        assert texts(ask(store, secret.place)) == ["another"]
+        assert numbers(ask(store, "#other")) == [3]
+        assert list(store.verify()) == []
+
     def test_elsewhere_takes_nothing_back(self, store: Store) -> None:
         store.write([entry(1), redaction(2, "spark.e1.1", place="#other"), redaction(3, "nonsense")])
         assert numbers(ask(store)) == [1]

@@ -47,15 +47,25 @@ async def page(
 
 async def position(connection: Connection, place: str, msgid: str) -> int | None:
     """Where a message is."""
+    return await _position(connection, place, msgid, Values(), "TRUE")
+
+
+async def locate(connection: Connection, view: View, msgid: str) -> int | None:
+    """The same, if the reader may know of it."""
+    values = Values()
+    return await _position(connection, view.place, msgid, values, allowed(view, values))
+
+
+async def _position(connection: Connection, place: str, msgid: str, values: Values, may_know: str) -> int | None:
     named = split_msgid(msgid)
     if named is None:
         return None
+    origin, epoch, seq = named
+    line = f"(SELECT id FROM history_lines WHERE origin = {values(origin)} AND epoch = {values(epoch)})"
     found: int | None = await connection.fetchval(
-        "SELECT position FROM history_entries"
-        " WHERE line = (SELECT id FROM history_lines WHERE origin = $1 AND epoch = $2) AND seq = $3"
-        f" AND place = {_OF_PLACE.format('$4')}",
-        *named,
-        place,
+        f"SELECT e.position FROM history_entries e WHERE e.line = {line} AND e.seq = {values(seq)}"
+        f" AND e.place = {_OF_PLACE.format(values(place))} AND {may_know}",
+        *values,
     )
     return found
 

@@ -79,6 +79,10 @@ class PostgresStore:
         """Where the message is."""
         return self._read(lambda connection: reading.position(connection, place, msgid))
 
+    def locate(self, view: View, msgid: str) -> int | None:
+        """The same, if the reader may know of it."""
+        return self._read(lambda connection: reading.locate(connection, view, msgid))
+
     def search(self, view: View, query: Query, limit: int, seconds: float) -> list[Kept]:
         """The newest messages that fit, oldest first."""
         return self._read(lambda connection: Search(connection, view, query, limit, seconds).run())

@@ -36,8 +36,10 @@ _IDS = "unnest($1::integer[], $2::bigint[], $3::integer[])"
 _SAME = "e.line = t.line AND e.seq = t.seq AND e.place = t.place"
 _ERASE = (
     f"UPDATE history_entries e SET sort = {Sort.REDACTED:d}, verb = '', source = '', account = NULL, kind = '',"
-    f" text = '', data = '', words = NULL FROM {_IDS} AS t (line, seq, place) WHERE {_SAME}"
-    " RETURNING e.line, e.seq, e.place"
+    f" text = '', data = '', words = NULL FROM {_IDS} AS t (line, seq, place)"
+    " WHERE e.line = t.line AND e.seq = t.seq AND (e.place = t.place OR 2 ="
+    " (SELECT count(*) FROM history_places p WHERE p.id IN (e.place, t.place) AND p.one <> ''))"
+    " RETURNING t.line, t.seq, t.place"
 )
 _MISSING = (
     f"SELECT t.number FROM {_IDS} WITH ORDINALITY AS t (line, seq, place, number)"

@@ -39,7 +39,7 @@ class Names:
         known = self._places.get(entry.place)
         if known is None:
             known = self._places[entry.place] = self._make(entry)
-        if " " in entry.place and entry.source:
+        if entry.is_private and entry.source:
             self._call(known, entry)
         return known
 

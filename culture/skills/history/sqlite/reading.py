@@ -43,13 +43,21 @@ class Reading:
 
     def position(self, key: str, msgid: str) -> int | None:
         """Where a message is."""
+        return self._position(key, msgid, "TRUE", ())
+
+    def locate(self, view: View, msgid: str) -> int | None:
+        """The same, if the reader may know of it."""
+        allowed, values = allows(view)
+        return self._position(view.place, msgid, f"e.position >= ? AND {allowed}", (position_at(view.since), *values))
+
+    def _position(self, key: str, msgid: str, allowed: str, values: Sequence[str | int]) -> int | None:
         named = split_msgid(msgid)
         if named is None:
             return None
         row = self.connection.execute(
-            "SELECT position FROM entries WHERE line = (SELECT id FROM lines WHERE origin = ? AND epoch = ?)"
-            " AND seq = ? AND place = (SELECT id FROM places WHERE key = ?)",
-            (*named, key),
+            "SELECT e.position FROM entries e WHERE e.line = (SELECT id FROM lines WHERE origin = ? AND epoch = ?)"
+            f" AND e.seq = ? AND e.place = (SELECT id FROM places WHERE key = ?) AND {allowed}",
+            (*named, key, *values),
         ).fetchone()
         return None if row is None else int(row[0])
 

@@ -108,6 +108,10 @@ class SQLiteStore:
         """Where the message is."""
         return self._read(lambda reading: reading.position(place, msgid))
 
+    def locate(self, view: View, msgid: str) -> int | None:
+        """The same, if the reader may know of it."""
+        return self._read(lambda reading: reading.locate(view, msgid))
+
     def search(self, view: View, query: Query, limit: int, seconds: float) -> list[Kept]:
         """The newest messages that fit, oldest first."""
 

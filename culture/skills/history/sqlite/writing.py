@@ -59,25 +59,24 @@ class Writing:
         """Leave nothing of a message but its id, also where it comes later than this."""
         new = [self._row(redaction)]
         named = split_msgid(redaction.redacts)
-        if named is not None and not self._erase(self._names.place(redaction), *named):
+        if named is not None and not self._erase(redaction, *named):
             origin, epoch, seq = named
             new.insert(0, self._row(redaction.blank()._replace(origin=origin, epoch=epoch, seq=seq)))
         self._put(new)
 
-    def _erase(self, place: int, origin: str, epoch: str, seq: int) -> bool:
+    def _erase(self, redaction: Entry, origin: str, epoch: str, seq: int) -> bool:
         """Is there such a message? Then there was."""
-        row = self._connection.execute(
-            "SELECT position, sort, text FROM entries WHERE line = ? AND seq = ? AND place = ?",
-            (self._names.line(origin, epoch), seq, place),
-        ).fetchone()
-        if row is None:
-            return False
-        position, sort, text = row
-        if sort == Sort.MESSAGE:
-            rows.unindex(self._connection, [(position, place, text)])
-        self._connection.execute(
-            "UPDATE entries SET sort = ?, verb = '', source = '', account = NULL, kind = '', text = '', data = ''"
-            " WHERE position = ?",
-            (Sort.REDACTED, position),
-        )
-        return True
+        found = self._connection.execute(
+            "SELECT e.position, e.sort, e.place, e.text FROM entries e JOIN places p ON p.id = e.place"
+            " WHERE e.line = ? AND e.seq = ? AND (p.id = ? OR ? AND p.one <> '')",
+            (self._names.line(origin, epoch), seq, self._names.place(redaction), redaction.is_private),
+        ).fetchall()
+        for position, sort, place, text in found:
+            if sort == Sort.MESSAGE:
+                rows.unindex(self._connection, [(position, place, text)])
+            self._connection.execute(
+                "UPDATE entries SET sort = ?, verb = '', source = '', account = NULL, kind = '', text = '', data = ''"
+                " WHERE position = ?",
+                (Sort.REDACTED, position),
+            )
+        return bool(found)
