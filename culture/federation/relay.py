@@ -14,10 +14,11 @@ from culture.federation.trust import (
     is_vouched,
     message_crosses,
     owner_of,
+    place_of,
 )
 from culture.protocol.message import Message
 from culture.protocol.names import is_channel
-from culture.server.events import Event, Invited, Kicked, Parted, Redacted, Said
+from culture.server.events import ChannelRenamed, Event, Invited, Kicked, Parted, Redacted, Said
 from culture.server.skill import Host, hook
 
 if TYPE_CHECKING:
@@ -91,12 +92,10 @@ class Relay:
 
     def tell_state(self, event: Event, line: Message, link: Link | None) -> None:
         """Tell the others of something that is not kept in the log."""
-        name = getattr(event, "channel", None) or getattr(event, "target", "")
+        name = place_of(event)
         line = line._replace(tags={**line.tags, **registers.tags_of(self._host.network, event)})
         for peer in self._mesh.others(link):
-            if not (isinstance(name, str) and is_channel(name)) or crosses_by_name(
-                self._host.network, name, peer.link.trust
-            ):
+            if name is None or crosses_by_name(self._host.network, name, peer.link.trust):
                 self._mesh.sharing.tell(peer.link, event, line)
 
     def event(self, link: Link, line: Message) -> None:
@@ -123,8 +122,8 @@ class Relay:
             self._change(link, line, event)
 
     def _change(self, link: Link, line: Message, event: Event) -> None:
-        name = getattr(event, "channel", None)
-        if isinstance(name, str) and not crosses_by_name(self._host.network, name, link.trust):
+        name = event.channel if isinstance(event, ChannelRenamed) else place_of(event)
+        if name is not None and not crosses_by_name(self._host.network, name, link.trust):
             return
         heard, vouched = event, is_vouched(self._host.network, link.trust, event.id.origin)
         taken = believed(self._host.network, event, vouched)
@@ -135,10 +134,11 @@ class Relay:
         tags = line.tags if vouched else {}
         with self._mesh.applying():
             is_known = registers.change(self._host, event, tags, self.apply)
-        if not is_known and isinstance(name, str):
+        if not is_known and name is not None:
             self._mesh.presence.tell_channel(link, name)
+        place = place_of(event)
         for peer in self._mesh.others(link):
-            if not isinstance(name, str) or crosses_by_name(self._host.network, name, peer.link.trust):
+            if place is None or crosses_by_name(self._host.network, place, peer.link.trust):
                 self._mesh.sharing.tell(peer.link, event, line)
         if isinstance(event, Kicked) and owner_of(event.nick) == self._mesh.own:
             # Whoever heard of it in another order than we did learns how it ended.
