@@ -36,6 +36,7 @@ class RawPeer(Client):
     def agree(self, log: str = LOG, epoch: str = EPOCH, version: int = 1, oldest: int = 1) -> None:
         """LINK: what it speaks, and which server it is."""
         self.send(f"LINK {version} {log} {epoch} {oldest}")
+        self.send("RESUME * 0")
 
     async def link(self, name: str = "thor", secret: str = SECRET, log: str = LOG, epoch: str = EPOCH) -> None:
         """Be linked, without users."""
