@@ -3,7 +3,7 @@
 from culture.protocol.names import fold
 from culture.protocol.numerics import Numeric
 from culture.server.errors import Refused
-from culture.server.events import Joined
+from culture.server.events import ChannelRenamed, Joined
 from culture.server.skill import Host, hook
 from culture.server.state import Channel, User
 from culture.skills.urlindex.facts import OPEN, View
@@ -22,6 +22,14 @@ class Doors:
         channel = self._network.channel(event.channel)
         if channel is not None and channel.standing and not channel.is_registered and len(channel.members) == 1:
             self._entered[fold(channel.name)] = event.id.at
+
+    @hook(ChannelRenamed)
+    def renamed(self, event: ChannelRenamed) -> None:
+        """The same channel under another name."""
+        entered = self._entered.pop(fold(event.channel), None)
+        self._entered.pop(fold(event.new), None)
+        if entered is not None:
+            self._entered[fold(event.new)] = entered
 
     def room(self, channel: Channel) -> float:
         """Where something is that is said now: in the open, or behind the door of this very channel."""

@@ -40,6 +40,10 @@ _SEARCH = """
 )
 
 
+class Unreadable(Exception):
+    """The file cannot be read right now."""
+
+
 class Reader:
     """Answers from the file; may be used by several threads at once."""
 
@@ -61,13 +65,13 @@ class Reader:
     def _find(self, query: str, asked: dict[str, object]) -> Found:
         until = time.monotonic() + self._patience
         found: list[Shared] = []
-        with closing(open_reader(self._path)) as file:
-            file.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
-            try:
+        try:
+            with closing(open_reader(self._path)) as file:
+                file.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
                 for row in file.execute(query, asked):
                     found.append(Shared(*row))
-            except sqlite3.OperationalError:
-                if time.monotonic() <= until:
-                    raise
-                return Found(found, False)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+                raise Unreadable(str(error)) from error
+            return Found(found, False)
         return Found(found, True)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 
 from culture.config.skills import UrlIndex as Wanted
@@ -12,7 +13,7 @@ from culture.protocol.numerics import Numeric
 from culture.protocol.vocabulary import Verb
 from culture.server.commands import Later, command
 from culture.server.context import Context
-from culture.server.errors import Refused
+from culture.server.errors import Failed, Refused
 from culture.server.events import ChannelRenamed, Redacted, Said, nick_of
 from culture.server.skill import Host, Skill, hook
 from culture.skills.urlindex import question
@@ -20,12 +21,13 @@ from culture.skills.urlindex.access import Doors
 from culture.skills.urlindex.answers import notices, rows
 from culture.skills.urlindex.facts import Fact, Found, Heard, Moved, TakenBack
 from culture.skills.urlindex.links import may_link
-from culture.skills.urlindex.search import Reader
+from culture.skills.urlindex.search import Reader, Unreadable
 from culture.skills.urlindex.store import Store
 from culture.skills.urlindex.writer import Writer
 
 _FILE = "links.db"
 _READERS = 2  # threads
+_OPENING = 5.0  # seconds to wait for the file before clients come
 _PATIENCE = 1.0  # seconds for a search; and for what was just said to be on disk before it
 
 
@@ -50,10 +52,12 @@ class UrlIndex(Skill):
         return (self, self._doors)
 
     async def start(self) -> None:
-        """Open the file."""
-        store = await asyncio.to_thread(self._open)
-        self._writer = Writer(store, self.host.tell_operators, self.host.failed)
-        self._writer.start()
+        """Open the file; one that is not to be had yet is tried again beside everything else."""
+        writer = self._writer = Writer(self._open, self.host.tell_operators, self.host.failed)
+        writer.start()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_OPENING):
+                await writer.opened.wait()
 
     async def stop(self) -> None:
         """Write what is left and close it."""
@@ -116,7 +120,10 @@ class UrlIndex(Skill):
         """What was said before the question is part of the answer, unless the disk is in the way."""
         if self._writer is not None:
             await self._writer.settled(_PATIENCE)
-        return await asyncio.get_running_loop().run_in_executor(self._readers, find)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._readers, find)
+        except Unreadable as error:
+            raise Failed(Verb.URLS, "UNAVAILABLE", text=f"The links cannot be read now: {error}") from error
 
     def _write(self, fact: Fact) -> None:
         if self._writer is not None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from culture.protocol.names import fold
 from culture.server.database import open_database
-from culture.skills.urlindex.facts import Fact, Heard, Moved, TakenBack
+from culture.skills.urlindex.facts import OPEN, Fact, Heard, Moved, TakenBack
 from culture.skills.urlindex.links import Link, links
 from culture.skills.urlindex.schema import STEPS
 
@@ -86,8 +86,13 @@ class Store:
             self._file.execute("UPDATE links SET last = ? WHERE id = ?", (last, link))
 
     def _move(self, fact: Moved) -> None:
-        """What was there already under the new name is counted together with what comes."""
+        """What was there already under the new name is counted together with what comes.
+
+        But what was behind the closed doors of another channel was for nobody who is in this one.
+        """
         old, new = fold(fact.channel), fold(fact.new)
+        if old != new:
+            self._file.execute("DELETE FROM links WHERE channel = ? AND room <> ?", (new, OPEN))
         both = self._file.execute(
             "SELECT a.id, b.id, a.count FROM links a JOIN links b ON b.key = a.key AND b.room = a.room"
             " WHERE a.channel = ? AND b.channel = ? AND a.id != b.id",

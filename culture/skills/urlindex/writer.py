@@ -14,20 +14,28 @@ from culture.skills.urlindex.store import Store
 MOST = 5_000
 """So many messages may wait; twice as many facts in all, since what is taken back should not be forgotten."""
 _GROUP = 500
+_PASSING = (sqlite3.OperationalError, OSError)  # a full disk, somebody else's lock: it may pass
 _AGAIN = 1.0  # seconds until a write that did not go is tried once more
 
 
 class Writer:
     """Takes facts on the event loop and writes them elsewhere; ``start`` and ``stop`` it.
 
-    While the disk is full or the file is locked the facts wait here. ``tell`` hears of that once, and once when it
-    is over; any other error goes to ``failed``.
+    While the disk is full or the file is locked the facts wait here, also at the beginning. ``tell`` hears of that
+    once, and once when it is over; any other error goes to ``failed``.
     """
 
     def __init__(
-        self, store: Store, tell: Callable[[str], None], failed: Callable[[BaseException], None], again: float = _AGAIN
+        self,
+        open_store: Callable[[], Store],
+        tell: Callable[[str], None],
+        failed: Callable[[BaseException], None],
+        again: float = _AGAIN,
     ) -> None:
-        self._store = store
+        self._open = open_store
+        self._store: Store | None = None
+        self.opened = asyncio.Event()
+        """The file is there, or never will be."""
         self._tell = tell
         self._failed = failed
         self._again = again
@@ -50,7 +58,8 @@ class Writer:
         if self._task is not None:
             await self._task
         self._thread.shutdown(wait=False)
-        self._store.close()
+        if self._store is not None:
+            self._store.close()
 
     def add(self, fact: Fact) -> None:
         """Have it written; where too much waits it is lost, which is told."""
@@ -77,6 +86,9 @@ class Writer:
 
     async def _run(self) -> None:
         try:
+            while self._store is None and await self._try_to_open():
+                pass
+            self.opened.set()
             while self._waiting or not self._end.is_set():
                 await self._news.wait()
                 self._news.clear()
@@ -87,13 +99,25 @@ class Writer:
                     return
         except Exception as error:
             self._failed(error)
+        finally:
+            self.opened.set()
+
+    async def _try_to_open(self) -> bool:
+        """Open the file; is it worth going on?"""
+        try:
+            self._store = await asyncio.get_running_loop().run_in_executor(self._thread, self._open)
+        except _PASSING as error:
+            return await self._wait_for_better(error)
+        return True
 
     async def _write(self) -> bool:
         """Write a group of what waits; is it worth going on?"""
+        if self._store is None:
+            return False
         group = list(islice(self._waiting, _GROUP))
         try:
             await asyncio.get_running_loop().run_in_executor(self._thread, self._store.write, group)
-        except sqlite3.OperationalError as error:  # a full disk, somebody else's lock: it may pass
+        except _PASSING as error:
             return await self._wait_for_better(error)
         for _ in group:
             self._waiting.popleft()
@@ -105,7 +129,7 @@ class Writer:
                 future.set_result(None)
         return True
 
-    async def _wait_for_better(self, error: sqlite3.OperationalError) -> bool:
+    async def _wait_for_better(self, error: Exception) -> bool:
         if not self._is_troubled:
             self._is_troubled = True
             self._tell(f"links cannot be written ({error}); up to {MOST} messages with links wait in memory")

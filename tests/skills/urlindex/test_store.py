@@ -105,6 +105,14 @@ def test_a_renamed_channel_takes_its_links_along(store: Store, reader: Reader) -
     assert {link.channel for link in reader.recent("#new", None, 10).links} == {"#New"}
 
 
+def test_and_none_from_behind_the_closed_doors_of_another_one(store: Store, reader: Reader) -> None:
+    store.write([heard("http://theirs.b", "#new", room=500.0), heard("http://ours.b", "#old", room=400.0)])
+    store.write([heard("http://open.b", "#new"), Moved("#old", "#new"), Moved("#new", "#NEW")])
+    assert sorted(shown(reader, "#new", since=400.0)) == [("http://open.b", 1), ("http://ours.b", 1)]
+    found = reader.search(View(frozenset(), {"#new": 400.0}), "theirs", 10)
+    assert found.links == []
+
+
 def test_a_channel_may_change_the_case_of_its_name(store: Store, reader: Reader) -> None:
     store.write([heard("https://a.b/", "#old"), Moved("#old", "#OLD")])
     assert [(link.channel, link.times) for link in reader.recent("#old", None, 10).links] == [("#OLD", 1)]

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from culture.config.paths import private_directory
 from culture.protocol import message as protocol
 from culture.protocol.message import Message
 from culture.server.ircd import IRCd
 from culture.skills.urlindex import skill
 from tests.protocol.test_extensions import examples
 from tests.skills.urlindex.conftest import CAPS, Indexing
-from tests.support.client import Client, registered
+from tests.support.client import PATIENCE, Client, registered
 from tests.support.clock import Clock
 from tests.support.fuzz import SAMPLES, variants
 
@@ -232,6 +233,23 @@ async def test_who_comes_first_into_an_empty_standing_channel_finds_nothing_clos
     assert links(await eve.ask("URLS #general")) == [("#general", "1", "https://a.b/mine")]
 
 
+@pytest.mark.requirement("D16")
+async def test_a_channel_that_takes_a_name_inherits_no_secrets_of_it(room: Room, clock: Clock) -> None:
+    ori, eve = await room.join("spark-ori", "#vault"), await room.join("spark-eve", "#mine")
+    clock.now += 60
+    await ori.ask("MODE #vault +s")
+    await say(ori, "#vault", "https://a.b/vault")
+    await ori.ask("PART #vault")
+    await ori.ask("JOIN #vault")
+    await ori.ask("MODE #vault +s")
+    await say(ori, "#vault", "https://a.b/vault")
+    await ori.ask("PART #vault")
+    await eve.ask("RENAME #mine #vault")
+    await say(eve, "#vault", "https://a.b/mine")
+    assert links(await eve.ask("URLS #vault")) == [("#vault", "1", "https://a.b/mine")]
+    assert len(links(await eve.ask("URLS SEARCH :a.b"))) == 1
+
+
 @pytest.mark.requirement("D12")
 async def test_a_message_taken_back_takes_its_link_with_it(room: Room) -> None:
     ori = await room.join("spark-ori", "#a")
@@ -340,6 +358,27 @@ async def test_a_locked_file_keeps_nobody_from_talking_and_reading(
         other.close()
         await ori.expect("NOTICE", where=lambda each: "none was lost" in each.params[-1])
         assert len(links(await ori.ask("URLS #a"))) == 2
+
+
+async def test_a_file_that_is_locked_at_the_start_is_opened_later(
+    indexing: Indexing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then a question is declined, and counts for no failure of the skill; nothing that is said is lost."""
+    monkeypatch.setattr(skill, "_OPENING", 0.0)
+    monkeypatch.setattr(skill, "_PATIENCE", 0.05)
+    folder = private_directory(tmp_path / "data" / "urlindex")
+    other = sqlite3.connect(folder / "links.db", isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    async with indexing() as ircd, registered(ircd.port, "spark-ori", CAPS) as ori:
+        await ori.join("#a")
+        await say(ori, "#a", "https://a.b/early")
+        for _ in range(4):
+            assert refused(await ori.ask("URLS #a")) == [("FAIL", "URLS", "UNAVAILABLE")]
+        other.execute("ROLLBACK")
+        other.close()
+        monkeypatch.setattr(skill, "_PATIENCE", PATIENCE)
+        assert links(await ori.ask("URLS #a")) == [("#a", "1", "https://a.b/early")]
+        assert ircd.parts.skills.off == {}
 
 
 @pytest.mark.requirement("D05")

@@ -50,7 +50,7 @@ def on_disk(path: Path) -> set[str]:
 @asynccontextmanager
 async def writer(path: Path, ear: Ear) -> AsyncIterator[tuple[Writer, Store]]:
     store = Store(path, 100_000)
-    made = Writer(store, ear.tell, ear.fail, again=0.01)
+    made = Writer(lambda: store, ear.tell, ear.fail, again=0.01)
     made.start()
     yield made, store
     await made.stop()
