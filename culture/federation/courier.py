@@ -1,6 +1,7 @@
 """Private messages: only towards the server of whom they are for, each kept until the next one has it (decision 8)."""
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING
 
 from culture.federation.belief import believed
@@ -11,10 +12,13 @@ from culture.federation.trust import check_source, is_vouched, may_write, owner_
 from culture.protocol.message import Message
 from culture.server.events import Redacted, Said
 from culture.server.skill import Host
+from culture.server.wire import wire
 
 if TYPE_CHECKING:
     from culture.federation.mesh import Mesh
     from culture.federation.peer import Peer
+
+log = logging.getLogger(__name__)
 
 _AGAIN = 1.0
 
@@ -48,8 +52,18 @@ class Courier:
     def send(self, event: Said | Redacted, line: Message) -> None:
         """One of ours, for somebody elsewhere."""
         server = owner_of(event.target)
-        if server != self._mesh.own:
+        if server != self._mesh.own and self._may_go(event, server):
             self._hold(Held(event.id.msgid, server, str(line), self._host.now()))
+
+    def _may_go(self, event: Said | Redacted, server: str) -> bool:
+        """Over a restricted link only between members of a channel that crosses it; the sender is told where not."""
+        peer, by = self._towards(server), self._host.by
+        if peer is None or may_write(self._host.network, event.source, event.target, peer.link.trust):
+            return True
+        if by is not None and by.user is not None:
+            text = f"{event.target} cannot be written to from here: you share no channel that leads there"
+            by.send(wire(Message("NOTICE", (by.user.nick, text), self._host.name)))
+        return False
 
     def _hold(self, held: Held) -> None:
         self._mesh.log.hold(held)
@@ -82,7 +96,9 @@ class Courier:
         """One that comes over a link: for somebody here, or to be handed on."""
         id, server = event.id.msgid, owner_of(event.target)
         check_source(event)
-        if server != self._mesh.own:
+        if not may_write(self._host.network, event.source, event.target, link.trust):
+            log.info("%s may not write to %s over this link", event.source, event.target)
+        elif server != self._mesh.own:
             self._pass_on(id, server, line)
         elif not self._deliver(link, line, event):
             return
