@@ -7,7 +7,7 @@ microseconds); everything that the event has and the verb has no place for is in
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from culture.protocol.message import NO_TAGS, Message, ProtocolError
 from culture.protocol.modes import Change
@@ -91,9 +91,17 @@ def _is_number(text: str) -> bool:
 
 # The commonest line by far is made and read by hand: it decides how much a link can carry.
 _PLAIN = re.compile(
-    r"(?:@|@[^ ]*;)id=([a-z0-9]+)\.([0-9a-f]+)\.([0-9]{1,18});at=([0-9]{1,18});kind=([a-z]+)"
-    r" :([^ ]+) (PRIVMSG|NOTICE) (#[^ ]*) :(.*)"
+    r"@n=([0-9]{1,18});(seal=[0-9a-f]{32};id=([a-z0-9]+)\.([0-9a-f]+)\.([0-9]{1,18});at=([0-9]{1,18});kind=([a-z]+)"
+    r" :([^ ]+) (PRIVMSG|NOTICE) (#[^ ]*) :(.*))"
 )
+
+
+class Plain(NamedTuple):
+    """A message in its commonest form: its position in the sender's log, the line without that, and the event."""
+
+    position: int
+    data: str
+    event: Said
 
 
 def plain(event: Said) -> str:
@@ -106,14 +114,15 @@ def plain(event: Said) -> str:
     return f"@id={origin}.{epoch}.{seq};at={micro};kind={kind} :{source} {verb} {status}{target} :{text}"
 
 
-def read_plain(text: str) -> Said | None:
-    """The message of such a line; None for every other."""
+def read_plain(text: str) -> Plain | None:
+    """The message of such a line as it goes over a link; None for every other."""
     found = _PLAIN.fullmatch(text)
     if found is None:
         return None
-    origin, epoch, seq, at, kind, source, verb, target, said = found.groups()
+    position, data, origin, epoch, seq, at, kind, source, verb, target, said = found.groups()
     stamp = _make(Stamp, (origin, epoch, int(seq), int(at) / MICROSECONDS))
-    return _make(Said, (stamp, source, verb, target, said, None, kind, NO_TAGS, (), "", ()))
+    event = _make(Said, (stamp, source, verb, target, said, None, kind, NO_TAGS, (), "", ()))
+    return _make(Plain, (int(position), f"@{data}", event))
 
 
 Encoded = tuple[str, tuple[str, ...], str, Tags]

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from culture.config.links import Link as Settings
 from culture.federation import codec
-from culture.federation.codec import Garbled
+from culture.federation.codec import Garbled, Plain
 from culture.federation.roster import Roster
 from culture.federation.trust import UNVOUCHED_TAG, NotTheirs
 from culture.protocol.message import Message, ProtocolError
@@ -114,6 +114,13 @@ class Courier(Protocol):
         """The peer has a private message on disk."""
 
 
+class Messages(Protocol):
+    """Takes messages to channels."""
+
+    def heard_plain(self, link: "Link", said: Plain) -> None:
+        """One in its commonest form."""
+
+
 class Core(Protocol):
     """What a link asks of the server it belongs to."""
 
@@ -136,6 +143,10 @@ class Core(Protocol):
     @property
     def relay(self) -> Relay:
         """Takes events."""
+
+    @property
+    def messages(self) -> Messages:
+        """Takes messages to channels."""
 
     @property
     def courier(self) -> Courier:
@@ -219,12 +230,19 @@ class Link:
             self.stage = Stage.CLOSED
             self._close(reason)
 
-    def receive(self, line: Message) -> None:
+    def take(self, text: str) -> None:
+        """One line of the peer's, as it came."""
+        said = codec.read_plain(text) if self.stage is Stage.LIVE and self._roster is None else None
+        self.receive(Message.parse(text) if said is None else said)
+
+    def receive(self, line: Message | Plain) -> None:
         """One line of the peer's; what it may not say ends this link and nothing else."""
         if self.stage is Stage.CLOSED:
             return
         try:
-            if self.stage is Stage.GREETING:
+            if isinstance(line, Plain):
+                self._core.messages.heard_plain(self, line)
+            elif self.stage is Stage.GREETING:
                 self._greeted(line)
             else:
                 self._told(line)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from culture.federation.backfill import numbered
 from culture.federation.belief import believed
-from culture.federation.codec import MICROSECONDS, Garbled, decode
+from culture.federation.codec import MICROSECONDS, Garbled, Plain, decode
 from culture.federation.doubts import Doubts
 from culture.federation.link import Link, Stage
 from culture.federation.seal import Seal
@@ -53,9 +53,11 @@ class Messages:
         self._ahead: set[str] = set()
         """Servers whose clock is known to be wrong."""
 
-    def said(self, event: Kept, line: Message) -> None:
-        """Somebody here said something to a channel."""
-        data = str(for_whom(self._host.network, event.target, line))
+    def said(self, event: Kept, data: str) -> None:
+        """Somebody here said something to a channel; ``data`` is its line."""
+        channel = self._host.network.channel(event.target)
+        if channel is not None and channel.shared is not None:
+            data = str(for_whom(self._host.network, event.target, Message.parse(data)))
         self._keep(event, f"@seal={self._seal.of(data)};{data[1:]}", None)
 
     def _keep(self, event: Kept, data: str, link: Link | None) -> None:
@@ -69,6 +71,25 @@ class Messages:
                 other.sent = position
                 if message_crosses(network, channel, data, other.trust):
                     other.send_bytes(line)
+
+    def heard_plain(self, link: Link, said: Plain) -> None:
+        """The same for a message in its commonest form, on which it depends how much a link can carry."""
+        position, data, event = said
+        origin, epoch, seq, at = event.id
+        mesh, network = self._mesh, self._host.network
+        is_unusual = origin != link.peer or at > self._host.now() + _AHEAD or origin in self._ahead
+        if is_unusual or mesh.log.is_full or link.stage is not Stage.LIVE:
+            self.heard(link, Message.parse(f"@n={position};{data[1:]}"), event)
+            return
+        link.read = max(link.read, position)
+        if mesh.log.seen.knows(origin, epoch, seq) or not crosses_by_name(network, event.target, link.trust):
+            return
+        vouched = is_vouched(network, link.trust, origin)
+        shown = self._as_shown(event, vouched)
+        self._keep(event, data if vouched else unvouched(data), link)
+        self._doubts.resolve(event.id)
+        if shown is not None and not self._is_taken_back(event):
+            mesh.relay.apply(shown, None)
 
     def heard(self, link: Link, line: Message, event: Kept) -> None:
         """A peer tells of a message; what it may not say, or not yet, is passed over."""

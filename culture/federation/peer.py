@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from culture.config.links import Link as Settings
 from culture.federation.link import Core, Link
-from culture.protocol.message import Message, ProtocolError
+from culture.protocol.message import ProtocolError
 from culture.protocol.stream import LineBuffer
 from culture.server.connection import Connection
 from culture.server.poller import Flushable
@@ -55,13 +55,12 @@ class Peer:
             self.link.end(str(error))
             return
         for raw in lines:
+            self.received += 1
             try:
-                message = Message.parse(raw.decode())
+                self.link.take(raw.decode())
             except (UnicodeDecodeError, ProtocolError) as error:
                 self.link.end(f"Protocol error: {error}")
                 return
-            self.received += 1
-            self.link.receive(message)
             if not self.connection.is_open or self.connection.closing:
                 return
         self.after(self)

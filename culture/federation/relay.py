@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from culture.federation import registers
 from culture.federation.belief import believed
-from culture.federation.codec import EVENTS, decode, encode
+from culture.federation.codec import EVENTS, decode, encode, plain
 from culture.federation.link import Link
 from culture.federation.trust import (
     check_origin,
@@ -53,11 +53,14 @@ class Relay:
             self.tell_state(event, encode(event), None)
 
     def _said(self, event: Said | Redacted) -> None:
+        if isinstance(event, Said) and event.target[0] == "#" and event.verb != "TAGMSG":
+            self._mesh.messages.said(event, plain(event))
+            return
         line = encode(event)
         if is_passing(event):
             self._pass(event, line, None)
         elif is_channel(event.target):
-            self._mesh.messages.said(event, line)
+            self._mesh.messages.said(event, str(line))
         else:
             self._mesh.courier.send(event, line)
 

@@ -1,6 +1,6 @@
 """The mark that a server puts on its own messages, by which it knows them again when they come back."""
 
-import hmac
+import hashlib
 import secrets
 from pathlib import Path
 
@@ -25,7 +25,7 @@ class Seal:
 
     def of(self, line: str) -> str:
         """The seal of a line."""
-        return hmac.digest(self._key, line.encode(), "sha256")[:_SHOWN].hex()
+        return hashlib.blake2s(line.encode(), key=self._key, digest_size=_SHOWN).hexdigest()
 
     def fits(self, line: str, seal: str) -> bool:
         """Did we put this seal on it?"""
