@@ -76,7 +76,8 @@ class Sharing:
         link.send(Message("WANT", (channel.name,), self._mesh.own))
 
     def _part_outside(self, channel: Channel, inside: set[str]) -> None:
-        outside = [user for user in channel.members if self._way(user) not in {self._mesh.own, *inside}]
+        reached = {self._mesh.own, *inside}
+        outside = [user for user in channel.members if self._way(user) not in reached or _is_outside(channel, user)]
         self._part(channel.name, outside)
 
     def _part(self, name: str, users: Iterable[User]) -> list[str]:
@@ -112,7 +113,9 @@ class Sharing:
         network, news = self._host.network, []
         for user, rank in self._theirs(link, words):
             channel = network.channel(name)
-            if (channel is not None and user in channel.members) or not self._crosses(link, name):
+            if channel is not None and (user in channel.members or _is_outside(channel, user)):
+                continue
+            if not self._crosses(link, name):
                 continue
             held = rank if has_authority(link.trust) else ""
             with self._mesh.applying():
@@ -189,6 +192,11 @@ class Sharing:
             users = [user for user in self._host.network.users.values() if owner_of(user.nick) == server]
             link.shown = {nick for nick in link.shown if owner_of(nick) != server}
             link.shown |= {fold(user.nick) for user in users if is_shown(user, link.trust)}
+
+
+def _is_outside(channel: Channel, user: User) -> bool:
+    """Is the channel not shared with the user's server?"""
+    return channel.shared is not None and owner_of(user.nick) not in channel.shared
 
 
 def _ranked(user: User, rank: str) -> str:
