@@ -311,6 +311,8 @@ class Link:
     def _managed(self, line: Message) -> None:
         core = self._core
         match line.verb, line.params:
+            case "LINK", _:
+                raise Garbled("LINK comes once")
             case "LINKSTATE", _:
                 core.presence.link_state(self, line)
             case "ROSTER", (name, epoch, version):
