@@ -35,6 +35,7 @@ _LONGEST = 600  # bytes of a word or a line
 _LONGEST_CHANNEL = 200
 _MOST_TAGS = 4094
 _AUTHORITY = (UserClass.HUMAN, UserClass.AGENT)
+_CLASSES = frozenset(UserClass)
 
 
 def qualified(account: str | None, server: str) -> str | None:
@@ -63,9 +64,27 @@ def believed(network: Network, event: Event, vouched: bool) -> Event | None:
     return event if vouched else _unvouched(network, event)
 
 
+_checked: set[tuple[str, str]] = set()
+_MOST_CHECKED = 10_000
+_SURELY_FITS = 150  # characters of a text, at most four bytes each
+
+
+def believed_plain(network: Network, said: Said) -> Said:
+    """The same for a message in its commonest form, of a server whose users have a say."""
+    speaker = (said.id.origin, said.source)
+    if speaker not in _checked or len(said.text) > _SURELY_FITS or "\0" in said.text:
+        check_source(said)
+        _check_words(said)
+        if len(_checked) >= _MOST_CHECKED:
+            _checked.clear()
+        _checked.add(speaker)
+    kind = kind_of(network, said.kind, None, True)
+    return said if kind == said.kind else said._replace(kind=kind)
+
+
 def kind_of(network: Network, kind: str, account: str | None, vouched: bool) -> str:
     """The class of somebody elsewhere, as it is shown here."""
-    if kind not in frozenset(UserClass):
+    if kind not in _CLASSES:
         return UserClass.UNKNOWN
     if not vouched and kind in _AUTHORITY:
         return UserClass.UNKNOWN

@@ -5,7 +5,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from culture.federation.backfill import numbered
-from culture.federation.belief import believed
+from culture.federation.belief import believed, believed_plain
 from culture.federation.codec import MICROSECONDS, Garbled, Plain, decode
 from culture.federation.doubts import Doubts
 from culture.federation.link import Link, Stage
@@ -84,12 +84,14 @@ class Messages:
         link.read = max(link.read, position)
         if mesh.log.seen.knows(origin, epoch, seq) or not crosses_by_name(network, event.target, link.trust):
             return
-        vouched = is_vouched(network, link.trust, origin)
-        shown = self._as_shown(event, vouched)
-        self._keep(event, data if vouched else unvouched(data), link)
+        if not is_vouched(network, link.trust, origin):
+            self.heard(link, Message.parse(f"@n={position};{data[1:]}"), event)
+            return
+        shown = believed_plain(network, event)
+        self._keep(event, data, link)
         self._doubts.resolve(event.id)
-        if shown is not None and not self._is_taken_back(event):
-            mesh.relay.apply(shown, None)
+        if not self._early or not self._is_taken_back(event):
+            self._host.publish(shown)
 
     def heard(self, link: Link, line: Message, event: Kept) -> None:
         """A peer tells of a message; what it may not say, or not yet, is passed over."""
@@ -104,7 +106,13 @@ class Messages:
         if self._mesh.log.is_full:
             link.end("What you say cannot be kept here at present")
         elif self._may_say(link, line, event):
-            self._take(link, line, event)
+            try:
+                self._take(link, line, event)
+            except Garbled as error:
+                if stamp.origin == link.peer:
+                    raise
+                # It would come again with every new link to a peer that is not to blame.
+                log.warning("%s passes on %s, which is none: %s", link.name, stamp.msgid, error)
 
     def _may_say(self, link: Link, line: Message, event: Kept) -> bool:
         if event.id.origin == self._mesh.own:
