@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from culture.federation import registers, settings
 from culture.federation.codec import Garbled
 from culture.federation.link import Link
+from culture.federation.registers import Verdict
 from culture.federation.roster import Intake, Roster, burst
 from culture.federation.splits import Splits
 from culture.federation.topology import LinkState, Way
@@ -104,6 +105,7 @@ class Presence:
         ways, lost = self._mesh.topology.reckon()
         with self._mesh.applying():
             if lost:
+                self._host.network.ahead.clear()
                 self._splits.lose(lost)
             for server in lost:
                 self._mesh.known.pop(server, None)
@@ -169,9 +171,13 @@ class Presence:
         batch = self._host.batch("netjoin", *ends)
         try:
             with self._mesh.applying(), self._host.within(batch):
-                return Intake(self._host, roster, " ".join(ends), vouched).take()
+                intake = Intake(self._host, roster, " ".join(ends), vouched)
+                is_news = intake.take()
         finally:
             batch.close()
+        for channel in intake.settled:
+            self.answer(None, channel, Verdict.THEIRS)
+        return is_news
 
     async def _ask_again(self, server: str, link: Link) -> None:
         await asyncio.sleep(_PATIENCE)
@@ -196,6 +202,16 @@ class Presence:
         if is_news:
             for peer in self._mesh.others(link):
                 self.tell_channel(peer.link, told.name)
+
+    def answer(self, link: Link | None, name: str, verdict: Verdict) -> None:
+        """Say what a channel is, where two were founded: to who founded it later. Ask where it is new to us."""
+        if verdict is Verdict.NEW and link is not None:
+            link.send(Message("WANT", (name,), self._mesh.own))
+        elif verdict is Verdict.OURS and link is not None:
+            self.tell_channel(link, name)
+        elif verdict is Verdict.THEIRS:
+            for peer in self._mesh.live():
+                self.tell_channel(peer.link, name)
 
     def tell_channel(self, link: Link, name: str) -> None:
         """Tell a peer what a channel is set to, if it may know."""

@@ -5,6 +5,9 @@ of the same name while they did not know of each other, the earlier one's hold.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from enum import Enum
+from functools import partial
 from typing import NamedTuple
 
 from culture.config.links import Link as Settings
@@ -15,15 +18,27 @@ from culture.protocol.message import Message
 from culture.protocol.modes import Change
 from culture.protocol.names import fold, is_channel
 from culture.protocol.vocabulary import ChannelMode
-from culture.server.changes.channels import part_of
-from culture.server.events import Event, Joined, MetadataSet, ModeSet, TopicSet
+from culture.server.changes.channels import UNMARKED, part_of
+from culture.server.events import Event, Joined, Kicked, MetadataSet, ModeSet, TopicSet
 from culture.server.network import Network
 from culture.server.skill import Host
 from culture.server.state import MEMBER_MODES, Channel, Mark
 
 _NEVER = Mark(-1, 0.0, "", 0)
 _FLAGS = frozenset("imnstC")
+_FRESH = 30.0
+_MOST_AHEAD, _PER_CHANNEL = 10_000, 8
 Apply = Callable[[Event, int | None], None]
+
+
+class Verdict(Enum):
+    """Which of two foundings of a channel holds: they may be the same, else the one of them that was earlier."""
+
+    SAME = "same"
+    NEW = "new"
+    """We know of none: what else the other side has set, it has to say."""
+    OURS = "ours"
+    THEIRS = "theirs"
 
 
 class Claim(NamedTuple):
@@ -52,7 +67,7 @@ def tags_of(network: Network, event: Event) -> dict[str, str]:
     tags: dict[str, str] = {}
     if channel is None:
         return tags
-    if isinstance(event, ModeSet | TopicSet | MetadataSet):
+    if isinstance(event, ModeSet | TopicSet | MetadataSet | Joined):
         tags["v"] = str(channel.clock)
     if isinstance(event, ModeSet | Joined):
         claim = Claim.of(channel)
@@ -60,58 +75,83 @@ def tags_of(network: Network, event: Event) -> dict[str, str]:
     return tags
 
 
-def change(host: Host, event: Event, tags: Mapping[str, str], apply: Apply) -> bool:
+def change(host: Host, event: Event, tags: Mapping[str, str], apply: Apply) -> Verdict:
     """Make a change from elsewhere so, as far as it is newer than what is set here.
 
-    False where the other side should hear what the channel is: it believes to have founded one that we know longer.
+    OURS: the other side should hear what the channel is, since it believes to have founded one that we know longer.
+    THEIRS: everybody should, since we believed that.
     """
     version = int(tags["v"]) if "v" in tags else None
     claim = Claim(int(tags["c"]), tags.get("f", "")) if "c" in tags else None
+    if isinstance(event, Kicked):
+        event = event._replace(nick=host.network.nick_now(event.nick))
     if isinstance(event, Joined):
-        return _join(host, event, claim, apply)
+        return _join(host, event, claim, version, apply)
     if isinstance(event, ModeSet):
-        return _set_modes(host, event, claim, version, apply)
+        return _set_modes(host, event, tags, claim, version, apply)
     if isinstance(event, TopicSet):
         part, name = "topic", event.channel
     elif isinstance(event, MetadataSet) and is_channel(event.target):
         part, name = f"meta:{event.key}", event.target
     else:
         apply(event, version)
-        return True
+        return Verdict.SAME
     channel = host.network.channel(name)
-    if channel is not None and _mark(event, version) > channel.marks.get(part, _NEVER):
+    if channel is None:
+        _keep(host, name, (event, tags))
+    elif _mark(event, version) > channel.marks.get(part, _NEVER):
         apply(event, version)
-    return True
+    return Verdict.SAME
 
 
 def _mark(event: Event, version: int | None) -> Mark:
     return Mark(version or 0, event.id.at, event.id.origin, event.id.seq)
 
 
-def _join(host: Host, event: Joined, claim: Claim | None, apply: Apply) -> bool:
+def _join(host: Host, event: Joined, claim: Claim | None, version: int | None, apply: Apply) -> Verdict:
     channel = host.network.channel(event.channel)
     begins = channel is None or not founded(channel)
-    holds = begins or claim is None or settle(host, event.channel, claim)
-    apply(event if holds else event._replace(status=""), None)
+    verdict = settle(host, event.channel, claim) if claim is not None and not begins else Verdict.SAME
+    apply(event if verdict is not Verdict.OURS else event._replace(status=""), UNMARKED if version is None else version)
     if begins and claim is not None:
         begin(host, event.channel, claim)
-    return holds
+        return Verdict.NEW
+    return verdict
 
 
-def _set_modes(host: Host, event: ModeSet, claim: Claim | None, version: int | None, apply: Apply) -> bool:
+def _set_modes(
+    host: Host, event: ModeSet, tags: Mapping[str, str], claim: Claim | None, version: int | None, apply: Apply
+) -> Verdict:
     channel = host.network.channel(event.channel)
     if channel is None:
-        return True
-    holds = claim is None or not founded(channel) or settle(host, event.channel, claim)
+        _keep(host, event.channel, (event, tags))
+        return Verdict.SAME
+    ours, theirs = founded(channel), claim.founded if claim is not None else 0
+    is_same = not ours or not theirs or ours == theirs
     mark = _mark(event, version)
-    fresh = tuple(
-        each
-        for each in event.changes
-        if mark > channel.marks.get(part_of(each), _NEVER) and (holds or each.mode not in MEMBER_MODES)
-    )
+    meant = (_present(host.network, each) for each in event.changes)
+    fresh = tuple(each for each in meant if mark > _last(channel, each) and (is_same or each.mode not in MEMBER_MODES))
     if fresh:
         apply(event._replace(changes=fresh), version)
-    return holds
+    if not is_same and theirs < ours:
+        # Ranks in a channel that was founded before ours: either it is no more, or we shall hear of it.
+        _keep(host, event.channel, (event, tags))
+    return Verdict.OURS if not is_same and ours < theirs else Verdict.SAME
+
+
+def _present(network: Network, change: Change) -> Change:
+    """A change of somebody's rank, by the nick that they have now."""
+    if change.mode not in MEMBER_MODES or change.param is None:
+        return change
+    return change._replace(param=network.nick_now(change.param))
+
+
+def _last(channel: Channel, change: Change) -> Mark:
+    """When what the change sets was set before; of a rank: not before its holder came in."""
+    last = channel.marks.get(part_of(change), _NEVER)
+    if change.mode in MEMBER_MODES and change.param is not None:
+        return max(last, channel.joins.get(fold(change.param), _NEVER))
+    return last
 
 
 def begin(host: Host, name: str, claim: Claim) -> None:
@@ -120,20 +160,55 @@ def begin(host: Host, name: str, claim: Claim) -> None:
     if channel is not None and claim.founded:
         channel.founded = claim.founded / MICROSECONDS
         _set(host, channel, _base(channel, frozenset(claim.flags)))
+    _catch_up(host, name)
 
 
-def settle(host: Host, name: str, claim: Claim) -> bool:
-    """Do the ranks hold that are given under this claim? Where it is the earlier one, ours do no longer."""
+def _catch_up(host: Host, name: str) -> None:
+    """Take what was told of the channel before."""
+    for at, told in host.network.ahead.pop(fold(name), ()):
+        if host.now() - at >= _FRESH:
+            continue
+        if isinstance(told, Told):
+            merge(host, told)
+        else:
+            change(host, told[0], told[1], partial(_apply, host))
+
+
+def _apply(host: Host, event: Event, version: int | None) -> None:
+    before, host.network.version = host.network.version, version
+    try:
+        host.publish(event)
+    finally:
+        host.network.version = before
+
+
+def settle(host: Host, name: str, claim: Claim) -> Verdict:
+    """Which founding holds, theirs or ours? Where it is theirs, the ranks that were given under ours are lost."""
     channel = host.network.channel(name)
-    if channel is None or not claim.founded or claim.founded >= founded(channel):
-        return channel is None or claim.founded == founded(channel)
+    if channel is None or not claim.founded or claim.founded == founded(channel):
+        return Verdict.SAME
+    if claim.founded > founded(channel):
+        return Verdict.OURS
     ranked = [(user.nick, rank) for user, rank in channel.members.items() if rank]
     lost = [Change(False, mode, nick) for nick, rank in ranked for mode in rank]
     channel.founded = claim.founded / MICROSECONDS
     _set(host, channel, [*lost, *_base(channel, frozenset(claim.flags))])
     for part in [part for part in channel.marks if part.startswith(RANK_PARTS)]:
         del channel.marks[part]
-    return True
+    channel.absent.clear()
+    channel.joins.clear()
+    _catch_up(host, name)
+    return Verdict.THEIRS
+
+
+@contextmanager
+def unmarked(network: Network) -> Iterator[None]:
+    """What happens in here follows from what happened elsewhere, and is no change of its own."""
+    before, network.version = network.version, UNMARKED
+    try:
+        yield
+    finally:
+        network.version = before
 
 
 def _base(channel: Channel, flags: frozenset[str]) -> list[Change]:
@@ -146,11 +221,10 @@ def _set(host: Host, channel: Channel, changes: list[Change]) -> None:
     """Set modes that get no mark by it."""
     if not changes:
         return
-    marks, clock = dict(channel.marks), channel.clock
-    for start in range(0, len(changes), _AT_ONCE):
-        some = tuple(changes[start : start + _AT_ONCE])
-        host.publish(ModeSet(host.stamp(), host.name, channel.name, some))
-    channel.marks, channel.clock = marks, clock
+    with unmarked(host.network):
+        for start in range(0, len(changes), _AT_ONCE):
+            some = tuple(changes[start : start + _AT_ONCE])
+            host.publish(ModeSet(host.stamp(), host.name, channel.name, some))
 
 
 _AT_ONCE = 12
@@ -160,29 +234,52 @@ def merge(host: Host, told: Told) -> bool:
     """Make the channel what both sides together say; is it any different from what they said?"""
     channel = host.network.channel(told.name)
     if channel is None:
+        if told.founded:
+            _keep(host, told.name, told)
         return False
     before = _state(channel)
-    if told.founded and founded(channel):
-        ranks_hold = settle(host, told.name, Claim(told.founded, "".join(told.flags)))
-    else:
-        ranks_hold = not founded(channel)
-        if told.founded and ranks_hold:
-            begin(host, told.name, Claim(told.founded, "".join(told.flags)))
+    if told.lives:
+        settle(host, told.name, Claim(told.founded, "".join(told.flags)))
+    ranks_hold = founded(channel) == told.founded
     channel.created = min(channel.created, told.created / MICROSECONDS)
     news = {
         part: mark
         for part, mark in told.marks.items()
-        if mark > channel.marks.get(part, _NEVER) and (ranks_hold or not part.startswith(RANK_PARTS))
+        if mark > _known(channel, part) and (ranks_hold or not part.startswith(RANK_PARTS))
     }
-    _take_topic(host, channel, told, news)
+    with unmarked(host.network):
+        _take_topic(host, channel, told, news)
     _set(host, channel, list(_changes(channel, told, news, ranks_hold)))
     _take_lists(channel, told, news)
     for key in [part[5:] for part in news if part.startswith("meta:")]:
         if told.metadata.get(key) != (channel.metadata or {}).get(key):
-            host.publish(MetadataSet(host.stamp(), host.name, channel.name, key, told.metadata.get(key)))
+            with unmarked(host.network):
+                host.publish(MetadataSet(host.stamp(), host.name, channel.name, key, told.metadata.get(key)))
     channel.clock = max(channel.clock, told.clock)
     channel.marks.update(news)
+    _expect(channel, told, news)
     return _state(channel) != before
+
+
+def _keep(host: Host, name: str, told: Told | tuple[Event, Mapping[str, str]]) -> None:
+    """Nobody in the channel is known here yet: they may be on their way, from another server."""
+    ahead, key = host.network.ahead, fold(name)
+    if key in ahead or len(ahead) < _MOST_AHEAD:
+        ahead[key] = [*ahead.get(key, ())[-_PER_CHANNEL:], (host.now(), told)]
+
+
+def _known(channel: Channel, part: str) -> Mark:
+    last = channel.marks.get(part, _NEVER)
+    return max(last, channel.joins.get(part[2:], _NEVER)) if part.startswith(RANK_PARTS) else last
+
+
+def _expect(channel: Channel, told: Told, news: Mapping[str, Mark]) -> None:
+    """The ranks of those whom we do not know as members yet."""
+    present = {fold(user.nick) for user in channel.members}
+    for part in news:
+        mode, _, key = part.partition(":")
+        if part.startswith(RANK_PARTS) and key not in present:
+            channel.keep_absent(part, mode in told.ranks.get(key, ""))
 
 
 def _state(channel: Channel) -> tuple[object, ...]:
@@ -235,9 +332,9 @@ def _rank_changes(channel: Channel, told: Told, news: Mapping[str, Mark]) -> Ite
         rank = told.ranks.get(key, "")
         for mode in MEMBER_MODES:
             part = f"{mode}:{key}"
-            unset = part not in channel.marks and part not in told.marks and mode in rank
+            unset = part not in channel.marks and part not in told.marks and mode in rank and key not in channel.joins
             if (part in news or unset) and (mode in rank) != (mode in held):
                 yield Change(mode in rank, mode, user.nick)
 
 
-__all__ = ["Claim", "begin", "burst", "change", "line_of", "merge", "settle", "tags_of"]
+__all__ = ["Claim", "begin", "burst", "change", "line_of", "merge", "settle", "tags_of", "unmarked"]

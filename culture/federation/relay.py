@@ -136,16 +136,16 @@ class Relay:
         event = taken
         tags = line.tags if vouched else {}
         with self._mesh.applying():
-            is_known = registers.change(self._host, event, tags, self.apply)
-        if not is_known and name is not None:
-            self._mesh.presence.tell_channel(link, name)
+            verdict = registers.change(self._host, event, tags, self.apply)
+        if name is not None:
+            self._mesh.presence.answer(link, name, verdict)
         place = place_of(event)
         for peer in self._mesh.others(link):
             if place is None or crosses_by_name(self._host.network, place, peer.link.trust):
                 self._mesh.sharing.tell(peer.link, event, line)
         if isinstance(event, Kicked) and owner_of(event.nick) == self._mesh.own:
             # Whoever heard of it in another order than we did learns how it ended.
-            user = self._host.network.user(event.nick)
+            user = self._host.network.user(self._host.network.nick_now(event.nick))
             if user is not None:
                 gone = Parted(self._host.stamp(), user.source, event.channel)
                 self.tell_state(gone, encode(gone), None)

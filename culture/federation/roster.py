@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from culture.config.links import Link as Settings
 from culture.federation.belief import believed
 from culture.federation.codec import MICROSECONDS, Garbled, encode
-from culture.federation.registers import Claim, begin, settle
+from culture.federation.registers import Claim, Verdict, begin, settle, unmarked
 from culture.federation.settings import founded
 from culture.federation.trust import UNVOUCHED_TAG, crosses, owner_of
 from culture.protocol.message import NO_TAGS, Message
@@ -169,6 +169,8 @@ class Intake:
         self._reason = reason
         self._vouched = vouched
         self.is_news = False
+        self.settled: list[str] = []
+        """The channels that we founded later than others."""
 
     def take(self) -> bool:
         """Was anything different?"""
@@ -237,7 +239,12 @@ class Intake:
         host = self._host
         channel = host.network.channel(name)
         begins = channel is None or not founded(channel)
-        holds = self._vouched and (begins or settle(host, name, members.claim))
+        holds = self._vouched
+        if holds and not begins:
+            verdict = settle(host, name, members.claim)
+            holds = verdict is not Verdict.OURS
+            if verdict is Verdict.THEIRS:
+                self.settled.append(name)
         for key, rank in members.ranks.items():
             user = host.network.users.get(key)
             if user is None or key not in self._roster.people:
@@ -245,7 +252,8 @@ class Intake:
             channel = host.network.channel(name)
             if channel is None or user not in channel.members:
                 status = rank if holds else ""
-                self._publish(Joined(host.stamp(), user.source, name, status, user.account, user.realname))
+                with unmarked(host.network):
+                    self._publish(Joined(host.stamp(), user.source, name, status, user.account, user.realname))
                 if begins:
                     begins = False
                     if self._vouched:

@@ -7,7 +7,7 @@ from typing import Any
 
 from culture.federation.codec import MICROSECONDS, Garbled
 from culture.protocol.message import Message
-from culture.protocol.names import fold, valid_channel
+from culture.protocol.names import fold, owner, short_name, valid_channel
 from culture.protocol.vocabulary import ChannelMode
 from culture.server.state import MEMBER_MODES, Channel, ListEntry, Mark, Topic
 
@@ -30,6 +30,8 @@ class Told:
     """Microseconds; 0 where it has no members, and so nobody has a rank."""
     clock: int
     source: str
+    lives: bool = False
+    """Does the server have a member of its own in it? Of other servers' it may not have heard that they left."""
     topic: Topic | None = None
     flags: frozenset[str] = frozenset()
     key: str | None = None
@@ -58,6 +60,7 @@ def line_of(channel: Channel, own: str) -> Message:
     topic = channel.topic
     said = {
         "founded": founded(channel),
+        "lives": channel.is_registered or any(owner(fold(user.nick)) == short_name(own) for user in channel.members),
         "topic": None if topic is None else [topic.text, topic.by, topic.at],
         "flags": base_flags(channel),
         "key": channel.key,
@@ -66,7 +69,7 @@ def line_of(channel: Channel, own: str) -> Message:
         "lists": {mode: entries for mode, entries in channel.lists.items() if entries},
         "ranks": {user.nick: rank for user, rank in channel.members.items() if rank},
         "meta": channel.metadata or {},
-        "marks": {part: mark for part, mark in channel.marks.items() if part not in OWN},
+        "marks": {part: mark for part, mark in channel.marks.items() if part not in OWN and part not in channel.absent},
     }
     text = json.dumps({key: value for key, value in said.items() if value}, ensure_ascii=False, separators=(",", ":"))
     return Message("CHANNEL", (channel.name, str(round(channel.created * MICROSECONDS)), str(channel.clock), text), own)
@@ -88,6 +91,7 @@ def _told(told: Told, said: Mapping[str, Any]) -> Told:
     if said.get("topic") is not None:
         text, by, at = said["topic"]
         told.topic = Topic(_text(text), _word(by), float(at))
+    told.lives = bool(said.get("lives", False))
     told.flags = frozenset(_letters(said.get("flags", ""))) - OWN
     told.key = None if said.get("key") is None else _word(said["key"])
     told.limit = None if said.get("limit") is None else abs(int(said["limit"]))

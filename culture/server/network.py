@@ -3,7 +3,7 @@
 from collections import Counter, deque
 from collections.abc import Collection, Iterable
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from culture.protocol.names import fold, owner
 from culture.server.changes import CHANGES
@@ -34,6 +34,8 @@ class Network:
         self.channels: dict[str, Channel] = {}
         self.servers: dict[str, Server] = {}  # the others, by the first label of their names
         self.version: int | None = None  # while an event from elsewhere is applied: what its origin called it
+        self.ahead: dict[str, list[tuple[float, Any]]] = {}  # what was told of channels before anybody in them
+        self.renames: dict[str, str] = {}  # nicks that were given up, and what those who had them took
         self.gone: deque[Gone] = deque(maxlen=remember)
         self.channel_modes = channel_modes
         self.most_users = 0
@@ -46,6 +48,14 @@ class Network:
     def user(self, nick: str) -> User | None:
         """Whoever has this nick."""
         return self.users.get(nick) or self.users.get(fold(nick))
+
+    def nick_now(self, nick: str) -> str:
+        """What whoever had this nick goes by, if they have taken another and nobody has this one."""
+        seen: set[str] = set()
+        while (key := fold(nick)) not in self.users and key in self.renames and key not in seen:
+            seen.add(key)
+            nick = self.renames[key]
+        return nick
 
     def channel(self, name: str) -> Channel | None:
         """The channel of this name."""
@@ -102,9 +112,11 @@ class Network:
 
     def drop(self, channel: Channel, user: User) -> None:
         """One member less, for ``apply`` alone; with the last one the channel may go."""
-        channel.members.pop(user, None)
+        rank, key = channel.members.pop(user, ""), fold(user.nick)
+        channel.joins.pop(key, None)
         for mode in MEMBER_MODES:
-            channel.marks.pop(f"{mode}:{fold(user.nick)}", None)
+            if (part := f"{mode}:{key}") in channel.marks:
+                channel.keep_absent(part, mode in rank)
         user.channels.discard(channel)
         self.close_if_empty(channel)
 

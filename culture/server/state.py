@@ -11,6 +11,7 @@ MEMBER_MODES = {"o": "@", "v": "+"}  # highest first
 MUTE = "m:"
 _CLOSING = frozenset("is")
 ACCOUNT = "a:"
+_MOST_ABSENT = 100
 
 
 class Topic(NamedTuple):
@@ -115,6 +116,8 @@ class Channel:
     founded: float = 0.0  # when the first of its present members came: whom it gave a rank, they have one
     clock: int = 0  # grows with every change, here or elsewhere
     marks: dict[str, Mark] = field(default_factory=dict)  # by what was set: ``topic``, ``i``, ``b:mask``, ``o:nick``
+    joins: dict[str, Mark] = field(default_factory=dict)  # by folded nick: what was set before that counts no more
+    absent: dict[str, bool] = field(default_factory=dict)  # ranks of who is not here, by part: they may come later
 
     @property
     def is_registered(self) -> bool:
@@ -143,6 +146,14 @@ class Channel:
     def guard(self) -> None:
         """Note after a change of modes whether a member's speech needs a closer look."""
         self.is_guarded = bool(self.flags & {"m", "C"} or self.lists.get("b"))
+
+    def keep_absent(self, part: str, held: bool) -> None:
+        """Remember a rank that somebody who is not here was given, or lost: others may know them as here."""
+        self.absent[part] = held
+        if len(self.absent) > _MOST_ABSENT:
+            oldest = next(iter(self.absent))
+            del self.absent[oldest]
+            self.marks.pop(oldest, None)
 
     def is_operator(self, user: User) -> bool:
         """May this user set modes?"""

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from culture.server.network import Network
 
 Seers = Collection[User]
+UNMARKED = -1
+"""The version of what follows from other changes: it is no change by itself."""
 _MOST_MARKS = 1_000
 _REMEMBERED = 200  # masks taken off a list, so that a server that missed it does not bring them back
 
@@ -26,11 +28,29 @@ def join(network: "Network", event: Joined) -> Seers:
     channel = network.channel(event.channel) or network.open(event.channel, event.id.at)
     if not channel.members and not channel.is_registered:
         channel.founded = event.id.at
-    channel.members[user] = event.status
+    channel.members[user] = _rank(channel, fold(user.nick), event, next_version(network, channel))
     user.invitations -= {channel}
     channel.invited.discard(user)
     user.channels.add(channel)
     return channel.members
+
+
+def _rank(channel: Channel, key: str, event: Joined, version: int) -> str:
+    """The rank of who comes in: the one they come with, unless somebody heard first that they were given another."""
+    joined = _as_mark(version, event.id)
+    if version >= 0:
+        channel.joins[key] = joined
+    held = ""
+    for mode in MEMBER_MODES:
+        part = f"{mode}:{key}"
+        given = channel.absent.pop(part, None)
+        if given is not None and channel.marks[part] > joined:
+            held += mode if given else ""
+            continue
+        if given is not None:
+            del channel.marks[part]
+        held += mode if mode in event.status else ""
+    return held
 
 
 def part(network: "Network", event: Parted) -> Seers:
@@ -64,15 +84,20 @@ def set_topic(network: "Network", event: TopicSet) -> Seers:
 
 def next_version(network: "Network", channel: Channel) -> int:
     """The version of a change that is made now: what another server said, or one more than all we know of."""
-    version = network.version or channel.clock + 1
+    version = channel.clock + 1 if network.version is None else network.version
     channel.clock = max(channel.clock, version)
     return version
 
 
 def mark(channel: Channel, version: int, stamp: Stamp, part: str) -> None:
     """Note when a part of the channel was set."""
-    # In whole microseconds, as other servers get to know it.
-    channel.marks[part] = Mark(version, round(stamp.at * 1e6) / 1e6, stamp.origin, stamp.seq)
+    if version >= 0:
+        channel.marks[part] = _as_mark(version, stamp)
+
+
+def _as_mark(version: int, stamp: Stamp) -> Mark:
+    """In whole microseconds, as other servers get to know it."""
+    return Mark(version, round(stamp.at * 1e6) / 1e6, stamp.origin, stamp.seq)
 
 
 def part_of(change: Change) -> str:
@@ -90,8 +115,7 @@ def set_modes(network: "Network", event: ModeSet) -> Seers:
         return ()
     version = next_version(network, channel)
     for change in event.changes:
-        if change.mode not in MEMBER_MODES or network.user(change.param or "") in channel.members:
-            mark(channel, version, event.id, part_of(change))
+        mark(channel, version, event.id, part_of(change))
         _set_mode(network, channel, change, event)
     if len(channel.marks) > _MOST_MARKS:
         _forget_removed(channel)
@@ -118,6 +142,8 @@ def _set_mode(network: "Network", channel: Channel, change: Change, event: ModeS
         if user in channel.members:
             held = set(channel.members[user]) | {mode} if add else set(channel.members[user]) - {mode}
             channel.members[user] = "".join(each for each in MEMBER_MODES if each in held)
+        elif (part := part_of(change)) in channel.marks:
+            channel.keep_absent(part, add)
     elif mode in "beI":
         entries = channel.lists.setdefault(mode, {})
         if add:

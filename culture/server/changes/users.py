@@ -21,12 +21,13 @@ from culture.server.events import (
     Walloped,
     nick_of,
 )
-from culture.server.state import Channel, Server, User
+from culture.server.state import MEMBER_MODES, Channel, Server, User
 
 if TYPE_CHECKING:
     from culture.server.network import Network
 
 Seers = Collection[User]
+_MOST_RENAMES = 1_000
 
 
 def arrive(network: "Network", event: Arrived) -> Seers:
@@ -43,6 +44,7 @@ def arrive(network: "Network", event: Arrived) -> Seers:
         set(event.modes),
     )
     network.users[fold(event.nick)] = user
+    network.renames.pop(fold(event.nick), None)
     network.classify(user)
     network.modes.update(user.modes)
     network.most_users = max(network.most_users, len(network.users))
@@ -82,13 +84,36 @@ def leave(network: "Network", event: Left) -> Seers:
 
 def rename(network: "Network", event: Renamed) -> Seers:
     """The same user under another nick."""
-    user = network.users.pop(fold(nick_of(event.source)), None)
+    old, new = fold(nick_of(event.source)), fold(event.new)
+    user = network.users.pop(old, None)
     if user is None:
         return ()
     network.remember(user, event.id)
     user.rename(event.new)
-    network.users[fold(event.new)] = user
+    network.users[new] = user
+    if old != new:
+        _note_rename(network, old, event.new)
+        for channel in user.channels:
+            _move_marks(channel, old, new)
     return network.peers(user)
+
+
+def _note_rename(network: "Network", old: str, nick: str) -> None:
+    network.renames.pop(fold(nick), None)
+    network.renames[old] = nick
+    if len(network.renames) > _MOST_RENAMES:
+        del network.renames[next(iter(network.renames))]
+
+
+def _move_marks(channel: Channel, old: str, new: str) -> None:
+    """What was said of a member goes with them; what was said of whoever had the nick before does not count."""
+    if (joined := channel.joins.pop(old, None)) is not None:
+        channel.joins[new] = joined
+    for mode in MEMBER_MODES:
+        channel.marks.pop(f"{mode}:{new}", None)
+        channel.absent.pop(f"{mode}:{new}", None)
+        if (mark := channel.marks.pop(f"{mode}:{old}", None)) is not None:
+            channel.marks[f"{mode}:{new}"] = mark
 
 
 def set_modes(network: "Network", event: UserModeSet) -> Seers:
