@@ -174,6 +174,7 @@ class Backfill:
     def acknowledge(self) -> None:
         """Tell peers what of theirs is on disk, and how far they know ours: their own messages are not told to them."""
         with self._host.turn():
+            self._mesh.log.note_unkept()
             for name, peer in self._mesh.links.items():
                 link, durable = peer.link, self._mesh.log.durable.get(name)
                 if durable is not None and durable.log == link.log and durable.position > link.confirmed:

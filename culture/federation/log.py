@@ -133,9 +133,7 @@ class EventLog:
             first = self._unkept.first if self._unkept is not None else self.position
             self._unkept = Lost(first, self.position)
             return self.position
-        if self._unkept is not None:
-            self._put(self._unkept)
-            self._unkept = None
+        self.note_unkept()
         entry = Entry(self.position, channel, data)
         self._bytes += len(data)
         self._put(Kept(stamp, entry))
@@ -143,6 +141,12 @@ class EventLog:
         while len(self.recent) > _SPARE and self.recent[0].position <= self.committed:
             self.forgotten = self.recent.popleft().position
         return self.position
+
+    def note_unkept(self) -> None:
+        """Once there is room again, remember what there was none for: peers hear of the gap."""
+        if self._unkept is not None and not self.is_full:
+            self._put(self._unkept)
+            self._unkept = None
 
     def read_up_to(self, peer: str, cursor: Cursor) -> None:
         """Everything of a peer's log is here up to this; durable with what came before it."""

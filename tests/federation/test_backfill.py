@@ -12,7 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from culture.federation.link import Stage
+from culture.server.events import Redacted, Said
 from tests.federation.virtual import Net
+from tests.support.clock import after
 
 FAST = Path("/dev/shm")
 NAMES = ("alfa", "bravo", "carl", "delta")
@@ -42,7 +45,24 @@ def topologies(draw: st.DrawFn) -> list[tuple[str, str]]:
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(
-            "say say say say link link cut crash restart carry carry carry carry write write drop".split()
+            [
+                "say",
+                "say",
+                "say",
+                "say",
+                "link",
+                "link",
+                "cut",
+                "crash",
+                "restart",
+                "carry",
+                "carry",
+                "carry",
+                "carry",
+                "write",
+                "write",
+                "drop",
+            ]
         ),
         st.integers(0, 11),
         st.integers(1, 6),
@@ -142,3 +162,306 @@ async def _step(made: Net, names: list[str], what: str, which: int, much: int, s
             await made.crash(name)
         case "restart" if name in made.down:
             await made.restart(name)
+
+
+def _lines(made: Net, edge: tuple[str, str], towards: int, verb: str) -> list[str]:
+    """What is underway to one side of a link."""
+    return [line.decode() for line in made.wires[edge][1 - towards].underway if f" {verb} ".encode() in line]
+
+
+@pytest.mark.fault("D5")
+@pytest.mark.requirement("E03")
+async def test_in_a_triangle_each_message_happens_once(tmp_path: Path) -> None:
+    async with net(tmp_path, TRIANGLE) as made:
+        await made.heal()
+        ids = [server.say("#x") for server in made.servers.values() for _ in range(5)]
+        await made.settle()
+        for server in made.servers.values():
+            assert server.published == dict.fromkeys(ids, 1)
+            assert server.kept() == set(ids)
+
+
+@pytest.mark.fault("D6", "D7")
+@pytest.mark.parametrize("dies", [False, True])
+async def test_who_is_the_last_to_know_of_a_broken_link_misses_nothing(tmp_path: Path, dies: bool) -> None:
+    """What the third server passes on is in doubt while the speaker seems to be linked, and believed when it is not."""
+    async with net(tmp_path, TRIANGLE) as made:
+        await made.heal()
+        alfa, carl, broken = made.servers["alfa"], made.servers["carl"], ("alfa", "carl")
+        wire = made.wires[broken][1]
+        wire.is_open = False
+        with carl.ircd.parts.turn():
+            wire.peer.lost("timeout")
+        first = carl.say("#x")
+        await made.settle()
+        second = made.servers["bravo"].say("#x")
+        await made.settle()
+        assert list(alfa.published) == [second]
+        if dies:
+            await made.crash("alfa")
+            await made.restart("alfa")
+            made.link(("alfa", "bravo"))
+        else:
+            made.cut(broken)
+        await made.settle()
+        assert alfa.kept() == {first, second} and alfa.published[first] == 1
+        await made.heal()
+        assert alfa.kept() == {first, second} and alfa.published[first] == 1
+
+
+@pytest.mark.requirement("E10", "E09")
+async def test_one_peer_tells_what_was_missed_and_the_others_what_it_did_not(tmp_path: Path) -> None:
+    async with net(tmp_path, [*TRIANGLE, ("bravo", "delta"), ("carl", "delta")]) as made:
+        await made.heal()
+        made.cut(("alfa", "bravo"))
+        made.cut(("alfa", "carl"))
+        missed = [made.servers["delta"].say("#x") for _ in range(20)]
+        await made.settle()
+        alfa, got = made.servers["alfa"], []
+        for edge in (("alfa", "bravo"), ("alfa", "carl")):
+            made.link(edge)
+        for _ in range(200):
+            for edge in (("alfa", "bravo"), ("alfa", "carl"), ("bravo", "carl")):
+                got += _lines(made, edge, 0, "PRIVMSG") if edge[0] == "alfa" else []
+                await made.carry(edge)
+            alfa.write()
+        assert sorted(line.partition("id=")[2].partition(";")[0] for line in got) == sorted(missed)
+        assert alfa.published == dict.fromkeys(missed, 1)
+        assert [said.id.msgid for said in alfa.shown] == missed
+
+
+async def test_what_one_has_said_is_not_told_back_after_a_reconnect(tmp_path: Path) -> None:
+    async with net(tmp_path, PAIR) as made:
+        await made.heal()
+        for _ in range(30):
+            made.servers["alfa"].say("#x")
+        await made.settle()
+        made.cut(PAIR[0])
+        made.link(PAIR[0])
+        told: list[str] = []
+        for _ in range(20):
+            told += _lines(made, PAIR[0], 0, "PRIVMSG") + _lines(made, PAIR[0], 1, "PRIVMSG")
+            await made.carry(PAIR[0])
+        assert told == []
+
+
+@pytest.mark.fault("D9")
+async def test_own_messages_that_a_crash_took_come_back_under_our_seal(tmp_path: Path) -> None:
+    async with net(tmp_path, PAIR) as made:
+        await made.heal()
+        alfa = made.servers["alfa"]
+        id = alfa.say("#x")
+        await made.carry(PAIR[0])
+        made.servers["bravo"].write()
+        await made.crash("alfa")
+        await made.restart("alfa")
+        assert alfa.kept() == set()
+        await made.heal()
+        assert alfa.kept() == {id} and alfa.published == {id: 1}
+
+
+async def test_own_messages_under_no_seal_of_ours_are_passed_over_and_the_link_stays(tmp_path: Path) -> None:
+    """As after the loss of all data: peers still have what this server said, and it cannot know it again."""
+    async with net(tmp_path, PAIR) as made:
+        await made.heal()
+        alfa = made.servers["alfa"]
+        lost = alfa.say("#x")
+        await made.settle()
+        await made.crash("alfa")
+        for path in (tmp_path / "alfa" / "data" / "federation").iterdir():
+            path.unlink()
+        await made.restart("alfa")
+        await made.heal()
+        assert alfa.kept() == set()
+        fresh = made.servers["bravo"].say("#x")
+        await made.settle()
+        assert alfa.kept() == {fresh} and lost not in alfa.published
+
+
+@pytest.mark.fault("D10")
+async def test_a_peer_that_was_away_longer_than_the_log_is_told_of_the_gap(tmp_path: Path) -> None:
+    async with net(tmp_path, PAIR) as made:
+        await made.heal()
+        alfa, bravo = made.servers["alfa"], made.servers["bravo"]
+        bravo.say("#x")
+        await made.settle()
+        made.cut(PAIR[0])
+        for _ in range(7):
+            bravo.say("#x")
+        made.clock.now += 8 * 86_400
+        recent = bravo.say("#x")
+        bravo.write()
+        assert await bravo.mesh.log.prune(made.clock.now - 7 * 86_400) == 8
+        await made.heal()
+        assert alfa.mesh.backfill.gaps == {"bravo": 7}
+        assert recent in alfa.published and len(alfa.published) == 2
+
+
+@pytest.mark.fault("D11")
+async def test_mentions_that_are_old_when_they_arrive_call_nobody(tmp_path: Path) -> None:
+    async with net(tmp_path, PAIR) as made:
+        bravo = made.servers["bravo"]
+        bravo.say("#x", "@alfa-ori long ago", mentions=("alfa-ori",))
+        made.clock.now += 1_000
+        bravo.say("#x", "@alfa-ori just now", mentions=("alfa-ori",))
+        await made.heal()
+        shown = made.servers["alfa"].shown
+        assert [(said.text, said.mentions) for said in shown if isinstance(said, Said)] == [
+            ("@alfa-ori long ago", ()),
+            ("@alfa-ori just now", ("alfa-ori",)),
+        ]
+
+
+@pytest.mark.fault("D11")
+async def test_what_happens_while_a_peer_catches_up_comes_after_it_and_once(tmp_path: Path) -> None:
+    async with net(tmp_path, PAIR) as made:
+        bravo, alfa = made.servers["bravo"], made.servers["alfa"]
+        ids = [bravo.say("#x") for _ in range(1_200)]
+        bravo.write()
+        made.link(PAIR[0])
+        for _ in range(300):
+            await made.carry(PAIR[0], 50)
+            if len(ids) < 1_300:
+                ids.append(bravo.say("#x"))
+        await made.settle()
+        assert [said.id.msgid for said in alfa.shown] == ids
+
+
+async def test_a_time_that_is_far_ahead_is_the_same_wrong_one_nowhere(tmp_path: Path) -> None:
+    """Whoever notices says when it came; those who hear of it later take that over."""
+    async with net(tmp_path, [("alfa", "bravo"), ("bravo", "carl")]) as made:
+        made.link(("alfa", "bravo"))
+        await made.settle()
+        arrival = made.clock.now
+        made.clock.now += 3_600
+        made.servers["alfa"].say("#x")
+        made.clock.now = arrival
+        await made.settle()
+        made.clock.now += 7_200
+        await made.heal()
+        times = [made.servers[name].shown[0].id.at for name in ("bravo", "carl")]
+        assert times == [arrival, arrival]
+
+
+@pytest.mark.fault("D23")
+async def test_a_peer_that_reads_slowly_is_told_from_the_log_no_faster_than_it_reads(tmp_path: Path) -> None:
+    async with net(tmp_path, PAIR) as made:
+        await made.heal()
+        bravo, wire = made.servers["bravo"], made.wires[PAIR[0]][1]
+        wire.waiting = 5 << 20
+        ids = [bravo.say("#x") for _ in range(2_000)]
+        bravo.write()
+        await made.breathe()
+        assert len(wire.underway) <= 1_000 and wire.peer.link.stage is Stage.SYNCING
+        wire.waiting = 0
+        async with asyncio.timeout(10):
+            while len(made.servers["alfa"].shown) < len(ids):
+                await made.carry(PAIR[0])
+                await after(0.001)
+        assert [said.id.msgid for said in made.servers["alfa"].shown] == ids
+        assert wire.peer.link.stage is Stage.LIVE
+
+
+async def test_what_cannot_be_kept_ends_the_link_and_comes_again(tmp_path: Path) -> None:
+    async with net(tmp_path, PAIR) as made:
+        await made.heal()
+        alfa, bravo = made.servers["alfa"], made.servers["bravo"]
+        alfa.mesh.log._bytes += 1 << 30
+        id = bravo.say("#x")
+        await made.carry(PAIR[0])
+        await made.carry(PAIR[0])
+        assert PAIR[0] not in made.wires and alfa.kept() == set()
+        made.link(PAIR[0])
+        await made.settle()
+        assert PAIR[0] not in made.wires
+        alfa.mesh.log._bytes -= 1 << 30
+        await made.heal()
+        assert alfa.kept() == {id}
+
+
+@pytest.mark.fault("D10")
+async def test_what_could_not_be_kept_at_all_is_told_as_a_gap(tmp_path: Path) -> None:
+    async with net(tmp_path, PAIR) as made:
+        await made.heal()
+        alfa, bravo = made.servers["alfa"], made.servers["bravo"]
+        bravo.say("#x")
+        await made.settle()
+        made.cut(PAIR[0])
+        bravo.mesh.log._bytes += 1 << 30
+        for _ in range(3):
+            bravo.say("#x")
+        bravo.mesh.log._bytes -= 1 << 30
+        bravo.mesh.backfill.acknowledge()
+        await made.heal()
+        assert alfa.mesh.backfill.gaps == {"bravo": 3}
+
+
+async def test_typing_is_passed_on_and_kept_nowhere_reactions_are(tmp_path: Path) -> None:
+    async with net(tmp_path, TRIANGLE) as made:
+        await made.heal()
+        alfa = made.servers["alfa"]
+        tags = [{"+typing": "active"}, {"+draft/react": "yes"}]
+        for each in tags:
+            parts = alfa.ircd.parts
+            source = "alfa-ori!~ori@127.0.0.1"
+            with parts.turn():
+                parts.router.publish(Said(parts.router.ids.stamp(), source, "TAGMSG", "#x", "", None, "human", each))
+        await made.settle()
+        for name in ("bravo", "carl"):
+            server = made.servers[name]
+            assert [said.tags for said in server.shown if isinstance(said, Said)] == tags
+            assert len(server.kept()) == 1
+
+
+async def test_what_was_taken_back_before_it_came_is_shown_to_nobody(tmp_path: Path) -> None:
+    async with net(tmp_path, TRIANGLE) as made:
+        await made.heal()
+        alfa, bravo, carl = made.servers["alfa"], made.servers["bravo"], made.servers["carl"]
+        id = carl.say("#x")
+        await made.carry(("bravo", "carl"))
+        parts = bravo.ircd.parts
+        with parts.turn():
+            parts.router.publish(Redacted(parts.router.ids.stamp(), "bravo-ori!~ori@127.0.0.1", "#x", id, None))
+        await made.carry(("alfa", "bravo"))
+        assert [type(event) for event in alfa.shown] == [Redacted]
+        await made.settle()
+        assert [type(event) for event in alfa.shown] == [Redacted]
+        assert id in alfa.kept()
+
+
+async def test_what_a_skill_answers_to_a_message_from_elsewhere_crosses_too(tmp_path: Path) -> None:
+    async with net(tmp_path, PAIR) as made:
+        await made.heal()
+        alfa, bravo = made.servers["alfa"], made.servers["bravo"]
+
+        def answer(said: Said) -> None:
+            if said.text == "ping":
+                alfa.say("#x", "pong")
+
+        alfa.ircd.parts.router.subscribe(answer, Said)
+        bravo.say("#x", "ping")
+        await made.settle()
+        assert [said.text for said in bravo.shown if isinstance(said, Said)] == ["ping", "pong"]
+
+
+async def test_a_second_resume_is_refused(tmp_path: Path) -> None:
+    async with net(tmp_path, PAIR) as made:
+        await made.heal()
+        peer = made.wires[PAIR[0]][0].peer
+        with made.servers["alfa"].ircd.parts.turn():
+            peer.receive(b"RESUME * 0\r\n")
+        assert peer.link.stage is Stage.CLOSED
+
+
+async def test_a_position_that_is_no_number_ends_the_link_and_nothing_is_noted(tmp_path: Path) -> None:
+    async with net(tmp_path, PAIR) as made:
+        await made.heal()
+        made.servers["bravo"].say("#x")
+        await made.settle()
+        before = dict(made.servers["alfa"].mesh.log.cursors)
+        peer = made.wires[PAIR[0]][0].peer
+        line = b"@n=%d;id=bravo.e.9;at=1 :bravo-ori!o@h PRIVMSG #x :a\r\n"
+        with made.servers["alfa"].ircd.parts.turn():
+            peer.receive(line % 99_000_000 + line % 10**30)
+        assert peer.link.stage is Stage.CLOSED
+        assert made.servers["alfa"].mesh.log.cursors == before

@@ -169,6 +169,7 @@ class Net:
     async def start(self) -> None:
         for server in self.servers.values():
             await server.start()
+        await self.breathe()
 
     async def stop(self) -> None:
         for name, server in self.servers.items():
