@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from culture.cli import account, config, server
+from culture.cli import account, config, mesh, server
 from culture.cli.backup import backup
 from culture.cli.history.group import group as history
 from culture.cli.restore import restore
@@ -23,6 +23,7 @@ app = typer.Typer(
 app.command("up")(up)
 app.add_typer(server.group, name="server")
 app.add_typer(account.group, name="account")
+app.add_typer(mesh.group, name="mesh")
 app.add_typer(config.group, name="config")
 app.add_typer(history, name="history")
 app.command("backup")(backup)

@@ -1,13 +1,20 @@
 """Getting a secret from a person or a pipe, never from the command line: there everybody can read it."""
 
 import getpass
+import os
+import secrets
 import sys
+from pathlib import Path
 
 import typer
 
+from culture.cli.failing import fail
+from culture.config.paths import PRIVATE_FILE
+from culture.protocol.vocabulary import Exit
 from culture.server.compare import same_secret
 
 _TRIES = 3
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class NoTerminal(Exception):
@@ -29,3 +36,35 @@ def ask_password(name: str, from_stdin: bool) -> str:
             return password
         typer.echo("These were two different passwords.", err=True)
     raise typer.Abort
+
+
+def link_secret(peer: str, file: Path | None, from_stdin: bool, new: Path | None) -> str:
+    """The secret that both sides show, never an argument."""
+    if new is not None:
+        return _made(new)
+    try:
+        if file is not None:
+            return file.read_text(encoding="utf-8").partition("\n")[0].strip()
+        if from_stdin:
+            return sys.stdin.readline().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        fail(f"the secret cannot be read: {error}")
+    if not sys.stdin.isatty():
+        fail(
+            "there is no terminal to ask for the secret at; give --secret-file, --secret-stdin or --new-secret",
+            Exit.USAGE,
+        )
+    return getpass.getpass(f"Secret of the link to {peer}: ").strip()
+
+
+def _made(file: Path) -> str:
+    secret = secrets.token_urlsafe(32)
+    if file.exists():
+        fail(f"{file} is there already")
+    try:
+        with os.fdopen(os.open(file, _NEW, PRIVATE_FILE), "w", encoding="utf-8") as target:
+            target.write(f"{secret}\n")
+    except OSError as error:
+        fail(f"{file} cannot be written: {error.strerror}")
+    typer.echo(f"The secret is in {file}: take it to the other side, and remove the file.", err=True)
+    return secret

@@ -4,18 +4,21 @@ import asyncio
 import json
 import logging
 import os
+from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from culture.config.model import ServerConfig
 from culture.config.paths import open_private
-from culture.federation.link import Stage
+from culture.federation.link import Link, Stage
 from culture.server.skill import Host
 
 if TYPE_CHECKING:
     from culture.federation.mesh import Mesh
 
 log = logging.getLogger(__name__)
+
+_SAMPLES = 600
 
 
 def path_of(config: ServerConfig) -> Path:
@@ -31,6 +34,8 @@ class Status:
         self._host = host
         self._path = path_of(host.config)
         self._last = b""
+        self._samples: dict[str, deque[tuple[float, int]]] = {}
+        """How far each peer was told our log, a second ago, two seconds ago …"""
         self._is_failing = False
 
     async def write(self) -> None:
@@ -68,11 +73,21 @@ class Status:
                     "behind": max(0, held.position - max(link.acked, 0)) if link.acked else None,
                     "queued": peer.connection.waiting,
                     "acknowledged": link.acked,
+                    "lag": self._lag(name, link),
                     "secret": "old" if settings.old_secret == link.shows else "present",
                 }
             entry["private"] = len(held.held.get(name, ()))
             entries.append(entry)
         return entries
+
+    def _lag(self, name: str, link: Link) -> int:
+        """For how many seconds the peer has not got something on disk that it was told."""
+        now, samples = self._host.monotonic(), self._samples.setdefault(name, deque(maxlen=_SAMPLES))
+        while samples and samples[0][1] <= link.acked:
+            samples.popleft()
+        if link.sent > link.acked and (not samples or samples[-1][1] != link.sent):
+            samples.append((now, link.sent))
+        return int(now - samples[0][0]) if samples else 0
 
     def _replace(self, data: bytes) -> None:
         beside = self._path.with_name(f"{self._path.name}.new")

@@ -12,6 +12,7 @@ from culture.server.errors import StartError, is_end
 from culture.server.skill import Skill
 
 GROUP = "culture.skills"
+FEDERATION = "federation"
 
 
 class WrongSkill(StartError):
@@ -28,14 +29,25 @@ def wanted(config: ServerConfig) -> Iterator[tuple[str, type[Skill], Settings]]:
 
     Links come first: what a skill makes of an event must not reach other servers before the event itself.
     """
-    if config.links:
-        yield "federation", _find("federation", ("links",)), config.federation
+    if has_links(config):
+        yield federation(config)
     for name, settings in config.built_in().items():
         if settings.enabled:
             yield name, _find(name, (name,)), settings
     for name, said in config.skills.items():
         kind = _find(name, ("skills", name))
         yield name, kind, _settings(kind, name, said)
+
+
+def has_links(config: ServerConfig) -> bool:
+    """Are there links to other servers, in the configuration or made on the command line?"""
+    made = config.data_dir / FEDERATION / "links.json"
+    return bool(config.links) or (config.nick_prefix == "required" and made.exists())
+
+
+def federation(config: ServerConfig) -> tuple[str, type[Skill], Settings]:
+    """The skill of servers with links."""
+    return FEDERATION, _find(FEDERATION, ("links",)), config.federation
 
 
 def _find(name: str, key: Key) -> type[Skill]:

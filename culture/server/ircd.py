@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from culture.config.exposure import without_logins
 from culture.config.model import Listen, ServerConfig
 from culture.protocol.message import Message
-from culture.server import keepalive, revocation
+from culture.server import keepalive, linking, revocation
 from culture.server.accounts.store import AccountStore
 from culture.server.arrival import depart
 from culture.server.auth import Authenticator, NetworkAuth
@@ -205,6 +205,7 @@ class IRCd:
             listener.start()
         self.parts.tasks.start(self._sweep())
         self.parts.tasks.start(revocation.watch(self.parts))
+        self.parts.tasks.start(linking.watch(self.parts))
         self._running = True
         log.info("%s listens on %s", config.name, ", ".join(map(str, self._listeners)))
 

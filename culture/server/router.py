@@ -68,6 +68,12 @@ class Router:
         if failed is not None:
             self._failed[subscriber] = failed
 
+    def prefer(self, subscribers: list[Subscriber]) -> None:
+        """Call these before all others, in this order."""
+        for kind, present in self._subscribers.items():
+            first = [each for each in subscribers if each in present]
+            self._subscribers[kind] = [*first, *(each for each in present if each not in first)]
+
     def unsubscribe(self, subscriber: Subscriber) -> None:
         """Call it no more."""
         for kind, subscribers in self._subscribers.items():

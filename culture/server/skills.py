@@ -39,6 +39,8 @@ class Skills:
     """Those that are wanted; ``load`` before the start, then ``start`` and ``stop``."""
 
     _parts: "Parts"
+    _commands: dict[str, Command]
+    _offered: Collection[str]
 
     def __init__(self) -> None:
         self._places: dict[str, _Place] = {}
@@ -50,17 +52,28 @@ class Skills:
 
         ``offered`` are the capabilities that the server has without them.
         """
-        self._parts = parts
+        self._parts, self._commands, self._offered = parts, commands, offered
         for name, kind, settings in wanted(parts.config):
-            failed = partial(self.on_loop, self._switch_off, name)
-            place = _Place(Guard(name, failed, partial(operators.tell, parts)), Host(parts, name, failed))
-            self._places[name] = place
-            try:
-                self._make(place, kind, settings, commands, offered)
-            except StartError:
-                raise
-            except BaseException as error:
-                self._blame(place, error)
+            self._load(name, kind, settings)
+
+    def _load(self, name: str, kind: type[Skill], settings: "Settings") -> None:
+        parts, failed = self._parts, partial(self.on_loop, self._switch_off, name)
+        place = _Place(Guard(name, failed, partial(operators.tell, parts)), Host(parts, name, failed))
+        self._places[name] = place
+        try:
+            self._make(place, kind, settings, self._commands, self._offered)
+        except StartError:
+            raise
+        except BaseException as error:
+            self._blame(place, error)
+
+    async def add_first(self, name: str, kind: type[Skill], settings: "Settings") -> None:
+        """One more while the server runs, which hears of everything before the others."""
+        self._load(name, kind, settings)
+        place = self._places[name]
+        self._parts.router.prefer(place.hooks)
+        if place.guard.off is None:
+            await self._start(place)
 
     def _make(
         self,
@@ -90,6 +103,10 @@ class Skills:
         place = self._places.get(name)
         return place.skill if place is not None and place.guard.off is None else None
 
+    def has(self, name: str) -> bool:
+        """Was a skill of this name wanted, whether it works or not?"""
+        return name in self._places
+
     @property
     def off(self) -> dict[str, str]:
         """Those that are switched off, and why."""
@@ -107,12 +124,15 @@ class Skills:
         """Start each; one that cannot is switched off."""
         self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
         for place in self._working():
-            assert place.skill is not None
-            place.is_started = True
-            try:
-                await place.skill.start()
-            except BaseException as error:
-                self._blame(place, error)
+            await self._start(place)
+
+    async def _start(self, place: _Place) -> None:
+        assert place.skill is not None
+        place.is_started = True
+        try:
+            await place.skill.start()
+        except BaseException as error:
+            self._blame(place, error)
 
     async def stop(self, patience: float) -> None:
         """Stop all that were started, also those that are switched off, within so many seconds."""
