@@ -45,6 +45,7 @@ async def operator(ircd: IRCd, nick: str) -> AsyncIterator[Client]:
     async with registered(ircd.port, nick) as client:
         client.send("OPER root :very secret")
         await client.expect("381")
+        await client.sync()
         yield client
 
 
@@ -77,19 +78,22 @@ class TestOperators:
 
     @pytest.mark.fault("D19")
     async def test_a_link_ends_everywhere_and_is_made_again(self, tmp_path: Path) -> None:
-        async with pair(tmp_path) as (spark, thor), operator(spark, "spark-ori") as ori:
-            async with registered(thor.port, "thor-bob") as bob:
-                for client in (ori, bob):
-                    await client.join("#general")
-                await ori.expect("JOIN", "#general")
-                ori.send("SQUIT thor :to see")
-                assert (await ori.expect("QUIT")).source.startswith("thor-bob!")
-                assert (await bob.expect("QUIT")).source.startswith("spark-ori!")
-                assert not spark.parts.network.servers and not thor.parts.network.servers
-                assert mesh_of(spark).dialler.is_held("thor")
-                await ori.ask("CONNECT thor")
-                assert (await ori.expect("JOIN", "#general")).source.startswith("thor-bob!")
-                assert (await bob.expect("JOIN", "#general")).source.startswith("spark-ori!")
+        async with (
+            pair(tmp_path) as (spark, thor),
+            operator(spark, "spark-ori") as ori,
+            registered(thor.port, "thor-bob") as bob,
+        ):
+            for client in (ori, bob):
+                await client.join("#general")
+            await ori.expect("JOIN", "#general")
+            ori.send("SQUIT thor :to see")
+            assert (await ori.expect("QUIT")).source.startswith("thor-bob!")
+            assert (await bob.expect("QUIT")).source.startswith("spark-ori!")
+            assert not spark.parts.network.servers and not thor.parts.network.servers
+            assert mesh_of(spark).dialler.is_held("thor")
+            await ori.ask("CONNECT thor")
+            assert (await ori.expect("JOIN", "#general")).source.startswith("thor-bob!")
+            assert (await bob.expect("JOIN", "#general")).source.startswith("spark-ori!")
 
     @pytest.mark.fault("D19")
     async def test_it_stays_ended_for_a_while_whoever_dials(self, tmp_path: Path) -> None:
@@ -155,14 +159,9 @@ class TestRunTime:
             await eventually(lambda: mesh_of(thor).dialler.wanted["spark"].old_secret == SECRET)
             await _cut(spark, thor)
             links = [mesh_of(spark).links["thor"], mesh_of(thor).links["spark"]]
-            for server, link in (
-                (spark, to("thor", port, "another-horse")),
-                (thor, to("spark", None, "another-horse")),
-            ):
-                _write(server, links=(link,))
-                await eventually(
-                    lambda: all(each.old_secret is None for each in mesh_of(server).dialler.wanted.values())
-                )  # noqa: B023
+            _write(spark, links=(to("thor", port, "another-horse"),))
+            _write(thor, links=(to("spark", None, "another-horse"),))
+            await eventually(lambda: not _old_secrets(spark) and not _old_secrets(thor))
             assert links == [mesh_of(spark).links["thor"], mesh_of(thor).links["spark"]]
             async with raw_peer(thor) as peer:
                 peer.greet("spark", SECRET)
@@ -219,6 +218,10 @@ def _write(ircd: IRCd, links: tuple[Link, ...] = (), unlinked: tuple[str, ...] =
     """What ``culture mesh`` does."""
     made = Entries({link.short_name: link for link in links}, frozenset(unlinked))
     Book(book.path_of(ircd.parts.config)).change(lambda _: made)
+
+
+def _old_secrets(ircd: IRCd) -> set[str]:
+    return {each.old_secret for each in mesh_of(ircd).dialler.wanted.values() if each.old_secret}
 
 
 async def _cut(spark: IRCd, thor: IRCd) -> None:
