@@ -265,6 +265,14 @@ class TestVerify:
         store.write(EVERYTHING)
         assert run("verify") == Ran(0, "11 entries, all whole.\n", "")
 
+    def test_gaps_are_told_and_are_no_damage(self, run: Run, store: SQLiteStore) -> None:
+        store.write([entry(1)])
+        store.note_gap(START, START + 5 * SECOND, 7)
+        ran = run("verify")
+        assert ran.code == 0
+        assert ran.lines[0] == "1 entry, all whole."
+        assert ran.lines[1].startswith("7 messages between 2025-06-15") and "could not be kept" in ran.lines[1]
+
     def test_each_problem_is_told(self, run: Run, store: SQLiteStore) -> None:
         store.write([entry(1), entry(2)])
         with sqlite3.connect(store.path) as connection:

@@ -14,7 +14,7 @@ from culture.protocol.names import fold, nearest
 from culture.server import database
 from culture.skills.history.retention import PRIVATE
 from culture.skills.history.sqlite.schema import STEPS
-from culture.skills.history.store import Kept, Misconfigured, Store, TooSlow, Unavailable
+from culture.skills.history.store import Damaged, Kept, Misconfigured, Store, TooSlow, Unavailable
 from culture.skills.history.stores import FILE, store_of, where
 
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -71,6 +71,8 @@ def opened(choices: Choices) -> Iterator[History]:
             yield History(store, place, path)
     except ImportError as error:
         fail(str(error))
+    except Damaged as error:
+        fail(f"{place} is damaged: {error}")
     except (Unavailable, Misconfigured, database.TooNew) as error:
         fail(f"{place}: {error}")
     except TooSlow:

@@ -38,8 +38,13 @@ def stats(
     file = "" if size is None else f", {shown_size(size)}, schema {schema}"
     typer.echo(f"\n{where}{file}")
     for gap in gaps:
-        lost = counted(gap.lost, "message", "messages")
-        typer.echo(f"{lost} between {shown_moment(gap.since)} and {shown_moment(gap.until)} could not be kept.")
+        typer.echo(shown_gap(gap))
+
+
+def shown_gap(gap: Gap) -> str:
+    """What was lost, as people read it."""
+    lost = counted(gap.lost, "message", "messages")
+    return f"{lost} between {shown_moment(gap.since)} and {shown_moment(gap.until)} could not be kept."
 
 
 def _exact(fact: Stats | Gap) -> dict[str, object]:

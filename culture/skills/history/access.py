@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from culture.protocol.names import fold
+from culture.protocol.names import fold, valid_nick
 from culture.protocol.numerics import Numeric
 from culture.server.context import Context
 from culture.server.errors import Refused
@@ -10,8 +10,8 @@ from culture.server.events import Arrived, ChannelRenamed, Joined, Left, Renamed
 from culture.server.ids import Stamp
 from culture.server.skill import Host, hook
 from culture.server.state import Channel, User, reaches
-from culture.skills.history.entry import MICROSECONDS, Entry, conversation, party
-from culture.skills.history.store import View
+from culture.skills.history.entry import ACCOUNT, MICROSECONDS, Entry, conversation, party
+from culture.skills.history.store import Talk, View
 
 
 class Reader(NamedTuple):
@@ -118,6 +118,22 @@ class Access:
         reader = self.reader(ctx.user)
         places = (conversation(reader.party, other) for other in _parties(ctx, nick))
         return Readable(tuple(View(place, since=reader.since, events=events) for place in places), reader.begun)
+
+    def name_of(self, ctx: Context, reader: Reader, talk: Talk) -> str:
+        """The nick under which the asker can ask for a talk: the other's last one, or one that is the account's own."""
+        one, _, two = talk.place.partition(" ")
+        other = two if one == reader.party else one
+        if not two or other in _parties(ctx, talk.name):
+            return talk.name
+        account = ctx.parts.accounts.get(other.removeprefix(ACCOUNT)) if other.startswith(ACCOUNT) else None
+        names = () if account is None else (account.name, *account.nicks)
+        nicks = (f"{prefix}{name}" for name in names for prefix in ("", f"{ctx.config.short_name}-"))
+        return next((nick for nick in nicks if _is_nick(ctx, nick) and other in _parties(ctx, nick)), talk.name)
+
+
+def _is_nick(ctx: Context, nick: str) -> bool:
+    is_valid = valid_nick(nick, ctx.config.limits.nick_length)
+    return is_valid and (ctx.config.nick_prefix == "off" or nick.startswith(f"{ctx.config.short_name}-"))
 
 
 def _parties(ctx: Context, nick: str) -> list[str]:

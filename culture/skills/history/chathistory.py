@@ -117,10 +117,11 @@ class ChatHistory:
             return sorted((talk for talk in talks if low.end <= talk.at < high.at), key=lambda talk: talk.at)
 
         try:
-            talks = await self._archive.read(ask)
+            talks = await self._archive.search(ask)
         except (Unavailable, TooSlow) as error:
             raise Failed(VERB, "MESSAGE_ERROR", question.action, text=_FAILED) from error
-        return talks[: question.limit] if begin <= end else talks[-question.limit :]
+        shown = talks[: question.limit] if begin <= end else talks[-question.limit :]
+        return [talk._replace(name=self._access.name_of(ctx, reader, talk)) for talk in shown]
 
 
 def _invalid(*context: str, text: str) -> Failed:
@@ -165,5 +166,5 @@ def _show_talks(ctx: Context, talks: Sequence[Talk]) -> None:
 
 
 def _rows(talks: Sequence[Talk], server: str) -> Iterator[Message]:
-    for name, at in talks:
-        yield Message(VERB, (TARGETS, name, iso_time(at / MICROSECONDS)), server)
+    for talk in talks:
+        yield Message(VERB, (TARGETS, talk.name, iso_time(talk.at / MICROSECONDS)), server)

@@ -25,6 +25,8 @@ from culture.server.events import (
 from culture.server.ids import Stamp
 
 MICROSECONDS = 1_000_000
+ACCOUNT = "a:"
+"""Begins the party that is an account."""
 _make = tuple.__new__  # what a NamedTuple's own constructor does, without the call around it
 
 
@@ -95,7 +97,7 @@ class Entry(NamedTuple):
 
 def party(account: str | None, nick: str) -> str:
     """Who somebody is to a private conversation: the account, or for want of one the nick."""
-    return f"n:{fold(nick)}" if account is None else f"a:{account}"
+    return f"n:{fold(nick)}" if account is None else f"{ACCOUNT}{account}"
 
 
 def conversation(one: str, other: str) -> str:
@@ -170,7 +172,7 @@ def _kept(event: Event) -> tuple[str, str, dict[str, Any]] | None:
         case Joined(status=status, realname=realname):
             return "JOIN", realname, {"status": status} if status else {}
         case Parted(reason=reason):
-            return "PART", reason or "", {}
+            return "PART", reason or "", {"has_reason": True} if reason == "" else {}
         case Left(reason=reason):
             return "QUIT", reason, {}
         case Renamed(new=new):
@@ -195,7 +197,7 @@ def event_of(entry: Entry) -> Event:
         case "JOIN":
             return Joined(stamp, source, target, data.get("status", ""), entry.account, text)
         case "PART":
-            return Parted(stamp, source, target, text or None)
+            return Parted(stamp, source, target, text if text or data.get("has_reason") else None)
         case "QUIT":
             return Left(stamp, source, text)
         case "NICK":

@@ -28,7 +28,7 @@ class Intake:
         self._writer = writer
         self._slow_from = slow_from
         self._receipts: deque[_Owed] = deque()
-        self._readers: list[tuple[int, asyncio.Future[None]]] = []
+        self._readers: dict[asyncio.Future[None], int] = {}
         self._slowed: set[Session] = set()
         host.when_gone(self._slowed.discard)
 
@@ -39,11 +39,13 @@ class Intake:
     def keep_said(self, spoken: Spoken, by: Session) -> None:
         """The same; ``by`` is told when it is written, if it asked for that, and waits while too much is waiting."""
         writer = self._writer
-        if not writer.put(spoken):
-            return
         if _RECEIPTS in by.caps.enabled:
+            writer.is_awaited = True  # before the writer has it, which may be done with it at once
+            if not writer.put(spoken):
+                return
             self._receipts.append(_Owed(writer.taken, by, spoken.said.id))
-            writer.is_awaited = True
+        elif not writer.put(spoken):
+            return
         if writer.taken - writer.written > self._slow_from and not writer.is_stuck:
             self._slow_down(by)
 
@@ -53,10 +55,9 @@ class Intake:
         with self._host.turn():
             while self._receipts and self._receipts[0].number <= written:
                 self._give(self._receipts.popleft())
-            for number, reader in self._readers:
+            for reader, number in self._readers.items():
                 if number <= written and not reader.done():
                     reader.set_result(None)
-            self._readers = [each for each in self._readers if not each[1].done()]
             if self._writer.waiting * _EASE <= self._slow_from or self._writer.is_stuck:
                 self._speed_up()
         self._writer.is_awaited = bool(self._receipts or self._readers or self._slowed)
@@ -68,15 +69,16 @@ class Intake:
         if writer.written >= number:
             return
         reader = asyncio.get_running_loop().create_future()
-        self._readers.append((number, reader))
+        self._readers[reader] = number
         writer.is_awaited = True
-        if writer.written >= number:
-            return
         try:
-            async with asyncio.timeout(patience):
-                await reader
+            if writer.written < number:
+                async with asyncio.timeout(patience):
+                    await reader
         except TimeoutError:
             return
+        finally:
+            del self._readers[reader]
 
     def _give(self, owed: _Owed) -> None:
         session = owed.session
@@ -88,9 +90,11 @@ class Intake:
 
     def _slow_down(self, session: Session) -> None:
         """Read no more of somebody who says more than the disk can take; their own system holds the rest."""
+        self._writer.is_awaited = True
+        if self._writer.waiting <= self._slow_from:
+            return  # it has caught up meanwhile, and may have nothing more to tell
         session.connection.pause()
         self._slowed.add(session)
-        self._writer.is_awaited = True
 
     def _speed_up(self) -> None:
         for session in self._slowed:

@@ -1,6 +1,7 @@
 """What was said before somebody came, for clients that cannot ask for it themselves."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from culture.protocol.names import fold
 from culture.server.arrival import DISCONNECTED
@@ -20,6 +21,15 @@ _CTCP = "\x01"
 _ACTION = "\x01ACTION "
 
 
+class _Replay(NamedTuple):
+    """What is to be shown of which channels, between two positions, to whom."""
+
+    views: Sequence[tuple[Channel, View]]
+    after: int | None
+    before: int
+    sessions: Sequence[Session]
+
+
 class Replaying:
     """Shows the last messages of a channel to whoever comes in, or comes back to it."""
 
@@ -29,6 +39,7 @@ class Replaying:
         self._access = access
         self._most = most
         self._gone: dict[str, Stamp] = {}  # since when those who stay without a session are not connected
+        self._under_way: dict[tuple[User, str], _Replay | None] = {}  # by channel; and what comes after it
 
     @hook(Joined)
     def joined(self, event: Joined) -> None:
@@ -36,7 +47,7 @@ class Replaying:
         network = self._host.network
         channel, user = network.channel(event.channel), network.user(nick_of(event.source))
         if channel is not None and user is not None and self._host.by is not None:
-            self._begin(user, [channel], None, event.id)
+            self._follow(user, channel, self._wanted(user, [channel], None, event.id))
 
     @hook(AwaySet)
     def moved(self, event: AwaySet) -> None:
@@ -47,29 +58,48 @@ class Replaying:
             return
         since, user = self._gone.pop(nick, None), self._host.network.user(nick)
         if since is not None and user is not None and by is not None and event.message is None:
-            self._begin(user, sorted(user.channels, key=lambda channel: channel.name), since, event.id)
+            channels = sorted(user.channels, key=lambda channel: channel.name)
+            if (replay := self._wanted(user, channels, since, event.id)) is not None:
+                self._host.start(self._replay(replay))
 
     @hook(Left)
     def left(self, event: Left) -> None:
         """Somebody is gone for good."""
         self._gone.pop(fold(nick_of(event.source)), None)
 
-    def _begin(self, user: User, channels: Sequence[Channel], since: Stamp | None, until: Stamp) -> None:
+    def _wanted(self, user: User, channels: Sequence[Channel], since: Stamp | None, until: Stamp) -> _Replay | None:
         sessions = [session for session in self._host.sessions(user) if wants_replay(session)]
         if not sessions or not self._most:
-            return
+            return None
         after, before = None if since is None else _position(since), _position(until)
-        views = [(channel, self._access.member(channel, user)) for channel in channels]
-        self._host.start(self._replay(views, after, before, sessions))
+        return _Replay([(channel, self._access.member(channel, user)) for channel in channels], after, before, sessions)
 
-    async def _replay(
-        self, views: Sequence[tuple[Channel, View]], after: int | None, before: int, sessions: Sequence[Session]
-    ) -> None:
-        for channel, view in views:
-            found = [each for each in await self._read(view, after, before) if not is_request(each.entry)]
+    def _follow(self, user: User, channel: Channel, replay: _Replay | None) -> None:
+        """Show it; to whoever comes and goes again and again, one after the other, and only the last of those."""
+        key = (user, fold(channel.name))
+        if replay is None:
+            return
+        if key in self._under_way:
+            self._under_way[key] = replay
+        else:
+            self._under_way[key] = None
+            self._host.start(self._one_by_one(key, replay))
+
+    async def _one_by_one(self, key: tuple[User, str], replay: _Replay | None) -> None:
+        try:
+            while replay is not None:
+                await self._replay(replay)
+                replay, self._under_way[key] = self._under_way[key], None
+        finally:
+            del self._under_way[key]
+
+    async def _replay(self, replay: _Replay) -> None:
+        for channel, view in replay.views:
+            read = await self._read(view, replay.after, replay.before)
+            found = [each for each in read if not is_request(each.entry)]
             if found:
                 with self._host.turn():
-                    for session in sessions:
+                    for session in replay.sessions:
                         self._show(session, channel, found)
 
     async def _read(self, view: View, after: int | None, before: int) -> list[Kept]:

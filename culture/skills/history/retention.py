@@ -61,11 +61,17 @@ def excess(store: Store, stats: Stats, keep: Retention, now: int) -> Excess | No
 
 
 class Keeper:
-    """Looks again and again whether there is more than is to be kept."""
+    """Looks again and again whether there is more than is to be kept.
 
-    def __init__(self, archive: Archive, settings: History, now: Callable[[], float]) -> None:
+    ``removed`` hears of which channel everything from before which time (microseconds) was removed.
+    """
+
+    def __init__(
+        self, archive: Archive, settings: History, now: Callable[[], float], removed: Callable[[str, int], None]
+    ) -> None:
         self._archive = archive
         self._now = now
+        self._removed = removed
         self._others = settings.keep
         self._private = settings.private
         self._channels = {fold(channel): keep for channel, keep in settings.channels.items()}
@@ -86,13 +92,15 @@ class Keeper:
 
     async def sweep(self) -> None:
         """Remove what is too much by now."""
-        for found in await self._archive.read(self._excess):
+        for found in await self._archive.tend(self._excess):
             total = 0
             pieces = Pieces(found)
             for before in pieces:
-                removed = await self._archive.read(lambda store: store.prune(found.place, before))  # noqa: B023
+                removed = await self._archive.tend(lambda store: store.prune(found.place, before))  # noqa: B023
                 pieces.removed(removed)
                 total += removed
+            if found.place is not None:
+                self._removed(found.place, found.before)
             log.info("%d old entries removed from %s", total, found.place or "private conversations")
 
     def _excess(self, store: Store) -> list[Excess]:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 
 from culture.config import skills
 from culture.protocol.names import fold
@@ -40,10 +41,13 @@ class History(Skill):
         self._writer.failed = self._failed
         self._writer.wrote = self._wrote
         self._writer.before = lambda: host.await_first(_OTHERS)
+        host.counter("history_written_total", "Messages on disk since the start.", lambda: self._writer.written)
+        host.gauge("history_waiting", "Messages on their way there.", lambda: self._writer.waiting)
+        host.counter("history_lost_total", "Messages that found no room.", lambda: self._writer.lost_in_all)
         self._intake = Intake(host, self._writer, settings.pending // 2)
         self._archive = Archive(store, self._intake)
-        self._keeper = Keeper(self._archive, settings, host.now)
         self._semantic = Semantic(store, host.folder, settings.semantic)
+        self._keeper = Keeper(self._archive, settings, host.now, self._semantic.prune)
         access = Access(host)
         host.remember(Older(self._archive, access).find)
         self._places = (
@@ -75,11 +79,11 @@ class History(Skill):
         self.host.start(self._keeper.run())
 
     async def stop(self) -> None:
-        """Write what is left."""
+        """Write what is left; that comes first, whatever else takes its time."""
         patience = self.host.config.limits.shutdown_timeout / 2
-        await asyncio.to_thread(self._semantic.stop)
-        await asyncio.to_thread(self._archive.close)
         await asyncio.to_thread(self._writer.stop, patience)
+        self._archive.close()
+        await asyncio.to_thread(self._semantic.stop)
 
     def _settle(self) -> None:
         self._soon(self._intake.settle)
@@ -102,4 +106,5 @@ class History(Skill):
     def _soon(self, act: Callable[..., None], *args: object) -> None:
         """Do it on the loop, from whichever thread."""
         if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(act, *args)
+            with suppress(RuntimeError):  # it is, by now
+                self._loop.call_soon_threadsafe(act, *args)

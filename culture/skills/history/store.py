@@ -23,6 +23,10 @@ class Misconfigured(Exception):
     """The store is not to be had as the configuration says. The text tells why, and no password."""
 
 
+class Damaged(Exception):
+    """What is kept there cannot be read any more as what it was."""
+
+
 class TooSlow(Exception):
     """The search was given up."""
 
@@ -49,10 +53,11 @@ class View(NamedTuple):
 
 
 class Talk(NamedTuple):
-    """A place with something in it: the channel's name or the other's nick, and the time of the last message."""
+    """A place with something in it: the channel's name or the other's last nick, the time of the last message."""
 
     name: str
     at: int
+    place: str = ""
 
 
 class Stats(NamedTuple):
@@ -116,7 +121,10 @@ class Store(Protocol):
         """Up to so many messages of all channels behind a position, oldest first."""
 
     def talks(self, party: str, since: int, channels: Sequence[View], after: int, before: int) -> list[Talk]:
-        """The party's conversations and of these channels those whose last message is between two times."""
+        """The party's conversations and of these channels those whose last message is between two times.
+
+        TooSlow when that takes seconds.
+        """
 
     def exists(self, place: str) -> bool:
         """Was anything ever kept there?"""

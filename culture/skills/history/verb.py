@@ -23,9 +23,17 @@ from culture.skills.history.words import query
 VERB = Verb.HISTORY.value
 _RECENT = 50
 _BY_MEANING = 10
+_RARER, _AGAIN = "ask with a rarer word", "ask again in a moment"
 _SUBCOMMANDS = "RECENT, SEARCH, SEMANTIC, SINCE"
 
 Ask = Callable[[View, Store], list[Kept]]
+
+
+class Asked(NamedTuple):
+    """What is asked; ``slow`` has what to do when it takes too long, for what may have to look at much."""
+
+    ask: Ask
+    slow: str = ""
 
 
 class Question(NamedTuple):
@@ -33,7 +41,7 @@ class Question(NamedTuple):
 
     channel: str
     is_short: bool
-    ask: Ask
+    asked: Asked
 
 
 class HistoryVerb:
@@ -70,24 +78,24 @@ class HistoryVerb:
             raise Failed(VERB, "NEED_MORE_PARAMS", text=f"Say which channel: HISTORY {action.upper()} #channel …")
         return Question(channel, is_short, self._asked(action.upper(), words))
 
-    def _asked(self, action: str, words: list[str]) -> Ask:
+    def _asked(self, action: str, words: list[str]) -> Asked:
         match action:
             case "RECENT":
                 limit = self._number(words[0]) if words else _RECENT
-                return lambda view, store: store.page(view, None, None, limit, newest=True)
+                return Asked(lambda view, store: store.page(view, None, None, limit, newest=True))
             case "SEARCH":
                 asked = query(_text(action, words))
-                return lambda view, store: store.search(view, asked, self._rows, self._seconds)
+                return Asked(lambda view, store: store.search(view, asked, self._rows, self._seconds), _RARER)
             case "SEMANTIC":
                 text = _text(action, words)
                 if (why := self._semantic.why_not) is not None:
                     raise Failed(VERB, "SEMANTIC_UNAVAILABLE", text=why)
-                return lambda view, store: self._semantic.search(view, text, _BY_MEANING, self._seconds)
+                return Asked(lambda view, store: self._semantic.search(view, text, _BY_MEANING, self._seconds), _AGAIN)
             case "SINCE":
                 if not words:
                     raise Refused(Numeric.ERR_NEEDMOREPARAMS, VERB)
                 limit = self._number(words[1]) if words[1:] else self._rows
-                return partial(_since, words[0], limit)
+                return Asked(partial(_since, words[0], limit))
         raise Failed(VERB, "UNKNOWN_COMMAND", action, text=f"HISTORY knows {_SUBCOMMANDS}")
 
     def _number(self, word: str) -> int:
@@ -96,10 +104,11 @@ class HistoryVerb:
         return min(int(word[:9]), self._rows)
 
     async def _read(self, question: Question, view: View) -> list[Kept] | Failed:
+        asked, archive = question.asked, self._archive
         try:
-            return await self._archive.read(partial(question.ask, view))
+            return await (archive.search if asked.slow else archive.read)(partial(asked.ask, view))
         except TooSlow:
-            text = f"This took longer than {self._seconds:g} s: ask with a rarer word"
+            text = f"This took longer than {self._seconds:g} s: {asked.slow or _AGAIN}"
             return Failed(VERB, "TOO_SLOW", question.channel, text=text)
         except Unavailable as error:
             return Failed(VERB, "UNAVAILABLE", question.channel, text=f"The history cannot be read now: {error}")

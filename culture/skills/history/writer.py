@@ -11,7 +11,7 @@ from typing import NamedTuple
 from culture.protocol.names import fold
 from culture.server.events import Said, nick_of
 from culture.skills.history.entry import MICROSECONDS, Entry, conversation, party, said_entry
-from culture.skills.history.store import Store, Unavailable
+from culture.skills.history.store import Damaged, Store, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ class Writer:
         self.opened = threading.Event()
         self.failed: Callable[[BaseException], None] = lambda error: None
         self.wrote: Callable[[Sequence[Entry | Move]], None] = lambda items: None
-        """Called in this thread with what was just written."""
+        """Called in this thread with what was just written; again where the store was Unavailable to it."""
         self.before: Callable[[], None] = lambda: None
         """Called in this thread before each batch is written."""
         self.is_awaited = False  # somebody wants to know when more is written
@@ -82,6 +82,7 @@ class Writer:
         self.taken = self.written = 0
         self.unkept: set[int] = set()  # numbers of those that cannot be kept at all
         self._lost = 0
+        self.lost_in_all = 0
         self._lost_since = 0.0
 
     @property
@@ -114,6 +115,7 @@ class Writer:
 
     def _lose(self) -> None:
         self._lost += 1
+        self.lost_in_all += 1
         if self._lost == 1:
             self._lost_since = time.time()
             self._tell(f"{self._most} messages wait to be kept; further ones are passed on but lost to the history")
@@ -127,7 +129,9 @@ class Writer:
         except BaseException as error:
             self.failed(error)
         finally:
+            self.is_stuck = True  # for good: nobody is to wait for us
             self.opened.set()
+            self._settled()
 
     def _work(self) -> None:
         batch: list[Item] = []
@@ -174,6 +178,8 @@ class Writer:
             return True
         try:
             done = self._until_done(lambda: self._store.write(entries))
+        except Damaged:
+            raise
         except Exception:
             log.exception("%d entries could not be written together", len(entries))
             return all(self._keep_one(entry) for entry in entries)
@@ -185,6 +191,8 @@ class Writer:
         """Write one of a batch that has something in it which the store refuses."""
         try:
             done = self._until_done(lambda: self._store.write([entry]))
+        except Damaged:
+            raise
         except Exception as error:
             self.unkept.add(self.written + 1)
             self._tell(f"{entry.msgid} cannot be kept: {type(error).__name__}: {error}")
@@ -195,9 +203,9 @@ class Writer:
 
     def _count(self, items: Sequence[Entry | Move]) -> None:
         self.written += len(items)
-        self.wrote(items)
         if self.is_awaited:
             self._settled()
+        self._until_done(lambda: self.wrote(items))
 
     def _until_done(self, act: Callable[[], None]) -> bool:
         """Try until the store lets us; False when the time for that is over."""

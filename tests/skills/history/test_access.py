@@ -365,6 +365,27 @@ async def test_of_two_who_had_a_nick_the_account_is_meant_when_nobody_is_there(t
         assert await texts(ori, "LATEST spark-ada * 10") == ["hello"]
 
 
+async def test_targets_name_nicks_that_can_be_asked_for(tmp_path: Path) -> None:
+    """Somebody who talked under another nick, and is gone, is named by one that is the account's own."""
+    accounts_of(tmp_path, "ori", "ada")
+    async with room(tmp_path) as here:
+        ori = await here.join("spark-ori", account="ori")
+        ada = await here.join("spark-ada", account="ada")
+        await ada.ask("NICK spark-other")
+        ada.nick = "spark-other"
+        await chat(here, ori, ada, "hello")
+        assert await targets(ori) == ["spark-other"]
+        await leave(ada)
+    async with room(tmp_path) as here:
+        here.clock.now += 1_000
+        ori = await here.join("spark-ori", account="ori")
+        assert await targets(ori) == ["spark-ada"]
+        assert await texts(ori, "LATEST spark-ada * 10") == ["hello"]
+        guest = await here.join("spark-other")
+        await chat(here, ori, guest, "who are you?")
+        assert await targets(ori) == ["spark-ada", "spark-other"]
+
+
 async def test_private_events_are_private_too(here: Room) -> None:
     ori = await here.join("spark-ori", caps=f"{EVENTS} draft/message-redaction")
     ada = await here.join("spark-ada", caps=f"{EVENTS} draft/message-redaction")

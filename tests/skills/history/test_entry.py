@@ -48,7 +48,7 @@ tags = st.dictionaries(st.sampled_from(("+draft/reply", "+x/y")), texts, max_siz
 lines = st.lists(st.builds(Line, texts, st.booleans()), max_size=3).map(tuple)
 events: st.SearchStrategy[Event] = st.one_of(
     st.builds(Joined, stamps, source, channel, st.sampled_from(("", "o")), st.just("ada"), texts),
-    st.builds(Parted, stamps, source, channel, st.none() | some),
+    st.builds(Parted, stamps, source, channel, st.none() | st.just("") | some),
     st.builds(Left, stamps, source, texts),
     st.builds(Renamed, stamps, source, some),
     st.builds(Kicked, stamps, source, channel, some, texts),

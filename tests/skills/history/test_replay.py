@@ -237,3 +237,19 @@ async def test_who_was_here_all_the_time_missed_nothing(with_accounts: Room) -> 
     await desk.sync()
     assert [message for message in phone.seen if message.verb == "PRIVMSG"] == []
     assert [message.params[-1] for message in desk.seen if message.verb == "PRIVMSG"] == ["heard"]
+
+
+async def test_who_comes_and_goes_again_and_again_has_one_thing_read_at_a_time(here: Room) -> None:
+    """And sees what was said before the last time."""
+    ori = await spoken(here)
+    ada = await here.join("spark-ada", caps="server-time")
+    skill = here.ircd.parts.skills.get("history")
+    assert skill is not None
+    for _ in range(200):
+        ada.send("JOIN #a")
+        ada.send("PART #a")
+    await ada.sync()
+    assert len(skill.host._tasks) <= 2
+    await here.say(ori, "#a", "the last")
+    shown = await come(here, ada)
+    assert [message.params[-1] for message in shown if message.verb == "PRIVMSG"][-1] == "the last"

@@ -29,16 +29,21 @@ class Direct:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.asked = 0
+        self.noted: list[tuple[str, int]] = []
 
-    async def read(self, ask: Callable[[Store], Result]) -> Result:
+    def note(self, place: str, before: int) -> None:
+        self.noted.append((place, before))
+
+    async def tend(self, act: Callable[[Store], Result]) -> Result:
         self.asked += 1
-        return ask(self.store)
+        return act(self.store)
 
 
 def keeper(store: Store, now: int, **settings: Any) -> tuple[Keeper, Direct]:
     """One that reckons with this second after the start."""
     archive = Direct(store)
-    return Keeper(archive, History(**settings), lambda: START / SECOND + now), archive  # type: ignore[arg-type]
+    made = Keeper(archive, History(**settings), lambda: START / SECOND + now, archive.note)  # type: ignore[arg-type]
+    return made, archive
 
 
 def left(store: Store, place: str | None = None) -> list[int]:
@@ -52,6 +57,29 @@ async def test_what_is_too_old_goes(store: Store) -> None:
     assert left(store) == [6, 7, 8, 9]
     await sweeper.sweep()
     assert left(store) == [6, 7, 8, 9]
+
+
+async def test_whoever_knows_of_a_channel_is_told_what_went(store: Store) -> None:
+    """The search by meaning follows; of private conversations it knows nothing."""
+    store.write([entry(1), private(2, "hello", ADA, BOB), entry(9)])
+    sweeper, archive = keeper(store, 10, keep=Retention(age=4.0), private=Retention(age=4.0))
+    await sweeper.sweep()
+    assert left(store) == [9]
+    assert archive.noted == [("#general", START + 6 * SECOND)]
+
+
+async def test_what_was_set_aside_from_a_name_goes_with_the_channel_of_that_name(store: Store) -> None:
+    """It has no name of its own that a rule could say."""
+    store.write([entry(1, "x" * 100, closed=True), entry(2, "x" * 100, place="#mine", target="#mine")])
+    store.move("#mine", "#general", "#general")
+    store.write([entry(3, "x" * 100), entry(4, "another", place="#general2")])
+    assert left(store) == [1, 2, 3, 4]
+    sweeper, _ = keeper(store, 4, channels={"#general": Retention(size=250)})
+    await sweeper.sweep()
+    assert left(store) == [2, 3, 4]
+    sweeper, _ = keeper(store, 10, channels={"#general": Retention(age=1.0)})
+    await sweeper.sweep()
+    assert left(store) == [4]
 
 
 async def test_what_is_too_much_goes_the_oldest_first(store: Store) -> None:
@@ -114,9 +142,9 @@ async def test_a_store_that_is_not_to_be_had_is_asked_again_later(
     monkeypatch.setattr(retention, "PERIOD", 0.001)
     store.write([entry(seq) for seq in range(10)])
     sweeper, archive = keeper(store, 10, keep=Retention(age=4.0))
-    answer, tries, done = archive.read, 0, asyncio.Event()
+    answer, tries, done = archive.tend, 0, asyncio.Event()
 
-    async def read(ask: Callable[[Store], Result]) -> Result:
+    async def tend(ask: Callable[[Store], Result]) -> Result:
         nonlocal tries
         tries += 1
         if tries < 3:
@@ -126,7 +154,7 @@ async def test_a_store_that_is_not_to_be_had_is_asked_again_later(
             done.set()
         return result
 
-    archive.read = read  # type: ignore[method-assign]
+    archive.tend = tend  # type: ignore[method-assign]
     running = asyncio.create_task(sweeper.run())
     await asyncio.wait_for(done.wait(), PATIENCE)
     running.cancel()

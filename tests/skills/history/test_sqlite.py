@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from culture.skills.history.sqlite import SQLiteStore, rows
-from culture.skills.history.store import LATEST, TooSlow, Unavailable, View
+from culture.skills.history.store import LATEST, Damaged, TooSlow, Unavailable, View
 from culture.skills.history.words import query
 from tests.skills.history.entries import PLACE, START, ask, entry, event, numbers, redaction, texts
 
@@ -142,7 +142,7 @@ def test_a_folder_that_is_none_is_unavailable(tmp_path: Path) -> None:
 
 def test_what_is_no_database_is_not_merely_unavailable(tmp_path: Path) -> None:
     (tmp_path / "history.db").write_bytes(b"something else entirely " * 100)
-    with pytest.raises(sqlite3.DatabaseError):
+    with pytest.raises(Damaged, match="restore a backup"):
         SQLiteStore(tmp_path / "history.db").open()
 
 

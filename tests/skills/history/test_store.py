@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from culture.skills.history.entry import Entry
-from culture.skills.history.store import LATEST, TIES, Kept, Store, Unavailable, View, position_at, time_of
+from culture.skills.history.store import LATEST, TIES, Kept, Store, Talk, Unavailable, View, position_at, time_of
 from tests.skills.history.entries import PLACE, SECOND, START, ask, entry, event, numbers, private, redaction, texts
 
 ADA, BEN, CYD = ("ada", "ada"), ("ben", "ben"), (None, "Cyd")
@@ -302,9 +302,10 @@ class TestTalks:
 
     def test_a_party_has_its_own(self, store: Store) -> None:
         store.write([private(1, "a", ADA, BEN), private(2, "b", BEN, ADA), private(3, "c", CYD, ADA)])
-        assert store.talks("a:ada", 0, [], *ALWAYS) == [("ben", START + 2 * SECOND), ("Cyd", START + 3 * SECOND)]
-        assert store.talks("a:ben", 0, [], *ALWAYS) == [("ada", START + 2 * SECOND)]
-        assert store.talks("n:cyd", 0, [], *ALWAYS) == [("ada", START + 3 * SECOND)]
+        ben, cyd = Talk("ben", START + 2 * SECOND, "a:ada a:ben"), Talk("Cyd", START + 3 * SECOND, "a:ada n:cyd")
+        assert store.talks("a:ada", 0, [], *ALWAYS) == [ben, cyd]
+        assert store.talks("a:ben", 0, [], *ALWAYS) == [ben._replace(name="ada")]
+        assert store.talks("n:cyd", 0, [], *ALWAYS) == [cyd._replace(name="ada")]
         assert store.talks("n:ada", 0, [], *ALWAYS) == []
         assert store.talks("", 0, [], *ALWAYS) == []
 
@@ -320,7 +321,7 @@ class TestTalks:
 
     def test_somebody_talks_to_oneself(self, store: Store) -> None:
         store.write([private(1, "note", ADA, ADA)])
-        assert store.talks("a:ada", 0, [], *ALWAYS) == [("ada", START + SECOND)]
+        assert store.talks("a:ada", 0, [], *ALWAYS) == [Talk("ada", START + SECOND, "a:ada a:ada")]
 
     def test_the_bounds_are_left_out(self, store: Store) -> None:
         store.write([private(1, "a", ADA, BEN), private(3, "c", CYD, ADA)])
@@ -341,11 +342,14 @@ class TestTalks:
         store.write([entry(1, target="#General"), entry(2, place="#other"), entry(5, place="#other", closed=True)])
         store.write([private(4, "a", ADA, BEN), event(7)])
         channels = [View(PLACE), View("#other"), View("#nowhere")]
-        times = {"#General": START + SECOND, "#other": START + 2 * SECOND, "ben": START + 4 * SECOND}
-        assert store.talks("a:ada", 0, channels, *ALWAYS) == list(times.items())
-        assert store.talks("a:cyd", 0, channels[1:], *ALWAYS) == [("#other", times["#other"])]
+        assert store.talks("a:ada", 0, channels, *ALWAYS) == [
+            Talk("#General", START + SECOND, PLACE),
+            Talk("#other", START + 2 * SECOND, "#other"),
+            Talk("ben", START + 4 * SECOND, "a:ada a:ben"),
+        ]
+        assert store.talks("a:cyd", 0, channels[1:], *ALWAYS) == [Talk("#other", START + 2 * SECOND, "#other")]
         opened = View("#other", closed_since=0)
-        assert store.talks("a:cyd", 0, [opened], *ALWAYS) == [("#other", START + 5 * SECOND)]
+        assert store.talks("a:cyd", 0, [opened], *ALWAYS) == [Talk("#other", START + 5 * SECOND, "#other")]
 
 
 def test_many_threads_read_while_one_writes(store: Store) -> None:

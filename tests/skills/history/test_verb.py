@@ -11,9 +11,12 @@ from culture.config.skills import History
 from culture.protocol import message as protocol
 from culture.protocol.message import Message
 from culture.server.ircd import IRCd
+from culture.skills.history.semantic import Semantic
+from culture.skills.history.sqlite import SQLiteStore
+from culture.skills.history.store import Kept, TooSlow
 from tests.support.client import Client, registered
 from tests.support.clock import Clock
-from tests.support.servers import config_for, serving
+from tests.support.servers import Serve, config_for, serving
 
 PAGES = Path(protocol.__file__).parent / "extensions"
 CAPS = "message-tags echo-message"
@@ -269,3 +272,23 @@ def _line(message: Message) -> str:
     *words, last = message.params
     head = str(message._replace(params=tuple(words)))
     return f"{head} :{last}"
+
+
+@pytest.mark.fault("B19")
+@pytest.mark.parametrize(("action", "advice"), [("SEARCH", "ask with a rarer word"), ("SEMANTIC", "ask again")])
+async def test_what_takes_too_long_is_given_up_with_advice(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, action: str, advice: str
+) -> None:
+    """B19"""
+
+    def slow(*_: object) -> list[Kept]:
+        raise TooSlow
+
+    monkeypatch.setattr(SQLiteStore, "search", slow)
+    monkeypatch.setattr(Semantic, "search", slow)
+    monkeypatch.setattr(Semantic, "why_not", None)
+    async with serve() as ircd, registered(ircd.port, "spark-ori") as ori:
+        await ori.join("#x")
+        [answer] = await ori.ask(f"HISTORY {action} #x :words")
+        assert answer.params[:3] == ("HISTORY", "TOO_SLOW", "#x")
+        assert advice in answer.params[-1]

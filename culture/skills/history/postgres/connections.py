@@ -11,7 +11,7 @@ from culture.skills.history.store import Misconfigured, Unavailable
 _CONNECTING = 5.0  # seconds
 _ANSWERING = 30.0
 _LEAVING = 1.0
-_READERS = 4
+_READERS = 6
 _UNCLEAR = "the address of the database cannot be read; in a password, write %2F for /, %3F for ?, %23 for #, %40 for @"
 # Plans that fit the question asked: a channel of three messages and one of a million want different ones.
 _COMMON = {"application_name": "culture", "jit": "off", "plan_cache_mode": "force_custom_plan"}

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from culture.skills.history.entry import Sort, split_msgid
 from culture.skills.history.postgres.driver import Connection
 from culture.skills.history.postgres.rows import HIGHEST, Values, allowed, fitting, kept, kept_all, rows_of
-from culture.skills.history.store import Kept, Talk, View, position_at, time_of
+from culture.skills.history.store import Kept, Talk, TooSlow, View, position_at, time_of
 
 _OF_PLACE = "(SELECT id FROM history_places WHERE key = {})"
+_TALKS_PATIENCE = 2.0  # seconds
 _LAST = """
     SELECT e.position FROM history_entries e WHERE e.place = p.id AND e.sort = {sort:d} AND e.position >= v.since
     AND strpos(v.ranks, ' ' || e.status || ' ') > 0 AND (NOT e.closed OR e.position >= v.closed)
@@ -99,8 +100,11 @@ async def talks(
     views = [*channels, *(View(key, since=since) for key in nicks)]
     if not views:
         return []
-    rows = await connection.fetch(_TALKS, *zip(*map(_asked, views), strict=True))
-    found = [Talk(nicks.get(key, name), time_of(last)) for key, name, last in rows]
+    try:
+        rows = await connection.fetch(_TALKS, *zip(*map(_asked, views), strict=True), timeout=_TALKS_PATIENCE)
+    except TimeoutError as error:
+        raise TooSlow from error
+    found = [Talk(nicks.get(key, name), time_of(last), key) for key, name, last in rows]
     return sorted((talk for talk in found if after < talk.at < before), key=lambda talk: talk.at)
 
 

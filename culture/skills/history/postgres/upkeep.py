@@ -11,7 +11,10 @@ from culture.skills.history.store import ASIDE, Gap, Kept, Stats, position_at, t
 LONG = 3600.0  # seconds that looking through everything may take
 AT_ONCE = 1_000
 
-_PLACES = "SELECT id FROM history_places WHERE CASE WHEN $1::text IS NULL THEN one <> '' ELSE key = $1 END"
+_PLACES = (
+    "SELECT id FROM history_places WHERE CASE WHEN $1::text IS NULL THEN one <> ''"
+    f" ELSE key = $1 OR starts_with(key, $1 || chr({ord(ASIDE)})) END"
+)
 _SIZE = "octet_length(e.text) + octet_length(e.data)"
 _STATS = f"""
     SELECT CASE p.one WHEN '' THEN p.name ELSE '*' END COLLATE "C" AS shown,

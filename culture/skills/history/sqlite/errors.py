@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from culture.skills.history.store import TooSlow, Unavailable
+from culture.skills.history.store import Damaged, TooSlow, Unavailable
 
 # What another try may mend.
 _PASSING = frozenset(
@@ -20,16 +20,20 @@ _PASSING = frozenset(
     }
 )
 
+_DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Raise Unavailable or TooSlow in place of SQLite's own errors; what is our bug stays as it is."""
+    """Raise Unavailable, Damaged or TooSlow in place of SQLite's own errors; what is our bug stays as it is."""
     try:
         yield
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest says which kind of it
         if code == sqlite3.SQLITE_INTERRUPT:
             raise TooSlow from error
+        if code in _DAMAGE:
+            raise Damaged(f"{error}: stop the server, then restore a backup or move the file away") from error
         if code in _PASSING:
             raise Unavailable(str(error)) from error
         raise

@@ -18,6 +18,15 @@ COLUMNS = (
 # CROSS: the entries come first, in their order.
 SOURCE = "entries e CROSS JOIN places p ON p.id = e.place CROSS JOIN lines l ON l.id = e.line"
 HIGHEST = (1 << 63) - 1
+_TALKS_PATIENCE = 2.0  # seconds
+_LAST = (
+    f"(SELECT max(e.position) FROM entries e WHERE e.place = p.id AND e.sort = {Sort.MESSAGE:d} AND e.position >= ?2"
+    " AND e.closed = 0 AND e.status = '')"
+)
+_CONVERSATIONS = (
+    f"SELECT p.key, p.other_nick, {_LAST} FROM places p WHERE p.one = ?1 AND p.one <> '' UNION ALL"
+    f" SELECT p.key, p.one_nick, {_LAST} FROM places p WHERE p.other = ?1 AND p.other <> '' AND p.one <> p.other"
+)
 
 
 class Reading:
@@ -101,27 +110,24 @@ class Reading:
 
     def talks(self, party: str, since: int, channels: Sequence[View], after: int, before: int) -> list[Talk]:
         """The conversations of a party and these channels, as far as their last message is between two times."""
-        asked = [(view, self._name(view.place)) for view in channels]
-        asked += [(View(key, since=since), nick) for key, nick in self._conversations(party)]
-        found = [
-            Talk(name, time_of(position))
-            for view, name in asked
-            for position in self._page(view._replace(events=False), None, None, 1, newest=True)
-        ]
+        with self.within(_TALKS_PATIENCE):
+            found = [
+                Talk(self._name(view.place), time_of(position), view.place)
+                for view in channels
+                for position in self._page(view._replace(events=False), None, None, 1, newest=True)
+            ]
+            found += self._conversations(party, since)
         return sorted((talk for talk in found if after < talk.at < before), key=lambda talk: talk.at)
 
     def _name(self, key: str) -> str:
         row = self.connection.execute("SELECT name FROM places WHERE key = ?", (key,)).fetchone()
         return key if row is None else str(row[0])
 
-    def _conversations(self, party: str) -> list[tuple[str, str]]:
+    def _conversations(self, party: str, since: int) -> list[Talk]:
         if not party:
             return []
-        return self.connection.execute(
-            "SELECT key, other_nick FROM places WHERE one = ?1 AND one <> '' UNION SELECT key, one_nick FROM places"
-            " WHERE other = ?1 AND other <> '' AND one <> other",
-            (party,),
-        ).fetchall()
+        found = self.connection.execute(_CONVERSATIONS, (party, position_at(since))).fetchall()
+        return [Talk(nick, time_of(last), key) for key, nick, last in found if last is not None]
 
 
 def kept(row: Sequence[Any]) -> Kept:

@@ -6,19 +6,22 @@ from collections.abc import Iterator
 from culture.skills.history.entry import Sort
 from culture.skills.history.sqlite.reading import COLUMNS, SOURCE, kept
 from culture.skills.history.sqlite.schema import PLACE_WORD
-from culture.skills.history.store import Gap, Kept, Stats, time_of
+from culture.skills.history.store import ASIDE, Gap, Kept, Stats, time_of
 from culture.skills.history.words import words
 
 _SIZE = "length(CAST(e.text AS BLOB)) + length(CAST(e.data AS BLOB))"
 
 
 def places(connection: sqlite3.Connection, key: str | None) -> list[int]:
-    """The number of a channel, or of every private conversation."""
+    """The numbers of a channel and of what was set aside from its name, or of every private conversation."""
+    which, values = _which(key)
+    return [row[0] for row in connection.execute(f"SELECT p.id FROM places p WHERE {which}", values)]
+
+
+def _which(key: str | None) -> tuple[str, tuple[str, ...]]:
     if key is None:
-        rows = connection.execute("SELECT id FROM places WHERE one <> ''")
-    else:
-        rows = connection.execute("SELECT id FROM places WHERE key = ?", (key,))
-    return [row[0] for row in rows]
+        return "p.one <> ''", ()
+    return "(p.key = ? OR p.key > ? AND p.key < ?)", (key, f"{key}{ASIDE}", f"{key}{chr(ord(ASIDE) + 1)}")
 
 
 def stats(connection: sqlite3.Connection) -> list[Stats]:
@@ -37,7 +40,7 @@ def stats(connection: sqlite3.Connection) -> list[Stats]:
 
 def cutoff(connection: sqlite3.Connection, key: str | None, size: int) -> int | None:
     """The time before which a place, or all private conversations, has more than so many bytes."""
-    which, values = ("p.one <> ''", ()) if key is None else ("p.key = ?", (key,))
+    which, values = _which(key)
     row = connection.execute(
         f"SELECT max(position) FROM (SELECT e.position, sum({_SIZE}) OVER (ORDER BY e.position DESC) AS total"
         f" FROM entries e JOIN places p ON p.id = e.place WHERE {which}) WHERE total > ?",
