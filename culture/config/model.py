@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from culture.config import exposure, paths
 from culture.config import skills as builtin
 from culture.config.links import Federation, Link, check_links
+from culture.config.metrics import Metrics
 from culture.config.oidc import Oidc
 from culture.config.values import (
     Channel,
@@ -47,6 +48,7 @@ NEEDS_RESTART = frozenset(
         "urlindex",
         "skills",
         "federation",
+        "metrics",
     }
 )
 
@@ -216,6 +218,7 @@ class ServerConfig(Settings):
     skills: builtin.Others = Field(default_factory=dict, repr=False)
     links: tuple[Link, ...] = ()
     federation: Federation = Federation()
+    metrics: Metrics = Metrics()
 
     @model_validator(mode="after")
     def _name_fits_the_nicks(self) -> Self:
@@ -255,6 +258,17 @@ class ServerConfig(Settings):
             raise Misfit("must be required on a server with links: nicks are unique by their prefix", "nick_prefix")
         listeners = {(each.host, each.port) for each in self.listen}
         check_links(self.links, self.short_name, self.trusted_network, listeners)
+        return self
+
+    @model_validator(mode="after")
+    def _figures_stay_here(self) -> Self:
+        if self.metrics.leaves_the_machine and not self.trusted_network:
+            raise Misfit(
+                f"{self.metrics.listen} can be reached from other machines, and nobody is asked who they are there: "
+                "only trusted_network: true allows it",
+                "metrics",
+                "listen",
+            )
         return self
 
     def built_in(self) -> dict[str, builtin.Builtin]:

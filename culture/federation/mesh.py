@@ -22,6 +22,7 @@ from culture.federation.standing import Standing
 from culture.federation.status import Status
 from culture.federation.throttle import Throttle
 from culture.federation.topology import Topology
+from culture.federation.views import Views
 from culture.protocol.message import Message
 from culture.protocol.names import fold, short_name
 from culture.protocol.numerics import Numeric
@@ -66,6 +67,7 @@ class Mesh(Skill):
         """Connections that are being closed, and since when."""
         self.standing = Standing(self, host)
         self.status = Status(self, host)
+        self.views = Views(self, host)
         self.throttle = Throttle(self, host)
         self.log = EventLog(host.folder / "log.db", self.backfill.settled, host.tell_operators)
         self.log.failed = host.failed

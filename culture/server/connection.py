@@ -145,6 +145,7 @@ class Connection:
             except OSError as error:
                 self._lose(error.strerror or "Write error")
                 return
+            self._poller.sent += sent
             if sent == len(data):
                 return
             self._backlog = data[sent:]
@@ -174,6 +175,7 @@ class Connection:
             self._lose("Connection closed")
         elif self.owner is not None:
             self.last_active = self._poller.now
+            self._poller.received += len(data)
             if self._layer is None:
                 self.owner.receive(data)
             else:
@@ -202,6 +204,7 @@ class Connection:
             except OSError as error:
                 self._lose(error.strerror or "Write error")
                 return
+            self._poller.sent += sent
             self._backlog = self._backlog[sent:]
             if self.owner is not None:
                 self.last_active = self._poller.now  # who reads a long answer cannot be heard, and is there

@@ -3,7 +3,7 @@
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from culture.server.ids import Stamp
 from culture.server.layers import Layer
 from culture.server.logins import Logins
 from culture.server.markers import ReadMarkers
+from culture.server.metrics import Metrics
 from culture.server.monitors import Monitors
 from culture.server.multiline import Batches
 from culture.server.network import Network
@@ -62,10 +63,13 @@ class Parts:
     recent: Recent
     subscriptions: Subscriptions
     skills: "Skills"
+    metrics: Metrics
     hand_over: Callable[[Session], Connection]
     """The connection of a session that turned out to be a server; the session is no more."""
     connect: Callable[[socket.socket, Layer | None], Connection]
     """A connection on a socket that leads to another server."""
+    stats: "dict[str, Callable[[Context], Iterable[Message]]]" = field(default_factory=dict)
+    """What STATS answers operators, by its letter; the skills'."""
     older: "Callable[[Context, str, str], Awaitable[Trace | None]] | None" = None
     sooner: "Callable[[float], None]" = lambda patience: None
     """Finds a message of a target by its id where ``recent`` does not, for those who are logged in; a skill's."""

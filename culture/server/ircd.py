@@ -21,6 +21,7 @@ from culture.server.context import Context, Parts
 from culture.server.dispatch import Dispatcher
 from culture.server.doorman import Doorman
 from culture.server.errors import StartError
+from culture.server.figures import Figures
 from culture.server.handlers import HANDLERS
 from culture.server.handlers.capability import OFFERED
 from culture.server.ids import Ids
@@ -28,6 +29,7 @@ from culture.server.listener import Listener
 from culture.server.lock import DataLock
 from culture.server.logins import Logins
 from culture.server.markers import ReadMarkers
+from culture.server.metrics import Metrics
 from culture.server.monitors import Monitors
 from culture.server.multiline import Batches
 from culture.server.network import Network
@@ -36,6 +38,7 @@ from culture.server.poller import Poller
 from culture.server.recent import Recent
 from culture.server.registered import Registered
 from culture.server.router import Router
+from culture.server.scraping import Endpoint
 from culture.server.session import Session
 from culture.server.skills import Skills
 from culture.server.subscriptions import Subscriptions
@@ -60,6 +63,7 @@ _KEPT = (
     "logger",
     "urlindex",
     "skills",
+    "metrics",
 )
 
 
@@ -125,6 +129,7 @@ class IRCd:
             recent=Recent(router, config.limits.redactable),
             subscriptions=subscriptions,
             skills=Skills(),
+            metrics=Metrics(),
             hand_over=self._hand_over,
             connect=lambda sock, layer: Connection(sock, self._poller, layer),
         )
@@ -134,6 +139,9 @@ class IRCd:
         except BaseException:
             self._lock.release()
             raise
+        self.scraping = Endpoint(self.parts.metrics.text)
+        if config.metrics.endpoint is not None:
+            Figures(self.parts, self._poller, commands)
 
     @property
     def port(self) -> int:
@@ -151,6 +159,7 @@ class IRCd:
         try:
             await self.parts.skills.start()
             self._start()
+            await self._start_scraping()
             yield self
         finally:
             await self.stop("Server shutting down")
@@ -179,6 +188,7 @@ class IRCd:
         with self._poller.turn():
             for session in list(self.parts.sessions):
                 session.close(reason)
+        await self.scraping.stop()
         await self._drain(self.parts.config.limits.shutdown_timeout)
         await self.parts.tasks.stop()
         await self._stop_skills()
@@ -208,6 +218,18 @@ class IRCd:
         self.parts.tasks.start(linking.watch(self.parts))
         self._running = True
         log.info("%s listens on %s", config.name, ", ".join(map(str, self._listeners)))
+
+    async def _start_scraping(self) -> None:
+        endpoint = self.parts.config.metrics.endpoint
+        if endpoint is None:
+            return
+        try:
+            await self.scraping.start(*endpoint)
+        except OSError as error:
+            raise StartError(
+                f"cannot listen on {self.parts.config.metrics.listen} for metrics: {error.strerror}"
+            ) from error
+        log.info("metrics are at http://%s/metrics", self.parts.config.metrics.listen)
 
     def _accept(self, accepted: socket.socket, host: str, address: Listen) -> None:
         limits = self.parts.config.limits

@@ -46,6 +46,7 @@ class Poller:
         self.is_driven = False  # a loop waits on this very set
         self.dirty: list[Flushable] = []
         self.now = time.monotonic()
+        self.received = self.sent = 0  # bytes, of all sockets
 
     def start(self) -> None:
         """Serve from the running loop."""

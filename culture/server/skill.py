@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypeVar
 from culture.config.model import ServerConfig
 from culture.config.paths import private_directory
 from culture.config.values import Settings
+from culture.protocol.message import Message
 from culture.server import operators
 from culture.server.commands import marked
 from culture.server.connection import Connection
@@ -19,6 +20,7 @@ from culture.server.errors import is_end
 from culture.server.events import Event
 from culture.server.ids import Ids, Stamp
 from culture.server.layers import Layer
+from culture.server.metrics import Read
 from culture.server.netsplit import Batch
 from culture.server.network import Network
 from culture.server.poller import Flushable
@@ -190,6 +192,18 @@ class Host:
                 return None
 
         self._parts.older = found
+
+    def stats(self, letter: str, rows: Callable[[Context], Iterable[Message]]) -> None:
+        """Answer ``STATS letter`` to operators with these rows."""
+        self._parts.stats[letter] = lambda ctx: () if self._is_over else rows(ctx)
+
+    def gauge(self, name: str, about: str, read: Read) -> None:
+        """A figure for those who watch the server, which goes up and down; ``read`` is called on the loop."""
+        self._parts.metrics.gauge(f"culture_{name}", about, lambda: () if self._is_over else read())
+
+    def counter(self, name: str, about: str, read: Read) -> None:
+        """The same for one that only grows; its name ends with ``_total``."""
+        self._parts.metrics.counter(f"culture_{name}", about, lambda: () if self._is_over else read())
 
     def tell_operators(self, text: str) -> None:
         """Log it, and tell the IRC operators who are here; any thread may."""

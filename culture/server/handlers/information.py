@@ -14,6 +14,7 @@ from culture.server.visibility import is_operator
 from culture.server.welcome import VERSION
 from culture.server.welcome import lusers as lusers_rows
 from culture.server.welcome import motd as motd_rows
+from culture.server.wire import wire
 
 _INFO = (
     "An IRC server for people and agents, written in Python.",
@@ -99,7 +100,7 @@ def _servers(ctx: Context) -> Iterator[tuple[str, Message]]:
 
 @command("STATS", params=1)
 def stats(ctx: Context, message: Message) -> None:
-    """``STATS u``: how long the server has been up; ``STATS o``: who may become operator (for operators)."""
+    """``STATS u``: how long the server has been up; for operators ``o``: who may become one, and ``l``: the links."""
     _check_target(ctx, message, position=1)
     letter = message.params[0][:1]
     if letter == "u":
@@ -109,6 +110,11 @@ def stats(ctx: Context, message: Message) -> None:
             raise Refused(Numeric.ERR_NOPRIVILEGES)
         for operator in ctx.config.operators:
             ctx.reply(Numeric.RPL_STATSOLINE, "O", "*", "*", operator.name)
+    elif letter in ctx.parts.stats:
+        if not is_operator(ctx.user):
+            raise Refused(Numeric.ERR_NOPRIVILEGES)
+        for row in ctx.parts.stats[letter](ctx):
+            ctx.session.send(wire(row))
     ctx.reply(Numeric.RPL_ENDOFSTATS, as_word(letter))
 
 
