@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from culture.config.links import Link
 from culture.config.model import Admin, Operator
 from culture.protocol.message import Message
 from culture.protocol.vocabulary import UserClass
@@ -37,6 +38,8 @@ BEFORE = {
     "RENAME": ["CAP REQ :draft/channel-rename"],
     "KILL": ["OPER ori choose-your-own"],
     "REHASH": ["OPER ori choose-your-own"],
+    "SQUIT": ["OPER ori choose-your-own"],
+    "CONNECT": ["OPER ori choose-your-own"],
     "WALLOPS": ["OPER ori choose-your-own", "MODE spark-ori +w"],
     "JOIN": ["KICK #llama-cpp spark-ada", "PART #llama-cpp"],
 }
@@ -81,6 +84,7 @@ async def test_the_examples_are_what_happens(tmp_path: Path, verb: str) -> None:
         operators=(Operator(name="ori", password="choose-your-own"),),
         admin=Admin(email="ori@example.org"),
         self_registration="inside",
+        links=(Link(name="thor", secret="correct-horse"),),
     )
     async with IRCd(config, clock=clock).running() as ircd, AsyncExitStack() as stack:
         ori = await furnish(stack, ircd)

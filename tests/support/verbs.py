@@ -1,10 +1,11 @@
-"""Every verb of a server with its default settings: its own, and those of the skills that are on."""
+"""Every verb of a server with links: its own, and those of the skills that are on."""
 
 import asyncio
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from culture.config.links import Link
 from culture.server.ircd import IRCd
 from tests.support.servers import config_for
 
@@ -13,6 +14,6 @@ from tests.support.servers import config_for
 def every_verb() -> tuple[str, ...]:
     """As the table of a server has them."""
     with TemporaryDirectory() as folder:
-        ircd = IRCd(config_for(Path(folder)))
+        ircd = IRCd(config_for(Path(folder), links=(Link(name="thor", secret="correct-horse"),)))
         asyncio.run(ircd.stop("only looked at"))
         return tuple(sorted(ircd.parts.commands))
