@@ -3,6 +3,7 @@
 import logging
 from typing import TYPE_CHECKING
 
+from culture.config.exposure import is_loopback
 from culture.config.links import Link as LinkSettings
 from culture.federation.link import OLDEST, VERSION, Link, Refusal
 from culture.federation.peer import Peer
@@ -46,6 +47,9 @@ class Admission:
         if settings is None or settings.name != name or shown is None:
             self._fail(peer, short, "unknown name or wrong secret")
             raise Refusal("Bad name or secret")
+        if settings.fingerprint is None and self._is_elsewhere(peer):
+            self._fail(peer, short, "from another machine, and no fingerprint of it is configured")
+            raise Refusal("This link needs a certificate")
         if settings.encrypted and not peer.is_encrypted:
             self._fail(peer, short, "without TLS")
             raise Refusal("This link needs TLS")
@@ -59,6 +63,10 @@ class Admission:
         if not link.is_dialled:
             link.shows = shown  # what it knows; it may not have heard of a newer one
         return settings
+
+    def _is_elsewhere(self, peer: Peer) -> bool:
+        """Did it come from another machine, over a network that nobody vouches for?"""
+        return bool(peer.address) and not is_loopback(peer.address) and not self._host.config.trusted_network
 
     def _check_tries(self, peer: Peer, name: str, settings: LinkSettings | None) -> None:
         limits = self._host.config.limits

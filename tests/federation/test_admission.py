@@ -16,7 +16,9 @@ from culture.config.model import Listen
 from culture.server.ircd import IRCd
 from tests.federation.raw import SECRET, RawPeer, mesh_of, raw_peer
 from tests.support.client import connected, registered
+from tests.support.elsewhere import elsewhere
 from tests.support.mesh import eventually
+from tests.support.people import accounts_of
 from tests.support.ports import reserved
 from tests.support.servers import serving
 from tests.support.tls import client_context, made
@@ -202,6 +204,20 @@ def _server_context(files: Tls) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(files.certificate, files.key)
     return context
+
+
+@pytest.mark.fault("D1")
+async def test_from_another_machine_it_takes_a_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    accounts_of(tmp_path, "ori")
+    with elsewhere(monkeypatch) as there:
+        own, _ = made(tmp_path, "spark")
+        listen = (Listen(host=there.host, port=0, tls=own),)
+        async with (
+            spark(tmp_path, listen=listen, accounts_file=tmp_path / "accounts.json") as ircd,
+            connected(ircd.port, there.host, client_context()) as client,
+        ):
+            peer = RawPeer(client.reader, client.writer)
+            assert await refused(peer) == "This link needs a certificate"
 
 
 class TestOneName:
