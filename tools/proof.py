@@ -82,6 +82,11 @@ PROOFS = {
             (sys.executable, "-m", "bench.history", "--json", FIGURES),
         ),
         Proof(
+            "mesh",
+            "five servers, links cut and half open, two kills: every history is the same afterwards (D5-D9)",
+            (sys.executable, "-m", "pytest", "--timeout=0", "-s", "tests/proof/test_mesh.py"),
+        ),
+        Proof(
             "fuzz",
             "random bytes and grammar-aware garbage: no crash, memory flat",
             (sys.executable, "-m", "pytest", "--timeout=0", "tests/proof/test_fuzz.py"),

@@ -1,0 +1,166 @@
+"""Real servers behind real sockets: whatever is cut, swallowed or killed, all of them end with the same history."""
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.support.client import Client
+from tests.support.clock import after
+from tests.support.mesh import Mesh, eventually, mesh
+from tests.support.rumours import CHORD, QUICK, RING, Rumours
+
+TRIANGLE = [("spark", "thor"), ("thor", "odin"), ("spark", "odin")]
+PAIR = [("spark", "thor")]
+CAPS = "message-tags"
+
+
+async def said(client: Client, text: str) -> None:
+    """Say something, and know that the server has heard it."""
+    await client.ask(f"PRIVMSG #x :{text}")
+
+
+def texts(m: Mesh, name: str) -> list[str]:
+    return [heard.text for heard in m.history(name, "#x")]
+
+
+async def equal(m: Mesh, *names: str, expected: set[str]) -> None:
+    """All these servers have these messages, each once."""
+    await eventually(lambda: all(set(texts(m, name)) == expected for name in names), f"not all have {expected}")
+    ids = [[heard.msgid for heard in m.history(name, "#x")] for name in names]
+    assert all(sorted(each) == sorted(ids[0]) for each in ids) and len(set(ids[0])) == len(ids[0]) == len(expected)
+
+
+@pytest.mark.fault("D5", "D6")
+@pytest.mark.requirement("E03")
+async def test_a_triangle_whose_edge_breaks(tmp_path: Path) -> None:
+    async with mesh(tmp_path, names=("spark", "thor", "odin"), edges=TRIANGLE, federation=QUICK) as m:
+        await m.linked()
+        async with m.client("spark", "spark-ori", CAPS) as ori, m.client("odin", "odin-eve", CAPS) as eve:
+            for client in (ori, eve):
+                await client.join("#x")
+            await said(ori, "whole")
+            await eve.expect("PRIVMSG", "#x", "whole")
+            m.proxy("spark", "odin").cut()
+            await said(ori, "by thor")
+            await eve.expect("PRIVMSG", "#x", "by thor")
+            await said(eve, "back by thor")
+            await ori.expect("PRIVMSG", "#x", "back by thor")
+            m.proxy("spark", "odin").heal()
+            await m.linked()
+            await said(ori, "healed")
+            await eve.expect("PRIVMSG", "#x", "healed")
+            await eve.sync()
+            heard = [message.params[1] for message in eve.seen if message.verb == "PRIVMSG"]
+            assert heard == ["whole", "by thor", "healed"]
+        await equal(m, "spark", "thor", "odin", expected={"whole", "by thor", "back by thor", "healed"})
+
+
+@pytest.mark.fault("D8", "D9", "D11")
+@pytest.mark.requirement("E06", "E08", "E09", "E15")
+async def test_two_sides_that_were_split_and_restarted_have_all_of_it(tmp_path: Path) -> None:
+    async with mesh(tmp_path, names=("spark", "thor"), edges=PAIR, federation=QUICK) as m:
+        await m.linked()
+        async with m.client("spark", "spark-ori", CAPS) as ori, m.client("thor", "thor-bob", CAPS) as bob:
+            for client in (ori, bob):
+                await client.join("#x")
+            await said(ori, "before")
+            await bob.expect("PRIVMSG", "#x", "before")
+            m.proxy("spark", "thor").cut()
+            await m.reaches("spark", [])
+            for number in range(20):
+                await said(ori, f"spark {number}")
+                await said(bob, f"thor {number}")
+            await m.stop("thor")
+            m.proxy("spark", "thor").heal()
+            await m.start("thor")
+            for number in range(20, 40):
+                await said(ori, f"spark {number}")
+            await m.linked()
+            await said(ori, "after")
+        sides = {f"{side} {number}" for side in ("spark", "thor") for number in range(20)}
+        late = {f"spark {number}" for number in range(20, 40)}
+        await equal(m, "spark", "thor", expected={"before", "after"} | sides | late)
+
+
+@pytest.mark.fault("D7")
+async def test_a_link_that_swallows_everything_is_noticed_and_made_good(tmp_path: Path) -> None:
+    async with mesh(tmp_path, names=("spark", "thor"), edges=PAIR, federation=QUICK) as m:
+        await m.linked()
+        async with m.client("spark", "spark-ori", CAPS) as ori, m.client("thor", "thor-bob", CAPS) as bob:
+            for client in (ori, bob):
+                await client.join("#x")
+            await ori.expect("JOIN", where=lambda join: join.source.startswith("thor-bob"))
+            m.proxy("spark", "thor").drop()
+            for number in range(10):
+                await said(ori, f"spark {number}")
+                await said(bob, f"thor {number}")
+            await bob.expect("QUIT", where=lambda quit: quit.source.startswith("spark-ori"))
+            m.proxy("spark", "thor").heal()
+            await m.linked()
+            await bob.expect("PRIVMSG", "#x", "spark 9")
+            await ori.expect("PRIVMSG", "#x", "thor 9")
+        everything = {f"{side} {number}" for side in ("spark", "thor") for number in range(10)}
+        await equal(m, "spark", "thor", expected=everything)
+
+
+@pytest.mark.fault("D10")
+async def test_who_was_away_too_long_is_told_what_is_missing(tmp_path: Path) -> None:
+    async with mesh(tmp_path, names=("spark", "thor"), edges=PAIR, federation={**QUICK, "keep": "1s"}) as m:
+        await m.linked()
+        async with m.client("spark", "spark-ori", CAPS) as ori, m.client("thor", "thor-bob", CAPS) as bob:
+            for client in (ori, bob):
+                await client.join("#x")
+            await said(ori, "before")
+            await bob.expect("PRIVMSG", "#x", "before")
+            await eventually(lambda: texts(m, "thor") == ["before"])
+            m.proxy("spark", "thor").cut()
+            await m.reaches("spark", [])
+            for number in range(5):
+                await said(ori, f"too long ago {number}")
+            await eventually(lambda: len(texts(m, "spark")) == 6)
+            await after(1.5)
+            await m.stop("spark")
+            await m.start("spark")  # what is too old is let go of at the start, then every hour
+            await after(2.5)
+            async with m.operator("thor") as watch:
+                m.proxy("spark", "thor").heal()
+                told = await watch.expect("NOTICE", where=lambda notice: "gap of" in notice.params[-1])
+                assert "gap of 5" in told.params[-1]
+
+
+@pytest.mark.requirement("E11")
+async def test_private_messages_wait_on_the_way_for_who_was_killed(tmp_path: Path) -> None:
+    edges = [("spark", "thor"), ("thor", "odin")]
+    async with mesh(tmp_path, names=("spark", "thor", "odin"), edges=edges, federation=QUICK) as m:
+        await m.linked()
+        async with m.client("spark", "spark-ori", CAPS) as ori:
+            async with m.client("odin", "odin-eve", CAPS) as eve:
+                for client in (ori, eve):
+                    await client.join("#x")
+                await ori.expect("JOIN", where=lambda join: join.source.startswith("odin-eve"))
+                await ori.ask("PRIVMSG odin-eve :one")
+                await eve.expect("PRIVMSG", "odin-eve", "one")
+                m.proxy("thor", "odin").drop()
+                await ori.ask("PRIVMSG odin-eve :two")
+                await eventually(lambda: any(heard.text == "two" for heard in m.history("spark")))
+            await m.kill("thor")
+            m.proxy("thor", "odin").heal()
+            await m.start("thor")
+            await m.linked()
+            await eventually(lambda: [heard.text for heard in m.history("odin")] == ["one", "two"])
+        assert not m.history("thor")
+
+
+@pytest.mark.fault("D8", "D9")
+@pytest.mark.requirement("E06")
+async def test_a_ring_with_a_chord_converges_after_cuts_and_a_kill(tmp_path: Path) -> None:
+    seed = int(os.environ.get("PROOF_SEED", "0"))
+    async with mesh(tmp_path, names=RING, edges=CHORD, federation=QUICK) as m:
+        await m.linked()
+        async with Rumours(m, clients=2, pace=0.2).going() as rumours:
+            await rumours.break_things(CHORD, seconds=6.0, kills=1, chance=random.Random(seed))
+            kept = await rumours.settle()
+            assert rumours.kills == 1 and rumours.cuts >= 3 and len(kept) > 50
+            rumours.check()
