@@ -46,11 +46,17 @@ class Doors:
 
     def view(self, user: User) -> View:
         """All that the user may read."""
-        hidden = (name for name, channel in self._network.channels.items() if not may_read(user, channel))
+        # There may be many channels: few of them need a closer look.
+        doubtful = ((name, channel) for name, channel in self._network.channels.items() if _may_be_hidden(channel))
+        hidden = (name for name, channel in doubtful if not may_read(user, channel))
         return View(frozenset(hidden), {fold(channel.name): self._since(channel) for channel in user.channels})
 
     def _since(self, channel: Channel) -> float:
         return max(channel.created, self._entered.get(fold(channel.name), OPEN))
+
+
+def _may_be_hidden(channel: Channel) -> bool:
+    return not channel.is_open or bool(channel.lists.get("b"))
 
 
 def may_read(user: User, channel: Channel) -> bool:
