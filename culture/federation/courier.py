@@ -103,6 +103,8 @@ class Courier:
         elif not self._deliver(link, line, event):
             return
         self._owed.append((self._mesh.log.taken, link, id))
+        if not self._mesh.log.waiting:
+            self.settle()  # no further write may come to say so
 
     def _pass_on(self, id: str, server: str, line: Message) -> None:
         if not self._mesh.log.is_held(id, server):

@@ -1,0 +1,181 @@
+"""Private messages reach the server of whom they are for, by it alone are shown, and wait on disk on their way."""
+
+import asyncio
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from culture.federation.link import Stage
+from culture.federation.logfile import Held
+from tests.federation.test_backfill import FAST, PAIR, TRIANGLE, net, topologies
+from tests.federation.virtual import Net
+
+LINE = [("alfa", "bravo"), ("bravo", "carl")]
+WHOM = "carl-eve"
+
+
+def held(made: Net) -> dict[str, int]:
+    """How many messages wait on each server that runs."""
+    return {
+        name: sum(map(len, server.mesh.log.held.values()))
+        for name, server in made.servers.items()
+        if name not in made.down
+    }
+
+
+async def again(made: Net) -> None:
+    """As once a second."""
+    for name, server in made.servers.items():
+        if name not in made.down:
+            with server.ircd.parts.turn():
+                server.mesh.courier.forward()
+    await made.settle()
+
+
+@pytest.mark.requirement("E11")
+async def test_it_is_shown_where_it_is_for_and_kept_nowhere_else(tmp_path: Path) -> None:
+    async with net(tmp_path, LINE) as made:
+        await made.heal()
+        id = made.servers["alfa"].say(WHOM, "for you alone")
+        await made.settle()
+        assert made.servers["carl"].published == {id: 1}
+        assert not made.servers["bravo"].published
+        assert held(made) == {"alfa": 0, "bravo": 0, "carl": 0}
+        assert all(server.kept() == set() for server in made.servers.values())
+
+
+async def test_custody_is_taken_only_of_what_is_on_disk(tmp_path: Path) -> None:
+    async with net(tmp_path, LINE) as made:
+        await made.heal()
+        alfa, carl = made.servers["alfa"], made.servers["carl"]
+        id = alfa.say(WHOM)
+        alfa.write()
+        for _ in range(3):
+            for edge in LINE:
+                await made.carry(edge)
+        assert carl.published == {id: 1} and held(made) == {"alfa": 1, "bravo": 1, "carl": 0}
+        await made.crash("carl")
+        await made.crash("bravo")
+        await made.heal()
+        await again(made)
+        assert carl.published == {id: 1} and held(made) == {"alfa": 0, "bravo": 0, "carl": 0}
+
+
+async def test_what_comes_again_is_shown_once(tmp_path: Path) -> None:
+    async with net(tmp_path, PAIR) as made:
+        await made.heal()
+        alfa, bravo = made.servers["alfa"], made.servers["bravo"]
+        id = alfa.say("bravo-bob")
+        await made.carry(PAIR[0])
+        bravo.write()
+        made.cut(PAIR[0])
+        assert held(made)["alfa"] == 1
+        await made.heal()
+        await again(made)
+        assert bravo.published == {id: 1} and held(made)["alfa"] == 0
+
+
+async def test_what_comes_back_in_a_circle_is_not_let_go_of(tmp_path: Path) -> None:
+    """While servers disagree about the way, the last that would let go is the one that had it first."""
+    async with net(tmp_path, PAIR) as made:
+        await made.heal()
+        alfa, bravo = made.servers["alfa"], made.servers["bravo"]
+        line = "@id=alfa.e.9;at=1 :alfa-ori!o@h PRIVMSG delta-eve :x"
+        link = alfa.mesh.links["bravo"].link
+        with alfa.ircd.parts.turn():
+            alfa.mesh.log.hold(Held("alfa.e.9", "delta", line, made.clock.now))
+            alfa.mesh.courier._hand_on(link, alfa.mesh.log.held["delta"]["alfa.e.9"])
+        await made.carry(PAIR[0])
+        assert held(made) == {"alfa": 1, "bravo": 1}
+        with bravo.ircd.parts.turn():
+            bravo.mesh.courier._hand_on(bravo.mesh.links["alfa"].link, bravo.mesh.log.held["delta"]["alfa.e.9"])
+        await made.settle()
+        assert held(made) == {"alfa": 1, "bravo": 0}
+
+
+async def test_what_waits_too_long_is_given_up_and_operators_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with net(tmp_path, PAIR) as made:
+        alfa, told = made.servers["alfa"], []
+        monkeypatch.setattr(alfa.mesh.host, "tell_operators", told.append)
+        alfa.say("bravo-bob")
+        made.clock.now += 8 * 86_400
+        alfa.mesh.courier._give_up()
+        alfa.write()
+        assert held(made)["alfa"] == 0
+        assert told == ["1 private messages for bravo waited too long and are given up"]
+
+
+@pytest.mark.fault("D13")
+async def test_a_peer_does_not_write_for_users_of_a_server_that_is_linked_here(tmp_path: Path) -> None:
+    async with net(tmp_path, TRIANGLE) as made:
+        await made.heal()
+        alfa = made.servers["alfa"]
+        forged = b"@id=carl.e.9;at=1 :carl-eve!o@h PRIVMSG alfa-ori :trust me\r\n"
+        with alfa.ircd.parts.turn():
+            alfa.mesh.links["bravo"].receive(forged)
+        await made.settle()
+        assert not alfa.published and alfa.mesh.links["bravo"].link.stage is Stage.LIVE
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from([*["say"] * 3, *["carry"] * 4, *["link"] * 2, *["write"] * 2, "cut", "crash", "restart"]),
+        st.integers(0, 11),
+        st.integers(0, 11),
+    ),
+    max_size=50,
+)
+
+
+@pytest.mark.requirement("E11")
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(topologies(), STEPS)
+def test_each_arrives_whatever_is_cut_and_killed(edges: list[tuple[str, str]], steps: list[Any]) -> None:
+    with tempfile.TemporaryDirectory(dir=FAST if FAST.is_dir() else None) as folder:
+        asyncio.run(_deliver(Path(folder), edges, steps))
+
+
+async def _deliver(folder: Path, edges: list[tuple[str, str]], steps: list[Any]) -> None:
+    async with net(folder, edges) as made:
+        names, said = list(made.servers), {}
+        ever: dict[str, Counter[str]] = {name: Counter() for name in names}
+        for edge in edges:
+            made.link(edge)
+        await made.settle()
+        for what, which, other in steps:
+            name, edge = names[which % len(names)], edges[which % len(edges)]
+            server = made.servers[name]
+            match what:
+                case "say" if name not in made.down and names[other % len(names)] != name:
+                    said[server.say(f"{names[other % len(names)]}-eve")] = names[other % len(names)]
+                    server.write()
+                case "carry":
+                    await made.carry(edge, other + 1)
+                case "link":
+                    made.link(edge)
+                case "cut":
+                    made.cut(edge)
+                case "write" if name not in made.down and server.mesh.log.waiting:
+                    server.mesh.log.write_some()
+                    await made.breathe()
+                case "crash" if name not in made.down:
+                    ever[name] |= server.published
+                    await made.crash(name)
+                case "restart" if name in made.down:
+                    await made.restart(name)
+        await made.heal()
+        await again(made)
+        for name, server in made.servers.items():
+            assert max(server.published.values(), default=0) <= 1
+            ever[name] |= server.published
+        assert set(held(made).values()) == {0}
+        for id, whom in said.items():
+            assert id in ever[whom], f"{id} did not come to {whom}"
+            assert all(id not in ever[name] for name in names if name not in (whom, id.partition(".")[0]))
