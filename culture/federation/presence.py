@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from culture.federation import registers, settings
 from culture.federation.codec import Garbled
 from culture.federation.link import Link
+from culture.federation.namesakes import Namesakes
 from culture.federation.registers import Verdict
 from culture.federation.roster import Intake, Roster, burst
 from culture.federation.splits import Splits
 from culture.federation.topology import LinkState, Way
-from culture.federation.trust import check_origin, crosses_by_name, has_authority
+from culture.federation.trust import NotTheirs, check_origin, crosses_by_name, has_authority, is_restricted
 from culture.protocol.message import Message
 from culture.protocol.names import short_name, valid_short_name
 from culture.server.events import Linked
@@ -27,6 +28,7 @@ log = logging.getLogger(__name__)
 
 _MICROSECONDS = 1_000_000
 _LATEST = 1 << 62
+_YEAR = 365 * 86_400
 _LONGEST = 200
 _PATIENCE = 1.0  # seconds that a peer has to hear what we know already
 
@@ -54,6 +56,7 @@ class Presence:
         self._mesh = mesh
         self._host = host
         self._splits = Splits(mesh, host)
+        self._namesakes = Namesakes(mesh, host)
         self._version = 0
         self._asked: dict[str, str] = {}
         """The servers whose users we asked for, and which peer."""
@@ -74,7 +77,8 @@ class Presence:
         """Who we are linked to; told anew it has a greater version, also after a restart or a restore."""
         self._version = max(self._version + 1, int(self._host.now() * _MICROSECONDS))
         config = self._host.config
-        state = LinkState(self._version, frozenset(self._mesh.topology.direct), config.name, config.description)
+        direct, epoch = frozenset(self._mesh.topology.direct), self._host.ids.epoch
+        state = LinkState(self._version, direct, config.name, config.description, epoch)
         return state_line(self._mesh.own, state)
 
     def announce(self) -> None:
@@ -86,10 +90,14 @@ class Presence:
     def link_state(self, link: Link, line: Message) -> None:
         """What a server says of its links; passed on when it is news."""
         server, state = _read_state(line)
+        if state.version > (self._host.now() + _YEAR) * _MICROSECONDS:
+            raise NotTheirs  # nobody could outdo it
         if server == self._mesh.own:
             self._outdo(state)
             return
         check_origin(self._mesh, link, server)
+        if self._namesakes.is_second(link, server, state, line):
+            return
         if self._mesh.topology.take(server, state):
             self._mesh.pass_on(line, link)
             self.reckon()
@@ -113,6 +121,15 @@ class Presence:
             for server, way in ways.items():
                 self._reach(server, way)
         self._mesh.courier.forward()
+        for server in lost:
+            self._take_second(server)
+
+    def _take_second(self, server: str) -> None:
+        """A server is gone: another one of its name may take its place."""
+        second = self._namesakes.take(server)
+        if second is not None:
+            self._mesh.topology.states.pop(server, None)
+            self.link_state(*second)
 
     def _reach(self, server: str, way: Way) -> None:
         state = self._mesh.topology.states.get(server)
@@ -156,6 +173,9 @@ class Presence:
             self._asked[server] = _AGAIN
             self._host.start(self._ask_again(server, link))
             return
+        if is_restricted(link.trust):
+            for person in roster.people.values():
+                person.metadata.clear()
         doubted = server in self._host.network.unvouched
         is_new = known is None or (known.epoch, known.version, doubted) != (roster.epoch, roster.version, not vouched)
         self._host.network.doubt(server, not vouched)
@@ -239,6 +259,7 @@ def _is_behind(roster: Roster, known: Known) -> bool:
 def state_line(server: str, state: LinkState) -> Message:
     """``LINKSTATE name version :description``, with the server's peers in a tag."""
     tags = {"peers": ",".join(sorted(state.peers))} if state.peers else {}
+    tags |= {"epoch": state.epoch} if state.epoch else {}
     return Message("LINKSTATE", (state.name, str(state.version), state.description), server, tags)
 
 
@@ -248,4 +269,4 @@ def _read_state(line: Message) -> tuple[str, LinkState]:
     peers = frozenset(each for each in line.tags.get("peers", "").split(",") if each)
     if not all(map(valid_short_name, (server, *peers))) or len(name) > _LONGEST or not 0 < number < _LATEST:
         raise Garbled("LINKSTATE of what is no server")
-    return server, LinkState(number, peers, name, description[:_LONGEST])
+    return server, LinkState(number, peers, name, description[:_LONGEST], line.tags.get("epoch", "")[:_LONGEST])

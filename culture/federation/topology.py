@@ -23,6 +23,8 @@ class LinkState(NamedTuple):
     peers: frozenset[str]
     name: str
     description: str
+    epoch: str = ""
+    """That of its ids: another server of its name has another one."""
 
 
 class Reckoning(NamedTuple):

@@ -263,6 +263,30 @@ class TestOneName:
             await peer.answered()
             assert "thor" in ircd.parts.network.servers and list(mesh_of(ircd).links) == ["odin"]
 
+    @pytest.mark.requirement("A13")
+    @pytest.mark.fault("D3")
+    async def test_of_two_behind_different_peers_the_first_stays_until_it_is_gone(self, tmp_path: Path) -> None:
+        links = [Link(name=name, secret=SECRET) for name in ("odin", "frigg")]
+        async with spark(tmp_path, *links) as ircd, raw_peer(ircd) as odin, raw_peer(ircd) as frigg:
+            for peer, name, epoch in ((odin, "odin", "11111111"), (frigg, "frigg", "22222222")):
+                await peer.link(name, log=name, epoch=name)
+                peer.send(f"@peers=spark,thor;epoch={name} :{name} LINKSTATE {name} 1773914400000001 :{name}")
+                peer.send(f"@peers={name};epoch={epoch} :thor LINKSTATE thor 1773914400000005 :behind {name}")
+                await peer.answered()
+                assert ircd.parts.network.servers["thor"].via == "odin"
+            odin.close()
+            await eventually(lambda: "odin" not in mesh_of(ircd).links)
+            assert ircd.parts.network.servers["thor"].description == "behind frigg"
+
+    async def test_a_version_that_nobody_could_outdo_is_passed_over(self, tmp_path: Path) -> None:
+        async with spark(tmp_path) as ircd, raw_peer(ircd) as peer:
+            await peer.link()
+            for name in ("spark", "odin"):
+                peer.send(f"@peers=thor :{name} LINKSTATE {name} {(1 << 62) - 1} :forged")
+            await peer.answered()
+            assert "odin" not in mesh_of(ircd).topology.states
+            assert int(mesh_of(ircd).presence.own_state().params[1]) < 1 << 61
+
 
 class TestVersion:
     """Later versions may differ."""
