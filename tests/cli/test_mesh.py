@@ -67,7 +67,7 @@ async def done(shell: Shell, *words: str) -> Result:
     return result
 
 
-@pytest.mark.requirement("E01", "E13")
+@pytest.mark.requirement("E01")
 @pytest.mark.fault("D21")
 async def test_two_running_servers_are_linked_and_parted(tmp_path: Path) -> None:
     async with two_servers(tmp_path) as two:

@@ -1,0 +1,128 @@
+"""A public server in the mesh: TLS, logins, and a restricted link to the machines at home."""
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from culture.config.links import Link
+from culture.config.load import load_server
+from culture.config.model import Listen
+from culture.server.ircd import IRCd
+from tests.federation.raw import SECRET, mesh_of
+from tests.support.client import Client, connected, registered
+from tests.support.mesh import eventually
+from tests.support.people import PASSWORD, accounts_of
+from tests.support.servers import serving
+from tests.support.tls import client_context, made
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "server" / "public.md"
+
+
+@pytest.fixture
+async def pair(tmp_path: Path) -> AsyncIterator[tuple[IRCd, IRCd]]:
+    """home dials the public server; only #help crosses."""
+    own, own_print = made(tmp_path, "home")
+    theirs, their_print = made(tmp_path, "chat")
+    (tmp_path / "public").mkdir()
+    accounts_of(tmp_path / "public", "ada")
+    shared: dict[str, Any] = {"secret": SECRET, "trust": "restricted", "channels": ("#help",)}
+    waits = Link(name="home", fingerprint=own_print, **shared)
+    async with serving(
+        tmp_path / "public",
+        name="chat.example.org",
+        listen=(Listen(port=0, tls=theirs), Listen(port=0)),
+        links=(waits,),
+    ) as public:
+        dials = Link(name="chat.example.org", address=f"127.0.0.1:{public.port}", fingerprint=their_print, **shared)
+        listen = (Listen(port=0), Listen(port=0, tls=own))
+        async with serving(tmp_path / "home", name="home", listen=listen, links=(dials,)) as home:
+            await eventually(lambda: bool(mesh_of(home).links and mesh_of(public).links))
+            yield home, public
+
+
+@asynccontextmanager
+async def visitor(public: IRCd) -> AsyncIterator[Client]:
+    """Somebody from outside, over TLS and with a login."""
+    async with connected(public.port, tls=client_context()) as client:
+        client.send(f"PASS :ada:{PASSWORD}")
+        await client.register("chat-ada")
+        yield client
+
+
+@pytest.mark.requirement("E16")
+@pytest.mark.fault("D18")
+async def test_only_what_is_meant_for_both_crosses(pair: tuple[IRCd, IRCd]) -> None:
+    home, public = pair
+    async with registered(home.port, "home-ori", "message-tags") as ori, visitor(public) as ada:
+        await ori.join("#plans")
+        await ada.join("#plans")
+        await ori.join("#help")
+        await ada.join("#help")
+        await ori.expect("JOIN", "#help", where=lambda line: line.source.startswith("chat-ada!"))
+        await ori.ask("PRIVMSG #plans :a secret")
+        await ada.ask("PRIVMSG #plans :anybody?")
+        await ada.ask("PRIVMSG #help :hello")
+        heard = await ori.expect("PRIVMSG", "#help", "hello")
+        assert heard.tags.get("agentirc.dev/class", "unknown") == "unknown"
+        await ori.ask("PRIVMSG #help :welcome")
+        await ada.expect("PRIVMSG", "#help", "welcome")
+        user = home.parts.network.user("chat-ada")
+        assert user is not None and user.kind == "unknown" and user.account == "ada@chat"
+        for client, text in ((ada, "a secret"), (ori, "anybody?")):
+            assert not [line for line in client.seen if text in str(line)]
+
+
+@pytest.mark.requirement("E16")
+async def test_who_is_not_in_it_is_not_known_outside(pair: tuple[IRCd, IRCd]) -> None:
+    home, public = pair
+    async with registered(home.port, "home-ori") as ori, registered(home.port, "home-max") as max_:
+        await max_.join("#plans")
+        await ori.join("#help")
+        await eventually(lambda: public.parts.network.user("home-ori") is not None)
+        assert public.parts.network.user("home-max") is None
+        assert public.parts.network.channel("#plans") is None
+        await ori.ask("PART #help")
+        await eventually(lambda: public.parts.network.user("home-ori") is None)
+
+
+@pytest.mark.requirement("E16")
+def test_the_settings_of_the_page_are_settings(tmp_path: Path) -> None:
+    blocks = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        file = tmp_path / "culture.yaml"
+        file.write_text(block)
+        config = load_server(file).config
+        assert config.short_name == "chat" and not config.listen[1].is_loopback
+
+
+@pytest.mark.requirement("E13")
+async def test_logins_and_what_skills_keep_are_each_servers_own(tmp_path: Path) -> None:
+    """What a skill keeps is made of what comes over the links."""
+    for name in ("spark", "thor"):
+        (tmp_path / name).mkdir()
+    accounts_of(tmp_path / "spark", "ori")
+    waits, history = Link(name="spark", secret=SECRET), Path("history") / "history.db"
+    async with serving(tmp_path / "thor", name="thor", links=(waits,)) as thor:
+        dials = Link(name="thor", secret=SECRET, address=f"127.0.0.1:{thor.port}")
+        async with serving(tmp_path / "spark", name="spark", links=(dials,)) as spark:
+            await eventually(lambda: "thor" in mesh_of(spark).links)
+            async with connected(thor.port) as stranger:
+                stranger.send(f"PASS :ori:{PASSWORD}")
+                stranger.send("NICK thor-ori")
+                stranger.send("USER ori 0 * :Ori")
+                assert (await stranger.receive()).verb == "464"
+            async with registered(spark.port, "spark-x") as one, registered(thor.port, "thor-y") as other:
+                await one.join("#general")
+                await other.join("#general")
+                await one.expect("JOIN", "#general")
+                await one.ask("PRIVMSG #general :for both histories")
+                await other.expect("PRIVMSG", "#general", "for both histories")
+                for client in (one, other):
+                    found = [line.params[-1] for line in await client.ask("HISTORY RECENT #general 1")]
+                    assert "for both histories" in found
+    assert (tmp_path / "spark" / "data" / history).exists() and (tmp_path / "thor" / "data" / history).exists()
