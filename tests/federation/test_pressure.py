@@ -1,0 +1,129 @@
+"""Peers that say too much or read too slowly, and a disk that takes nothing: it costs their link, and nobody else."""
+
+import asyncio
+import socket
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+
+import pytest
+
+from culture.config.links import Federation, Link
+from culture.config.model import Listen
+from culture.federation import backfill, log, throttle
+from culture.federation.link import Stage
+from culture.server.ircd import IRCd
+from tests.federation.raw import SECRET, RawPeer, mesh_of, raw_peer
+from tests.support.client import registered
+from tests.support.mesh import eventually
+from tests.support.ports import reserved
+from tests.support.proxy import Proxy, proxied
+from tests.support.servers import serving
+
+SPARK, THOR = Link(name="spark", secret=SECRET), Link(name="thor", secret=SECRET)
+
+
+def flood(peer: RawPeer, count: int) -> None:
+    """So many messages at once."""
+    lines = (
+        f"@n={seq};id=thor.5f0c2a91.{seq};at=1773914400000000 :thor-bob!user@host PRIVMSG #x :{seq}\r\n"
+        for seq in range(1_000, 1_000 + count)
+    )
+    peer.send_raw("".join(lines).encode())
+
+
+@pytest.mark.fault("D14")
+async def test_a_peer_that_floods_is_read_slowly_and_others_are_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(throttle, "RATE", 2_000.0)
+    monkeypatch.setattr(throttle, "BURST", 500.0)
+    async with serving(tmp_path, links=(THOR,)) as ircd, raw_peer(ircd) as peer:
+        await peer.link()
+        async with registered(ircd.port, "spark-ori") as ori, registered(ircd.port, "spark-eve") as eve:
+            mesh = mesh_of(ircd)
+            before = mesh.log.position
+            flood(peer, 3_000)
+            paused = answered = 0
+            async with asyncio.timeout(30):
+                while mesh.log.position < before + 3_000:
+                    await ori.ask("PRIVMSG spark-eve :still here?")
+                    answered += 1
+                    paused += bool(mesh.throttle._paused)
+            await eve.expect("PRIVMSG", "spark-eve")
+            assert paused and answered > 10
+            assert mesh.links["thor"].link.stage is Stage.LIVE
+            await peer.expect("ACK", "3999")
+
+
+@asynccontextmanager
+async def linked(folder: Path) -> AsyncIterator[tuple[IRCd, Proxy]]:
+    """Two servers with a proxy between."""
+    with reserved() as port:
+        settings = {"federation": Federation(ping=1.0, timeout=20.0)}
+        async with (
+            serving(folder / "thor", name="thor", listen=(Listen(port=port),), links=(SPARK,)),
+            proxied(port) as proxy,
+            serving(
+                folder / "spark",
+                links=(Link(name="thor", secret=SECRET, address=f"127.0.0.1:{proxy.port}"),),
+                **settings,
+            ) as spark,
+        ):
+            mesh = mesh_of(spark)
+            await eventually(lambda: "thor" in mesh.links and mesh.links["thor"].link.stage is Stage.LIVE)
+            yield spark, proxy
+
+
+@pytest.mark.fault("D23")
+async def test_a_slow_link_is_not_filled_beyond_its_bound_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backfill, "_TOO_MUCH", 1 << 16)
+    monkeypatch.setattr(backfill, "_MUCH", 1 << 14)
+    monkeypatch.setattr(backfill, "_CHUNK", 50)
+    async with linked(tmp_path) as (spark, proxy), registered(spark.port, "spark-ori") as ori:
+        await ori.join("#x")
+        mesh = mesh_of(spark)
+        peer = mesh.links["thor"]
+        # Otherwise the kernel would take megabytes before anything waits.
+        peer.connection._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
+        proxy.throttle(7_000)
+        proxy.delay(0.2)
+        most = 0
+        for number in range(4_000):
+            ori.send(f"PRIVMSG #x :{number} {'x' * 300}")
+            if number % 50 == 0:
+                await ori.sync()
+                most = max(most, peer.connection.waiting)
+        await ori.sync()
+        assert peer.link.stage is Stage.SYNCING and 1 << 16 < most < 1 << 19
+        proxy.throttle(None)
+        proxy.delay(0)
+        await eventually(lambda: peer.link.acked >= mesh.log.position)
+        assert mesh.links["thor"] is peer and peer.link.stage is Stage.LIVE
+
+
+async def test_a_log_that_cannot_be_written_stops_no_talk_and_acknowledges_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "_PATIENCE", 0.2)
+    async with serving(tmp_path, links=(THOR,)) as ircd, raw_peer(ircd) as peer:
+        await peer.link()
+        async with registered(ircd.port, "spark-ori") as ori:
+            await ori.join("#x")
+            told: list[str] = []
+            mesh = mesh_of(ircd)
+            monkeypatch.setattr(mesh.log, "_tell", told.append)
+            with closing(sqlite3.connect(mesh.host.folder / "log.db", isolation_level=None)) as other:
+                other.execute("BEGIN IMMEDIATE")
+                flood(peer, 1)
+                await ori.expect("PRIVMSG", "#x", "1000")
+                ori.send("PRIVMSG #x :and back")
+                await peer.expect("PRIVMSG", "#x", "and back")
+                await eventually(lambda: len(told) == 1)
+                assert not any(line.verb == "ACK" for line in peer.seen)
+                other.execute("ROLLBACK")
+            assert (await peer.expect("ACK")).params[0] == "1000"
+            await eventually(lambda: len(told) == 2)
