@@ -13,6 +13,8 @@ from culture.server.state import Channel, User, reaches
 from culture.skills.history.entry import ACCOUNT, MICROSECONDS, Entry, conversation, party
 from culture.skills.history.store import Talk, View
 
+_GONE = 100  # channels that are no more, before they are forgotten
+
 
 class Reader(NamedTuple):
     """Who somebody is to private conversations, and since when that has been the same person (None: ever)."""
@@ -47,7 +49,8 @@ class Access:
 
     def __init__(self, host: Host) -> None:
         self._network = host.network
-        self._since: dict[str, float] = {}
+        self._now = host.now
+        self._since: dict[str, float] = {}  # when somebody came into each channel that nobody was in
         self._begun: dict[str, Stamp] = {}  # when each nick that somebody has became theirs
 
     @hook(Arrived)
@@ -70,13 +73,14 @@ class Access:
 
     @hook(Joined)
     def joined(self, event: Joined) -> None:
-        """Who comes first into a channel that nobody was in has no claim on what was said behind closed doors."""
+        """Who comes first into a channel that nobody was in has no claim on what was said behind closed doors.
+
+        When that was we know ourselves: other servers may say that the channel is older.
+        """
         channel = self._network.channel(event.channel)
         if channel is not None and len(channel.members) == 1 and not channel.is_registered:
-            if channel.standing:
-                self._since[fold(channel.name)] = event.id.at
-            else:
-                self._since.pop(fold(channel.name), None)
+            self._since[fold(channel.name)] = self._now()
+            self._tidy()
 
     @hook(ChannelRenamed)
     def renamed(self, event: ChannelRenamed) -> None:
@@ -85,8 +89,11 @@ class Access:
         self._since.pop(fold(event.new), None)
         if since is not None:
             self._since[fold(event.new)] = since
+
+    def _tidy(self) -> None:
         channels = self._network.channels
-        self._since = {name: at for name, at in self._since.items() if name in channels}
+        if len(self._since) > 2 * len(channels) + _GONE:
+            self._since = {name: at for name, at in self._since.items() if name in channels}
 
     def channel(self, ctx: Context, name: str) -> View:
         """What the asker may read by HISTORY, else 442. Of a channel that is not there, what was said in the open."""

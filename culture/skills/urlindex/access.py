@@ -8,20 +8,27 @@ from culture.server.skill import Host, hook
 from culture.server.state import Channel, User
 from culture.skills.urlindex.facts import OPEN, View
 
+_GONE = 100  # channels that are no more, before they are forgotten
+
 
 class Doors:
     """Knows since when a channel is what it is: what was said behind its closed door is for those who came since."""
 
     def __init__(self, host: Host) -> None:
         self._network = host.network
+        self._now = host.now
         self._entered: dict[str, float] = {}
 
     @hook(Joined)
     def enter(self, event: Joined) -> None:
-        """Whoever comes first into a standing channel finds nothing of those who were there before."""
+        """Whoever comes first into a channel finds nothing of those who were there before.
+
+        When that was we know ourselves: other servers may say that the channel is older.
+        """
         channel = self._network.channel(event.channel)
-        if channel is not None and channel.standing and not channel.is_registered and len(channel.members) == 1:
-            self._entered[fold(channel.name)] = event.id.at
+        if channel is not None and not channel.is_registered and len(channel.members) == 1:
+            self._entered[fold(channel.name)] = self._now()
+            self._tidy()
 
     @hook(ChannelRenamed)
     def renamed(self, event: ChannelRenamed) -> None:
@@ -30,6 +37,11 @@ class Doors:
         self._entered.pop(fold(event.new), None)
         if entered is not None:
             self._entered[fold(event.new)] = entered
+
+    def _tidy(self) -> None:
+        channels = self._network.channels
+        if len(self._entered) > 2 * len(channels) + _GONE:
+            self._entered = {name: at for name, at in self._entered.items() if name in channels}
 
     def room(self, channel: Channel) -> float:
         """Where something is that is said now: in the open, or behind the door of this very channel."""

@@ -8,6 +8,7 @@ import pytest
 from culture.config.model import Operator
 from culture.protocol.message import Message
 from culture.server.events import AccountSet
+from culture.skills.history.access import Access
 from culture.skills.history.sqlite import SQLiteStore
 from tests.skills.history.playing import ALL, CAPS, EVENTS, Room, failure, history, room, targets, texts
 from tests.support.client import Client, connected, registered
@@ -420,6 +421,32 @@ async def test_a_channel_that_takes_a_name_inherits_no_secrets_of_it(tmp_path: P
 
 
 # What is not for everybody, by roads around
+
+
+async def test_another_server_makes_no_channel_older_than_it_is(here: Room) -> None:
+    """It may say so when servers are linked; what was closed before is still not for who came since."""
+    ori = await here.join("spark-ori", "#a")
+    await ori.ask("MODE #a +s")
+    await here.say(ori, "#a", "secret")
+    made = here.ircd.parts.network.channels["#a"].created
+    await ori.ask("PART #a")
+    here.clock.now += 1
+    eve = await here.join("spark-eve", "#a")
+    here.ircd.parts.network.channels["#a"].created = made
+    assert await told(eve) == []
+    assert await texts(eve, "LATEST #a * 10") == []
+
+
+async def test_channels_that_are_no_more_are_forgotten(here: Room) -> None:
+    ori = await here.join("spark-ori")
+    for number in range(400):
+        ori.send(f"JOIN #n{number}")
+        ori.send(f"PART #n{number}")
+    await ori.sync()
+    skill = here.ircd.parts.skills.get("history")
+    assert skill is not None
+    [access] = [place for place in skill.places() if isinstance(place, Access)]
+    assert len(access._since) < 150
 
 
 async def test_operators_of_a_channel_made_anew_inherit_no_words_for_operators(here: Room) -> None:

@@ -13,6 +13,7 @@ from culture.protocol import message as protocol
 from culture.protocol.message import Message
 from culture.server.ircd import IRCd
 from culture.skills.urlindex import skill
+from culture.skills.urlindex.skill import UrlIndex
 from tests.protocol.test_extensions import examples
 from tests.skills.urlindex.conftest import CAPS, Indexing
 from tests.support.client import PATIENCE, Client, registered
@@ -333,8 +334,14 @@ async def test_whether_it_is_the_same_channel_is_told_by_when_it_was_made(indexi
     clock.now += 60
     async with indexing() as ircd, registered(ircd.port, "spark-ori", CAPS) as ori:
         await ori.join("#a")
+        ircd.parts.network.channels["#a"].created = made  # as another server may say
         assert links(await ori.ask("URLS #a")) == []
-        ircd.parts.network.channels["#a"].created = made
+        await ori.ask("PART #a")
+        ircd.parts.network.open("#a", made).flags.add("P")
+        await ori.join("#a")
+        index = ircd.parts.skills.get("urlindex")
+        assert isinstance(index, UrlIndex)
+        index._doors._entered.clear()  # as after a start
         assert len(links(await ori.ask("URLS #a"))) == 1
 
 
