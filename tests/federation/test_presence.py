@@ -1,0 +1,199 @@
+"""Who is there and what they do looks the same on every server, over one link and over two."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.federation.meshes import Servers, linked
+from tests.support.mesh import eventually
+
+CAPS = "away-notify account-notify setname chghost extended-join draft/channel-rename draft/metadata-3 batch"
+
+
+@pytest.fixture
+async def line(tmp_path: Path) -> AsyncIterator[Servers]:
+    """spark – thor – odin."""
+    async with linked(tmp_path, ("spark", "thor", "odin"), (("thor", "spark"), ("odin", "thor"))) as servers:
+        yield servers
+
+
+@pytest.mark.requirement("E04", "E12", "E15")
+async def test_what_users_do_is_seen_two_links_away(line: Servers) -> None:
+    ori = await line.client("spark-ori", "#room", caps=CAPS)
+    eve = await line.client("odin-eve", caps=CAPS)
+    await line.whole()
+    assert any("@spark-ori" in row.params[-1] for row in await eve.join("#room") if row.verb == "353")
+    joined = await ori.expect("JOIN", "#room")
+    assert joined.source.startswith("odin-eve!")
+    ori.send("AWAY :at lunch")
+    assert (await eve.expect("AWAY")).params == ("at lunch",)
+    ori.send("AWAY")
+    assert (await eve.expect("AWAY")).params == ()
+    ori.send("SETNAME :Ori the Second")
+    assert (await eve.expect("SETNAME")).params == ("Ori the Second",)
+    ori.send("TOPIC #room :new things")
+    assert (await eve.expect("TOPIC", "#room")).params[1] == "new things"
+    ori.send("MODE #room +ilk 5 sesame")
+    assert (await eve.expect("MODE", "#room")).params[1:] == ("+ilk", "5", "sesame")
+    ori.send("MODE #room +b *!*@bad.example")
+    await eve.expect("MODE", "#room", "+b", "*!*@bad.example")
+    ori.send("MODE #room +v odin-eve")
+    await eve.expect("MODE", "#room", "+v", "odin-eve")
+    ori.send("NICK spark-ada")
+    assert (await eve.expect("NICK")).params == ("spark-ada",)
+    ori.send("RENAME #room #place :better")
+    assert (await eve.expect("RENAME")).params[:2] == ("#room", "#place")
+    ori.send("METADATA #place SET color :blue")
+    ori.send("METADATA * SET url :https://example.org")
+    await eventually(lambda: all(channel.metadata == {"color": "blue"} for channel in line.channels("#place")))
+    await line.whole()
+    ori.send("KICK #place odin-eve :out")
+    assert (await eve.expect("KICK", "#place", "odin-eve")).params[2] == "out"
+    await line.whole()
+    ori.send("QUIT :good night")
+    await eventually(lambda: line["odin"].parts.network.user("spark-ada") is None)
+    await line.whole()
+    assert not line["odin"].parts.network.channel("#place")
+
+
+@pytest.mark.requirement("E12")
+async def test_parts_and_quits_have_their_reasons(line: Servers) -> None:
+    ori, eve = await line.client("spark-ori", "#room"), await line.client("odin-eve")
+    await line.whole()
+    await eve.join("#room")
+    await ori.expect("JOIN", "#room")
+    ori.send("PART #room :to lunch")
+    assert (await eve.expect("PART", "#room")).params[1] == "to lunch"
+    await ori.join("#room")
+    await eve.expect("JOIN", "#room")
+    ori.send("QUIT :good night")
+    assert (await eve.expect("QUIT")).params == ("Quit: good night",)
+
+
+async def test_an_invitation_crosses(line: Servers) -> None:
+    ori, eve = await line.client("spark-ori", "#room"), await line.client("odin-eve")
+    await line.whole()
+    await ori.ask("MODE #room +i")
+    await line.whole()
+    assert any(row.verb == "473" for row in await eve.ask("JOIN #room"))
+    ori.send("INVITE odin-eve #room")
+    assert (await eve.expect("INVITE")).params == ("odin-eve", "#room")
+    assert any(row.verb == "JOIN" for row in await eve.ask("JOIN #room"))
+
+
+@pytest.mark.requirement("E04")
+async def test_who_comes_later_hears_of_everything(tmp_path: Path) -> None:
+    """What was set before the link was there comes with the burst, with who did it and when."""
+    async with linked(tmp_path, ("spark", "thor", "odin"), (("thor", "spark"), ("odin", "thor"))) as line:
+        await line.cut("thor", "odin")
+        ori = await line.client("spark-ori", "#room", caps=CAPS)
+        for command in (
+            "AWAY :at lunch",
+            "TOPIC #room :new things",
+            "MODE #room +mk sesame",
+            "MODE #room +b *!*@bad.example",
+            "METADATA #room SET color :blue",
+            "METADATA * SET url :https://example.org",
+            "MODE spark-ori +B",
+        ):
+            await ori.ask(command)
+        line.heal("thor", "odin")
+        await line.whole()
+        user = line["odin"].parts.network.user("spark-ori")
+        assert user is not None
+        assert (user.away, user.metadata, user.modes & {"B"}) == ("at lunch", {"url": "https://example.org"}, {"B"})
+        topics = {(each.topic and each.topic.by, each.topic and int(each.topic.at)) for each in line.channels("#room")}
+        assert len(topics) == 1
+        bans = [channel.lists["b"]["*!*@bad.example"] for channel in line.channels("#room")]
+        assert {(ban.by, int(ban.at)) for ban in bans} == {(bans[0].by, int(bans[0].at))}
+        assert bans[0].by.startswith("spark-ori!")
+
+
+async def test_the_same_room_founded_on_both_sides_has_the_operator_of_the_earlier_one(line: Servers) -> None:
+    """Nobody becomes operator by riding a split."""
+    ori = await line.client("spark-ori", "#room", caps=CAPS)
+    await line.whole()
+    await line.cut("thor", "spark")
+    eve = await line.client("odin-eve", "#room")
+    assert any(row.verb == "353" and "@odin-eve" in row.params[-1] for row in await eve.ask("NAMES #room"))
+    line.heal("thor", "spark")
+    assert (await eve.expect("MODE", "#room")).params[1:] == ("-o", "odin-eve")
+    await line.whole()
+    assert [{user.nick: rank for user, rank in each.members.items()} for each in line.channels("#room")] == [
+        {"spark-ori": "o", "odin-eve": ""}
+    ] * 3
+    assert any(row.verb == "482" for row in await eve.ask("MODE #room +m"))
+    await ori.ask("MODE #room +o odin-eve")
+    await eve.expect("MODE", "#room", "+o", "odin-eve")
+
+
+async def test_what_both_sides_set_while_they_were_apart_becomes_one(line: Servers) -> None:
+    """Each thing is as it was set last."""
+    ori, eve = await line.client("spark-ori", "#room"), await line.client("odin-eve")
+    await line.whole()
+    await eve.join("#room")
+    await ori.expect("JOIN", "#room")
+    await ori.ask("MODE #room +o odin-eve")
+    await eve.expect("MODE", "#room", "+o", "odin-eve")
+    await line.whole()
+    await line.cut("thor", "spark")
+    await ori.ask("TOPIC #room :first")
+    await ori.ask("MODE #room +bm *!*@one.example")
+    await eve.ask("MODE #room +bs *!*@two.example")
+    await eve.ask("TOPIC #room :second")
+    line.heal("thor", "spark")
+    await line.whole()
+    for channel in line.channels("#room"):
+        assert channel.topic is not None and channel.topic.text == "second"
+        assert set(channel.lists["b"]) == {"*!*@one.example", "*!*@two.example"}
+        assert {"m", "s"} <= channel.flags
+
+
+@pytest.mark.fault("D24")
+async def test_a_nick_of_a_server_that_is_gone_is_nobody_elses(line: Servers) -> None:
+    eve = await line.client("odin-eve", "#room")
+    await line.whole()
+    await line.cut("thor", "odin")
+    await eventually(lambda: line["spark"].parts.network.user("odin-eve") is None)
+    ori = await line.client("spark-ori")
+    assert any(row.verb == "432" for row in await ori.ask("NICK odin-eve"))
+    line.heal("thor", "odin")
+    await line.whole()
+    user = line["spark"].parts.network.user("odin-eve")
+    assert user is not None and user.server == "odin"
+    assert await eve.sync() is not None
+
+
+async def test_a_nick_that_changes_while_somebody_gives_it_a_rank(line: Servers) -> None:
+    """Whoever hears of it in which order, the rank goes to the person."""
+    ori, eve = await line.client("spark-ori", "#room"), await line.client("odin-eve")
+    await line.whole()
+    await eve.join("#room")
+    await ori.expect("JOIN", "#room")
+    ori.send("MODE #room +v odin-eve")
+    eve.send("NICK odin-ada")
+    await eventually(
+        lambda: (
+            line.agree()
+            and all(
+                {user.nick: rank for user, rank in each.members.items()}.get("odin-ada") == "v"
+                for each in line.channels("#room")
+            )
+        )
+    )
+
+
+async def test_a_server_whose_clock_was_set_back_is_believed(tmp_path: Path) -> None:
+    """What others remember of it does not count more than what it says."""
+    async with linked(tmp_path, ("spark", "thor", "odin"), (("thor", "spark"), ("odin", "thor"))) as line:
+        mesh: Any = line["odin"].parts.skills.get("federation")
+        now = mesh.host.now
+        before = mesh.presence._version
+        mesh.presence._version, mesh.host.now = 1, lambda: now() - 86_400
+        await line.cut("thor", "odin")
+        line.heal("thor", "odin")
+        await line.whole()
+        assert line["spark"].parts.network.servers["odin"].hops == 2
+        assert mesh.presence._version > before
