@@ -26,7 +26,9 @@ from culture.skills.urlindex.store import Store
 from culture.skills.urlindex.writer import Writer
 
 _FILE = "links.db"
-_READERS = 2  # threads
+_READERS = 2  # threads for each kind of question
+MOST_SEARCHES = 20
+"""So many may wait or be under way, each of which may take a second."""
 _OPENING = 5.0  # seconds to wait for the file before clients come
 _PATIENCE = 1.0  # seconds for a search; and for what was just said to be on disk before it
 
@@ -45,6 +47,8 @@ class UrlIndex(Skill):
         self._open = partial(Store, path, settings.keep)
         self._reader = Reader(path, _PATIENCE)
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="urlindex-reader")
+        self._searchers = ThreadPoolExecutor(_READERS, thread_name_prefix="urlindex-searcher")
+        self._searches = 0
         self._writer: Writer | None = None
 
     def places(self) -> Iterable[object]:
@@ -63,7 +67,8 @@ class UrlIndex(Skill):
         """Write what is left and close it."""
         if self._writer is not None:
             await self._writer.stop()
-        self._readers.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._readers, self._searchers):
+            threads.shutdown(wait=False, cancel_futures=True)
 
     @hook(Said)
     def hear(self, said: Said) -> None:
@@ -99,13 +104,13 @@ class UrlIndex(Skill):
         if isinstance(asked, question.Search):
             view = self._doors.view(ctx.user)
             find = partial(self._reader.search, view, asked.term, asked.most)
-            return Later(self._found(find), lambda found: ctx.pull(rows(self.host.name, "*", found)))
+            return Later(self._searched(find), lambda found: ctx.pull(rows(self.host.name, "*", found)))
         name = asked.channel or ctx.session.place
         if name is None:
             raise Refused(Numeric.ERR_NEEDMOREPARAMS, Verb.URLS)
         since = self._doors.since(ctx.user, name)
         find = partial(self._reader.recent, name, since, asked.most)
-        return Later(self._found(find), partial(self._show, ctx, name, asked.channel is None))
+        return Later(self._found(self._readers, find), partial(self._show, ctx, name, asked.channel is None))
 
     def _show(self, ctx: Context, name: str, is_read: bool, found: Found) -> None:
         """Answer about one channel; one that has left no links, and is none, is unknown."""
@@ -116,15 +121,29 @@ class UrlIndex(Skill):
         else:
             ctx.pull(rows(self.host.name, shown, found))
 
-    async def _found(self, find: Callable[[], Found]) -> Found:
+    async def _found(self, threads: ThreadPoolExecutor, find: Callable[[], Found]) -> Found:
         """What was said before the question is part of the answer, unless the disk is in the way."""
         if self._writer is not None:
             await self._writer.settled(_PATIENCE)
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._readers, find)
+            return await asyncio.get_running_loop().run_in_executor(threads, find)
         except Unreadable as error:
-            raise Failed(Verb.URLS, "UNAVAILABLE", text=f"The links cannot be read now: {error}") from error
+            raise _unavailable(str(error)) from error
+
+    async def _searched(self, find: Callable[[], Found]) -> Found:
+        """The same for a search: nobody who asks for the latest waits for them."""
+        if self._searches >= MOST_SEARCHES:
+            raise _unavailable("many searches are under way, ask again in a moment")
+        self._searches += 1
+        try:
+            return await self._found(self._searchers, find)
+        finally:
+            self._searches -= 1
 
     def _write(self, fact: Fact) -> None:
         if self._writer is not None:
             self._writer.add(fact)
+
+
+def _unavailable(why: str) -> Failed:
+    return Failed(Verb.URLS, "UNAVAILABLE", text=f"The links cannot be read now: {why}")

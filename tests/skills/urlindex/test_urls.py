@@ -1,7 +1,9 @@
 """URLS over the wire: what is remembered, who may read it, in which form."""
 
+import asyncio
 import logging
 import sqlite3
+import threading
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -13,6 +15,7 @@ from culture.protocol import message as protocol
 from culture.protocol.message import Message
 from culture.server.ircd import IRCd
 from culture.skills.urlindex import skill
+from culture.skills.urlindex.facts import Found
 from culture.skills.urlindex.skill import UrlIndex
 from tests.protocol.test_extensions import examples
 from tests.skills.urlindex.conftest import CAPS, Indexing
@@ -440,3 +443,22 @@ async def test_two_who_ask_at_once_are_both_answered(room: Room) -> None:
         client.send("URLS SEARCH :b")
     for client in clients:
         assert [each.verb for each in await client.sync() if each.verb[:4] == "URLS"] == ["URLS", "URLSEND"] * 2
+
+
+async def test_searches_keep_nobody_from_the_latest_links(room: Room) -> None:
+    """However many want one; who comes too many is told to come again."""
+    ori = await room.join("spark-ori", "#a")
+    await say(ori, "#a", "https://a.b/")
+    index, gate = room.ircd.parts.skills.get("urlindex"), threading.Event()
+    assert isinstance(index, UrlIndex)
+
+    def long() -> Found:
+        gate.wait(PATIENCE)
+        return Found([], True)
+
+    searches = [asyncio.create_task(index._searched(long)) for _ in range(skill.MOST_SEARCHES)]
+    assert links(await ori.ask("URLS #a")) == [("#a", "1", "https://a.b/")]
+    assert refused(await ori.ask("URLS SEARCH :a.b")) == [("FAIL", "URLS", "UNAVAILABLE")]
+    gate.set()
+    await asyncio.gather(*searches)
+    assert links(await ori.ask("URLS SEARCH :a.b")) == [("#a", "1", "https://a.b/")]
