@@ -203,13 +203,13 @@ def event_of(entry: Entry) -> Event:
         case "NICK":
             return Renamed(stamp, source, text)
         case "KICK":
-            return Kicked(stamp, source, target, data["nick"], text)
+            return Kicked(stamp, source, target, data.get("nick", ""), text)
         case "TOPIC":
             return TopicSet(stamp, source, target, text)
         case "MODE":
-            return ModeSet(stamp, source, target, tuple(Change(*each) for each in data["changes"]))
+            return ModeSet(stamp, source, target, tuple(Change(*each) for each in data.get("changes", ())))
         case "REDACT":
-            return Redacted(stamp, source, target, data["msgid"], text or None)
+            return Redacted(stamp, source, target, data.get("msgid", ""), text or None)
     return _said(entry, stamp, data)
 
 

@@ -51,10 +51,10 @@ events: st.SearchStrategy[Event] = st.one_of(
     st.builds(Parted, stamps, source, channel, st.none() | st.just("") | some),
     st.builds(Left, stamps, source, texts),
     st.builds(Renamed, stamps, source, some),
-    st.builds(Kicked, stamps, source, channel, some, texts),
+    st.builds(Kicked, stamps, source, channel, texts, texts),
     st.builds(TopicSet, stamps, source, channel, texts),
-    st.builds(ModeSet, stamps, source, channel, changes.filter(bool)),
-    st.builds(Redacted, stamps, source, channel, some, st.none() | some),
+    st.builds(ModeSet, stamps, source, channel, changes),
+    st.builds(Redacted, stamps, source, channel, texts, st.none() | some),
 )
 messages = st.builds(
     Said,
