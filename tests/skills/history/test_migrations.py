@@ -82,6 +82,7 @@ def schema(path: Path) -> list[tuple[str, str]]:
     return [(name, " ".join(sql.split())) for name, sql in found]
 
 
+@pytest.mark.requirement("D13")
 def test_the_first_schema_becomes_the_newest(path: Path, tmp_path: Path) -> None:
     store = SQLiteStore(path)
     store.open()

@@ -33,6 +33,7 @@ def answer(store: SQLiteStore, sql: str, *values: object) -> list[tuple[object, 
         return connection.execute(sql, values).fetchall()
 
 
+@pytest.mark.requirement("D13")
 def test_the_file_is_for_its_owner_alone(kept: SQLiteStore) -> None:
     kept.write([entry(1)])
     for path in kept.path.parent.iterdir():
