@@ -106,8 +106,10 @@ class Backfill:
             if link.sent and (lost := await self._mesh.log.missing(link.sent)):
                 with self._host.turn():
                     link.send(Message("GAP", (str(lost),), self._mesh.own))
-            while link.stage is Stage.SYNCING and not await self._tell_some(link):
+            is_told = False
+            while link.stage is Stage.SYNCING and not is_told:
                 await self._drained(link)
+                is_told = await self._tell_some(link)
         except (sqlite3.Error, OSError) as error:
             self._host.tell_operators(f"what {link.name} missed cannot be read: {error}")
             with self._host.turn():
