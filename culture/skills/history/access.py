@@ -49,8 +49,8 @@ class Access:
 
     def __init__(self, host: Host) -> None:
         self._network = host.network
-        self._now = host.now
-        self._since: dict[str, float] = {}  # when somebody came into each channel that nobody was in
+        self._host = host
+        self._since: dict[str, Stamp] = {}  # when somebody came into each channel that nobody was in
         self._begun: dict[str, Stamp] = {}  # when each nick that somebody has became theirs
 
     @hook(Arrived)
@@ -79,7 +79,9 @@ class Access:
         """
         channel = self._network.channel(event.channel)
         if channel is not None and len(channel.members) == 1 and not channel.is_registered:
-            self._since[fold(channel.name)] = self._now()
+            ids = self._host.ids
+            first = event.id.seq if event.id.origin == self._host.name else ids.last + 1
+            self._since[fold(channel.name)] = Stamp(self._host.name, ids.epoch, first, ids.now())
             self._tidy()
 
     @hook(ChannelRenamed)
@@ -111,8 +113,14 @@ class Access:
         held = channel.members[user]
         ranks = ("", *(rank for rank in "@+" if reaches(held, rank)))
         place = fold(channel.name)
-        closed_since = round(max(channel.created, self._since.get(place, 0.0)) * MICROSECONDS)
-        return View(place, ranks, closed_since, events=events)
+        begun = self._since.get(place)
+        since = channel.created if begun is None else max(channel.created, begun.at)
+        return View(place, ranks, round(since * MICROSECONDS), events=events)
+
+    def includes(self, entry: Entry) -> bool:
+        """Is it from after the channel's beginning, where it was closed? Numbers go on where a clock is set back."""
+        begun = self._since.get(entry.place) if entry.closed else None
+        return begun is None or entry.epoch != begun.epoch or entry.seq >= begun.seq
 
     def reader(self, user: User) -> Reader:
         """Whose private conversations the user may read."""

@@ -100,7 +100,7 @@ class ChatHistory:
             found = await self._archive.read(partial(_ask, question, readable))
         except (Unavailable, TooSlow) as error:
             raise Failed(VERB, "MESSAGE_ERROR", question.action, question.target, text=_FAILED) from error
-        return [each for each in found if readable.includes(each.entry)]
+        return [each for each in found if readable.includes(each.entry) and self._access.includes(each.entry)]
 
     async def _talks(self, ctx: Context, question: Question) -> list[Talk]:
         user = ctx.user
@@ -112,8 +112,8 @@ class ChatHistory:
         def ask(store: Store) -> list[Talk]:
             talks = store.talks(reader.party, reader.since, (), low.end - 1, high.at)
             for name, view in channels:
-                if last := store.page(view, None, None, 1, newest=True):
-                    talks.append(Talk(name, last[0].entry.at))
+                for _, last in store.page(view, None, None, 1, newest=True):
+                    talks += [Talk(name, last.at)] if self._access.includes(last) else []
             return sorted((talk for talk in talks if low.end <= talk.at < high.at), key=lambda talk: talk.at)
 
         try:

@@ -96,7 +96,7 @@ class Replaying:
     async def _replay(self, replay: _Replay) -> None:
         for channel, view in replay.views:
             read = await self._read(view, replay.after, replay.before)
-            found = [each for each in read if not is_request(each.entry)]
+            found = [each for each in read if self._access.includes(each.entry) and not is_request(each.entry)]
             if found:
                 with self._host.turn():
                     for session in replay.sessions:

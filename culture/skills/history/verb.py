@@ -106,7 +106,8 @@ class HistoryVerb:
     async def _read(self, question: Question, view: View) -> list[Kept] | Failed:
         asked, archive = question.asked, self._archive
         try:
-            return await (archive.search if asked.slow else archive.read)(partial(asked.ask, view))
+            found = await (archive.search if asked.slow else archive.read)(partial(asked.ask, view))
+            return [each for each in found if self._access.includes(each.entry)]
         except TooSlow:
             text = f"This took longer than {self._seconds:g} s: {asked.slow or _AGAIN}"
             return Failed(VERB, "TOO_SLOW", question.channel, text=text)

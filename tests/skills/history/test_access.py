@@ -423,6 +423,28 @@ async def test_a_channel_that_takes_a_name_inherits_no_secrets_of_it(tmp_path: P
 # What is not for everybody, by roads around
 
 
+async def test_a_clock_that_is_set_back_opens_no_closed_doors(here: Room) -> None:
+    """What was said then is later than the channel made anew, and yet from before it."""
+    ori = await here.join("spark-ori", "#a")
+    await here.say(ori, "#a", "open")
+    await ori.ask("MODE #a +s")
+    await here.say(ori, "#a", "secret")
+    await ori.ask("PART #a")
+    here.clock.now -= 1_000
+    eve = await here.join("spark-eve", "#a")
+    assert await told(eve) == ["open"]
+    assert await texts(eve, "LATEST #a * 10") == ["open"]
+    assert await targets(eve) == []
+    await eve.ask("MODE #a +s")
+    await here.say(eve, "#a", "mine")
+    assert await told(eve) == ["mine", "open"]
+    plain = await here.join("spark-ada", caps="server-time")
+    await eve.ask("INVITE spark-ada #a")
+    plain.send("JOIN #a")
+    assert (await plain.expect("PRIVMSG")).params[-1] == "mine"
+    assert "secret" not in str(await plain.sync())
+
+
 async def test_another_server_makes_no_channel_older_than_it_is(here: Room) -> None:
     """It may say so when servers are linked; what was closed before is still not for who came since."""
     ori = await here.join("spark-ori", "#a")
