@@ -130,6 +130,24 @@ async def test_who_was_away_too_long_is_told_what_is_missing(tmp_path: Path) -> 
                 assert "gap of 5" in told.params[-1]
 
 
+async def test_what_a_crash_kept_from_the_history_is_in_it_after_the_start(tmp_path: Path) -> None:
+    async with mesh(tmp_path, names=("spark", "thor"), edges=PAIR, federation=QUICK) as m:
+        await m.linked()
+        async with m.client("spark", "spark-ori", CAPS) as ori, m.client("thor", "thor-bob", CAPS) as bob:
+            for client in (ori, bob):
+                await client.join("#x")
+            await said(ori, "one")
+            await bob.expect("PRIVMSG", "#x", "one")
+            await said(bob, "two")
+            await ori.expect("PRIVMSG", "#x", "two")
+        await equal(m, "spark", "thor", expected={"one", "two"})
+        await m.kill("thor")
+        for path in (m.members["thor"].data / "history").glob("history.db*"):
+            path.unlink()
+        await m.start("thor")
+        await equal(m, "spark", "thor", expected={"one", "two"})
+
+
 @pytest.mark.requirement("E11")
 async def test_private_messages_wait_on_the_way_for_who_was_killed(tmp_path: Path) -> None:
     edges = [("spark", "thor"), ("thor", "odin")]
