@@ -11,11 +11,12 @@ from culture.federation.admission import Admission
 from culture.federation.backfill import Backfill
 from culture.federation.courier import Courier
 from culture.federation.dialling import Dialler
+from culture.federation.following import Known
 from culture.federation.link import Link, Refusal, Stage
 from culture.federation.log import EventLog
 from culture.federation.messages import Messages
 from culture.federation.peer import Peer
-from culture.federation.presence import Known, Presence
+from culture.federation.presence import Presence
 from culture.federation.relay import Relay
 from culture.federation.sharing import Sharing
 from culture.federation.standing import Standing
@@ -81,7 +82,7 @@ class Mesh(Skill):
         self.loop = asyncio.get_running_loop()
         await asyncio.to_thread(self.log.open, self.host.ids.epoch)
         self.host.go_first(self.log.await_written)
-        self.host.start(self.messages.repeat())
+        self.host.start(self.messages.run())
         self.host.start(self.courier.run())
         self.standing.look()
         self.host.start(self._watch())

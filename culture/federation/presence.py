@@ -3,22 +3,19 @@
 import asyncio
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from culture.federation import registers, settings
-from culture.federation.codec import Garbled
+from culture.federation.following import Heard, Known, concerns_channel
 from culture.federation.link import Link
 from culture.federation.namesakes import Namesakes
 from culture.federation.registers import Verdict
 from culture.federation.roster import Intake, Roster, burst
 from culture.federation.splits import Splits
-from culture.federation.topology import LinkState, Way
+from culture.federation.topology import LinkState, Way, read_state, state_line
 from culture.federation.trust import NotTheirs, check_origin, crosses_by_name, has_authority, is_restricted
 from culture.protocol.message import Message
-from culture.protocol.names import short_name, valid_short_name
-from culture.server.events import Linked
-from culture.server.ids import Stamp
+from culture.server.events import Event, Linked
 from culture.server.skill import Host
 
 if TYPE_CHECKING:
@@ -27,22 +24,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _MICROSECONDS = 1_000_000
-_LATEST = 1 << 62
 _YEAR = 365 * 86_400
-_LONGEST = 200
 _PATIENCE = 1.0  # seconds that a peer has to hear what we know already
-
-
-@dataclass(slots=True)
-class Known:
-    """What is known of another server's users: up to which of its events, and which peer tells us of them."""
-
-    name: str
-    epoch: str
-    version: int
-    via: str
-    skips: int = 0
-    """Events up to this one are known already, from another peer that was ahead."""
 
 
 class Presence:
@@ -58,6 +41,7 @@ class Presence:
         self._splits = Splits(mesh, host)
         self._namesakes = Namesakes(mesh, host)
         self._version = 0
+        self._heard = Heard()
         self._asked: dict[str, str] = {}
         """The servers whose users we asked for, and which peer."""
 
@@ -89,7 +73,7 @@ class Presence:
 
     def link_state(self, link: Link, line: Message) -> None:
         """What a server says of its links; passed on when it is news."""
-        server, state = _read_state(line)
+        server, state = read_state(line)
         if state.version > (self._host.now() + _YEAR) * _MICROSECONDS:
             raise NotTheirs  # nobody could outdo it
         if server == self._mesh.own:
@@ -144,18 +128,30 @@ class Presence:
             self._ask(server, way.via)
 
     def _ask(self, server: str, via: str) -> None:
+        """Have it told by another peer. What was lost on the old way may have concerned our users: say who is here."""
         if via in self._mesh.links:
             self._asked[server] = via
-            self._mesh.links[via].link.send(Message("WANT", (server,), self._mesh.own))
+            link = self._mesh.links[via].link
+            link.send(Message("WANT", (server,), self._mesh.own))
+            for line in self.roster_lines(self._mesh.own, link):
+                link.send(line)
 
-    def follows(self, link: Link, stamp: Stamp) -> bool:
-        """Is this the peer that tells us of the event's server, and the event one that we do not know?"""
+    def follows(self, link: Link, event: Event) -> bool:
+        """Is the event one that we do not know?
+
+        What a server says of its own users is heard in order, from one peer. What happens to channels has a mark, or
+        is said again by those whom it concerns: it is taken from whoever tells it first.
+        """
+        stamp = event.id
         known = self._mesh.known.get(stamp.origin)
-        if known is None or known.via != link.peer:
+        if known is None or (known.epoch == stamp.epoch and stamp.seq <= known.skips):
             return False
-        if known.epoch == stamp.epoch and stamp.seq <= known.skips:
+        if concerns_channel(event):
+            return self._heard.is_new(stamp)
+        if known.via != link.peer:
             return False
-        known.epoch, known.version = stamp.epoch, max(stamp.seq, known.version if known.epoch == stamp.epoch else 0)
+        known.version = stamp.seq if known.epoch != stamp.epoch else max(stamp.seq, known.version)
+        known.epoch = stamp.epoch
         return True
 
     def roster(self, link: Link, roster: Roster) -> None:
@@ -211,6 +207,9 @@ class Presence:
         if server == self._mesh.own or (known is not None and known.via != link.peer):
             for line in self.roster_lines(server, link):
                 link.send(line)
+            for channel in self._host.network.channels.values():
+                if any(mark.origin == server for mark in channel.marks.values()):
+                    self.tell_channel(link, channel.name)
 
     def channel(self, link: Link, line: Message) -> None:
         """What a channel is set to on the other side; passed on when it is news."""
@@ -254,19 +253,3 @@ _AGAIN = ""
 
 def _is_behind(roster: Roster, known: Known) -> bool:
     return roster.epoch == known.epoch and roster.version < known.version
-
-
-def state_line(server: str, state: LinkState) -> Message:
-    """``LINKSTATE name version :description``, with the server's peers in a tag."""
-    tags = {"peers": ",".join(sorted(state.peers))} if state.peers else {}
-    tags |= {"epoch": state.epoch} if state.epoch else {}
-    return Message("LINKSTATE", (state.name, str(state.version), state.description), server, tags)
-
-
-def _read_state(line: Message) -> tuple[str, LinkState]:
-    name, version, description = line.params
-    server, number = short_name(name), int(version)
-    peers = frozenset(each for each in line.tags.get("peers", "").split(",") if each)
-    if not all(map(valid_short_name, (server, *peers))) or len(name) > _LONGEST or not 0 < number < _LATEST:
-        raise Garbled("LINKSTATE of what is no server")
-    return server, LinkState(number, peers, name, description[:_LONGEST], line.tags.get("epoch", "")[:_LONGEST])

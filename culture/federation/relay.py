@@ -121,7 +121,7 @@ class Relay:
             invited = believed(self._host.network, event, is_vouched(self._host.network, link.trust, server))
             if invited is not None and crosses_by_name(self._host.network, event.channel, link.trust):
                 self.apply(invited, None)
-        elif self._mesh.presence.follows(link, event.id):
+        elif self._mesh.presence.follows(link, event):
             self._change(link, line, event)
 
     def _change(self, link: Link, line: Message, event: Event) -> None:

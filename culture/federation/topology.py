@@ -4,6 +4,12 @@ from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from culture.federation.codec import Garbled
+from culture.protocol.message import Message
+from culture.protocol.names import short_name, valid_short_name
+
+_LATEST = 1 << 62
+_LONGEST = 200
 MOST_SERVERS = 1_000
 """So many servers may say who they are linked to: what a peer makes up must not fill the memory."""
 
@@ -101,3 +107,20 @@ class Topology:
     def _knows(self, server: str, other: str) -> bool:
         state = self.states.get(server)
         return state is not None and other in state.peers
+
+
+def state_line(server: str, state: LinkState) -> Message:
+    """``LINKSTATE name version :description``, with the server's peers in a tag."""
+    tags = {"peers": ",".join(sorted(state.peers))} if state.peers else {}
+    tags |= {"epoch": state.epoch} if state.epoch else {}
+    return Message("LINKSTATE", (state.name, str(state.version), state.description), server, tags)
+
+
+def read_state(line: Message) -> tuple[str, LinkState]:
+    """The same again; raises Garbled."""
+    name, version, description = line.params
+    server, number = short_name(name), int(version)
+    peers = frozenset(each for each in line.tags.get("peers", "").split(",") if each)
+    if not all(map(valid_short_name, (server, *peers))) or len(name) > _LONGEST or not 0 < number < _LATEST:
+        raise Garbled("LINKSTATE of what is no server")
+    return server, LinkState(number, peers, name, description[:_LONGEST], line.tags.get("epoch", "")[:_LONGEST])

@@ -49,13 +49,14 @@ class Servers:
         """Lose a link; both sides know of it."""
         proxy = self._proxies.get((one, other)) or self._proxies[other, one]
         proxy.cut()
-        await eventually(lambda: not self._is_linked(one, other) and not self._is_linked(other, one))
+        await eventually(lambda: not self.is_linked(one, other) and not self.is_linked(other, one))
 
     def heal(self, one: str, other: str) -> None:
         """Let the link come up again."""
         (self._proxies.get((one, other)) or self._proxies[other, one]).heal()
 
-    def _is_linked(self, one: str, other: str) -> bool:
+    def is_linked(self, one: str, other: str) -> bool:
+        """Does this side have the link?"""
         mesh: Any = self.servers[one].parts.skills.get("federation")
         return other in mesh.links
 
@@ -126,6 +127,7 @@ async def linked(folder: Path, names: Sequence[str], edges: Sequence[Edge], **se
                 )
             )
         made = Servers(servers, proxies, stack)
+        await eventually(lambda: all(made.is_linked(*edge) for edge in edges), "not every link stands")
         await made.whole()
         yield made
 
