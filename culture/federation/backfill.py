@@ -193,7 +193,9 @@ class Backfill:
     def gap(self, link: Link, lost: int) -> None:
         """Messages that the peer does not keep any more: said, not hidden."""
         self.gaps[link.peer] = self.gaps.get(link.peer, 0) + lost
-        self._host.tell_operators(f"gap of {lost}: so many messages that {link.name} had are kept there no longer")
+        self._host.tell_operators(
+            f"gap of {lost}: so many messages that {link.name} had since it was last linked are kept there no longer"
+        )
 
 
 def numbered(position: int, data: str) -> bytes:

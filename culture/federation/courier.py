@@ -96,6 +96,9 @@ class Courier:
         """One that comes over a link: for somebody here, or to be handed on."""
         id, server = event.id.msgid, owner_of(event.target)
         check_source(event)
+        if self._mesh.log.is_full:
+            link.end("What you say cannot be kept here at present")
+            return
         if not may_write(self._host.network, event.source, event.target, link.trust):
             log.info("%s may not write to %s over this link", event.source, event.target)
         elif server != self._mesh.own:

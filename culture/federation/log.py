@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,6 +23,7 @@ from culture.federation.logfile import (
     Lost,
     Read,
     Released,
+    Settled,
     prune,
 )
 from culture.federation.seen import Seen
@@ -75,6 +77,8 @@ class EventLog:
         self.durable: dict[str, Cursor] = {}
         """The cursors as far as they are on disk."""
         self.id = ""
+        self.settled = 0
+        """Up to here all who keep messages had the time to, before the start."""
         self.position = self.committed = 0
         self.written = self.taken = 0
         """How many changes are on disk, and how many were made: the same ones, in the same order."""
@@ -91,7 +95,8 @@ class EventLog:
         except BaseException:
             self._file.close()
             raise
-        self.id, self.cursors, self.durable = state.id, state.cursors, dict(state.cursors)
+        self.id, self.settled = state.id, state.settled
+        self.cursors, self.durable = state.cursors, dict(state.cursors)
         self.position = self.committed = self.forgotten = state.position
         for held in state.held:
             self.held.setdefault(held.server, {})[held.id] = held
@@ -170,6 +175,10 @@ class EventLog:
                 del self.held[held.server]
             self._put(Released(held.id))
 
+    def settle(self, position: int) -> None:
+        """What is up to here need not be told again after a crash: all who keep it have had the time."""
+        self._put(Settled(position))
+
     def unwritten(self, beyond: int) -> Iterable[Entry] | None:
         """The messages behind a position, where they are all still in memory."""
         if beyond < self.forgotten:
@@ -179,10 +188,6 @@ class EventLog:
     async def after(self, position: int, limit: int) -> list[Entry]:
         """Up to so many entries behind a position, as far as they are on disk."""
         return await self._ask(lambda: self._reader.after(position, limit))
-
-    async def last(self, limit: int) -> list[Entry]:
-        """The last entries that are on disk."""
-        return await self._ask(lambda: self._reader.last(limit))
 
     async def missing(self, position: int) -> int:
         """How many entries behind a position are no longer kept."""
@@ -217,6 +222,8 @@ class EventLog:
                         log.error("%d changes of the federation's log could not be written", self.waiting)
                         return
                     time.sleep(_RETRY)
+            with suppress(sqlite3.Error, OSError):
+                self._file.write([Settled(self.position)])
         except BaseException as error:
             log.exception("the federation's log cannot go on")
             self.failed(error)

@@ -86,7 +86,13 @@ class Lost(NamedTuple):
     last: int
 
 
-Change = Kept | Read | Held | Released | Lost
+class Settled(NamedTuple):
+    """What is up to here is old enough to be on everybody's disk."""
+
+    position: int
+
+
+Change = Kept | Read | Held | Released | Lost | Settled
 
 
 class State(NamedTuple):
@@ -95,6 +101,7 @@ class State(NamedTuple):
     id: str
     position: int
     """Where to go on: no position beyond it was ever used."""
+    settled: int
     floors: list[tuple[str, str, int]]
     known: Iterable[tuple[str, str, int]]
     cursors: dict[str, Cursor]
@@ -131,13 +138,14 @@ class LogFile:
         for fact in (("epoch", epoch), ("log", id), ("reserved", str(last + _LEAP))):
             connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", fact)
         connection.execute("COMMIT")
-        return self._state(id, last + _LEAP)
+        return self._state(id, last + _LEAP, int(facts.get("settled", "0")))
 
-    def _state(self, id: str, position: int) -> State:
+    def _state(self, id: str, position: int, settled: int) -> State:
         ask = self._connection.execute
         return State(
             id,
             position,
+            settled,
             ask("SELECT origin, epoch, floor FROM lines").fetchall(),
             ask("SELECT origin, epoch, seq FROM entries JOIN lines ON lines.id = line"),
             {peer: Cursor(of, at) for peer, of, at in ask("SELECT peer, log, position FROM cursors")},
@@ -185,6 +193,8 @@ class LogFile:
                 self._connection.execute("INSERT OR IGNORE INTO held VALUES (?, ?, ?, ?)", row)
             case Released():
                 self._connection.execute("DELETE FROM held WHERE id = ?", change)
+            case Settled(position):
+                self._connection.execute("INSERT OR REPLACE INTO facts VALUES ('settled', ?)", (str(position),))
             case Lost():
                 self._connection.execute("INSERT OR REPLACE INTO pruned VALUES (?, ?)", change)
 
@@ -219,11 +229,6 @@ class LogReader:
         """Up to so many messages to channels behind a position."""
         where = "position > ? AND channel <> '' ORDER BY position LIMIT ?"
         return [Entry(*row) for row in self._ask(f"SELECT {_COLUMNS} FROM entries WHERE {where}", position, limit)]
-
-    def last(self, limit: int) -> list[Entry]:
-        """The last of them."""
-        where = "channel <> '' ORDER BY position DESC LIMIT ?"
-        return [Entry(*row) for row in self._ask(f"SELECT {_COLUMNS} FROM entries WHERE {where}", limit)][::-1]
 
     def missing(self, position: int) -> int:
         """How many behind a position are no longer kept."""

@@ -36,7 +36,8 @@ _GOT_TAG = "got"
 """On a message whose time was taken for wrong: when it arrived where that was noticed. It is as of then everywhere."""
 _NOT_SEALED = frozenset({"n", "seal", _GOT_TAG, UNVOUCHED_TAG})
 _MOST_EARLY = 10_000
-_REPEATED = 10_000
+_REPEATED = 100_000
+_SAFE = 60.0  # seconds after which a message is on every disk here
 _AT_ONCE = 500
 
 
@@ -198,9 +199,17 @@ class Messages:
             if other.stage is not Stage.CLOSED:
                 other.receive(line)
 
-    async def repeat(self) -> None:
-        """After a start: what a crash may have kept from others here, who can tell whether they know it."""
-        entries = await self._mesh.log.last(_REPEATED)
+    async def run(self) -> None:
+        """Tell those here who keep messages what a crash may have kept from them, and note what is safe from that."""
+        await self._repeat()
+        position = self._mesh.log.position
+        while True:
+            await asyncio.sleep(_SAFE)
+            self._mesh.log.settle(position)
+            position = self._mesh.log.position
+
+    async def _repeat(self) -> None:
+        entries = await self._mesh.log.after(self._mesh.log.settled, _REPEATED)
         for start in range(0, len(entries), _AT_ONCE):
             for entry in entries[start : start + _AT_ONCE]:
                 try:

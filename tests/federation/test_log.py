@@ -58,10 +58,25 @@ async def test_what_was_appended_is_there_after_a_start(opened: Open) -> None:
     assert again.id == log.id
     assert [entry.position for entry in await again.after(0, 10_000)] == positions
     assert [entry.position for entry in await again.after(positions[3], 2)] == positions[4:6]
-    assert [entry.position for entry in await again.last(2)] == positions[-2:]
+    assert again.settled == log.position
     assert again.seen.knows("thor", "e1", 5_000) and not again.seen.knows("thor", "e1", 1_200)
     assert again.cursors == {"odin": Cursor("theirs", 77)} == again.durable
     assert [held.id for held in again.held["odin"].values()] == ["spark.e.2"]
+
+
+async def test_what_a_crash_may_have_kept_from_others_is_known(tmp_path: Path, opened: Open) -> None:
+    log = opened()
+    early = log.append(stamp(1), "#x", "early")
+    log.settle(early)
+    late = log.append(stamp(2), "#x", "late")
+    written(log)
+    copy = tmp_path / "as after a crash"
+    with closing(sqlite3.connect(tmp_path / LOG)) as source, closing(sqlite3.connect(copy)) as target:
+        source.backup(target)
+    again = EventLog(copy, lambda: None, lambda text: None)
+    again.open("own")
+    assert [entry.position for entry in await again.after(again.settled, 10)] == [late]
+    again.close(5)
 
 
 @pytest.mark.fault("D9")
