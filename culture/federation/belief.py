@@ -1,13 +1,14 @@
 """How much of what a peer says is believed: names as they may be, accounts as its own, classes as far as trust goes."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from culture.federation.codec import Garbled
 from culture.federation.trust import check_source
 from culture.protocol.mentions import mentions
-from culture.protocol.modes import Change
-from culture.protocol.names import fold, is_channel, valid_channel
+from culture.protocol.modes import Change, Kind
+from culture.protocol.names import fold, is_channel, valid_channel, valid_short_name
 from culture.protocol.vocabulary import ChannelMode, UserClass
 from culture.server.events import (
     AccountSet,
@@ -27,11 +28,17 @@ from culture.server.events import (
     Walloped,
     nick_of,
 )
+from culture.server.isupport import MODE_KINDS, USER_MODES
 from culture.server.network import Network
 
 # Registered and local is each server's own word.
 OWN_MODES = frozenset({ChannelMode.REGISTERED.value, ChannelMode.LOCAL.value})
-_LONGEST = 600  # bytes of a word or a line
+_THEIR_MODES = MODE_KINDS.keys() - OWN_MODES
+_ACCOUNT = re.compile(r"[^\x00-\x20\x7f:,!*?][^\x00-\x20\x7f,!*?]{0,63}")
+_LONGEST = 600  # bytes of what was said, or of a name
+_LONGEST_TEXT = 8_192  # bytes of any other text: another server may allow more than we do
+_BREAKS = frozenset(" \r\n\0")
+_LIMIT_DIGITS = 10
 _LONGEST_CHANNEL = 200
 _MOST_TAGS = 4094
 _AUTHORITY = (UserClass.HUMAN, UserClass.AGENT)
@@ -40,7 +47,12 @@ _CLASSES = frozenset(UserClass)
 
 def qualified(account: str | None, server: str) -> str | None:
     """An account of another server: no name of ours has an @, so it is never taken for one of them."""
-    return None if account is None else f"{account.partition('@')[0]}@{server}"
+    if account is None:
+        return None
+    name = account.partition("@")[0]
+    if not _ACCOUNT.fullmatch(name):
+        raise Garbled("an account that is none")
+    return f"{name}@{server}"
 
 
 def believed(network: Network, event: Event, vouched: bool) -> Event | None:
@@ -54,13 +66,16 @@ def believed(network: Network, event: Event, vouched: bool) -> Event | None:
     elif isinstance(event, Joined):
         event = event._replace(account=qualified(event.account, origin))
     elif isinstance(event, ModeSet):
-        event = event._replace(changes=tuple(each for each in event.changes if each.mode not in OWN_MODES))
-        if not event.changes:
-            return None
+        event = event._replace(changes=tuple(_in_bounds(each) for each in event.changes if each.mode in _THEIR_MODES))
+    elif isinstance(event, UserModeSet):
+        event = event._replace(changes=tuple(Change(add, mode) for add, mode, _ in event.changes if mode in USER_MODES))
     elif isinstance(event, ChannelRenamed) and network.channel(event.new) not in (None, network.channel(event.channel)):
         return None  # there is a channel of that name here
+    if isinstance(event, ModeSet | UserModeSet) and not event.changes:
+        return None
     if isinstance(event, Said):
-        event = event._replace(tags=_client_tags(event.tags))
+        called = tuple(nick for nick in event.mentions if not _BREAKS.intersection(nick))
+        event = event._replace(tags=_client_tags(event.tags), mentions=called)
     return event if vouched else _unvouched(network, event)
 
 
@@ -80,6 +95,21 @@ def believed_plain(network: Network, said: Said) -> Said:
         _checked.add(speaker)
     kind = kind_of(network, said.kind, None, True)
     return said if kind == said.kind else said._replace(kind=kind)
+
+
+def _in_bounds(change: Change) -> Change:
+    """A parameter as a client here could have said it."""
+    add, mode, param = change
+    kind = MODE_KINDS[mode]
+    if kind is Kind.FLAG or (kind is Kind.WHEN_SET and not add):
+        return Change(add, mode)
+    if not param or len(param.encode()) > _LONGEST or _BREAKS.intersection(param):
+        raise Garbled(f"a parameter of mode {mode} that is none")
+    if mode == "l" and add and not (param.isascii() and param.isdigit() and len(param) < _LIMIT_DIGITS):
+        raise Garbled("a limit that is none")
+    if mode == ChannelMode.SHARED and add and not all(map(valid_short_name, param.split(","))):
+        raise Garbled("servers that are none")
+    return change
 
 
 def kind_of(network: Network, kind: str, account: str | None, vouched: bool) -> str:
@@ -145,7 +175,7 @@ def _check_words(event: Event) -> None:
     if isinstance(event, Arrived | HostSet) and any(set(word) & set(" !@\0") for word in (event.username, event.host)):
         raise Garbled("a user name or host that is none")
     for text in _texts(event):
-        if len(text.encode()) > _LONGEST or "\0" in text:
+        if len(text.encode()) > (_LONGEST if isinstance(event, Said) else _LONGEST_TEXT) or "\0" in text:
             raise Garbled("a text that is too long")
 
 

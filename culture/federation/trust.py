@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from culture.config.links import Link as Settings
 from culture.federation.codec import Garbled
 from culture.protocol.message import Message
-from culture.protocol.names import fold, is_channel, short_name
+from culture.protocol.names import fold, is_channel, short_name, valid_local_nick
 from culture.protocol.vocabulary import ChannelMode
 from culture.server.events import Arrived, ChannelRenamed, Event, MetadataSet, Renamed, nick_of
 from culture.server.network import Network
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from culture.federation.link import Link
     from culture.federation.mesh import Mesh
 
+_LONGEST_NICK = 64
 SHARED_TAG = "shared"
 """On a message: the only servers it was said for."""
 UNVOUCHED_TAG = "unvouched"
@@ -150,5 +151,5 @@ def check_source(event: Event) -> None:
 
 
 def _check_user(nick: str, origin: str) -> None:
-    if owner_of(nick) != origin or "-" not in nick:
+    if owner_of(nick) != origin or not valid_local_nick(nick, origin, _LONGEST_NICK):
         raise Garbled(f"{nick} is no nick of {origin}")

@@ -27,7 +27,9 @@ def source(side: Side, nick: str) -> str:
 def act(side: Side, kind: str, nick: str, room: str, text: str) -> None:
     """Somebody of the server does something."""
     if side.network.user(nick) is None:
-        side.publish(Arrived(side.stamp(), nick, "u", "h", text, side.name, text.split(" ")[0] or None, "agent"))
+        side.publish(
+            Arrived(side.stamp(), nick, "u", "h", text, side.name, f"account{len(text)}" if text else None, "agent")
+        )
     by = source(side, nick)
     match kind:
         case "join":
@@ -104,3 +106,22 @@ def test_a_member_that_nobody_told_of_is_refused() -> None:
     roster.take(Message.parse(":spark NJOIN #room 1 +nt :@spark-ori"))
     with pytest.raises(Garbled, match="not on spark"):
         Intake(Side("thor", Clock()).host, roster, "gone").take()
+
+
+@pytest.mark.fault("D16")
+def test_ten_thousand_users_in_a_thousand_channels() -> None:
+    """How long that takes is for the benchmark to say."""
+    clock = Clock()
+    spark, thor = Side("spark", clock), Side("thor", clock)
+    for number in range(10_000):
+        nick = f"spark-u{number}"
+        spark.publish(Arrived(spark.stamp(), nick, "u", "h", "r", "spark"))
+        spark.publish(Joined(spark.stamp(), f"{nick}!u@h", f"#c{number % 1_000}", "" if number >= 1_000 else "o"))
+        spark.publish(Joined(spark.stamp(), f"{nick}!u@h", "#all", "" if number else "o"))
+    assert hear(spark, thor)
+    assert thor.picture() == {**spark.picture(), "channels": thor.picture()["channels"]}
+    assert {name: len(channel.members) for name, channel in thor.network.channels.items()} == {
+        "#all": 10_000,
+        **{f"#c{number}": 10 for number in range(1_000)},
+    }
+    assert not hear(spark, thor)

@@ -115,14 +115,43 @@ class TestForged:
         with pytest.raises(Garbled):
             believed(Network(), event, True)
 
+    @pytest.mark.fault("D15")
+    @given(st.booleans(), st.sampled_from("bklSoivLPZ"), st.none() | st.text(max_size=30))
+    def test_no_mode_breaks_a_line(self, add: bool, mode: str, param: str | None) -> None:
+        try:
+            taken = believed(Network(), ModeSet(STAMP, BOB, "#c", (Change(add, mode, param),)), True)
+        except Garbled:
+            return
+        assert taken is None or isinstance(taken, ModeSet)
+        for change in taken.changes if taken is not None else ():
+            assert change.mode not in "LPZ" and not set(change.param or "") & set(" \r\n\0")
+
+    @pytest.mark.fault("D15")
+    async def test_no_tag_breaks_a_line(self, tmp_path: Path) -> None:
+        caps = "extended-join account-tag message-tags agentirc.dev/mentions"
+        async with linked(tmp_path) as (ircd, peer), registered(ircd.port, "spark-ori", caps) as ori:
+            await ori.join("#general")
+            peer.arrive("thor-bob")
+            peer.join("thor-bob", "#general")
+            peer.event("PRIVMSG #general :@spark-ori hi", BOB, r"mentions=spark-ori,x\r\nQUIT;+t=a\r\nb")
+            said = await ori.expect("PRIVMSG", "#general")
+            assert said.params[1] == "@spark-ori hi"
+            peer.event("PRIVMSG #general :hi", BOB, r"account=a\r\nQUIT")
+            await peer.ended()
+            assert all("QUIT" not in line.params[:1] for line in await ori.sync() if line.verb != "QUIT")
+
 
 class TestAccounts:
     """Account names are each server's own."""
 
     @given(st.text(min_size=1), st.sampled_from(["thor", "odin"]))
     def test_none_from_elsewhere_is_one_of_ours(self, name: str, server: str) -> None:
-        known = qualified(name, server)
+        try:
+            known = qualified(name, server)
+        except Garbled:
+            return
         assert known is not None and known.endswith(f"@{server}") and qualified(known, server) == known
+        assert not set(known) & set(" \r\n\0,!") and known[0] != ":"
 
     async def test_the_namesake_of_a_founder_is_not_the_founder(self, tmp_path: Path) -> None:
         accounts_of(tmp_path, "ori")
