@@ -8,9 +8,9 @@ from culture.federation.belief import believed
 from culture.federation.codec import Garbled
 from culture.federation.link import Link, Stage
 from culture.federation.logfile import Held
-from culture.federation.trust import check_source, is_vouched, may_write, owner_of
+from culture.federation.trust import check_source, crosses_by_name, is_vouched, may_write, owner_of
 from culture.protocol.message import Message
-from culture.server.events import Redacted, Said
+from culture.server.events import Invited, Redacted, Said
 from culture.server.skill import Host
 from culture.server.wire import wire
 
@@ -151,8 +151,17 @@ class Courier:
                 if id in waiting:
                     self._mesh.log.release(waiting[id])
 
-    def route(self, line: Message, server: str) -> None:
-        """Send a line towards a server, if there is a way."""
-        way = self._host.network.servers.get(server)
-        if way is not None and way.via in self._mesh.links:
-            self._mesh.links[way.via].link.send(line)
+    def route(self, line: Message, event: Said | Redacted | Invited) -> None:
+        """Send a line towards the server of whom it is for, if there is a way that it may go."""
+        network = self._host.network
+        whom = event.nick if isinstance(event, Invited) else event.target
+        way = network.servers.get(owner_of(whom))
+        peer = self._mesh.links.get(way.via) if way is not None else None
+        if peer is None:
+            return
+        if isinstance(event, Invited):
+            may_go = crosses_by_name(network, event.channel, peer.link.trust)
+        else:
+            may_go = may_write(network, event.source, event.target, peer.link.trust)
+        if may_go:
+            peer.link.send(line)

@@ -11,14 +11,16 @@ from culture.federation.trust import (
     crosses_by_name,
     for_whom,
     is_local,
+    is_restricted,
     is_vouched,
+    may_write,
     message_crosses,
     owner_of,
     place_of,
 )
 from culture.protocol.message import Message
 from culture.protocol.names import is_channel
-from culture.server.events import ChannelRenamed, Event, Invited, Kicked, Parted, Redacted, Said
+from culture.server.events import ChannelRenamed, Event, Invited, Kicked, MetadataSet, Parted, Redacted, Said
 from culture.server.skill import Host, hook
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ class Relay:
         elif self._mesh.is_applying:
             return
         elif isinstance(event, Invited):
-            self._mesh.courier.route(encode(event), owner_of(event.nick))
+            self._mesh.courier.route(encode(event), event)
         else:
             self.tell_state(event, encode(event), None)
 
@@ -67,7 +69,7 @@ class Relay:
     def _pass(self, event: Said | Redacted, line: Message, link: Link | None) -> None:
         """What concerns the moment alone is not kept; nobody is told later."""
         if not is_channel(event.target):
-            self._mesh.courier.route(line, owner_of(event.target))
+            self._mesh.courier.route(line, event)
             return
         line = for_whom(self._host.network, event.target, line)
         for peer in self._mesh.others(link):
@@ -77,7 +79,7 @@ class Relay:
     def _passed(self, link: Link, line: Message, event: Said | Redacted) -> None:
         """Somebody elsewhere is typing, or no more."""
         if not is_channel(event.target) and owner_of(event.target) != self._mesh.own:
-            self._mesh.courier.route(line, owner_of(event.target))
+            self._mesh.courier.route(line, event)
             return
         check_origin(self._mesh, link, event.id.origin)
         last = self._last_passed.get(event.id.origin)
@@ -85,6 +87,8 @@ class Relay:
             return
         network = self._host.network
         if is_channel(event.target) and not crosses_by_name(network, event.target, link.trust):
+            return
+        if not is_channel(event.target) and not may_write(network, event.source, event.target, link.trust):
             return
         shown = believed(network, event, is_vouched(network, link.trust, event.id.origin, line))
         self._last_passed[event.id.origin] = (event.id.epoch, event.id.seq)
@@ -113,20 +117,28 @@ class Relay:
             else:
                 self._mesh.courier.take(link, line, event)
             return
-        if isinstance(event, Invited) and owner_of(event.nick) != self._mesh.own:
-            self._mesh.courier.route(line, owner_of(event.nick))
-            return
         check_origin(self._mesh, link, server)
         if isinstance(event, Invited):
-            invited = believed(self._host.network, event, is_vouched(self._host.network, link.trust, server))
-            if invited is not None and crosses_by_name(self._host.network, event.channel, link.trust):
-                self.apply(invited, None)
+            self._invited(link, line, event)
         elif self._mesh.presence.follows(link, event):
             self._change(link, line, event)
+
+    def _invited(self, link: Link, line: Message, event: Invited) -> None:
+        """Somebody elsewhere invites somebody here, or behind us."""
+        network = self._host.network
+        invited = believed(network, event, is_vouched(network, link.trust, event.id.origin))
+        if invited is None or not crosses_by_name(network, event.channel, link.trust):
+            return
+        if owner_of(event.nick) == self._mesh.own:
+            self.apply(invited, None)
+        else:
+            self._mesh.courier.route(line, event)
 
     def _change(self, link: Link, line: Message, event: Event) -> None:
         name = event.channel if isinstance(event, ChannelRenamed) else place_of(event)
         if name is not None and not crosses_by_name(self._host.network, name, link.trust):
+            return
+        if is_restricted(link.trust) and isinstance(event, MetadataSet) and name is None:
             return
         heard, vouched = event, is_vouched(self._host.network, link.trust, event.id.origin)
         taken = believed(self._host.network, event, vouched)

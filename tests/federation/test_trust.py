@@ -323,6 +323,26 @@ class TestRestricted:
             rosters = [line.verb for line in lines if line.verb in ("ROSTER", "NICK", "ENDROSTER")]
             assert rosters == ["ROSTER", "ENDROSTER"]
 
+    async def test_nothing_else_tells_of_a_channel_that_does_not_cross(self, tmp_path: Path) -> None:
+        async with (
+            linked(tmp_path, "restricted") as (ircd, peer),
+            registered(ircd.port, "spark-ori", "message-tags") as ori,
+        ):
+            peer.arrive("thor-bob")
+            peer.join("thor-bob", "#shared")
+            await peer.answered()
+            await ori.join("#ours")
+            await ori.ask("INVITE thor-bob #ours")
+            await ori.ask("@+typing=active TAGMSG thor-bob")
+            await ori.ask("METADATA #ours SET agentirc.dev/purpose :plans")
+            assert not [line for line in await peer.answered() if "#ours" in str(line) or "spark-ori" in str(line)]
+            peer.event("METADATA thor-bob agentirc.dev/state * :busy", BOB)
+            peer.event("INVITE spark-ori #elsewhere", BOB)
+            await peer.answered()
+            user = ircd.parts.network.user("thor-bob")
+            assert user is not None and not user.metadata
+            assert not [line for line in await ori.sync() if line.verb == "INVITE"]
+
     async def test_private_messages_need_a_channel_in_common(self, tmp_path: Path) -> None:
         async with linked(tmp_path, "restricted") as (ircd, peer), registered(ircd.port, "spark-ori") as ori:
             peer.arrive("thor-bob")
