@@ -220,7 +220,7 @@ class Presence:
             is_news = registers.merge(self._host, told)
         if is_news:
             for peer in self._mesh.others(link):
-                self.tell_channel(peer.link, told.name)
+                self.tell_channel(peer.link, told.name, told.lives)
 
     def answer(self, link: Link | None, name: str, verdict: Verdict) -> None:
         """Say what a channel is, where two were founded: to who founded it later. Ask where it is new to us."""
@@ -230,13 +230,13 @@ class Presence:
             self.tell_channel(link, name)
         elif verdict is Verdict.THEIRS:
             for peer in self._mesh.live():
-                self.tell_channel(peer.link, name)
+                self.tell_channel(peer.link, name, lives=True)
 
-    def tell_channel(self, link: Link, name: str) -> None:
+    def tell_channel(self, link: Link, name: str, lives: bool = False) -> None:
         """Tell a peer what a channel is set to, if it may know."""
         channel = self._host.network.channel(name)
         if channel is not None and crosses_by_name(self._host.network, name, link.trust):
-            link.send(settings.line_of(channel, self._mesh.own))
+            link.send(settings.line_of(channel, self._mesh.own, lives))
 
     def roster_lines(self, server: str, link: Link) -> Iterator[Message]:
         """The users of a server, as far as we know and the peer may."""

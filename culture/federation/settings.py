@@ -55,12 +55,14 @@ def base_flags(channel: Channel) -> str:
     return "".join(sorted(channel.flags - OWN))
 
 
-def line_of(channel: Channel, own: str) -> Message:
-    """``CHANNEL #name created clock :settings``."""
+def line_of(channel: Channel, own: str, lives: bool = False) -> Message:
+    """``CHANNEL #name created clock :settings``; ``lives``: we have just heard from who has a member in it."""
     topic = channel.topic
     said = {
         "founded": founded(channel),
-        "lives": channel.is_registered or any(owner(fold(user.nick)) == short_name(own) for user in channel.members),
+        "lives": lives
+        or channel.is_registered
+        or any(owner(fold(user.nick)) == short_name(own) for user in channel.members),
         "topic": None if topic is None else [topic.text, topic.by, topic.at],
         "flags": base_flags(channel),
         "key": channel.key,

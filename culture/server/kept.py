@@ -8,13 +8,16 @@ from culture.protocol.names import fold, valid_channel
 from culture.protocol.vocabulary import ChannelMode
 from culture.server.isupport import MODE_KINDS
 from culture.server.shapes import Json, Unreadable, forward, items, mapping, number, refuse_unknown, text
-from culture.server.state import Channel, ListEntry, Topic
+from culture.server.state import MEMBER_MODES, Channel, ListEntry, Mark, Topic
 
 _FLAGS = {mode for mode, kind in MODE_KINDS.items() if kind is Kind.FLAG}
 _LISTS = {mode for mode, kind in MODE_KINDS.items() if kind is Kind.LIST}
-_KNOWN = frozenset({"name", "created", "founder", "topic", "modes", "key", "limit", "shared", "lists", "metadata"})
+_KNOWN = frozenset(
+    {"name", "created", "founder", "topic", "modes", "key", "limit", "shared", "lists", "metadata", "marks"}
+)
 _BREAKS = ("\r", "\n", "\0")
 _LONGEST = 512
+_RANKS = tuple(f"{mode}:" for mode in MEMBER_MODES)
 
 
 def _name_the_parts(document: Json) -> Json:
@@ -46,6 +49,7 @@ def dump_channel(channel: Channel) -> str:
                 if entries
             },
             "metadata": channel.metadata or {},
+            "marks": {part: mark for part, mark in channel.marks.items() if not part.startswith(_RANKS)},
         },
         ensure_ascii=False,
     )
@@ -97,8 +101,23 @@ def _channel(item: Json) -> Channel:
         lists={mode: _entries(mapping(entries)) for mode, entries in lists.items()},
         metadata={key: _text(value) for key, value in mapping(item.get("metadata", {})).items()} or None,
     )
+    channel.marks = _marks(channel, mapping(item.get("marks", {})))
+    channel.clock = max((mark.version for mark in channel.marks.values()), default=0)
     channel.guard()
     return channel
+
+
+def _marks(channel: Channel, kept: Json) -> dict[str, Mark]:
+    """When each part was set, for other servers to know; what was written without it counts as set long ago."""
+    parts = [f"{mode}:{mask}" for mode, entries in channel.lists.items() for mask in entries]
+    parts += [f"meta:{key}" for key in channel.metadata or {}]
+    parts += ["topic"] if channel.topic is not None else []
+    parts += [mode for mode, value in (("k", channel.key), ("l", channel.limit), ("S", channel.shared)) if value]
+    marks = {part: Mark(0, channel.created, "-", 0) for part in parts}
+    for part, mark in kept.items():
+        version, at, origin, seq = items(mark)
+        marks[_text(part)] = Mark(int(number(version)), number(at), _text(origin), int(number(seq)))
+    return marks
 
 
 def _topic(item: Json) -> Topic:

@@ -93,7 +93,7 @@ def picture(ircd: IRCd) -> dict[str, Any]:
             "name": channel.name,
             "members": {user.nick: rank for user, rank in channel.members.items()},
             "topic": channel.topic and (channel.topic.text, channel.topic.by, round(channel.topic.at, 5)),
-            "flags": sorted(channel.flags),
+            "flags": sorted(channel.flags - {"P"}),
             "key": channel.key,
             "limit": channel.limit,
             "lists": {mode: sorted(entries) for mode, entries in channel.lists.items() if entries},

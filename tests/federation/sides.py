@@ -90,7 +90,7 @@ class Side:
             if verdict is Verdict.NEW:
                 self.links[other].append(Message("WANT", (name,)))
             for each in self.links if verdict is Verdict.THEIRS else [other] if verdict is Verdict.OURS else ():
-                self._tell_channel(each, name)
+                self._tell_channel(each, name, verdict is Verdict.THEIRS)
         elif item.verb == "WANT":
             self._tell_channel(other, item.params[0])
         elif item.verb == "ROSTER":
@@ -100,20 +100,20 @@ class Side:
             intake.take()
             for name in intake.settled:
                 for each in self.links:
-                    self._tell_channel(each, name)
+                    self._tell_channel(each, name, lives=True)
         elif item.verb == "CHANNEL":
             told = settings.read(item)
             if registers.merge(self.host, told):
                 for each in self.links:
                     if each != other:
-                        self._tell_channel(each, told.name)
+                        self._tell_channel(each, told.name, told.lives)
         else:
             self._rosters[other].take(item)
 
-    def _tell_channel(self, other: str, name: str) -> None:
+    def _tell_channel(self, other: str, name: str, lives: bool = False) -> None:
         channel = self.network.channel(name)
         if channel is not None:
-            self.links[other].append(settings.line_of(channel, self.name))
+            self.links[other].append(settings.line_of(channel, self.name, lives))
 
     def _apply(self, event: Event, version: int | None) -> None:
         self.network.version = version

@@ -1,11 +1,13 @@
 """Who is there and what they do looks the same on every server, over one link and over two."""
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from culture.server.kept import parse
 from tests.federation.meshes import Servers, linked
 from tests.support.mesh import eventually
 
@@ -197,3 +199,27 @@ async def test_a_server_whose_clock_was_set_back_is_believed(tmp_path: Path) -> 
         await line.whole()
         assert line["spark"].parts.network.servers["odin"].hops == 2
         assert mesh.presence._version > before
+
+
+async def test_a_registered_channel_is_the_same_for_who_comes_from_elsewhere(line: Servers) -> None:
+    """It is there without members: whoever founds one of its name elsewhere comes into this one, and leads nothing."""
+    network = line["spark"].parts.network
+    kept = {
+        "name": "#kept",
+        "created": 1_000.0,
+        "founder": "ori",
+        "topic": {"text": "rules", "by": "spark-ori!o@h", "at": 2_000.0},
+        "modes": "mnt",
+        "lists": {"b": {"*!*@bad.example": {"by": "spark-ori!o@h", "at": 3_000.0}}},
+    }
+    [channel] = parse(json.dumps({"schema": 1, "channels": [kept]}).encode())
+    network.restore(channel)
+    eve = await line.client("odin-eve", "#kept")
+    await eventually(lambda: line.agree() and bool(channel.members))
+    changes = [row.params[1:] for row in (*eve.seen, *await eve.sync()) if row.verb == "MODE" and row.source == "odin"]
+    assert ("-o+m", "odin-eve") in changes
+    for each in line.channels("#kept"):
+        assert {user.nick: rank for user, rank in each.members.items()} == {"odin-eve": ""}
+        assert each.topic is not None and (each.topic.text, each.topic.at) == ("rules", 2_000.0)
+        assert list(each.lists["b"]) == ["*!*@bad.example"]
+        assert ("P" in each.flags) == (each is channel)

@@ -226,7 +226,7 @@ async def test_it_is_written_once_a_turn_and_only_when_it_changed(
         ori.send("\r\n".join([*burst, "TOPIC #a :one", "TOPIC #a :two"]))
         await ori.sync()
         assert len(written) == 2
-        assert written[-1].count(b"mask") == 8
+        assert written[-1].count(b'"mask') == 8
 
 
 async def test_the_file_is_for_its_owner_alone(tmp_path: Path) -> None:
