@@ -35,7 +35,7 @@ _Traces = tuple[deque[int], deque[str | tuple[str, str]]]
 class Recent:
     """Remembers up to ``most`` messages per target; ``trim`` keeps the whole within bounds.
 
-    Only those of the present epoch: they are told apart by their numbers alone.
+    Our own ones are told apart by their numbers alone, so only those of the present epoch are remembered.
     """
 
     def __init__(self, router: Router, most: int) -> None:
@@ -43,6 +43,7 @@ class Recent:
         self._most = most
         self._epoch = ""
         self._traces: dict[str, _Traces] = {}
+        self._elsewhere: dict[str, dict[str, Trace]] = {}  # of other servers' messages, by their ids
         self._changes: deque[_Change] = deque(maxlen=_NAMES)
         router.subscribe(self._note, Said)
         router.subscribe(self._rename, Renamed)
@@ -52,6 +53,8 @@ class Recent:
 
     def find(self, target: str, msgid: str) -> Trace | None:
         """The message of this id that was said to the target, spelled as the network does."""
+        if msgid in self._elsewhere.get(target, ()):
+            return self._elsewhere[target][msgid]
         head, _, number = msgid.rpartition(".")
         if target not in self._traces or not (number.isascii() and number.isdigit() and len(number) < 20):
             return None
@@ -63,6 +66,10 @@ class Recent:
 
     def forget(self, target: str, trace: Trace) -> None:
         """It was taken back."""
+        theirs = self._elsewhere.get(target, {})
+        if (msgid := next((msgid for msgid, each in theirs.items() if each is trace), None)) is not None:
+            del theirs[msgid]
+            return
         seqs, speakers = self._traces[target]
         position = seqs.index(trace.seq)
         del seqs[position], speakers[position]
@@ -90,6 +97,9 @@ class Recent:
         # the processor's caches (a tenth of what a private message costs).
         stamp = said[0]
         if stamp[1] is not self._epoch and stamp[1] != self._epoch:
+            if stamp[1] != self._router.ids.epoch:
+                self._note_elsewhere(said)
+                return
             self._begin(stamp[1])
         try:
             seqs, speakers = self._traces[said[3]]
@@ -98,6 +108,15 @@ class Recent:
         seqs.append(stamp[2])
         account = said[5]
         speakers.append(said[1] if account is None else (said[1], account))
+
+    def _note_elsewhere(self, said: Said) -> None:
+        """One of another server's: it counts as said at the number that ours have reached."""
+        traces = self._elsewhere.setdefault(said.target, {})
+        traces[said.id.msgid] = Trace(self._router.ids.last, said.source, said.account)
+        if len(traces) > self._most:
+            del traces[next(iter(traces))]
+        if len(self._elsewhere) > _BUSY_TARGETS:
+            del self._elsewhere[next(iter(self._elsewhere))]
 
     def _begin(self, epoch: str) -> None:
         """Numbers begin anew."""
@@ -121,16 +140,18 @@ class Recent:
         channel = self._router.network.channel(event.channel)
         if channel is not None and len(channel.members) == 1:
             self._traces.pop(channel.name, None)
+            self._elsewhere.pop(channel.name, None)
 
     def _rename(self, event: Renamed) -> None:
         old = nick_of(event.source)
-        self._changes.append(_Change(event.id.seq, old, event.new))
+        self._changes.append(_Change(self._router.ids.last, old, event.new))
         self._move(old, event.new)
 
     def _leave(self, event: Left) -> None:
         nick = nick_of(event.source)
-        self._changes.append(_Change(event.id.seq, nick, None))
+        self._changes.append(_Change(self._router.ids.last, nick, None))
         self._traces.pop(nick, None)
+        self._elsewhere.pop(nick, None)
 
     def _rename_channel(self, event: ChannelRenamed) -> None:
         self._move(event.channel, event.new)
@@ -139,3 +160,6 @@ class Recent:
         traces = self._traces.pop(old, None)
         if traces is not None:
             self._traces[new] = traces
+        theirs = self._elsewhere.pop(old, None)
+        if theirs is not None:
+            self._elsewhere[new] = theirs

@@ -223,3 +223,22 @@ async def test_a_registered_channel_is_the_same_for_who_comes_from_elsewhere(lin
         assert each.topic is not None and (each.topic.text, each.topic.at) == ("rules", 2_000.0)
         assert list(each.lists["b"]) == ["*!*@bad.example"]
         assert ("P" in each.flags) == (each is channel)
+
+
+async def test_who_said_what_is_remembered_whoever_speaks_in_between(line: Servers) -> None:
+    """Without an account only the server's memory tells whose a message is."""
+    caps = "echo-message message-tags draft/message-redaction"
+    ori = await line.client("spark-ori", "#room", caps=caps)
+    eve = await line.client("odin-eve", caps=caps)
+    await line.whole()
+    await eve.join("#room")
+    await ori.expect("JOIN", "#room")
+    ori.send("PRIVMSG #room :one")
+    mine = (await ori.expect("PRIVMSG", "#room", "one")).tags["msgid"]
+    eve.send("PRIVMSG #room :two")
+    theirs = (await ori.expect("PRIVMSG", "#room", "two")).tags["msgid"]
+    assert any(row.verb == "FAIL" for row in await eve.ask(f"REDACT #room {mine}"))
+    ori.send(f"REDACT #room {mine} :never mind")
+    assert (await eve.expect("REDACT", "#room")).params[1] == mine
+    ori.send(f"REDACT #room {theirs} :said the operator")
+    assert (await eve.expect("REDACT", "#room")).params[1] == theirs
