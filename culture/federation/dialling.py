@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 
 _FIRST, _LONGEST = 0.5, 60.0
 _FOREIGN = 300.0  # until a peer that speaks another version is asked again
+_STEADY, _FALLEN = 5.0, 4.0
 _PATIENCE = 10.0
 _HOLD = 60.0
 
@@ -31,6 +32,8 @@ class Call:
         self.now = asyncio.Event()
         """Set when there is a reason not to wait any longer."""
         self.pause = _FIRST
+        self.falls = 0
+        """How often in a row the link fell soon after it stood."""
         self.shows_old = False
         """Whether the old secret is tried, after the new one was refused."""
 
@@ -95,12 +98,21 @@ class Dialler:
         while self._calls.get(name) is call:
             call.now.clear()
             if name in self._mesh.links:
-                call.pause = _FIRST
-                await call.now.wait()
+                await self._stand(name, call)
             elif self.is_held(name):
                 await self._wait(call, self._held[name] - self._host.monotonic())
             else:
                 await self._try(name, call)
+
+    async def _stand(self, name: str, call: Call) -> None:
+        """Wait while the link is there. One that falls again and again as soon as it stands is given time."""
+        began, call.pause = self._host.monotonic(), _FIRST
+        await call.now.wait()
+        if name in self._mesh.links:
+            return
+        call.falls = call.falls + 1 if self._host.monotonic() - began < _STEADY else 0
+        if call.falls > 1:
+            await self._wait(call, min(_FIRST * 2**call.falls, _FALLEN) * random.uniform(0.5, 1.0))
 
     async def _try(self, name: str, call: Call) -> None:
         """Dial once; where nothing comes of it, wait."""

@@ -1,5 +1,6 @@
 """Links as they come and go: dialled by both, ended by operators, made and changed at run time."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -204,6 +205,29 @@ async def test_how_links_are_is_written_for_the_command_line(tmp_path: Path) -> 
         [thor] = mesh_of(spark).status.figures()
         assert thor["name"] == "thor" and thor["trust"] == "full" and thor["secret"] == "present"
     assert not file.exists()
+
+
+async def test_a_link_that_falls_as_soon_as_it_stands_is_given_time(tmp_path: Path) -> None:
+    greeted = 0
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal greeted
+        await reader.readline()
+        await reader.readline()
+        greeted += 1
+        writer.write(f"PASS {SECRET}\r\nSERVER thor 1 :x\r\nLINK 1 log epoch 1\r\n".encode())
+        while not (await reader.readline()).startswith(b"RESUME"):
+            pass
+        writer.write(b":thor ENDROSTER thor\r\n")
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(talk, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server, serving(tmp_path, links=(to("thor", port),)) as ircd:
+        dialler = mesh_of(ircd).dialler
+        await eventually(lambda: dialler._calls["thor"].falls >= 3)
+        assert greeted <= 4
 
 
 async def test_a_peer_that_cannot_be_reached_is_said_so(tmp_path: Path) -> None:
