@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from culture.federation import registers, settings
 from culture.federation.following import Heard, Known, concerns_channel
+from culture.federation.foundings import Verdict
 from culture.federation.link import Link
 from culture.federation.namesakes import Namesakes
-from culture.federation.registers import Verdict
 from culture.federation.roster import Intake, Roster, burst
 from culture.federation.splits import Splits
 from culture.federation.topology import LinkState, Way, read_state, state_line

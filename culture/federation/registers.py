@@ -5,13 +5,11 @@ of the same name while they did not know of each other, the earlier one's hold.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from enum import Enum
 from functools import partial
-from typing import NamedTuple
 
 from culture.config.links import Link as Settings
 from culture.federation.codec import MICROSECONDS
+from culture.federation.foundings import FLAGS, Claim, Verdict, begin, keep, set_unmarked, settle, unmarked
 from culture.federation.settings import RANK_PARTS, Told, base_flags, founded, line_of
 from culture.federation.trust import crosses
 from culture.protocol.message import Message
@@ -25,32 +23,7 @@ from culture.server.skill import Host
 from culture.server.state import MEMBER_MODES, Channel, Mark
 
 _NEVER = Mark(-1, 0.0, "", 0)
-_FLAGS = frozenset("imnstC")
-_FRESH = 30.0
-_MOST_AHEAD, _PER_CHANNEL = 10_000, 8
 Apply = Callable[[Event, int | None], None]
-
-
-class Verdict(Enum):
-    """Which of two foundings of a channel holds: they may be the same, else the one of them that was earlier."""
-
-    SAME = "same"
-    NEW = "new"
-    """We know of none: what else the other side has set, it has to say."""
-    OURS = "ours"
-    THEIRS = "theirs"
-
-
-class Claim(NamedTuple):
-    """When a server says that a channel was founded (microseconds), and with which modes."""
-
-    founded: int
-    flags: str
-
-    @classmethod
-    def of(cls, channel: Channel) -> "Claim":
-        """What we say of it."""
-        return cls(founded(channel), base_flags(channel))
 
 
 def burst(network: Network, own: str, settings: Settings) -> Iterator[Message]:
@@ -98,7 +71,7 @@ def change(host: Host, event: Event, tags: Mapping[str, str], apply: Apply) -> V
         return Verdict.SAME
     channel = host.network.channel(name)
     if channel is None:
-        _keep(host, name, (event, tags))
+        keep(host, name, partial(change, host, event, tags, partial(_apply, host)))
     elif _mark(event, version) > channel.marks.get(part, _NEVER):
         apply(event, version)
     return Verdict.SAME
@@ -124,7 +97,7 @@ def _set_modes(
 ) -> Verdict:
     channel = host.network.channel(event.channel)
     if channel is None:
-        _keep(host, event.channel, (event, tags))
+        keep(host, event.channel, partial(change, host, event, tags, partial(_apply, host)))
         return Verdict.SAME
     ours, theirs = founded(channel), claim.founded if claim is not None else 0
     is_same = not ours or not theirs or ours == theirs
@@ -135,7 +108,7 @@ def _set_modes(
         apply(event._replace(changes=fresh), version)
     if not is_same and theirs < ours:
         # Ranks in a channel that was founded before ours: either it is no more, or we shall hear of it.
-        _keep(host, event.channel, (event, tags))
+        keep(host, event.channel, partial(change, host, event, tags, partial(_apply, host)))
     return Verdict.OURS if not is_same and ours < theirs else Verdict.SAME
 
 
@@ -154,26 +127,6 @@ def _last(channel: Channel, change: Change) -> Mark:
     return last
 
 
-def begin(host: Host, name: str, claim: Claim) -> None:
-    """The channel is new here, and the same as elsewhere."""
-    channel = host.network.channel(name)
-    if channel is not None and claim.founded:
-        channel.founded = claim.founded / MICROSECONDS
-        _set(host, channel, _base(channel, frozenset(claim.flags)))
-    _catch_up(host, name)
-
-
-def _catch_up(host: Host, name: str) -> None:
-    """Take what was told of the channel before."""
-    for at, told in host.network.ahead.pop(fold(name), ()):
-        if host.now() - at >= _FRESH:
-            continue
-        if isinstance(told, Told):
-            merge(host, told)
-        else:
-            change(host, told[0], told[1], partial(_apply, host))
-
-
 def _apply(host: Host, event: Event, version: int | None) -> None:
     before, host.network.version = host.network.version, version
     try:
@@ -182,60 +135,12 @@ def _apply(host: Host, event: Event, version: int | None) -> None:
         host.network.version = before
 
 
-def settle(host: Host, name: str, claim: Claim) -> Verdict:
-    """Which founding holds, theirs or ours? Where it is theirs, the ranks that were given under ours are lost."""
-    channel = host.network.channel(name)
-    if channel is None or not claim.founded or claim.founded == founded(channel):
-        return Verdict.SAME
-    if claim.founded > founded(channel):
-        return Verdict.OURS
-    ranked = [(user.nick, rank) for user, rank in channel.members.items() if rank]
-    lost = [Change(False, mode, nick) for nick, rank in ranked for mode in rank]
-    channel.founded = claim.founded / MICROSECONDS
-    _set(host, channel, [*lost, *_base(channel, frozenset(claim.flags))])
-    for part in [part for part in channel.marks if part.startswith(RANK_PARTS)]:
-        del channel.marks[part]
-    channel.absent.clear()
-    channel.joins.clear()
-    _catch_up(host, name)
-    return Verdict.THEIRS
-
-
-@contextmanager
-def unmarked(network: Network) -> Iterator[None]:
-    """What happens in here follows from what happened elsewhere, and is no change of its own."""
-    before, network.version = network.version, UNMARKED
-    try:
-        yield
-    finally:
-        network.version = before
-
-
-def _base(channel: Channel, flags: frozenset[str]) -> list[Change]:
-    """The modes of a channel that nobody has set since it was founded."""
-    unset = [flag for flag in _FLAGS if flag not in channel.marks and (flag in flags) != (flag in channel.flags)]
-    return [Change(flag in flags, flag) for flag in sorted(unset)]
-
-
-def _set(host: Host, channel: Channel, changes: list[Change]) -> None:
-    """Set modes that get no mark by it."""
-    if not changes:
-        return
-    with unmarked(host.network):
-        for start in range(0, len(changes), _AT_ONCE):
-            some = tuple(changes[start : start + _AT_ONCE])
-            host.publish(ModeSet(host.stamp(), host.name, channel.name, some))
-
-
-_AT_ONCE = 12
-
-
 def merge(host: Host, told: Told) -> bool:
     """Make the channel what both sides together say; is it any different from what they said?"""
     channel = host.network.channel(told.name)
     if channel is None:
         if told.founded:
-            _keep(host, told.name, told)
+            keep(host, told.name, partial(merge, host, told))
         return False
     before = _state(channel)
     if told.lives:
@@ -249,7 +154,7 @@ def merge(host: Host, told: Told) -> bool:
     }
     with unmarked(host.network):
         _take_topic(host, channel, told, news)
-    _set(host, channel, list(_changes(channel, told, news, ranks_hold)))
+    set_unmarked(host, channel, list(_changes(channel, told, news, ranks_hold)))
     _take_lists(channel, told, news)
     for key in [part[5:] for part in news if part.startswith("meta:")]:
         if told.metadata.get(key) != (channel.metadata or {}).get(key):
@@ -259,13 +164,6 @@ def merge(host: Host, told: Told) -> bool:
     channel.marks.update(news)
     _expect(channel, told, news)
     return _state(channel) != before
-
-
-def _keep(host: Host, name: str, told: Told | tuple[Event, Mapping[str, str]]) -> None:
-    """Nobody in the channel is known here yet: they may be on their way, from another server."""
-    ahead, key = host.network.ahead, fold(name)
-    if key in ahead or len(ahead) < _MOST_AHEAD:
-        ahead[key] = [*ahead.get(key, ())[-_PER_CHANNEL:], (host.now(), told)]
 
 
 def _known(channel: Channel, part: str) -> Mark:
@@ -312,7 +210,7 @@ def _changes(channel: Channel, told: Told, news: Mapping[str, Mark], ranks_hold:
             is_listed = param in told.lists.get(mode, {})
             if is_listed != (param in channel.lists.get(mode, {})):
                 yield Change(is_listed, mode, param)
-        elif part in _FLAGS and (part in told.flags) != (part in channel.flags):
+        elif part in FLAGS and (part in told.flags) != (part in channel.flags):
             yield Change(part in told.flags, part)
     if "k" in news and told.key != channel.key:
         yield Change(told.key is not None, "k", told.key or "*")
@@ -337,4 +235,4 @@ def _rank_changes(channel: Channel, told: Told, news: Mapping[str, Mark]) -> Ite
                 yield Change(mode in rank, mode, user.nick)
 
 
-__all__ = ["Claim", "begin", "burst", "change", "line_of", "merge", "settle", "tags_of", "unmarked"]
+__all__ = ["burst", "change", "line_of", "merge", "tags_of"]

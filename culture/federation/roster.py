@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from culture.config.links import Link as Settings
 from culture.federation.belief import believed
 from culture.federation.codec import MICROSECONDS, Garbled, encode
-from culture.federation.registers import Claim, Verdict, begin, settle, unmarked
+from culture.federation.foundings import Claim, Verdict, begin, settle, unmarked
 from culture.federation.settings import founded
 from culture.federation.trust import UNVOUCHED_TAG, crosses, owner_of
 from culture.protocol.message import NO_TAGS, Message

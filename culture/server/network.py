@@ -1,9 +1,9 @@
 """The state of the mesh. ``apply`` is the only code that changes it, and says who shall see the change."""
 
 from collections import Counter, deque
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from culture.protocol.names import fold, owner
 from culture.server.changes import CHANGES
@@ -34,7 +34,9 @@ class Network:
         self.channels: dict[str, Channel] = {}
         self.servers: dict[str, Server] = {}  # the others, by the first label of their names
         self.version: int | None = None  # while an event from elsewhere is applied: what its origin called it
-        self.ahead: dict[str, list[tuple[float, Any]]] = {}  # what was told of channels before anybody in them
+        self.ahead: dict[
+            str, list[tuple[float, Callable[[], object]]]
+        ] = {}  # what was told of channels before anybody in them
         self.renames: dict[str, str] = {}  # nicks that were given up, and what those who had them took
         self.gone: deque[Gone] = deque(maxlen=remember)
         self.channel_modes = channel_modes

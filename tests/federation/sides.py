@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, cast
 
 from culture.config.links import Link as Settings
 from culture.federation import registers, settings
-from culture.federation.registers import Verdict
+from culture.federation.foundings import Verdict
 from culture.federation.roster import Intake, Roster, burst
 from culture.protocol.message import Message
 from culture.protocol.names import fold
