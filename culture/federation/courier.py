@@ -53,7 +53,7 @@ class Courier:
         """One of ours, for somebody elsewhere."""
         server = owner_of(event.target)
         if server != self._mesh.own and self._may_go(event, server):
-            self._hold(Held(event.id.msgid, server, str(line), self._host.now()))
+            self._hold(Held(event.id.msgid, server, self._mesh.messages.sealed(str(line)), self._host.now()))
 
     def _may_go(self, event: Said | Redacted, server: str) -> bool:
         """Over a restricted link only between members of a channel that crosses it; the sender is told where not."""
@@ -96,6 +96,9 @@ class Courier:
         """One that comes over a link: for somebody here, or to be handed on."""
         id, server = event.id.msgid, owner_of(event.target)
         check_source(event)
+        if event.id.origin == self._mesh.own and not self._mesh.messages.is_sealed(line):
+            log.warning("%s tells of %s, which is not under our seal", link.name, id)
+            return
         if self._mesh.log.is_full:
             link.end("What you say cannot be kept here at present")
             return

@@ -1,5 +1,6 @@
 """What a peer says of a server that is linked to us itself: kept aside, and believed only if that link breaks."""
 
+from collections import deque
 from typing import NamedTuple
 
 from culture.federation.link import Link
@@ -27,12 +28,14 @@ class Doubts:
         self._patience = patience
         self._doubts: dict[_Key, _Doubt] = {}
         self._positions: dict[Link, dict[_Key, int]] = {}
+        self._unasked: deque[_Key] = deque()
 
     def note(self, link: Link, line: Message, stamp: Stamp, position: int | None, now: float) -> None:
         """Keep it for a while; where there are too many, not its line: it comes again with the next link."""
         self._expire(now)
         key = (link, stamp.origin, stamp.epoch, stamp.seq)
         self._doubts[key] = _Doubt(line if len(self._doubts) < _MOST else None, now)
+        self._unasked.append(key)
         if position is not None:
             self._positions.setdefault(link, {})[key] = position
 
@@ -41,6 +44,18 @@ class Doubts:
         if self._doubts:
             for link in list(self._positions):
                 self._drop((link, stamp.origin, stamp.epoch, stamp.seq))
+
+    def overdue(self, before: float) -> list[tuple[str, Message]]:
+        """Whom to ask about what has been in doubt since then: each once."""
+        found = []
+        while self._unasked:
+            doubt = self._doubts.get(self._unasked[0])
+            if doubt is not None and doubt.since > before:
+                break
+            key = self._unasked.popleft()
+            if doubt is not None and doubt.line is not None:
+                found.append((key[1], doubt.line))
+        return found
 
     def first(self, link: Link) -> int | None:
         """The position in the peer's log of its first message that is in doubt."""

@@ -37,6 +37,7 @@ _GOT_TAG = "got"
 _NOT_SEALED = frozenset({"n", "seal", _GOT_TAG, UNVOUCHED_TAG})
 _MOST_EARLY = 10_000
 _REPEATED = 100_000
+_SOON = 1.0
 _SAFE = 60.0  # seconds after which a message is on every disk here
 _AT_ONCE = 500
 
@@ -59,7 +60,7 @@ class Messages:
         channel = self._host.network.channel(event.target)
         if channel is not None and channel.shared is not None:
             data = str(for_whom(self._host.network, event.target, Message.parse(data)))
-        self._keep(event, f"@seal={self._seal.of(data)};{data[1:]}", None)
+        self._keep(event, self.sealed(data), None)
 
     def _keep(self, event: Kept, data: str, link: Link | None) -> None:
         """A message that is new here: into the log, and on to the others."""
@@ -99,7 +100,7 @@ class Messages:
         stamp, position = event.id, _position(line)
         if position is not None:
             link.read = max(link.read, position)
-        self._mesh.backfill.note_shared(link, stamp.msgid)
+            self._mesh.backfill.note_shared(link, stamp.msgid)
         if self._mesh.log.seen.knows(stamp.origin, stamp.epoch, stamp.seq):
             return
         if not crosses_by_name(self._host.network, event.target, link.trust):
@@ -117,7 +118,7 @@ class Messages:
 
     def _may_say(self, link: Link, line: Message, event: Kept) -> bool:
         if event.id.origin == self._mesh.own:
-            if self._is_sealed(line):
+            if self.is_sealed(line):
                 return True
             log.warning("%s tells of %s, which is not under our seal", link.name, event.id.msgid)
             return False
@@ -132,15 +133,23 @@ class Messages:
             return True
         return False
 
-    def _is_sealed(self, line: Message) -> bool:
+    def sealed(self, data: str) -> str:
+        """A line of ours, so that we know it again."""
+        return f"@seal={self._seal.of(data)};{data[1:]}"
+
+    def is_sealed(self, line: Message) -> bool:
+        """Is it a line of ours?"""
         return self._seal.fits(str(_without(line, _NOT_SEALED)), line.tags.get("seal", ""))
 
     def _take(self, link: Link, line: Message, event: Kept) -> None:
+        number = line.tags.get("n")
         line, event = self.timed(line, event)
         line = _without(line, frozenset("n"))
         data, vouched = str(line), self._is_vouched(link, line, event)
         shown = self._as_shown(event, vouched)
-        self._keep(event, data if vouched else unvouched(data), link)
+        # Who asks whether we said this is told so as well.
+        is_question = event.id.origin == self._mesh.own and number is None
+        self._keep(event, data if vouched else unvouched(data), None if is_question else link)
         self._doubts.resolve(event.id)
         if shown is not None and not self._is_taken_back(event):
             self._mesh.relay.apply(self._fresh(shown), None)
@@ -202,11 +211,25 @@ class Messages:
     async def run(self) -> None:
         """Tell those here who keep messages what a crash may have kept from them, and note what is safe from that."""
         await self._repeat()
-        position = self._mesh.log.position
+        position, since = self._mesh.log.position, self._host.monotonic()
         while True:
-            await asyncio.sleep(_SAFE)
-            self._mesh.log.settle(position)
-            position = self._mesh.log.position
+            await asyncio.sleep(_SOON)
+            now = self._host.monotonic()
+            with self._host.turn():
+                self.ask_owners(now - _SOON)
+            if now - since > _SAFE:
+                self._mesh.log.settle(position)
+                position, since = self._mesh.log.position, now
+
+    def ask_owners(self, before: float) -> None:
+        """Show what has been in doubt since then to the server that is said to have said it.
+
+        It may have lost it in a crash, and knows it again by its seal; then it tells it anew.
+        """
+        for server, line in self._doubts.overdue(before):
+            peer = self._mesh.links.get(server)
+            if peer is not None and peer.link.log:
+                peer.link.send(_without(line, frozenset("n")))
 
     async def _repeat(self) -> None:
         entries = await self._mesh.log.after(self._mesh.log.settled, _REPEATED)

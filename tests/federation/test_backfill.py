@@ -465,3 +465,34 @@ async def test_a_position_that_is_no_number_ends_the_link_and_nothing_is_noted(t
             peer.receive(line % 99_000_000 + line % 10**30)
         assert peer.link.stage is Stage.CLOSED
         assert made.servers["alfa"].mesh.log.cursors == before
+
+
+@pytest.mark.fault("D9")
+async def test_what_a_server_lost_comes_back_by_way_of_those_who_believe_it_alone(tmp_path: Path) -> None:
+    """Its neighbour doubts what others say of it, and asks it; it knows its own words again."""
+    square = [("alfa", "bravo"), ("alfa", "delta"), ("bravo", "carl"), ("carl", "delta")]
+    async with net(tmp_path, square) as made:
+        await made.heal()
+        made.cut(("bravo", "carl"))
+        bravo = made.servers["bravo"]
+        id = bravo.say("#x")
+        await made.carry(("alfa", "bravo"))
+        await made.crash("bravo")
+        await made.heal(("alfa", "bravo"))
+        assert all(server.kept() == {id} for server in made.servers.values())
+        assert all(server.published == {id: 1} for server in made.servers.values())
+
+
+async def test_to_ask_is_not_to_have(tmp_path: Path) -> None:
+    """Who asks the speaker about a message in doubt is told it like everything else that was missed."""
+    async with net(tmp_path, PAIR) as made:
+        alfa, bravo = made.servers["alfa"], made.servers["bravo"]
+        id = bravo.say("#x")
+        made.link(PAIR[0])
+        while not bravo.mesh.links:
+            await made.carry(PAIR[0], 1)
+        with bravo.ircd.parts.turn():
+            entry = bravo.mesh.log.recent[0]
+            bravo.mesh.links["alfa"].receive(f"{entry.data}\r\n".encode())
+        await made.settle()
+        assert alfa.published == {id: 1}

@@ -85,7 +85,7 @@ async def test_what_comes_back_in_a_circle_is_not_let_go_of(tmp_path: Path) -> N
     async with net(tmp_path, PAIR) as made:
         await made.heal()
         alfa, bravo = made.servers["alfa"], made.servers["bravo"]
-        line = "@id=alfa.e.9;at=1 :alfa-ori!o@h PRIVMSG delta-eve :x"
+        line = alfa.mesh.messages.sealed("@id=alfa.e.9;at=1 :alfa-ori!o@h PRIVMSG delta-eve x")
         link = alfa.mesh.links["bravo"].link
         with alfa.ircd.parts.turn():
             alfa.mesh.log.hold(Held("alfa.e.9", "delta", line, made.clock.now))
@@ -179,3 +179,15 @@ async def _deliver(folder: Path, edges: list[tuple[str, str]], steps: list[Any])
         for id, whom in said.items():
             assert id in ever[whom], f"{id} did not come to {whom}"
             assert all(id not in ever[name] for name in names if name not in (whom, id.partition(".")[0]))
+
+
+@pytest.mark.fault("D13")
+async def test_nobody_writes_in_the_name_of_our_users(tmp_path: Path) -> None:
+    async with net(tmp_path, LINE) as made:
+        await made.heal()
+        bravo = made.servers["bravo"]
+        forged = b"@id=bravo.e.9;at=1 :bravo-ori!o@h PRIVMSG carl-eve :trust me\r\n"
+        with bravo.ircd.parts.turn():
+            bravo.mesh.links["alfa"].receive(forged)
+        await made.settle()
+        assert not made.servers["carl"].published and held(made) == {"alfa": 0, "bravo": 0, "carl": 0}

@@ -165,6 +165,7 @@ class Net:
             for name in names
         }
         self.down: set[str] = set()
+        self._half_open: list[tuple[str, Wire]] = []
 
     async def start(self) -> None:
         for server in self.servers.values():
@@ -181,6 +182,7 @@ class Net:
         broken = edge in self.wires and not all(wire.is_open for wire in self.wires[edge])
         if (edge in self.wires and not broken) or self.down & set(edge):
             return
+        self._half_open += zip(edge, self.wires.get(edge, ()), strict=False)
         one, other = (self.servers[name] for name in edge)
         wires = near, far = Wire(), Wire()
         near.other, far.other = far, near
@@ -234,6 +236,8 @@ class Net:
             writing = any(server.mesh.log.waiting for server in waiting)
             for server in waiting:
                 server.write()
+                with server.ircd.parts.turn():
+                    server.mesh.messages.ask_owners(server.mesh.host.monotonic())
             quiet = 0 if any(moved) or writing else quiet + 1
 
     async def crash(self, name: str) -> None:
@@ -254,6 +258,11 @@ class Net:
             await self.restart(name)
         for edge in but:
             self.cut(edge)
+        for name, wire in self._half_open:
+            if wire.is_open and wire.peer in self.servers[name].mesh.links.values():
+                wire.is_open = False
+                with self.servers[name].ircd.parts.turn():
+                    wire.peer.lost("timeout")
         for _ in range(3):
             for edge in self.edges:
                 if edge not in but:
