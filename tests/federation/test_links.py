@@ -174,7 +174,7 @@ class TestRunTime:
             _write(spark, links=(to("thor", thor.port, trust="no_authority"),))
             await eventually(lambda: are_linked(spark, thor) and mesh_of(spark).links["thor"] is not before)
             assert mesh_of(spark).links["thor"].link.trust.trust == "no_authority"
-            assert "thor" in spark.parts.network.unvouched
+            await eventually(lambda: "thor" in spark.parts.network.unvouched)
 
     async def test_what_cannot_be_read_changes_nothing(self, tmp_path: Path) -> None:
         async with pair(tmp_path) as (spark, thor), operator(spark, "spark-ori") as ori:
