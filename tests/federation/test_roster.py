@@ -1,17 +1,23 @@
 """The users of a server as lines, and back; what does not fit is no roster."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from culture import protocol
 from culture.config.links import Link as Settings
+from culture.federation import settings
 from culture.federation.codec import Garbled
 from culture.federation.roster import Intake, Roster, burst
+from culture.federation.topology import read_state
 from culture.protocol.message import Message
 from culture.protocol.modes import Change
 from culture.server.events import Arrived, AwaySet, Joined, MetadataSet, Parted, RealnameSet, UserModeSet
 from tests.federation.sides import Clock, Side
 
+PAGE = (Path(protocol.__file__).parent / "extensions" / "federation.md").read_text(encoding="utf-8")
 LINK = Settings(name="thor", secret="x" * 16)
 Acts = list[tuple[str, str, str, str]]
 nicks = st.sampled_from(["spark-a", "spark-B", "spark-c"])
@@ -125,3 +131,17 @@ def test_ten_thousand_users_in_a_thousand_channels() -> None:
         **{f"#c{number}": 10 for number in range(1_000)},
     }
     assert not hear(spark, thor)
+
+
+def test_the_examples_of_the_page_are_read() -> None:
+    lines = [Message.parse(line.strip()) for line in PAGE.splitlines() if line.startswith("    ")]
+    roster = Roster("spark", "spark.local", "5f3a9c01", 1042)
+    for line in lines:
+        is_person = line.verb == "NICK" and len(line.params) == 7 and line.params[0].startswith("spark-")
+        if is_person or line.verb == "NJOIN":
+            roster.take(line)
+    assert roster.channels["#general"].ranks == {"spark-ori": "o", "spark-claude": "v", "spark-bob": ""}
+    [told] = [settings.read(line) for line in lines if line.verb == "CHANNEL"]
+    assert told.topic is not None and told.topic.text == "The mesh" and told.lives and set(told.lists["b"])
+    [(server, state)] = [read_state(line) for line in lines if line.verb == "LINKSTATE"]
+    assert (server, state.peers) == ("spark", {"thor"})
