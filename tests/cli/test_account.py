@@ -211,7 +211,7 @@ def parameters(command: object, words: str = "culture") -> Iterator[tuple[str, s
         yield from parameters(nested, f"{words} {name}")
     for parameter in getattr(command, "params", []):
         # Where a secret is to be found is none itself.
-        is_place = getattr(parameter.type, "name", "") in ("path", "file")
+        is_place = parameter.metavar == "FILE"
         yield words, parameter.name, is_place or getattr(parameter, "is_flag", False)
 
 
