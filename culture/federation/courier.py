@@ -132,6 +132,7 @@ class Courier:
         _, event = self._mesh.messages.timed(line, event)
         shown = believed(self._host.network, event, is_vouched(self._host.network, link.trust, stamp.origin, line))
         self._mesh.log.append(stamp, "", "")
+        self._owed += [(self._mesh.log.taken, other, stamp.msgid) for other in self._mesh.messages.told_before(stamp)]
         if shown is not None:
             self._mesh.relay.apply(shown, None)
         return True

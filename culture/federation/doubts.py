@@ -28,22 +28,26 @@ class Doubts:
         self._patience = patience
         self._doubts: dict[_Key, _Doubt] = {}
         self._positions: dict[Link, dict[_Key, int]] = {}
+        self._links: dict[tuple[str, str, int], list[Link]] = {}
         self._unasked: deque[_Key] = deque()
 
     def note(self, link: Link, line: Message, stamp: Stamp, position: int | None, now: float) -> None:
         """Keep it for a while; where there are too many, not its line: it comes again with the next link."""
         self._expire(now)
         key = (link, stamp.origin, stamp.epoch, stamp.seq)
+        if key not in self._doubts:
+            self._unasked.append(key)
+            self._links.setdefault(key[1:], []).append(link)
         self._doubts[key] = _Doubt(line if len(self._doubts) < _MOST else None, now)
-        self._unasked.append(key)
         if position is not None:
             self._positions.setdefault(link, {})[key] = position
 
-    def resolve(self, stamp: Stamp) -> None:
-        """This message is known."""
-        if self._doubts:
-            for link in list(self._positions):
-                self._drop((link, stamp.origin, stamp.epoch, stamp.seq))
+    def resolve(self, stamp: Stamp) -> list[Link]:
+        """This message is known; those who told it before they were believed."""
+        links = self._links.pop(stamp[:3], [])
+        for link in links:
+            self._drop((link, *stamp[:3]))
+        return links
 
     def overdue(self, before: float) -> list[tuple[str, Message]]:
         """Whom to ask about what has been in doubt since then: each once."""
@@ -83,3 +87,8 @@ class Doubts:
     def _drop(self, key: _Key) -> None:
         self._doubts.pop(key, None)
         self._positions.get(key[0], {}).pop(key, None)
+        links = self._links.get(key[1:])
+        if links is not None and key[0] in links:
+            links.remove(key[0])
+            if not links:
+                del self._links[key[1:]]

@@ -22,6 +22,7 @@ from culture.federation.trust import (
 )
 from culture.protocol.message import Message, ProtocolError
 from culture.server.events import Redacted, Said
+from culture.server.ids import Stamp
 from culture.server.skill import Host
 
 if TYPE_CHECKING:
@@ -136,6 +137,10 @@ class Messages:
     def sealed(self, data: str) -> str:
         """A line of ours, so that we know it again."""
         return f"@seal={self._seal.of(data)};{data[1:]}"
+
+    def told_before(self, stamp: Stamp) -> list[Link]:
+        """Who told a message, that is known now, while it was in doubt."""
+        return self._doubts.resolve(stamp)
 
     def is_sealed(self, line: Message) -> bool:
         """Is it a line of ours?"""

@@ -249,6 +249,7 @@ class Net:
 
     async def restart(self, name: str) -> None:
         self.down.discard(name)
+        self.clock.now += 1  # to start takes its time
         await self.servers[name].start()
         await self.breathe()
 
