@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from culture.config.model import ServerConfig
 from culture.config.paths import open_private
 from culture.federation.link import Link, Stage
+from culture.server.compare import same_secret
 from culture.server.skill import Host
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class Status:
                     "queued": peer.connection.waiting,
                     "acknowledged": link.acked,
                     "lag": self._lag(name, link),
-                    "secret": "old" if settings.old_secret == link.shows else "present",
+                    "secret": "old" if same_secret(link.shows, settings.old_secret) else "present",
                 }
             entry["private"] = len(held.held.get(name, ()))
             entries.append(entry)

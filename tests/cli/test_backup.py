@@ -7,8 +7,6 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-import pytest
-
 from culture.skills.history.entry import Entry, Sort
 from culture.skills.history.sqlite import SQLiteStore
 from tests.cli.shell import Result, Shell

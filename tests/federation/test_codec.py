@@ -104,7 +104,9 @@ def test_the_short_cut_says_the_same(event: e.Said) -> None:
     line = f"@n=7;seal={'a' * 32};{text[1:]}"
     short = codec.read_plain(line)
     assert short is None or short == (7, f"@seal={'a' * 32};{text[1:]}", decode(Message.parse(line)))
-    bare = event._replace(tags={}, mentions=(), lines=(), account=None, verb="PRIVMSG", text="hi", status="", target="#a")
+    bare = event._replace(
+        tags={}, mentions=(), lines=(), account=None, verb="PRIVMSG", text="hi", status="", target="#a"
+    )
     assert codec.read_plain(f"@n=7;seal={'a' * 32};{codec.plain(bare)[1:]}") is not None
 
 

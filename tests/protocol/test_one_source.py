@@ -11,7 +11,18 @@ import culture
 SOURCE = Path(culture.__file__).parent
 # For speed these write some lines by hand; tests/server/test_messaging.py and test_capabilities.py read them back.
 # Those in layers/ speak HTTP, and WebSocket, where a frame is a line without its end.
-WRITE_LINES = {"server/render.py", "server/labels.py", "server/layers/upgrade.py", "server/layers/websocket.py"}
+WRITE_LINES = {
+    "server/render.py",
+    "server/labels.py",
+    "server/layers/upgrade.py",
+    "server/layers/websocket.py",
+    "server/scraping.py",
+    # The documented form has a colon before every text.
+    "skills/history/verb.py",
+    # What a peer said goes on as it came.
+    "federation/backfill.py",
+    "federation/courier.py",
+}
 JUDGES = re.compile("Message|LineBuffer|oversize|fold|valid_((local_)?nick|channel|short_name)|split_text|(un)?escape")
 
 

@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from typing import NamedTuple
 
+from culture.protocol.message import Message
 from culture.protocol.vocabulary import Cap, ClientTag, Receipt, Tag
 from culture.server.ids import Stamp
 from culture.server.session import Session
@@ -85,8 +86,8 @@ class Intake:
         if owed.number in self._writer.unkept:
             self._writer.unkept.discard(owed.number)
         elif not session.ended and session.user is not None:
-            tags = f"{Tag.RECEIPT}={Receipt.STORED};{ClientTag.REPLY}={owed.stamp.msgid}"
-            session.send(f"@{tags} :{self._host.name} TAGMSG {session.user.nick}\r\n".encode())
+            tags = {Tag.RECEIPT.value: Receipt.STORED.value, ClientTag.REPLY.value: owed.stamp.msgid}
+            session.send(bytes(Message("TAGMSG", (session.user.nick,), self._host.name, tags)))
 
     def _slow_down(self, session: Session) -> None:
         """Read no more of somebody who says more than the disk can take; their own system holds the rest."""
