@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from operator import itemgetter
 
 from culture.config import skills
 from culture.protocol.names import fold
@@ -25,6 +26,9 @@ from culture.skills.history.writer import Move, Writer
 
 _OTHERS = 1.0  # seconds to wait for links, which must not lack what is in the history
 _OPENING = 5.0  # seconds to wait for the store before clients come; after that it is tried again and again
+
+_VERB = Entry._fields.index("verb")
+_AT = itemgetter(Entry._fields.index("at"))
 
 
 class History(Skill):
@@ -90,11 +94,13 @@ class History(Skill):
 
     def _wrote(self, items: Sequence[Entry | Move]) -> None:
         """In the writer's thread: what is found by meaning follows what is kept."""
-        self._semantic.note(min((item.at for item in items if isinstance(item, Entry)), default=None))
+        entries = [item for item in items if isinstance(item, Entry)]
+        if entries:
+            self._semantic.note(min(map(_AT, entries)))
         for item in items:
             if isinstance(item, Move):
                 self._semantic.move(fold(item.old), fold(item.new))
-            elif item.redacts and (position := self._store.position(item.place, item.redacts)) is not None:
+            elif item[_VERB] == "REDACT" and (position := self._store.position(item.place, item.redacts)) is not None:
                 self._semantic.forget(position)
 
     def _tell(self, text: str) -> None:

@@ -20,7 +20,7 @@ _MANY = 32
 # Seconds that the first of a batch waits for others: a transaction costs as much as twenty messages, so where there
 # are many they are kept in fewer of them.
 _GATHER = 0.002
-_GATHER_MANY = 0.01
+_GATHER_MANY = 0.02
 _PAUSES = (0.05, 0.1, 0.25, 0.5, 1.0)
 _folded = lru_cache(4096)(fold)
 
