@@ -7,7 +7,8 @@ from typing import Protocol
 
 from culture.config.links import Link as Settings
 from culture.federation import codec
-from culture.federation.codec import Garbled, Plain
+from culture.federation.codec import Garbled
+from culture.federation.plain import Plain, read_plain
 from culture.federation.roster import Roster
 from culture.federation.trust import UNVOUCHED_TAG, NotTheirs
 from culture.protocol.message import Message, ProtocolError
@@ -232,7 +233,7 @@ class Link:
 
     def take(self, text: str) -> None:
         """One line of the peer's, as it came."""
-        said = codec.read_plain(text) if self.stage is Stage.LIVE and self._roster is None else None
+        said = read_plain(text) if self.stage is Stage.LIVE and self._roster is None else None
         self.receive(Message.parse(text) if said is None else said)
 
     def receive(self, line: Message | Plain) -> None:

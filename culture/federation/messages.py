@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from culture.federation.backfill import numbered
 from culture.federation.belief import believed, believed_plain
-from culture.federation.codec import MICROSECONDS, Garbled, Plain, decode
+from culture.federation.codec import MICROSECONDS, Garbled, decode
 from culture.federation.doubts import Doubts
 from culture.federation.link import Link, Stage
+from culture.federation.plain import Plain
 from culture.federation.seal import Seal
 from culture.federation.trust import (
     UNVOUCHED_TAG,

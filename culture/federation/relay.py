@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 
 from culture.federation import registers
 from culture.federation.belief import believed
-from culture.federation.codec import EVENTS, decode, encode, plain
+from culture.federation.codec import EVENTS, decode, encode
 from culture.federation.link import Link
+from culture.federation.plain import plain
 from culture.federation.trust import (
     check_origin,
     crosses_by_name,

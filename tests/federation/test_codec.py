@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from culture.federation import codec
 from culture.federation.codec import Garbled, decode, encode
+from culture.federation.plain import plain, read_plain
 from culture.protocol import message as protocol
 from culture.protocol.message import Message
 from culture.protocol.modes import Change
@@ -99,15 +100,15 @@ def test_an_event_crosses_a_link_unchanged(event: e.Event) -> None:
 
 @given(said())
 def test_the_short_cut_says_the_same(event: e.Said) -> None:
-    text = codec.plain(event)
+    text = plain(event)
     assert decode(Message.parse(text)) == decode(encode(event))
     line = f"@n=7;seal={'a' * 32};{text[1:]}"
-    short = codec.read_plain(line)
+    short = read_plain(line)
     assert short is None or short == (7, f"@seal={'a' * 32};{text[1:]}", decode(Message.parse(line)))
     bare = event._replace(
         tags={}, mentions=(), lines=(), account=None, verb="PRIVMSG", text="hi", status="", target="#a"
     )
-    assert codec.read_plain(f"@n=7;seal={'a' * 32};{codec.plain(bare)[1:]}") is not None
+    assert read_plain(f"@n=7;seal={'a' * 32};{plain(bare)[1:]}") is not None
 
 
 @pytest.mark.requirement("E14", "E18")
