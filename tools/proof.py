@@ -87,6 +87,16 @@ PROOFS = {
             (sys.executable, "-m", "pytest", "--timeout=0", "-s", "tests/proof/test_mesh.py"),
         ),
         Proof(
+            "store",
+            "the history's store with a million messages: how long each question takes",
+            (sys.executable, "-m", "bench.store", "--json", FIGURES),
+        ),
+        Proof(
+            "meshbench",
+            "two linked servers: relay, latency per hop, burst",
+            (sys.executable, "-m", "bench.mesh", "--json", FIGURES),
+        ),
+        Proof(
             "fuzz",
             "random bytes and grammar-aware garbage: no crash, memory flat",
             (sys.executable, "-m", "pytest", "--timeout=0", "tests/proof/test_fuzz.py"),
