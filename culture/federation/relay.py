@@ -27,8 +27,6 @@ from culture.server.skill import Host, hook
 if TYPE_CHECKING:
     from culture.federation.mesh import Mesh
 
-_PASSING = frozenset({"+typing", "+draft/typing"})
-
 
 class Relay:
     """Passes events on, each once to everybody who may know of it."""
@@ -177,4 +175,4 @@ class Relay:
 
 def is_passing(event: Said | Redacted) -> bool:
     """Does it say something about the moment alone?"""
-    return isinstance(event, Said) and event.verb == "TAGMSG" and _PASSING.issuperset(event.tags)
+    return isinstance(event, Said) and event.is_passing

@@ -9,6 +9,9 @@ from culture.server.ids import Stamp
 # ``source`` is who did it as others see them: ``nick!user@host``, or the name of a server.
 
 
+_PASSING = frozenset({"+typing", "+draft/typing"})
+
+
 class Arrived(NamedTuple):
     """Somebody is on the network."""
 
@@ -216,6 +219,11 @@ class Said(NamedTuple):
     status: str = ""
     lines: tuple[Line, ...] = ()
     """How the sender divided a text of several lines (which is joined by LF in ``text``); none for ordinary ones."""
+
+    @property
+    def is_passing(self) -> bool:
+        """Does it say something about the moment alone: that somebody is typing?"""
+        return self.verb == "TAGMSG" and _PASSING.issuperset(self.tags)
 
 
 Event = (

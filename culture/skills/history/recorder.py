@@ -20,8 +20,6 @@ from culture.skills.history.entry import conversation, event_entry, party
 from culture.skills.history.intake import Intake
 from culture.skills.history.writer import Move, Spoken
 
-# Tags that say something about the moment alone.
-_PASSING = frozenset({"+typing", "+draft/typing"})
 _make = tuple.__new__  # what a NamedTuple's own constructor does, without the call around it
 
 
@@ -39,7 +37,7 @@ class Recorder:
     def said(self, said: Said) -> None:
         """A message, to a channel or in private; called for every one, so it does no more than it must."""
         by, target = self._host.by, said.target
-        if said.verb == "TAGMSG" and _PASSING.issuperset(said.tags):
+        if said.verb == "TAGMSG" and said.is_passing:
             return
         if target[0] == "#":
             channel = self._network.channel(target)
