@@ -1,8 +1,10 @@
 """What agents.yaml may say: the agents on this machine, and the rules they work under."""
 
 import logging
+import re
 from collections.abc import Mapping
-from typing import Annotated, Literal, Self, TypeVar
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -15,18 +17,34 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from culture.config.values import Channel, Count, Duration, Folder, Misfit, Port, Secret, Settings
-from culture.protocol.names import fold, owner, short_name, valid_local_nick, valid_short_name
+from culture.config.values import (
+    Channel,
+    Count,
+    Duration,
+    File,
+    Fingerprint,
+    Folder,
+    Misfit,
+    Port,
+    Secret,
+    Settings,
+    seconds,
+)
+from culture.protocol.names import fold, nearest, owner, short_name, valid_local_nick, valid_short_name
 from culture.protocol.vocabulary import Channel as WellKnown
 
 log = logging.getLogger(__name__)
 
+_CLOCK = "([01][0-9]|2[0-3]):[0-5][0-9]"
+_QUIET = re.compile(rf"{_CLOCK}-{_CLOCK}")
+
 # The fields each backend adds to an agent. A loader may be given another table, made from the installed backends.
 BACKEND_FIELDS: Mapping[str, frozenset[str]] = {
-    "claude": frozenset(),
-    "codex": frozenset(),
-    "copilot": frozenset(),
-    "acp": frozenset({"acp_command"}),
+    "claude": frozenset({"permission_mode", "allowed_tools", "mcp_servers"}),
+    "codex": frozenset({"approval_policy", "sandbox_mode"}),
+    "copilot": frozenset({"copilot_path", "permission_mode", "provider"}),
+    "acp": frozenset({"acp_command", "acp_mode", "permissions", "mcp_servers"}),
+    "scripted": frozenset({"playbook"}),
 }
 
 AlertEvent = Literal["agent_question", "agent_spiraling", "agent_timeout", "agent_error", "agent_complete"]
@@ -39,6 +57,7 @@ ALERT_EVENTS: tuple[AlertEvent, ...] = (
 )
 # Two interventions must have failed before people are called.
 LEAST_ESCALATION_THRESHOLD = 3
+NO_SUPERVISOR = "none"
 
 
 def _agent_nick(nick: str) -> str:
@@ -66,6 +85,11 @@ def _backend_name(name: str, info: ValidationInfo) -> str:
     return name
 
 
+def _backend_or_none(name: str, info: ValidationInfo) -> str:
+    # One that we know and that is not installed keeps no agent from starting.
+    return name if name == NO_SUPERVISOR or name in BACKEND_FIELDS else _backend_name(name, info)
+
+
 def _backend_fields(info: ValidationInfo) -> Mapping[str, frozenset[str]]:
     return info.context if info.context is not None else BACKEND_FIELDS
 
@@ -73,14 +97,46 @@ def _backend_fields(info: ValidationInfo) -> Mapping[str, frozenset[str]]:
 def _unknown_field(key: str, value: object, backend: str, known: Mapping[str, frozenset[str]]) -> InitErrorDetails:
     """What to say of a key that neither every agent has nor this one's backend."""
     elsewhere = [name for name, fields in known.items() if key in fields]
-    if not elsewhere:
+    meant = nearest(key, known[backend])
+    if elsewhere:
+        text = f"only for agents of backend {' or '.join(elsewhere)}, and this one is {backend}"
+    elif meant:
+        text = f"unknown key (did you mean {meant}?)"
+    else:
         return InitErrorDetails(type="extra_forbidden", loc=(key,), input=value)
-    text = f"only for agents of backend {' or '.join(elsewhere)}, and this one is {backend}"
     return InitErrorDetails(type=PydanticCustomError("backend_field", text), loc=(key,), input=value)
 
 
+def _is_quiet_hours(text: str) -> str:
+    if not _QUIET.fullmatch(text):
+        raise ValueError(f"{text!r} is not a span of the day such as 22:00-07:00")
+    return text
+
+
+def _web_address(address: str) -> str:
+    # What is wrong with it is not quoted: whoever knows the address may post.
+    if not re.match(r"https?://[^/\s]", address):
+        raise ValueError("expected an address that begins with https:// or http://")
+    return address
+
+
+def _network(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return ip_network(value)
+    except ValueError:
+        raise ValueError(f"{value!r} is no address or network such as 192.168.1.7 or 10.0.0.0/8") from None
+
+
+WebAddress = Annotated[Secret, AfterValidator(_web_address)]
+Network = Annotated[IPv4Network | IPv6Network, BeforeValidator(_network)]
+Money = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=False)]
 AgentNick = Annotated[str, AfterValidator(_agent_nick)]
 BackendName = Annotated[str, AfterValidator(_backend_name)]
+SupervisorName = Annotated[str, AfterValidator(_backend_or_none)]
+QuietHours = Annotated[str, AfterValidator(_is_quiet_hours)]
+Pause = Annotated[float, Field(ge=0, allow_inf_nan=False), BeforeValidator(seconds)]
 OffOrCount = Annotated[Annotated[int, Field(ge=1)] | None, BeforeValidator(_off_or_count)]
 
 
@@ -90,30 +146,42 @@ class ServerAddress(Settings):
     name: str | None = None
     host: str = "localhost"
     port: Port = 6667
+    tls: bool = False
+    fingerprint: Fingerprint | None = None
+    user: str | None = None
 
 
 class SupervisorConfig(Settings):
     """The observer that whispers to an agent."""
 
-    agent: BackendName = "claude"
+    agent: SupervisorName = "claude"
     model: str = "claude-sonnet-4-6"
     thinking: str = "medium"
     window_size: Count = 20
     eval_interval: Count = 5
     escalation_threshold: Annotated[Count, AfterValidator(_at_least_three)] = LEAST_ESCALATION_THRESHOLD
+    timeout: Duration = 60.0
+    check_in: Duration = 600.0
+    compact_at: Annotated[int, Field(ge=1, le=100)] = 80
+    playbook: str | None = None
+    options: Mapping[str, Any] = Field(default_factory=dict)
 
 
 class WebhookConfig(Settings):
     """Where alerts go: one address for all events, or one of its own for some. Whoever knows an address may post."""
 
-    url: Secret | None = Field(None, repr=False)
+    url: WebAddress | None = Field(None, repr=False)
     irc_channel: Channel = WellKnown.ALERTS.value
     events: tuple[AlertEvent, ...] = ALERT_EVENTS
-    on_question: Secret | None = Field(None, repr=False)
-    on_spiraling: Secret | None = Field(None, repr=False)
-    on_timeout: Secret | None = Field(None, repr=False)
-    on_error: Secret | None = Field(None, repr=False)
-    on_complete: Secret | None = Field(None, repr=False)
+    on_question: WebAddress | None = Field(None, repr=False)
+    on_spiraling: WebAddress | None = Field(None, repr=False)
+    on_timeout: WebAddress | None = Field(None, repr=False)
+    on_error: WebAddress | None = Field(None, repr=False)
+    on_complete: WebAddress | None = Field(None, repr=False)
+    format: Literal["auto", "discord", "slack", "ntfy", "json"] = "auto"
+    secret: Secret | None = Field(None, repr=False)
+    link: str | None = None
+    allow_private: tuple[Network, ...] = ()
     attempts: Count = 1
     timeout: Duration = 10.0
 
@@ -129,23 +197,50 @@ class TrustConfig(Settings):
 
 
 class BudgetConfig(Settings):
-    """What an agent may spend in a day; None is no limit."""
+    """What an agent may spend in a day and in all; None is no limit. A subscription's money is notional."""
 
+    billing: Literal["auto", "metered", "subscription"] = "auto"
     tokens_per_day: Count | None = None
-    usd_per_day: Annotated[float, Field(gt=0, allow_inf_nan=False, strict=False)] | None = None
+    usd_per_day: Money | None = None
+    turns_per_day: Count | None = None
+    tokens_total: Count | None = None
+    usd_total: Money | None = None
+    window_pct: Annotated[int, Field(ge=1, le=100)] = 100
+    resume_after_limit: bool = False
+
+
+class RecoveryConfig(Settings):
+    """What happens when an agent's program dies or falls silent."""
+
+    restart_delay: Duration = 5.0
+    crashes: Count = 3
+    window: Duration = 300.0
+    silence: Duration = 600.0
+    interrupt_grace: Duration = 30.0
 
 
 class Rules(Settings):
     """What stands at the top of the file for every agent, and may be said again under one."""
 
-    supervisor: SupervisorConfig = SupervisorConfig()
-    webhooks: WebhookConfig = WebhookConfig()
+    supervisor: SupervisorConfig = Field(default_factory=SupervisorConfig)
+    webhooks: WebhookConfig = Field(default_factory=WebhookConfig)
     trust: TrustConfig | None = None
-    budget: BudgetConfig = BudgetConfig()
+    budget: BudgetConfig = Field(default_factory=BudgetConfig)
     max_hops: OffOrCount = 6
     pair_turns_per_hour: Count = 40
     channel_turns_per_hour: Count = 200
+    cool_down: Pause = 2.0
     buffer_size: Count = 500
+    stale: Duration = 900.0
+    quiet_hours: QuietHours | None = None
+    recovery: RecoveryConfig = Field(default_factory=RecoveryConfig)
+
+
+class TeamPlace(Settings):
+    """Where an agent of a team asks for others."""
+
+    orchestrator: AgentNick
+    channel: Channel
 
 
 class AgentConfig(Rules):
@@ -166,13 +261,18 @@ class AgentConfig(Rules):
     on_crash: Literal["resume", "fresh"] = "resume"
     mentions_while_busy: Literal["buffer", "inject"] = "buffer"
     post_output: Literal["auto", "always", "never"] = "auto"
+    join_matching: bool = False
+    greeting: str | None = None
+    instructions_file: File | None = None
+    team: TeamPlace | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _only_fields_of_its_backend(cls, said: object, info: ValidationInfo) -> object:
-        if isinstance(said, Mapping):
-            backend, known = str(said.get("agent", "claude")), _backend_fields(info)
-            allowed = known.get(backend, frozenset()) | cls.model_fields.keys()
+        backend = str(said.get("agent", "claude")) if isinstance(said, Mapping) else ""
+        known = _backend_fields(info)
+        if isinstance(said, Mapping) and backend in known:
+            allowed = known[backend] | cls.model_fields.keys()
             errors = [_unknown_field(key, said[key], backend, known) for key in said if key not in allowed]
             if errors:
                 raise ValidationError.from_exception_data(cls.__name__, errors)
@@ -187,7 +287,7 @@ class AgentConfig(Rules):
 class AgentsConfig(Rules):
     """All of agents.yaml."""
 
-    server: ServerAddress = ServerAddress()
+    server: ServerAddress = Field(default_factory=ServerAddress)
     agents: tuple[AgentConfig, ...] = ()
 
     @model_validator(mode="after")

@@ -14,6 +14,7 @@ Value = object
 # Aliases may repeat a node, and aliases of aliases multiply: a file of a few lines could fill the memory.
 MOST_VALUES = 20_000
 DEEPEST = 16
+_COMMENT_IN_A_LIST = re.compile(r"""(?:[^#"']|"[^"]*"|'[^']*')*\[(?:[^#"'\]]|"[^"]*"|'[^']*')*(?<=[\[,\s])#\S""")
 
 
 @dataclass
@@ -70,7 +71,7 @@ class _Reader:
         except MarkedYAMLError as error:
             line = error.problem_mark.line + 1 if error.problem_mark else 0
             text = " ".join(filter(None, (error.context, error.problem)))
-            raise self._error(line, (), f"not valid YAML: {text}", self._comment_in_a_list(error)) from error
+            raise self._error(line, (), f"not valid YAML: {text}", self._remedy(error)) from error
         except (YAMLError, RecursionError) as error:
             raise self._error(0, (), f"not valid YAML: {error}") from error
         if root is None or _is_null(root):
@@ -79,11 +80,14 @@ class _Reader:
             raise self._error(_line(root), (), "expected keys and values, such as name: spark")
         self._document.data = self._mapping(root, ())
 
-    def _comment_in_a_list(self, error: MarkedYAMLError) -> str:
-        """What to do about ``[#general]``, whose bracket is never closed."""
+    def _remedy(self, error: MarkedYAMLError) -> str:
+        """What to do about a tab, and about ``[#general]``, whose bracket is never closed."""
+        if error.problem and r"'\t'" in error.problem:
+            return "indent with spaces, not with tabs"
         marks = (error.context_mark, error.problem_mark)
-        lines = [self._document.source(mark.line + 1) for mark in marks if mark]
-        return next((unquoted(line) for line in lines if re.search(r"[\[,]\s*#\S", line)), "")
+        near = [self._document.source(mark.line + 1) for mark in marks if mark]
+        lines = [*near, *self._document.text.splitlines()]
+        return next((unquoted(line) for line in lines if _COMMENT_IN_A_LIST.match(line)), "")
 
     def _value(self, node: Node, key: Key) -> Value:
         self._values += 1

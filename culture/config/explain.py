@@ -15,6 +15,9 @@ from culture.protocol.names import nearest
 
 # A default that is made from other settings says so when one of those is wrong.
 _NOT_REACHED = "default_factory_not_called"
+_FEW = 2
+"""So many places of a key can be named."""
+
 _EXPECTED = {
     "string_type": "text",
     "int_type": "a whole number",
@@ -126,5 +129,5 @@ def _nearest_key(name: str, here: type[BaseModel] | None, model: type[BaseModel]
     if here is None:
         return ""
     elsewhere = [key for key in keys(model) if key.rpartition(".")[2] == name]
-    close = elsewhere[0] if len(elsewhere) == 1 else nearest(name, here.model_fields)
+    close = " or ".join(elsewhere) if 0 < len(elsewhere) <= _FEW else nearest(name, here.model_fields)
     return f"did you mean {close}?" if close else f"known here: {', '.join(here.model_fields)}"

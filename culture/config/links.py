@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from culture.config.exposure import is_loopback
-from culture.config.values import Channel, Duration, Misfit, Secret, ServerName, Settings, is_said
+from culture.config.values import Channel, Duration, Fingerprint, Misfit, Secret, ServerName, Settings, is_said
 from culture.protocol.names import fold, short_name, valid_short_name
 
 _ADDRESS = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<host>[^\s:\[\]@/]+)):(?P<port>[0-9]{1,5})")
@@ -43,13 +43,6 @@ def _address(text: str) -> str:
     return text
 
 
-def _fingerprint(text: str) -> str:
-    plain = text.replace(":", "").lower()
-    if not re.fullmatch("[0-9a-f]{64}", plain):
-        raise ValueError(f"{text!r} is not the SHA-256 fingerprint of a certificate: 64 hexadecimal digits")
-    return plain
-
-
 def _switch(value: object) -> object:
     """YAML takes ``off`` for a word."""
     return _WORDS.get(value, value) if isinstance(value, str) else value
@@ -65,7 +58,7 @@ class Link(Settings):
     address: Annotated[str, AfterValidator(_address)] | None = None
     secret: LinkSecret = Field(repr=False)
     old_secret: Annotated[LinkSecret | None, BeforeValidator(is_said)] = Field(None, repr=False)
-    fingerprint: Annotated[str, AfterValidator(_fingerprint)] | None = None
+    fingerprint: Fingerprint | None = None
     tls: Annotated[bool | None, BeforeValidator(_switch)] = None
     trust: Literal["full", "no_authority", "restricted"] = "full"
     channels: tuple[Channel, ...] = ()

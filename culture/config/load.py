@@ -4,18 +4,20 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pydantic import ValidationError
 
 from culture.config import paths
-from culture.config.agents import BACKEND_FIELDS, AgentsConfig
 from culture.config.document import Document, Value, read
 from culture.config.errors import ConfigError, Key, Problem
-from culture.config.explain import explain
-from culture.config.model import ServerConfig
 from culture.config.values import Settings
 from culture.protocol.vocabulary import Environment
+
+if TYPE_CHECKING:  # each file's model takes a while to come, and a command seldom needs all three
+    from culture.config.agents import AgentsConfig
+    from culture.config.model import ServerConfig
+    from culture.config.team import TeamConfig
 
 Model = TypeVar("Model", bound=Settings)
 Held = TypeVar("Held", bound=Settings, covariant=True)
@@ -39,8 +41,10 @@ class Options:
     data_dir: Path | None = None
 
 
-def load_server(file: Path | None = None, options: Options | None = None) -> Loaded[ServerConfig]:
+def load_server(file: Path | None = None, options: Options | None = None) -> "Loaded[ServerConfig]":
     """The server's configuration; without a file of its own, culture.yaml in the home folder where there is one."""
+    from culture.config.model import ServerConfig
+
     document = _read(file, paths.server_file())
     said = _said(document.data, options or Options())
     sources = _sources(document) | said
@@ -51,11 +55,21 @@ def load_server(file: Path | None = None, options: Options | None = None) -> Loa
 
 
 def load_agents(
-    file: Path | None = None, backend_fields: Mapping[str, frozenset[str]] = BACKEND_FIELDS
-) -> Loaded[AgentsConfig]:
-    """The agents' configuration; ``backend_fields`` says which further fields each backend takes."""
+    file: Path | None = None, backend_fields: Mapping[str, frozenset[str]] | None = None
+) -> "Loaded[AgentsConfig]":
+    """The agents' configuration; ``backend_fields`` says which further fields each backend takes, else ours are."""
+    from culture.config.agents import AgentsConfig
+
     document = _read(file, paths.agents_file())
     return Loaded(_validated(AgentsConfig, document, frozenset(), backend_fields), _sources(document))
+
+
+def load_team(file: Path) -> "Loaded[TeamConfig]":
+    """What a team's own file says."""
+    from culture.config.team import TeamConfig
+
+    document = _read(file, file)
+    return Loaded(_validated(TeamConfig, document, frozenset()), _sources(document))
 
 
 def _read(file: Path | None, default: Path) -> Document:
@@ -95,4 +109,6 @@ def _validated(
     try:
         return model.model_validate(document.data, context=context)
     except ValidationError as error:
+        from culture.config.explain import explain  # most files are right
+
         raise explain(error, model, document, options) from error

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from culture.config import exposure, paths
 from culture.config import skills as builtin
+from culture.config.digest import Digest
 from culture.config.links import Federation, Link, check_links
 from culture.config.metrics import Metrics
 from culture.config.oidc import Oidc
@@ -24,11 +25,12 @@ from culture.config.values import (
     Settings,
     is_said,
 )
+from culture.config.web import Web
 from culture.protocol.names import short_name, valid_short_name
 from culture.protocol.vocabulary import Channel as WellKnown
 
 # The modes of a channel that need no parameter.
-CHANNEL_FLAGS = "imnstC"
+CHANNEL_FLAGS = "imnstCD"
 
 # What a running server cannot change: told apart when a reload finds it different.
 NEEDS_RESTART = frozenset(
@@ -46,6 +48,9 @@ NEEDS_RESTART = frozenset(
         "history",
         "logger",
         "urlindex",
+        "rooms",
+        "ledger",
+        "audit",
         "skills",
         "federation",
         "metrics",
@@ -170,9 +175,9 @@ class Rate(Settings):
 class Flood(Settings):
     """How much a client may say: those from elsewhere, logged-in agents, and those on this machine."""
 
-    clients: Rate = Rate()
-    agents: Rate = Rate(burst=100, rate=20.0)
-    loopback: Rate = Rate(burst=500, rate=100.0)
+    clients: Rate = Field(default_factory=Rate)
+    agents: Rate = Field(default_factory=lambda: Rate(burst=100, rate=20.0))
+    loopback: Rate = Field(default_factory=lambda: Rate(burst=500, rate=100.0))
 
 
 def _network(text: str) -> str:
@@ -196,7 +201,7 @@ class ServerConfig(Settings):
     description: Line = "culture IRC server"
     network: Word = "culture"
     nick_prefix: Literal["required", "off"] = "required"
-    listen: Annotated[tuple[Listen, ...], AfterValidator(_at_least_one)] = (Listen(),)
+    listen: Annotated[tuple[Listen, ...], AfterValidator(_at_least_one)] = Field(default_factory=lambda: (Listen(),))
     trusted_network: bool = False
     local_users: tuple[str, ...] = ()
     self_registration: Literal["off", "inside", "anybody"] = "off"
@@ -205,20 +210,25 @@ class ServerConfig(Settings):
     data_dir: Folder = Field(default_factory=_default_data_dir)
     password: Annotated[Secret | None, BeforeValidator(is_said)] = Field(None, repr=False)
     motd: str = f"Welcome. Say hello in {WellKnown.GENERAL}."
-    admin: Admin = Admin()
+    admin: Admin = Field(default_factory=Admin)
     channels: tuple[Channel, ...] = (WellKnown.GENERAL.value,)
     operators: tuple[Operator, ...] = ()
     channel_modes: ModeLetters = "nt"
     exempt: tuple[Network, ...] = ("127.0.0.0/8", "::1/128")
-    flood: Flood = Flood()
-    limits: Limits = Limits()
-    history: builtin.History = builtin.History()
-    logger: builtin.Logger = builtin.Logger()
-    urlindex: builtin.UrlIndex = builtin.UrlIndex()
+    flood: Flood = Field(default_factory=Flood)
+    limits: Limits = Field(default_factory=Limits)
+    history: builtin.History = Field(default_factory=builtin.History)
+    logger: builtin.Logger = Field(default_factory=builtin.Logger)
+    urlindex: builtin.UrlIndex = Field(default_factory=builtin.UrlIndex)
+    rooms: builtin.Rooms = Field(default_factory=builtin.Rooms)
+    ledger: builtin.Ledger = Field(default_factory=builtin.Ledger)
+    audit: builtin.Audit = Field(default_factory=builtin.Audit)
     skills: builtin.Others = Field(default_factory=dict, repr=False)
     links: tuple[Link, ...] = ()
-    federation: Federation = Federation()
-    metrics: Metrics = Metrics()
+    federation: Federation = Field(default_factory=Federation)
+    metrics: Metrics = Field(default_factory=Metrics)
+    web: Web = Field(default_factory=Web)
+    digest: Digest = Field(default_factory=Digest)
 
     @model_validator(mode="after")
     def _name_fits_the_nicks(self) -> Self:
@@ -271,9 +281,22 @@ class ServerConfig(Settings):
             )
         return self
 
+    @model_validator(mode="after")
+    def _the_page_is_safe_from_readers(self) -> Self:
+        if self.web.is_exposed and not (self.web.tls or self.trusted_network):
+            raise Misfit(exposure.unprotected(self.web.host), "web", "host")
+        return self
+
     def built_in(self) -> dict[str, builtin.Builtin]:
         """The skills that come with the server, by name."""
-        return {"history": self.history, "logger": self.logger, "urlindex": self.urlindex}
+        return {
+            "history": self.history,
+            "logger": self.logger,
+            "urlindex": self.urlindex,
+            "rooms": self.rooms,
+            "ledger": self.ledger,
+            "audit": self.audit,
+        }
 
     @property
     def account_prefix(self) -> str:

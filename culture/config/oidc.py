@@ -56,7 +56,7 @@ class Oidc(Settings):
     jwks_url: Annotated[str, AfterValidator(trusted_address)] | None = None
     account_claim: Name = "sub"
     class_claim: Name | None = None
-    classes: Classes = Classes()
+    classes: Classes = Field(default_factory=Classes)
     algorithms: Annotated[tuple[Algorithm, ...], Field(min_length=1)] = ("RS256", "ES256", "EdDSA")
     clock_skew: Duration = 60.0
     refresh: Duration = 3600.0

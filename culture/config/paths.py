@@ -50,17 +50,37 @@ def log_file(server: str) -> Path:
     return home() / "log" / f"{server}.log"
 
 
+def inbox_file(nick: str) -> Path:
+    """What an agent's daemon remembers."""
+    return home() / "inbox" / f"{nick}.db"
+
+
+def team_dir(slug: str) -> Path:
+    """What a team is and knows."""
+    return home() / "team" / slug
+
+
+def secret_file(nick: str) -> Path:
+    """The token with which an agent logs in."""
+    return home() / "secrets" / nick
+
+
 def tls_file(host: str, kind: str) -> Path:
     """A certificate (``pem``) for a host, or its key (``key``)."""
     return home() / "tls" / f"{re.sub(r'[^A-Za-z0-9.-]', '_', host).lstrip('.') or 'host'}.{kind}"
 
 
 def agent_socket(nick: str) -> Path:
-    """The Unix socket of an agent's daemon: the one answer for everyone who asks."""
+    """The Unix socket of an agent's daemon: one answer for everyone who asks; ValueError where there can be none."""
+    if not nick or "/" in nick or "\0" in nick:
+        raise ValueError(f"{nick!r} is no nick")
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     path = Path(runtime or "/tmp") / f"culture-{nick}.sock"
     if len(os.fsencode(path)) > SOCKET_PATH_LIMIT:
-        raise ValueError(f"{path} is longer than the {SOCKET_PATH_LIMIT} bytes a Unix socket's path may have")
+        raise ValueError(
+            f"{path} is longer than the {SOCKET_PATH_LIMIT} bytes a Unix socket's path may have: "
+            "set XDG_RUNTIME_DIR to a folder with a shorter path, or choose a shorter nick"
+        )
     return path
 
 
@@ -76,6 +96,25 @@ def open_private(path: Path, flags: int) -> int:
     """Open a file, made for its owner alone when it is new, and return its descriptor; a symlink is refused."""
     private_directory(path.parent)
     return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE)
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file for its owner alone, whole or not at all."""
+    new = path.with_name(f".{path.name}.new")
+    private_directory(path.parent)
+    new.unlink(missing_ok=True)
+    with open(open_private(new, os.O_WRONLY | os.O_EXCL), "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(new, path)
+
+
+def sync_directory(folder: Path) -> None:
+    """A file's new name is part of its folder, which has to be on disk as well."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def default_server_name() -> str:

@@ -30,6 +30,11 @@ def effective(loaded: Loaded[Settings]) -> list[Row]:
     return list(_rows(loaded.config, (), loaded.sources))
 
 
+def has_secrets(loaded: Loaded[Settings]) -> bool:
+    """Whether anything is said there that is shown as stars."""
+    return any(HIDDEN in row.value and row.source != "default" for row in effective(loaded))
+
+
 def _rows(block: BaseModel, key: Key, sources: Mapping[Key, str]) -> Iterator[Row]:
     for name, field in type(block).model_fields.items():
         yield from _row(getattr(block, name), field, (*key, name), sources)

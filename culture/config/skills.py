@@ -1,7 +1,7 @@
 """What culture.yaml may say about the skills that come with the server."""
 
 import re
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -93,10 +93,10 @@ class History(Builtin):
     rows: Annotated[int, Field(ge=1, le=1000)] = 1000
     search_timeout: Duration = 1.0
     pending: Count = 50_000
-    keep: Retention = Retention()
+    keep: Retention = Field(default_factory=Retention)
     channels: dict[Channel, Retention] = Field(default_factory=dict)
-    private: Retention = Retention()
-    semantic: Embeddings = Embeddings()
+    private: Retention = Field(default_factory=Retention)
+    semantic: Embeddings = Field(default_factory=Embeddings)
 
 
 class Logger(Builtin):
@@ -107,6 +107,29 @@ class Logger(Builtin):
     channels: tuple[Channel, ...] = ()
     git: bool = False
     commit_every: Duration = 3600.0
+
+
+class Rooms(Builtin):
+    """Channels whose tags call agents."""
+
+
+class Ledger(Builtin):
+    """What the agents of the mesh say of themselves."""
+
+    age: Duration = 30 * 86400.0
+    keep: Count = 200_000
+    keep_each: Count = 20_000
+
+
+class Audit(Builtin):
+    """What was done, written to files that only grow."""
+
+    folder: Folder | None = None
+    messages: Literal["agents", "all"] = "agents"
+    size: Count = 10_000_000
+    """Bytes of a file before the next one is begun."""
+    files: Count = 100
+    """How many full ones are kept."""
 
 
 class UrlIndex(Builtin):

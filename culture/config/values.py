@@ -18,9 +18,12 @@ _LONGEST_NAME = 63
 
 
 class Settings(BaseModel):
-    """A block of settings: nothing unknown in it, nothing changed after loading."""
+    """A block of settings: nothing unknown in it, nothing changed after loading.
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
+    What checks it is built when a file is read and not before: most commands read one file of several.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True, defer_build=True)
 
 
 class Misfit(ValueError):
@@ -66,6 +69,14 @@ def server_name(name: str) -> str:
     return name
 
 
+def fingerprint(text: str) -> str:
+    """Read a certificate's fingerprint, with or without colons."""
+    plain = text.replace(":", "").lower()
+    if not re.fullmatch("[0-9a-f]{64}", plain):
+        raise ValueError(f"{text!r} is not the SHA-256 fingerprint of a certificate: 64 hexadecimal digits")
+    return plain
+
+
 def is_said(value: object) -> object:
     """``password: #x`` is a comment to YAML, and would be no password at all."""
     if value is None:
@@ -79,6 +90,7 @@ Duration = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(se
 Folder = Annotated[Path, BeforeValidator(as_path)]
 File = Annotated[Path, BeforeValidator(as_path)]
 Channel = Annotated[str, AfterValidator(channel_name)]
+Fingerprint = Annotated[str, AfterValidator(fingerprint)]
 ServerName = Annotated[str, AfterValidator(server_name)]
 Secret = Annotated[str, Field(min_length=1), Hidden()]
 """Text that ``culture server config`` does not show; give the field ``repr=False`` as well."""

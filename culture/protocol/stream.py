@@ -1,5 +1,6 @@
 """Bytes as they come from a socket → whole lines, and the judgement on their length."""
 
+from collections.abc import Iterable
 from enum import Enum
 
 from culture.protocol.message import ProtocolError
@@ -43,6 +44,11 @@ class LineBuffer:
         # bytes.splitlines knows only LF, CR and CR LF, unlike its namesake on str.
         lines = data.splitlines()
         return lines if b"" not in lines else [line for line in lines if line]
+
+    def given_back(self, lines: Iterable[bytes]) -> bytes:
+        """These lines and the unfinished one behind them, for somebody else's buffer."""
+        held, self._held = self._held, b""
+        return b"".join(line + b"\r\n" for line in lines) + held
 
     def _feed_part(self, data: bytes) -> list[bytes]:
         data = self._held + data

@@ -13,12 +13,26 @@ class Cap(StrEnum):
     RECEIPTS = f"{VENDOR}receipts"
 
 
+class Feature(StrEnum):
+    """The tokens of ISUPPORT that are ours."""
+
+    HUMAN = f"{VENDOR}HUMAN"
+    """The flag of WHO for a person whom the server knows by their account, as BOT is the one for programs."""
+
+
 class Tag(StrEnum):
     """The tags that servers of ours put on messages."""
 
     MENTIONS = f"{VENDOR}mentions"
     CLASS = f"{VENDOR}class"
     RECEIPT = f"{VENDOR}receipt"
+    KEYBOARD = f"{VENDOR}keyboard"
+
+
+class Batch(StrEnum):
+    """The types of batches of ours."""
+
+    MISSED = f"{VENDOR}missed"
 
 
 class ClientTag(StrEnum):
@@ -26,7 +40,11 @@ class ClientTag(StrEnum):
 
     CAUSE = f"+{VENDOR}cause"
     HOPS = f"+{VENDOR}hops"
+    ONCE = f"+{VENDOR}once"
+    """Names what is to be said once: who sees it on the server knows that it was said."""
     REPLY = "+draft/reply"
+    FACT = f"+{VENDOR}fact"
+    """What a fact of the ledger says, as JSON."""
 
 
 class UserClass(StrEnum):
@@ -47,10 +65,24 @@ class Receipt(StrEnum):
     ANSWERED = "answered"
 
 
+class FactKind(StrEnum):
+    """What the facts of the ledger are about."""
+
+    STATE = "state"
+    QUESTION = "question"
+    SPEND = "spend"
+    ALERT = "alert"
+    TASK = "task"
+    RECEIPT = "receipt"
+    LINK = "link"
+
+
 class UserKey(StrEnum):
     """The metadata of an agent."""
 
     STATE = f"{VENDOR}state"
+    NEXT = f"{VENDOR}next"
+    """The state that follows when the present turn is over, where that is decided."""
     TASK = f"{VENDOR}task"
     SINCE = f"{VENDOR}since"
     BACKEND = f"{VENDOR}backend"
@@ -58,6 +90,11 @@ class UserKey(StrEnum):
     COST_USD = f"{VENDOR}cost-usd"
     CONTEXT_PCT = f"{VENDOR}context-pct"
     TAGS = f"{VENDOR}tags"
+
+    @property
+    def word(self) -> str:
+        """The key without its vendor, as the ledger has it."""
+        return self.value.removeprefix(VENDOR)
 
 
 class ChannelKey(StrEnum):
@@ -98,6 +135,9 @@ class Verb(StrEnum):
     HISTORYEND = "HISTORYEND"
     URLS = "URLS"
     URLSEND = "URLSEND"
+    RECEIPT = "RECEIPT"
+    LEDGER = "LEDGER"
+    LEDGEREND = "LEDGEREND"
 
 
 class Control(StrEnum):
@@ -143,6 +183,8 @@ class Environment(StrEnum):
 
     NICK = "CULTURE_NICK"
     HOME = "CULTURE_HOME"
+    TOKEN = "CULTURE_TOKEN"
+    """What an agent's processes are known by."""
 
 
 class Exit(IntEnum):

@@ -1,0 +1,14 @@
+"""The one place where secrets are compared."""
+
+import hmac
+
+
+def same_secret(given: str | bytes | None, wanted: str | bytes | None) -> bool:
+    """Compare secrets, or digests of them, in constant time; an empty one never matches."""
+    if not given or not wanted:
+        return False
+    return hmac.compare_digest(_octets(given), _octets(wanted))
+
+
+def _octets(secret: str | bytes) -> bytes:
+    return secret.encode("utf-8", "surrogatepass") if isinstance(secret, str) else secret

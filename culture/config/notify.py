@@ -1,0 +1,28 @@
+"""Telling systemd (``Type=notify``) how far the server is."""
+
+import logging
+import os
+import socket
+import time
+
+log = logging.getLogger(__name__)
+
+
+def notify(*facts: str) -> None:
+    """Send facts such as ``READY=1`` to whoever supervises this process; nothing happens when nobody does."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address.startswith(("/", "@")):
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as supervisor:
+        try:
+            # A leading @ stands for the NUL of an abstract name.
+            supervisor.connect("\0" + address[1:] if address[0] == "@" else address)
+            supervisor.sendall("\n".join(facts).encode())
+        except OSError as error:
+            # The variable may be left over from a shell that a service started; the server does not depend on it.
+            log.warning("cannot tell the supervisor at %s: %s", address, error.strerror)
+
+
+def reloading() -> None:
+    """Say that a reload has begun; ``READY=1`` ends it."""
+    notify("RELOADING=1", f"MONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")

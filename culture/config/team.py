@@ -1,0 +1,129 @@
+"""What team.yaml may say: the project a team works on, who is in it and what it may spend."""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from culture.config.agents import Money, ServerAddress, SupervisorConfig, TrustConfig, WebhookConfig
+from culture.config.values import Count, Duration, Folder, Misfit, Settings
+
+_SLUG = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_LONGEST_SLUG = 20
+Percent = Annotated[int, Field(ge=1, le=100)]
+OPUS, SONNET, HAIKU = "claude-opus-4-6", "claude-sonnet-4-6", "claude-haiku-4-5"
+ROLES = ("em", "manager", "implementer", "test_runner", "groucho", "chico", "zeppo", "fixer", "documenter")
+"""Everything a member can be; the first two are not workers."""
+
+
+def _slug(text: str) -> str:
+    if len(text) > _LONGEST_SLUG or not _SLUG.fullmatch(text):
+        raise ValueError(f"{text!r} is no slug: a-z, 0-9 and single hyphens, at most {_LONGEST_SLUG} of them")
+    return text
+
+
+def _a_role(name: str) -> str:
+    if name not in ROLES:
+        raise ValueError(f"{name!r} is no role; there are {', '.join(ROLES)}")
+    return name
+
+
+Slug = Annotated[str, AfterValidator(_slug)]
+RoleName = Annotated[str, AfterValidator(_a_role)]
+
+
+class RoleConfig(Settings):
+    """Who fills a role: which backend with which model."""
+
+    agent: str = "claude"
+    model: str | None = None
+    options: Mapping[str, object] = Field(default_factory=dict)
+    """Further keys of such an agent, as they would stand in agents.yaml."""
+
+
+DEFAULT_ROLES: Mapping[str, RoleConfig] = {
+    role: RoleConfig(model={"em": OPUS, "manager": OPUS, "documenter": HAIKU}.get(role, SONNET)) for role in ROLES
+}
+
+
+class Limits(Settings):
+    """How large a team may grow."""
+
+    members: Count = 12
+    per_task: Count = 4
+    tasks: Count = 8
+    attempts: Count = 3
+    """So often a review or a fix is tried before people are asked."""
+
+
+class Allowance(Settings):
+    """What may be spent; None is no limit."""
+
+    usd: Money | None = None
+    tokens: Count | None = None
+
+
+class TeamBudget(Settings):
+    """What the whole team, one task and one member may spend."""
+
+    team: Allowance = Field(default_factory=Allowance)
+    task: Allowance = Field(default_factory=Allowance)
+    member: Allowance = Field(default_factory=Allowance)
+
+
+class TeamConfig(Settings):
+    """All of team.yaml."""
+
+    slug: Slug
+    project_dir: Folder
+    server: ServerAddress = Field(default_factory=ServerAddress)
+    pm: tuple[str, ...] = ()
+    """The nicks of people, for a server that does not tell who is one."""
+    em_name: str = "Harper"
+    em_model: str | None = None
+    roles: dict[RoleName, RoleConfig] = Field(default_factory=dict)
+    shift_threshold_pct: Percent = 90
+    warn_pct: Percent = 80
+    mcp_bridge_url: str | None = None
+    wiki_mcp_url: str | None = None
+    wiki_dir: Folder | None = None
+    branch: str | None = None
+    remote: str | None = None
+    worktrees: str = ".worktrees"
+    heartbeat: Duration = 30.0
+    idle_check: Literal["process", "model"] = "process"
+    heartbeat_backoff: tuple[Duration, ...] = (30.0, 60.0, 120.0)
+    send_timeout: Duration = 300.0
+    limits: Limits = Field(default_factory=Limits)
+    budget: TeamBudget = Field(default_factory=TeamBudget)
+    supervisor: SupervisorConfig = Field(default_factory=SupervisorConfig)
+    webhooks: WebhookConfig = Field(default_factory=WebhookConfig)
+    trust: TrustConfig | None = None
+
+    @model_validator(mode="after")
+    def _warns_before_it_acts(self) -> Self:
+        if self.warn_pct >= self.shift_threshold_pct:
+            raise Misfit(f"warn_pct must be below shift_threshold_pct ({self.shift_threshold_pct})", "warn_pct")
+        return self
+
+    def role(self, name: str) -> RoleConfig:
+        """Who fills a role: what the file says of it over the default."""
+        default, said = DEFAULT_ROLES[name], self.roles.get(name)
+        if name == "em" and self.em_model is not None and (said is None or said.model is None):
+            default = default.model_copy(update={"model": self.em_model})
+        if said is None:
+            return default
+        # Another backend's models have other names.
+        kept = default.model if said.agent == default.agent else None
+        return said.model_copy(update={"model": said.model or kept})
+
+    @property
+    def project_channel(self) -> str:
+        """Where people and the EM talk."""
+        return f"#project-{self.slug}"
+
+    @property
+    def standup_channel(self) -> str:
+        """Where work is given out and reported."""
+        return f"#standup-{self.slug}"
