@@ -9,6 +9,7 @@ from culture.server.auth import Credentials, Identity
 from culture.server.context import Context, Parts
 from culture.server.errors import Refused
 from culture.server.events import AccountSet, Arrived, AwaySet, Left, UserModeSet
+from culture.server.keyboard import account_at
 from culture.server.session import Session
 from culture.server.state import User
 from culture.server.welcome import show_channels, welcome
@@ -22,12 +23,18 @@ def complete(ctx: Context) -> None:
     session = ctx.session
     if session.nick is None or session.username is None or session.caps.pending or session.user is not None:
         return
+    if session.account is None:
+        session.account = account_at(session, session.nick, ctx.parts.accounts, ctx.config)
+        session.at_keyboard = session.account is not None
     try:
         identity = ctx.parts.authenticator.authenticate(_credentials(session))
     except Refused as refused:
         ctx.refuse(refused)
         session.close("Access denied")
         return
+    if session.at_keyboard:
+        source, name = f"{session.nick}!{session.username}@{session.host}", identity.account or ""
+        ctx.reply(Numeric.RPL_LOGGEDIN, source, name, text=f"You are {name}: this is a program of your own")
     known = _same_person(ctx, identity)
     if known is not None:
         _attach(ctx, known)
@@ -139,7 +146,8 @@ def depart(parts: Parts, session: Session, reason: str) -> None:
         return
     if "o" in user.modes:  # the next session has not shown that password
         router.publish(UserModeSet(router.ids.stamp(), user.source, (Change(False, "o"),)))
-    if user.away is None:
+    # What people say holds while they are gone; what an agent is at, its program said, which is no more.
+    if user.away is None or user.kind == UserClass.AGENT:
         router.publish(AwaySet(router.ids.stamp(), user.source, DISCONNECTED))
 
 

@@ -5,11 +5,11 @@ import pwd
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
+from culture.config import peer_uid
+from culture.config.compare import same_secret
 from culture.config.model import ServerConfig
 from culture.protocol.numerics import Numeric
-from culture.server import peer_uid
 from culture.server.accounts.model import Account
-from culture.server.compare import same_secret
 from culture.server.errors import Refused
 
 

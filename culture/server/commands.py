@@ -1,6 +1,5 @@
 """The table of verbs: what each needs before its handler runs."""
 
-import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -61,8 +60,11 @@ def table(*places: object) -> Mapping[str, Command]:
 
 def marked(place: object, mark: str) -> Iterator[tuple[Any, Any]]:
     """The functions of a module, or the methods of an object, that have a mark, and what it says."""
-    for name in dir(place):
-        # Looked at without asking the object: a property of a skill may have no answer before its start.
-        said = getattr(inspect.getattr_static(place, name, None), mark, None)
+    # Looked at without asking the object: a property of a skill may have no answer before its start.
+    held = dict[str, object]()
+    for each in (*map(vars, reversed(type(place).__mro__)), getattr(place, "__dict__", {})):
+        held |= each
+    for name in sorted(held):
+        said = getattr(held[name], mark, None)
         if said is not None:
             yield getattr(place, name), said

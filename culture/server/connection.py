@@ -5,8 +5,8 @@ import socket
 from collections.abc import Callable
 from typing import Protocol
 
+from culture.config.peer_uid import uid_of
 from culture.server.layers import Layer, LayerError
-from culture.server.peer_uid import uid_of
 from culture.server.poller import READ, WRITE, Poller
 
 log = logging.getLogger(__name__)
@@ -42,9 +42,11 @@ class Connection:
         "_socket",
         "closing",
         "drained",
+        "extra",
         "last_active",
         "owner",
         "queue",
+        "read_size",
     )
 
     def __init__(self, sock: socket.socket, poller: Poller, layer: Layer | None = None) -> None:
@@ -56,8 +58,10 @@ class Connection:
         self.queue: list[bytes] = []
         self.owner: Owner | None = None
         self.drained: Callable[[], None] | None = None  # called, once a turn, while nothing waits any more
+        self.extra = 0  # bytes that may wait beyond what the owner allows, until nothing waits any more
         self.closing = False
         self.last_active = poller.now
+        self.read_size = _READ_SIZE  # bytes that are taken in one turn
 
     def start(self, owner: Owner | None) -> None:
         """Read for this owner, or (None) only for the other side's end."""
@@ -147,10 +151,11 @@ class Connection:
                 return
             self._poller.sent += sent
             if sent == len(data):
+                self.extra = 0
                 return
             self._backlog = data[sent:]
             self._listen()
-        if self.owner is not None and len(self._backlog) > self.owner.allowance():
+        if self.owner is not None and len(self._backlog) > self.owner.allowance() + self.extra:
             self._lose("SendQ exceeded")
 
     def _ready(self, events: int) -> None:
@@ -165,7 +170,7 @@ class Connection:
 
     def _read(self) -> None:
         try:
-            data = self._socket.recv(_READ_SIZE)
+            data = self._socket.recv(self.read_size)
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
@@ -210,6 +215,7 @@ class Connection:
                 self.last_active = self._poller.now  # who reads a long answer cannot be heard, and is there
             if self._backlog:
                 return
+            self.extra = 0
             self._listen()
             if self.closing:
                 self._shut()

@@ -70,9 +70,10 @@ class Parts:
     """A connection on a socket that leads to another server."""
     stats: "dict[str, Callable[[Context], Iterable[Message]]]" = field(default_factory=dict)
     """What STATS answers operators, by its letter; the skills'."""
-    older: "Callable[[Context, str, str], Awaitable[Trace | None]] | None" = None
+    older: "Callable[[Context, str, str, bool], Awaitable[Trace | None]] | None" = None
+    """Finds a message of a target by its id where ``recent`` does not, for those who are logged in: what they may take
+    back, or (True) all that they may read; a skill's."""
     sooner: "Callable[[float], None]" = lambda patience: None
-    """Finds a message of a target by its id where ``recent`` does not, for those who are logged in; a skill's."""
 
 
 class Context:

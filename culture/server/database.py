@@ -1,13 +1,18 @@
-"""SQLite files: opened with what durability needs, and brought to the newest schema step by step."""
+"""SQLite files: opened with what durability needs, and brought to the newest schema step by step; rows in bulk."""
 
 import os
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from culture.config import paths
 
 BUSY = 0.5  # seconds to wait for somebody else's write before saying so
+_ROWS = 512
+
+Item = TypeVar("Item")
 
 Step = str | Callable[[sqlite3.Connection], None]
 """One change of the schema: SQL, or a function that makes it. Steps are only ever added, at the end."""
@@ -21,7 +26,7 @@ def open_database(path: Path, steps: Sequence[Step], *, busy: float = BUSY) -> s
     """Open for writing, for this user alone (0600), in WAL mode, every commit on disk when it returns.
 
     A file of an older schema is migrated in one transaction; one of a newer schema raises TooNew.
-    The connection is in autocommit mode: whoever writes says BEGIN IMMEDIATE and COMMIT.
+    The connection is in autocommit mode: whoever writes more than a row does it in a ``transaction``.
     """
     os.close(paths.open_private(path, os.O_RDWR))
     connection = sqlite3.connect(path, timeout=busy, isolation_level=None, check_same_thread=False)
@@ -43,23 +48,30 @@ def open_reader(path: Path, *, busy: float = BUSY) -> sqlite3.Connection:
     )
 
 
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Change all of it, or nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # a full disk may have undone it already
+            connection.execute("ROLLBACK")
+        raise
+
+
 def migrate(connection: sqlite3.Connection, steps: Sequence[Step]) -> None:
     """Make the steps that this file has not seen; all of them, or none."""
     if version(connection) == len(steps):
         return
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(connection):
         done = version(connection)  # somebody else may have been first
         if done > len(steps):
             raise TooNew(f"schema {done}, and this program knows {len(steps)}: use the newer version of culture")
         for step in steps[done:]:
             _make(connection, step)
         connection.execute(f"PRAGMA user_version={len(steps)}")
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 def version(connection: sqlite3.Connection) -> int:
@@ -78,3 +90,12 @@ def _make(connection: sqlite3.Connection, step: Step) -> None:
             connection.execute(statement)
             statement = ""
     connection.execute(statement)
+
+
+def pieces(rows: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    """The rows in pieces for a statement each, powers of two in size: SQLite has to understand few statements."""
+    start = 0
+    while left := len(rows) - start:
+        size = min(_ROWS, 1 << (left.bit_length() - 1))
+        yield rows[start : start + size]
+        start += size

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import chain
 
@@ -22,7 +22,8 @@ from culture.server.wire import wire
 log = logging.getLogger(__name__)
 
 _SHORT = 510
-_HTTP_VERBS = frozenset({"GET", "POST", "PUT", "HEAD", "DELETE", "CONNECT", "OPTIONS", "PATCH", "TRACE"})
+_HTTP = (b"GET", b"POST", b"PUT", b"HEAD", b"DELETE", b"CONNECT", b"OPTIONS", b"PATCH", b"TRACE", b"HOST:")
+_TLS = b"\x16\x03"
 _REGISTERING = Rate(burst=30, rate=2.0)  # capabilities and a login take a dozen lines
 _LINE_OF_A_BATCH = 0.1  # of what a command costs: a hundred lines are one message
 _LOST = "\ufffd"  # what stands for bytes that are no text
@@ -33,7 +34,7 @@ Then = Callable[[], Later | None]
 class Dispatcher:
     """Reads one session's lines and runs them in order, one at a time."""
 
-    __slots__ = ("_bucket", "_buffer", "_commands", "_context", "_held", "_session")
+    __slots__ = ("_answered", "_bucket", "_buffer", "_commands", "_context", "_held", "_session")
 
     def __init__(self, context: Context, commands: Mapping[str, Command]) -> None:
         self._context = context
@@ -42,6 +43,7 @@ class Dispatcher:
         self._buffer = LineBuffer()
         self._bucket = Bucket(self._session.opened)
         self._held: deque[bytes] | None = None
+        self._answered: list[bytes] = []  # to the labelled command that is waited for
 
     def receive(self, data: bytes) -> None:
         """Run what these bytes complete."""
@@ -62,6 +64,7 @@ class Dispatcher:
                 return
             self._take(raw)
             if session.ended:
+                self._hand_on(lines[position + 1 :])
                 return
             if session.is_busy:
                 self._held = deque(lines[position + 1 :])
@@ -109,8 +112,18 @@ class Dispatcher:
             if self._session.is_busy:
                 self._held = held
                 return
+        self._hand_on(held or ())
+
+    def _hand_on(self, lines: Iterable[bytes]) -> None:
+        """The connection may be somebody else's now: what came behind the line that made it so is for them."""
+        owner = self._session.connection.owner
+        if owner is not None and owner is not self:
+            owner.receive(self._buffer.given_back(lines))
 
     def _take(self, raw: bytes) -> None:
+        if self._session.user is None and (whose := _not_irc(raw)) is not None:
+            self._session.close(whose)
+            return
         if len(raw) > _SHORT and (excess := oversize(raw)) is not None:
             self._refuse_length(excess)
             self._spoil_batch(raw)
@@ -179,14 +192,12 @@ class Dispatcher:
         if session.ended:
             return
         session.release()
-        if not is_answered and not captured:
+        self._answered += captured
+        if session.waiting or not (is_answered or self._answered):
             return
-        if session.waiting:
-            for line in captured:
-                session.send(line)
-            return
-        rest = session.take_rows()
-        session.pull(labelled(chain(captured, rest), message.tags["label"], self._context.router.name))
+        answer = chain(self._answered, session.take_rows())
+        self._answered = []
+        session.pull(labelled(answer, message.tags["label"], self._context.router.name))
 
     def _wait_for(self, later: Later, message: Message) -> None:
         self._session.wait()
@@ -211,9 +222,6 @@ class Dispatcher:
                 self._resume()
 
     def _refuse_verb(self, message: Message) -> None:
-        if self._session.user is None and message.verb in _HTTP_VERBS:
-            self._session.close("This is an IRC server, not HTTP")
-            return
         raise Refused(Numeric.ERR_UNKNOWNCOMMAND, message.verb)
 
     def _refuse_length(self, excess: Oversize) -> None:
@@ -237,3 +245,16 @@ class Dispatcher:
         """A line with tags was not taken: it may have been one of the open batch, which is nothing without it."""
         if raw.lstrip(b" ").startswith(b"@"):
             self._context.parts.batches.spoil(self._session, "A line of it was refused")
+
+
+def _not_irc(raw: bytes) -> str | None:
+    """Why a line is none of IRC's, whatever its length and letters; None where it may be one.
+
+    A browser sends what a page tells it to any port: behind a request there may be lines that would be taken as those
+    of its reader, who needs no login at their own machine.
+    """
+    if raw.startswith(_TLS):
+        return "This port has no TLS"
+    if raw.lstrip(b" ")[:8].upper().partition(b" ")[0] in _HTTP:
+        return "This is an IRC server, not HTTP"
+    return None

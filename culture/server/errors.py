@@ -1,7 +1,5 @@
 """What the server declines, why it could not start, and what is nobody's mistake."""
 
-import asyncio
-
 from culture.protocol.numerics import Numeric
 
 
@@ -29,6 +27,8 @@ class StartError(Exception):
 
 def is_end(error: BaseException) -> bool:
     """Is it the program or the running task that is being ended, and no mistake of what was called?"""
+    import asyncio  # commands that wait for nothing come without it
+
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()
         return task is not None and task.cancelling() > 0

@@ -197,6 +197,31 @@ class Unlinked(NamedTuple):
     name: str
 
 
+class Receipted(NamedTuple):
+    """A message has come so far with whom it was for (``source``); ``target`` is the nick of who said it."""
+
+    id: Stamp
+    source: str
+    target: str
+    msgid: str
+    state: str
+
+
+class Noted(NamedTuple):
+    """A fact for the ledger: what somebody says of themselves, by kind and key, as JSON."""
+
+    id: Stamp
+    source: str
+    kind: str
+    key: str
+    value: str
+
+    @property
+    def target(self) -> str:
+        """It is for every server that may know of everything."""
+        return "*"
+
+
 class Line(NamedTuple):
     """A line of a longer message; ``concat``: it goes on where the one before it ended."""
 
@@ -247,6 +272,8 @@ Event = (
     | Walloped
     | Linked
     | Unlinked
+    | Receipted
+    | Noted
     | Said
 )
 

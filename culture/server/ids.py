@@ -13,6 +13,8 @@ log = logging.getLogger(__name__)
 
 FILE = "ids.json"
 BLOCK = 100_000
+MICROSECONDS = 1_000_000
+"""So many are a second: what is kept, and what crosses a link, has its time in them."""
 _SCHEMA = 1
 _make = tuple.__new__  # what a NamedTuple's own constructor does, without the call around it
 
@@ -29,6 +31,11 @@ class Stamp(NamedTuple):
     def msgid(self) -> str:
         """The id as clients see it: opaque to them."""
         return f"{self.origin}.{self.epoch}.{self.seq}"
+
+    @property
+    def told(self) -> float:
+        """The time in whole microseconds, as other servers get to know it."""
+        return round(self.at * MICROSECONDS) / MICROSECONDS
 
 
 def begin_epoch(path: Path) -> str:

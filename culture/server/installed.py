@@ -1,7 +1,7 @@
 """The skills that are installed on this machine, and those of them that a configuration wants."""
 
 from collections.abc import Iterator, Mapping
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import Any
 
 from culture.config.errors import Key, dotted
@@ -29,13 +29,15 @@ def wanted(config: ServerConfig) -> Iterator[tuple[str, type[Skill], Settings]]:
 
     Links come first: what a skill makes of an event must not reach other servers before the event itself.
     """
+    # Once for all of them: it reads what every package on the machine says of itself.
+    installed = entry_points(group=GROUP)
     if has_links(config):
-        yield federation(config)
+        yield FEDERATION, _find(installed, FEDERATION, ("links",)), config.federation
     for name, settings in config.built_in().items():
         if settings.enabled:
-            yield name, _find(name, (name,)), settings
+            yield name, _find(installed, name, (name,)), settings
     for name, said in config.skills.items():
-        kind = _find(name, ("skills", name))
+        kind = _find(installed, name, ("skills", name))
         yield name, kind, _settings(kind, name, said)
 
 
@@ -47,13 +49,13 @@ def has_links(config: ServerConfig) -> bool:
 
 def federation(config: ServerConfig) -> tuple[str, type[Skill], Settings]:
     """The skill of servers with links."""
-    return FEDERATION, _find(FEDERATION, ("links",)), config.federation
+    return FEDERATION, _find(entry_points(group=GROUP), FEDERATION, ("links",)), config.federation
 
 
-def _find(name: str, key: Key) -> type[Skill]:
-    found = [*entry_points(group=GROUP, name=name)]
+def _find(installed: EntryPoints, name: str, key: Key) -> type[Skill]:
+    found = [*installed.select(name=name)]
     if not found:
-        known = ", ".join(sorted({each.name for each in entry_points(group=GROUP)}))
+        known = ", ".join(sorted({each.name for each in installed}))
         raise WrongSkill(key, f"no skill of this name is installed; installed are {known or 'none'}")
     if len({each.value for each in found}) > 1:
         raise WrongSkill(key, f"installed twice, {' and '.join(sorted(map(_shown, found)))}: take one away")

@@ -15,14 +15,13 @@ from culture.server.accounts.store import AccountStore
 from culture.server.arrival import depart
 from culture.server.auth import Authenticator, NetworkAuth
 from culture.server.bystanders import Bystanders
-from culture.server.commands import table
 from culture.server.connection import Connection
 from culture.server.context import Context, Parts
 from culture.server.dispatch import Dispatcher
 from culture.server.doorman import Doorman
 from culture.server.errors import StartError
 from culture.server.figures import Figures
-from culture.server.handlers import HANDLERS
+from culture.server.handlers import COMMANDS
 from culture.server.handlers.capability import OFFERED
 from culture.server.ids import Ids
 from culture.server.listener import Listener
@@ -62,6 +61,9 @@ _KEPT = (
     "history",
     "logger",
     "urlindex",
+    "rooms",
+    "ledger",
+    "audit",
     "skills",
     "metrics",
 )
@@ -99,7 +101,7 @@ class IRCd:
         batches, markers = Batches(config.name), ReadMarkers(router, config.data_dir / "read-markers.json")
         subscriptions = Subscriptions(router, network, monitors)
         tasks = Tasks()
-        commands = dict(table(*HANDLERS))
+        commands = dict(COMMANDS)
         path = config.data_dir / "channels.json"
         self._registered = Registered(path, network, router, tasks, self._poller.dirty)
         self.parts = Parts(
@@ -189,7 +191,8 @@ class IRCd:
             for session in list(self.parts.sessions):
                 session.close(reason)
         await self.scraping.stop()
-        await self._drain(self.parts.config.limits.shutdown_timeout)
+        patience = self.parts.config.limits.shutdown_timeout
+        await asyncio.gather(self._drain(patience), self.parts.skills.leave(patience))
         await self.parts.tasks.stop()
         await self._stop_skills()
         self.parts.logins.stop()

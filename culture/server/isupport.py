@@ -4,8 +4,10 @@ from collections.abc import Iterable, Iterator
 
 from culture.config.model import ServerConfig
 from culture.protocol.modes import Kind
-from culture.protocol.vocabulary import ChannelMode
+from culture.protocol.vocabulary import ChannelMode, Feature
 
+PERSON = "P"
+"""The flag of WHO for people."""
 USER_MODES = "BRiow"
 KEY_LENGTH = 23  # RFC 2812 §2.3.1
 MODE_KINDS = {
@@ -21,6 +23,7 @@ MODE_KINDS = {
     "s": Kind.FLAG,
     "t": Kind.FLAG,
     "C": Kind.FLAG,
+    ChannelMode.STAND_DOWN.value: Kind.FLAG,
     ChannelMode.LOCAL.value: Kind.FLAG,
     ChannelMode.REGISTERED.value: Kind.FLAG,
     "o": Kind.PREFIX,
@@ -70,6 +73,7 @@ def _tokens(config: ServerConfig) -> Iterator[str]:
     yield f"USERLEN={limits.user_length + 1}"
     yield "UTF8ONLY"
     yield "WHOX"
+    yield f"{Feature.HUMAN.value}={PERSON}"
 
 
 _HOST_LENGTH = 63

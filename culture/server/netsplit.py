@@ -7,6 +7,8 @@ from culture.server.session import Session
 from culture.server.wire import wire
 
 _numbers = count(1)
+_MOST = 2 << 20  # bytes of such lines that may wait for one client
+_AROUND = 40  # bytes of the batch's tag, and of what TLS or WebSocket puts around a line
 
 
 class Batch:
@@ -22,6 +24,10 @@ class Batch:
 
     def send(self, session: Session, line: bytes) -> None:
         """Send a line of it."""
+        connection = session.connection
+        if connection.extra < _MOST:
+            # A whole server's users are more than may wait for a client, and no reason to lose a slow one.
+            connection.extra += len(line) + _AROUND
         if "batch" not in session.caps.enabled:
             session.push(line)
             return

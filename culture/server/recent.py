@@ -5,11 +5,13 @@ from typing import NamedTuple
 
 from culture.protocol.names import fold
 from culture.server.events import ChannelRenamed, Joined, Left, Renamed, Said, nick_of
+from culture.server.ids import Stamp
 from culture.server.router import Router
 from culture.server.state import User
 
 _BUSY_TARGETS = 50  # so many may have all their messages remembered
 _NAMES = 10_000
+_make = tuple.__new__  # what a NamedTuple's own constructor does, without the call around it
 
 
 class Trace(NamedTuple):
@@ -43,7 +45,7 @@ class Recent:
         self._most = most
         self._epoch = ""
         self._traces: dict[str, _Traces] = {}
-        self._elsewhere: dict[str, dict[str, Trace]] = {}  # of other servers' messages, by their ids
+        self._elsewhere: dict[str, deque[tuple[Stamp, Trace]]] = {}  # of other servers' messages
         self._changes: deque[_Change] = deque(maxlen=_NAMES)
         router.subscribe(self._note, Said)
         router.subscribe(self._rename, Renamed)
@@ -53,22 +55,24 @@ class Recent:
 
     def find(self, target: str, msgid: str) -> Trace | None:
         """The message of this id that was said to the target, spelled as the network does."""
-        if msgid in self._elsewhere.get(target, ()):
-            return self._elsewhere[target][msgid]
         head, _, number = msgid.rpartition(".")
-        if target not in self._traces or not (number.isascii() and number.isdigit() and len(number) < 20):
+        if not (number.isascii() and number.isdigit() and len(number) < 20):
             return None
-        seqs, speakers = self._traces[target]
-        if head.rpartition(".")[2] != self._epoch or number != str(int(number)) or int(number) not in seqs:
+        seq = int(number)
+        for stamp, trace in self._elsewhere.get(target, ()):
+            if stamp.seq == seq and stamp.msgid == msgid:
+                return trace
+        seqs, speakers = self._traces.get(target, ((), ()))
+        if head.rpartition(".")[2] != self._epoch or number != str(seq) or seq not in seqs:
             return None
-        speaker = speakers[seqs.index(int(number))]
-        return Trace(int(number), speaker, None) if isinstance(speaker, str) else Trace(int(number), *speaker)
+        speaker = speakers[seqs.index(seq)]
+        return Trace(seq, speaker, None) if isinstance(speaker, str) else Trace(seq, *speaker)
 
     def forget(self, target: str, trace: Trace) -> None:
         """It was taken back."""
-        theirs = self._elsewhere.get(target, {})
-        if (msgid := next((msgid for msgid, each in theirs.items() if each is trace), None)) is not None:
-            del theirs[msgid]
+        theirs = self._elsewhere.get(target, ())
+        if (position := next((at for at, (_, each) in enumerate(theirs) if each is trace), None)) is not None:
+            del self._elsewhere[target][position]
             return
         seqs, speakers = self._traces[target]
         position = seqs.index(trace.seq)
@@ -81,6 +85,10 @@ class Recent:
         if trace.account is not None and trace.account == user.account:
             return True
         return self._nick_now(nick_of(trace.source), trace.seq) == user.nick
+
+    def nick_now(self, trace: Trace) -> str | None:
+        """What whoever said it goes by now; None when they left, or it is too long ago to tell."""
+        return self._nick_now(nick_of(trace.source), trace.seq)
 
     def trim(self) -> None:
         """Forget those targets to which nobody has spoken for longest, when there is too much in all."""
@@ -111,12 +119,13 @@ class Recent:
 
     def _note_elsewhere(self, said: Said) -> None:
         """One of another server's: it counts as said at the number that ours have reached."""
-        traces = self._elsewhere.setdefault(said.target, {})
-        traces[said.id.msgid] = Trace(self._router.ids.last, said.source, said.account)
-        if len(traces) > self._most:
-            del traces[next(iter(traces))]
-        if len(self._elsewhere) > _BUSY_TARGETS:
-            del self._elsewhere[next(iter(self._elsewhere))]
+        trace = _make(Trace, (self._router.ids.last, said[1], said[5]))
+        try:
+            self._elsewhere[said[3]].append((said[0], trace))
+        except KeyError:
+            self._elsewhere[said.target] = deque([(said.id, trace)], self._most)
+            if len(self._elsewhere) > _BUSY_TARGETS:
+                del self._elsewhere[next(iter(self._elsewhere))]
 
     def _begin(self, epoch: str) -> None:
         """Numbers begin anew."""

@@ -28,6 +28,7 @@ from culture.server.events import (
     Walloped,
     nick_of,
 )
+from culture.server.ids import MICROSECONDS
 from culture.server.wire import wire
 
 
@@ -73,7 +74,6 @@ FLAVOURS = {
     "draft/channel-rename": Flavour.RENAME,
     MULTILINE: Flavour.MULTILINE,
 }
-_MICROSECONDS = 1_000_000
 _TAGS_REPEATED = 512  # bytes: with more, a hundred lines would fill the queue of whoever hears them
 
 
@@ -87,7 +87,7 @@ def flavour_of(caps: frozenset[str]) -> Flavour:
 
 def iso_time(at: float) -> str:
     """Seconds since 1970 as server-time writes them; by whole microseconds, so that a time read back shows the same."""
-    whole, rest = divmod(round(at * _MICROSECONDS), _MICROSECONDS)
+    whole, rest = divmod(round(at * MICROSECONDS), MICROSECONDS)
     year, month, day, hour, minute, second = time.gmtime(whole)[:6]
     return f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{rest // 1000:03}Z"
 

@@ -4,8 +4,10 @@ import asyncio
 import logging
 
 from culture.server.accounts.errors import AccountsError
+from culture.server.accounts.login import may_act
 from culture.server.arrival import expel
 from culture.server.context import Parts
+from culture.server.session import Session
 from culture.server.state import User
 
 log = logging.getLogger(__name__)
@@ -43,6 +45,19 @@ def _end(parts: Parts, revoked: frozenset[str]) -> None:
         expel(parts, user, _REVOKED)
     for session in [each for each in parts.sessions if each.account is not None and each.account.name in revoked]:
         session.close(_REVOKED)
+    for session in [each for each in parts.sessions if each.acting is not None]:
+        _end_acting(parts, session, revoked)
+
+
+def _end_acting(parts: Parts, session: Session, revoked: frozenset[str]) -> None:
+    """Whoever is here through a program goes when it may not act for them any longer; elsewhere they stay."""
+    acting, account = session.acting, session.account
+    if acting is None or account is None:
+        return
+    by, target = parts.accounts.active(acting.name), parts.accounts.active(account.name)
+    if acting.name in revoked or by is None or target is None or not may_act(by, target):
+        log.info("%s is no longer here via %s", account.name, acting.via)
+        session.close(f"{acting.name} may not act for you any longer")
 
 
 def _clear_nicks(parts: Parts) -> None:

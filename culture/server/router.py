@@ -141,6 +141,8 @@ class Router:
         if isinstance(event, _REGROUP):
             self._forget_hearers(event)
         self._show(event, self.network.apply(event), account)
+        if isinstance(event, Joined):
+            self._show_rank(event)
 
     def _elsewhere(self, event: Joined | Left) -> User | None:
         """Whoever comes or goes, if they have no session here."""
@@ -160,10 +162,17 @@ class Router:
         present = [self.hearing(channel) for channel in channels if channel.members]
         sessions = present[0] if len(present) == 1 else dict.fromkeys(chain.from_iterable(present))
         self._show_in(event, sessions, account)
-        if isinstance(event, Joined) and channels and (rank := channels[0].members.get(user)):
-            # A client knows of no rank that nobody tells it of.
+        if isinstance(event, Joined) and channels:
+            self._show_rank(event)
+
+    def _show_rank(self, event: Joined) -> None:
+        """A client knows of no rank that nobody tells it of; whoever comes in finds theirs in the list of names."""
+        channel, user = self.network.channel(event.channel), self.network.user(nick_of(event.source))
+        rank = channel.members.get(user) if channel is not None and user is not None else None
+        if channel is not None and user is not None and rank:
             given = tuple(Change(True, mode, user.nick) for mode in rank)
-            self._show_in(ModeSet(event.id, self.name, channels[0].name, given), self.hearing(channels[0]), None)
+            others = [session for session in self.hearing(channel) if session.user is not user]
+            self._show_in(ModeSet(event.id, self.name, channel.name, given), others, None)
 
     def hearing(self, channel: Channel) -> Iterator[Session]:
         """The sessions here that are in a channel."""

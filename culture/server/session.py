@@ -37,6 +37,8 @@ class Session:
         "_pulled",
         "_rows",
         "account",
+        "acting",
+        "at_keyboard",
         "caps",
         "connection",
         "echo",
@@ -82,6 +84,8 @@ class Session:
         self.opened = connection.last_active
         self.spoke = at
         self.account: Account | None = None  # logged in to it
+        self.acting: Account | None = None  # the program that logged in for its owner
+        self.at_keyboard = False  # it has its account by whose process it is, and proved nothing else
         self.tls: Certified | None = None
         self.is_websocket = False
         self.user: User | None = None

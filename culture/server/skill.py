@@ -96,6 +96,11 @@ class Host:
         """In a hook on Left and Renamed: the channels the user was in."""
         return self._parts.router.concerned
 
+    def owner_of(self, nick: str) -> str | None:
+        """The account that a nick belongs to, whether somebody has it at present or not."""
+        account = self._parts.accounts.owner_of(nick)
+        return None if account is None else account.name
+
     def sessions(self, user: User) -> Iterable[Session]:
         """The user's sessions on this server."""
         return tuple(self._parts.router.sessions.get(user, ()))
@@ -168,6 +173,8 @@ class Host:
         task = self._parts.tasks.start(self._guarded(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        # A task that is cancelled before its first step would leave it unawaited.
+        task.add_done_callback(lambda _: work.close())
 
     def when_gone(self, forget: Callable[[Session], None]) -> None:
         """Call with each session that ends."""
@@ -181,12 +188,15 @@ class Host:
 
         self._parts.endings.append(gone)
 
-    def remember(self, find: Callable[[Context, str, str], Awaitable[Trace | None]]) -> None:
-        """Let what ``find`` knows (the asker, a target, a message's id) be taken back, beside what the server knows."""
+    def remember(self, find: Callable[[Context, str, str, bool], Awaitable[Trace | None]]) -> None:
+        """Let what ``find`` knows (the asker, a target, a message's id) be taken back, beside what the server knows.
 
-        async def found(ctx: Context, target: str, msgid: str) -> Trace | None:
+        With True as the last it finds all that the asker may read.
+        """
+
+        async def found(ctx: Context, target: str, msgid: str, reading: bool) -> Trace | None:
             try:
-                return None if self._is_over else await find(ctx, target, msgid)
+                return None if self._is_over else await find(ctx, target, msgid, reading)
             except BaseException as error:
                 self._report(error)
                 return None
@@ -247,6 +257,9 @@ class Skill:
 
     async def start(self) -> None:
         """Open what is needed; no client is there yet."""
+
+    async def leave(self) -> None:
+        """Say goodbye to whoever is elsewhere: the clients have been told, and the other skills still work."""
 
     async def stop(self) -> None:
         """Close what is open; no client is there any more. Called also when ``start`` or something later failed."""

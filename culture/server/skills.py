@@ -5,7 +5,7 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from culture.server import operators
 from culture.server.commands import Command, table
@@ -134,20 +134,27 @@ class Skills:
         except BaseException as error:
             self._blame(place, error)
 
+    async def leave(self, patience: float) -> None:
+        """Let each that works say goodbye, within so many seconds; none stops before all have."""
+        places = [place for place in self._working() if place.is_started]
+        await asyncio.gather(*(self._end(place, "leave", patience) for place in places))
+
     async def stop(self, patience: float) -> None:
         """Stop all that were started, also those that are switched off, within so many seconds."""
-        await asyncio.gather(*(self._stop(place, patience) for place in self._places.values() if place.is_started))
+        places = [place for place in self._places.values() if place.is_started]
+        for place in places:
+            place.is_started = False
+        await asyncio.gather(*(self._end(place, "stop", patience) for place in places))
 
-    async def _stop(self, place: _Place, patience: float) -> None:
+    async def _end(self, place: _Place, how: Literal["leave", "stop"], patience: float) -> None:
         assert place.skill is not None
-        place.is_started = False
         try:
             async with asyncio.timeout(patience):
-                await place.skill.stop()
+                await getattr(place.skill, how)()
         except BaseException as error:
             if is_end(error):
                 raise
-            log.error("the skill %s did not stop: %s", place.guard.name, reason(error), exc_info=error)
+            log.error("the skill %s did not %s: %s", place.guard.name, how, reason(error), exc_info=error)
 
     def on_loop(self, call: Callable[..., None], *args: object) -> None:
         """Call it on the server's own thread, whichever this is."""

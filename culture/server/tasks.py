@@ -23,6 +23,9 @@ class Tasks:
 
     async def stop(self) -> None:
         """End what still runs, and wait for its end."""
+        # What was started in this very turn begins first: cancelled before that, it would leave behind what it was to
+        # await.
+        await asyncio.sleep(0)
         running = list(self._running)
         for task in running:
             task.cancel()

@@ -3,18 +3,21 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from culture.config.compare import same_secret
+from culture.protocol.vocabulary import UserClass
 from culture.server.accounts.model import Account
 from culture.server.accounts.password import UnfitPassword, prepare, token_digest
 from culture.server.accounts.store import AccountStore
 from culture.server.accounts.verifier import Verifier
-from culture.server.compare import same_secret
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Somebody has proved to be this account."""
+    """Somebody has proved to be this account, or to be one that may act for it."""
 
     account: str
+    by: str | None = None
+    """The account of the program that acts for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,7 @@ class Check:
 
 
 WRONG = Failed("wrong account or password")
+NOT_FOR = Failed("it may not act for that account")
 
 
 def check_password(store: AccountStore, name: str, password: str) -> Check | Failed:
@@ -54,6 +58,34 @@ def check_password(store: AccountStore, name: str, password: str) -> Check | Fai
         return Done(account.name) if fits and account else WRONG
 
     return Check(run)
+
+
+def check_acting(store: AccountStore, name: str, password: str, person: str) -> Check | Done | Failed:
+    """The same for a program that acts for a person; one with a token, which nobody can guess, is known at once."""
+    step = check_password(store, name, password)
+    if not isinstance(step, Check):
+        return step
+    by, target = store.active(name), store.active(person)
+    if by is None or target is None or not may_act(by, target):
+
+        def refused() -> Done | Failed:
+            return NOT_FOR if isinstance(step.run(), Done) else WRONG
+
+        return Check(refused)
+    done = Done(target.name, by.name)
+    if _has_token(by, password):
+        return done
+
+    def run() -> Done | Failed:
+        outcome = step.run()
+        return done if isinstance(outcome, Done) else outcome
+
+    return Check(run)
+
+
+def may_act(by: Account, target: Account) -> bool:
+    """Whether an account may log in for another: only some programs, and only for people."""
+    return by.is_active and by.via is not None and target.is_active and target.kind is UserClass.HUMAN
 
 
 def verifier_of(store: AccountStore, name: str) -> Verifier:

@@ -46,6 +46,10 @@ class Account:
     tokens: tuple[Token, ...] = ()
     subject: Subject | None = None
     """Whose account it is, where an issuer's tokens log in to it."""
+    via: str | None = None
+    """Where people are when this program logs in for them, as WHOIS names it; None: it speaks for itself alone."""
+    user: str | None = None
+    """The user of this machine whose own clients need no login for it: the kernel says whose they are."""
     revoked: str | None = None
     revocations: int = 0
     """How often; who was revoked and let in again at once is still to be thrown out once."""
@@ -65,6 +69,8 @@ def new_account(
     nicks: tuple[str, ...] = (),
     always_on: bool | None = None,
     subject: Subject | None = None,
+    via: str | None = None,
+    user: str | None = None,
 ) -> Account:
     """A checked account made now; people are always on unless said otherwise. Raises AccountRefused."""
     return Account(
@@ -76,6 +82,8 @@ def new_account(
         certificates=tuple(dict.fromkeys(map(fingerprint, certificates))),
         nicks=tuple(dict.fromkeys(map(account_name, nicks))),
         subject=subject,
+        via=None if via is None else via_word(via, kind),
+        user=None if user is None else user_word(user),
     )
 
 
@@ -100,6 +108,22 @@ def token_label(text: str) -> str:
     """Refuse what cannot name a token."""
     if not _LABEL.fullmatch(text):
         raise AccountRefused(f"{text!r} cannot name a token: letters, digits, dot, - and _")
+    return text
+
+
+def via_word(text: str, kind: UserClass) -> str:
+    """Refuse what cannot say where people are, and let nobody but a program act for others."""
+    if not _LABEL.fullmatch(text):
+        raise AccountRefused(f"{text!r} cannot say where people are: a word of letters, digits, dot, - and _")
+    if kind is not UserClass.BOT:
+        raise AccountRefused("only an account of class bot may act for people")
+    return text
+
+
+def user_word(text: str) -> str:
+    """Refuse what cannot be a user of this machine; whether there is one is seen when somebody comes."""
+    if not text.isprintable() or not text or " " in text:
+        raise AccountRefused(f"{text!r} cannot be a user of this machine: a login name, or the number of one")
     return text
 
 

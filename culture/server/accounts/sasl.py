@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from culture.config.compare import same_secret
 from culture.protocol.names import fold
 from culture.server.accounts import scram
 from culture.server.accounts.bearer import Bearer, Tokens
 from culture.server.accounts.framing import LONGEST_MESSAGE, LONGEST_TOKEN
 from culture.server.accounts.gs2 import BadMessage
-from culture.server.accounts.login import WRONG, Check, Done, Failed, check_password, verifier_of
+from culture.server.accounts.login import WRONG, Check, Done, Failed, check_acting, check_password, verifier_of
 from culture.server.accounts.store import AccountStore
 from culture.server.accounts.verifier import Verifier
-from culture.server.compare import same_secret
 
 
 class Mechanism(StrEnum):
@@ -89,7 +89,7 @@ class Plain:
         if not name or not password:
             return Failed("no name or no password")
         if authzid and fold(authzid) != fold(name):
-            return Failed("nobody may act as another account")
+            return check_acting(self._store, name, password, authzid)
         return check_password(self._store, name, password)
 
 

@@ -9,7 +9,16 @@ from typing import NamedTuple
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import UserClass
 from culture.server.accounts.errors import AccountRefused
-from culture.server.accounts.model import Account, Subject, Token, account_name, fingerprint, token_label
+from culture.server.accounts.model import (
+    Account,
+    Subject,
+    Token,
+    account_name,
+    fingerprint,
+    token_label,
+    user_word,
+    via_word,
+)
 from culture.server.accounts.verifier import Verifier
 from culture.server.shapes import Json, Unreadable, forward, items, mapping, number, refuse_unknown, text
 
@@ -86,6 +95,8 @@ def _written(account: Account) -> Json:
             "server_key": _base64(verifier.server_key),
         },
         **_subject_written(account.subject),
+        **({} if account.via is None else {"via": account.via}),
+        **({} if account.user is None else {"user": account.user}),
     }
 
 
@@ -106,6 +117,8 @@ _KNOWN = frozenset(
         "tokens",
         "scram_sha_256",
         "oidc",
+        "via",
+        "user",
     }
 )
 
@@ -118,7 +131,7 @@ def _read(item: Json) -> Account:
     if not isinstance(always_on, bool):
         raise Unreadable("always_on is neither true nor false")
     scram, revoked, subject = item.get("scram_sha_256"), item.get("revoked"), item.get("oidc")
-    tokens = mapping(item.get("tokens", {}))
+    tokens, via, user = mapping(item.get("tokens", {})), item.get("via"), item.get("user")
     return Account(
         name=account_name(text(item["name"])),
         kind=kind,
@@ -131,6 +144,8 @@ def _read(item: Json) -> Account:
         tokens=tuple(Token(token_label(label), fingerprint(text(digest))) for label, digest in tokens.items()),
         verifier=None if scram is None else _verifier(mapping(scram)),
         subject=None if subject is None else _subject(mapping(subject)),
+        via=None if via is None else via_word(text(via), kind),
+        user=None if user is None else user_word(text(user)),
     )
 
 

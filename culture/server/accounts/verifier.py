@@ -6,8 +6,8 @@ import secrets
 from dataclasses import dataclass, field
 from typing import Self
 
+from culture.config.compare import same_secret
 from culture.server.accounts.password import prepare
-from culture.server.compare import same_secret
 
 ITERATIONS = 600_000
 """How often a new password is hashed: about 0.2 s of one core, spent outside the event loop."""

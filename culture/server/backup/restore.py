@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from culture.config import paths
+from culture.config.lockfile import LockFile, Taken
 from culture.server import disk, ids
+from culture.server.accounts.store import AccountStore
 from culture.server.backup import tarball
 from culture.server.backup.exchange import exchange
 from culture.server.backup.manifest import ACCOUNTS, CONFIG, DATA, TLS, BadBackup, Manifest, schemas
 from culture.server.backup.tarball import Count
-from culture.server.lock import LockFile, Taken
 
 _UNPACKING = ".unpacking-"
 
@@ -126,6 +127,18 @@ def put_in_place(new: Path, folder: Path, aside: Path) -> bool:
         return True
     shutil.rmtree(aside)
     return False
+
+
+def keep_revoked(new: Path, present: Path, prefix: str) -> list[str]:
+    """Revoke in a backup's accounts those that were revoked here since it was made; their names.
+
+    Raises AccountsError where one of the files cannot be read.
+    """
+    here, there = AccountStore(present, prefix), AccountStore(new, prefix)
+    names = [account.name for account in here.all() if not account.is_active and there.active(account.name)]
+    for name in names:
+        there.revoke(name)
+    return names
 
 
 def put_file(new: Path, path: Path, stamp: str) -> Path | None:

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 Seers = Collection[User]
 UNMARKED = -1
 """The version of what follows from other changes: it is no change by itself."""
+LATEST = 10**15
+"""No version is beyond this one: then the later of two changes holds by its time."""
 _MOST_MARKS = 1_000
-_REMEMBERED = 200  # masks taken off a list, so that a server that missed it does not bring them back
+_REMEMBERED = 200  # masks taken off a list, and metadata, so that a server that missed it does not bring them back
 
 
 def join(network: "Network", event: Joined) -> Seers:
@@ -37,7 +39,7 @@ def join(network: "Network", event: Joined) -> Seers:
 
 def _rank(channel: Channel, key: str, event: Joined, version: int) -> str:
     """The rank of who comes in: the one they come with, unless somebody heard first that they were given another."""
-    joined = _as_mark(version, event.id)
+    joined = Mark(version, event.id.told, event.id.origin, event.id.seq)
     if version >= 0:
         channel.joins[key] = joined
     held = ""
@@ -77,14 +79,14 @@ def set_topic(network: "Network", event: TopicSet) -> Seers:
     channel = network.channel(event.channel)
     if channel is None:
         return ()
-    channel.topic = Topic(event.text, event.source, event.id.at) if event.text else None
+    channel.topic = Topic(event.text, event.source, event.id.told) if event.text else None
     mark(channel, next_version(network, channel), event.id, "topic")
     return channel.members
 
 
 def next_version(network: "Network", channel: Channel) -> int:
     """The version of a change that is made now: what another server said, or one more than all we know of."""
-    version = channel.clock + 1 if network.version is None else network.version
+    version = min(channel.clock + 1, LATEST) if network.version is None else network.version
     channel.clock = max(channel.clock, version)
     return version
 
@@ -92,12 +94,7 @@ def next_version(network: "Network", channel: Channel) -> int:
 def mark(channel: Channel, version: int, stamp: Stamp, part: str) -> None:
     """Note when a part of the channel was set."""
     if version >= 0:
-        channel.marks[part] = _as_mark(version, stamp)
-
-
-def _as_mark(version: int, stamp: Stamp) -> Mark:
-    """In whole microseconds, as other servers get to know it."""
-    return Mark(version, round(stamp.at * 1e6) / 1e6, stamp.origin, stamp.seq)
+        channel.marks[part] = Mark(version, stamp.told, stamp.origin, stamp.seq)
 
 
 def part_of(change: Change) -> str:
@@ -117,22 +114,25 @@ def set_modes(network: "Network", event: ModeSet) -> Seers:
     for change in event.changes:
         mark(channel, version, event.id, part_of(change))
         _set_mode(network, channel, change, event)
-    if len(channel.marks) > _MOST_MARKS:
-        _forget_removed(channel)
+    forget_removed(channel)
     channel.guard()
     network.close_if_empty(channel)
     return channel.members
 
 
-def _forget_removed(channel: Channel) -> None:
-    """Of the masks that are on no list any more, remember only the newest."""
-    gone = [
-        part
-        for part in channel.marks
-        if part[0] in "beI" and part[1:2] == ":" and part[2:] not in channel.lists.get(part[0], {})
-    ]
-    for part in sorted(gone, key=channel.marks.__getitem__)[: -_REMEMBERED or None]:
-        del channel.marks[part]
+def forget_removed(channel: Channel) -> None:
+    """Of the masks that are on no list any more, and of metadata that are none, remember only the newest."""
+    if len(channel.marks) > _MOST_MARKS:
+        gone = [part for part in channel.marks if _is_removed(channel, part)]
+        for part in sorted(gone, key=channel.marks.__getitem__)[:-_REMEMBERED]:
+            del channel.marks[part]
+
+
+def _is_removed(channel: Channel, part: str) -> bool:
+    kind, colon, what = part.partition(":")
+    if kind == "meta":
+        return what not in (channel.metadata or {})
+    return bool(colon) and kind in ("b", "e", "I") and what not in channel.lists.get(kind, {})
 
 
 def _set_mode(network: "Network", channel: Channel, change: Change, event: ModeSet) -> None:
@@ -147,7 +147,7 @@ def _set_mode(network: "Network", channel: Channel, change: Change, event: ModeS
     elif mode in "beI":
         entries = channel.lists.setdefault(mode, {})
         if add:
-            entries[param or ""] = ListEntry(event.source, event.id.at)
+            entries[param or ""] = ListEntry(event.source, event.id.told)
         else:
             entries.pop(param or "", None)
     elif mode == "k":

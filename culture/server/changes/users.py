@@ -5,7 +5,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from culture.protocol.names import fold, is_channel, short_name
-from culture.server.changes.channels import mark, next_version
+from culture.server.changes.channels import forget_removed, mark, next_version
 from culture.server.events import (
     AccountSet,
     Arrived,
@@ -181,6 +181,7 @@ def set_metadata(network: "Network", event: MetadataSet) -> Seers:
         owner.metadata = kept or None
     if isinstance(owner, Channel):
         mark(owner, next_version(network, owner), event.id, f"meta:{event.key}")
+        forget_removed(owner)
     return ()
 
 

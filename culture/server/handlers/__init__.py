@@ -1,5 +1,6 @@
 """What each verb does, one module per topic."""
 
+from culture.server.commands import table
 from culture.server.handlers import (
     account,
     capability,
@@ -17,13 +18,14 @@ from culture.server.handlers import (
     presence,
     reading,
     redaction,
+    redeeming,
     registration,
     renaming,
     who,
     whois,
 )
 
-HANDLERS = (
+COMMANDS = table(
     registration,
     capability,
     channels,
@@ -42,6 +44,7 @@ HANDLERS = (
     listing,
     login,
     account,
+    redeeming,
     information,
     help,
 )

@@ -45,7 +45,7 @@ def register(ctx: Context, message: Message) -> Later:
     said, _, password = message.params[:3]
     _check_allowed(ctx, "REGISTER", said)
     name = _name(ctx, said)
-    _check_password(name, password)
+    check_password("REGISTER", name, password)
     session = ctx.session
     holder = ctx.network.user(session.nick or "")
     if (holder is not None and holder is not session.user) or ctx.parts.accounts.owner_of(name) is not None:
@@ -94,13 +94,14 @@ def _name(ctx: Context, said: str) -> str:
         raise Failed("REGISTER", "BAD_ACCOUNT_NAME", name, text=str(refused)) from refused
 
 
-def _check_password(name: str, password: str) -> None:
+def check_password(verb: str, name: str, password: str) -> None:
+    """Refuse what is too short, or no password."""
     if len(password) < _SHORTEST_PASSWORD:
-        raise Failed("REGISTER", "WEAK_PASSWORD", name, text=f"A password has at least {_SHORTEST_PASSWORD} characters")
+        raise Failed(verb, "WEAK_PASSWORD", name, text=f"A password has at least {_SHORTEST_PASSWORD} characters")
     try:
         prepare(password)
     except UnfitPassword as unfit:
-        raise Failed("REGISTER", "UNACCEPTABLE_PASSWORD", name, text=str(unfit)) from unfit
+        raise Failed(verb, "UNACCEPTABLE_PASSWORD", name, text=str(unfit)) from unfit
 
 
 def _make(store: AccountStore, name: str, password: str) -> Account | Failed:

@@ -2,12 +2,12 @@
 
 from itertools import zip_longest
 
+from culture.config.compare import same_secret
 from culture.protocol.message import Message
 from culture.protocol.names import fold, valid_channel
 from culture.protocol.numerics import Numeric
 from culture.protocol.split import clip, room
 from culture.server.commands import command
-from culture.server.compare import same_secret
 from culture.server.context import Context
 from culture.server.entering import named, show_channel, show_elsewhere, show_topic
 from culture.server.errors import Refused
@@ -54,9 +54,14 @@ def _join(ctx: Context, name: str, key: str | None) -> None:
 
 
 def _status(channel: Channel | None, user: User) -> str:
-    """The first one in is the operator; of a registered channel it is the founder, whenever they come."""
+    """The first one in is the operator; of a registered channel it is the founder, whenever they come.
+
+    In a channel that is always there it is the first who is no program, since agents often come before people.
+    """
     if channel is not None and channel.is_registered:
         return "o" if channel.is_founder(user) else ""
+    if channel is not None and channel.standing:
+        return "" if user.is_agent or not all(each.is_agent for each in channel.members) else "o"
     return "" if channel is not None and channel.members else "o"
 
 

@@ -47,9 +47,11 @@ def version(ctx: Context, message: Message) -> None:
         ctx.reply(Numeric.RPL_ISUPPORT, *group)
 
 
-@command("TIME")
+@command("TIME", early=True)
 def time(ctx: Context, message: Message) -> None:
-    """``TIME [server]``: the server's time, in UTC."""
+    """``TIME [server]``: the server's time, in UTC; told to anybody, so that clocks can be compared without a login."""
+    if message.params and ctx.session.user is None:
+        raise Refused(Numeric.ERR_NOTREGISTERED)  # a nick as the target would tell strangers who is here
     _check_target(ctx, message)
     ctx.reply(Numeric.RPL_TIME, ctx.router.name, iso_time(ctx.now()))
 

@@ -8,7 +8,7 @@ from culture.protocol.numerics import Numeric
 from culture.server.accounts import sasl
 from culture.server.accounts.errors import AccountsError
 from culture.server.accounts.framing import Unframed, pieces
-from culture.server.accounts.login import Check, Done, Failed, check_password
+from culture.server.accounts.login import Check, Done, Failed, check_password, may_act
 from culture.server.accounts.sasl import Challenge, Mechanism
 from culture.server.commands import Later, command
 from culture.server.context import Context
@@ -59,19 +59,26 @@ def authenticate(ctx: Context, message: Message) -> Later | None:
     if login.has_failed:
         ctx.parts.logins.forget(ctx.session)
         raise Refused(Numeric.ERR_SASLFAIL)
-    _check_tries(ctx)
-    return _go_on(ctx, login.exchange.step(data))
+    step = login.exchange.step(data)
+    if not isinstance(step, Done):
+        _check_tries(ctx)
+    return _go_on(ctx, step)
 
 
 def _check_tries(ctx: Context) -> None:
-    """At every step: an exchange that was begun in time must not wait for its turn to be one try more."""
+    """At every step: an exchange that was begun in time must not wait for its turn to be one try more.
+
+    Who has nothing left to guess need not wait: one person's mistakes must not lock out the others of a program that
+    acts for people.
+    """
     if not ctx.parts.logins.may_try(ctx.session, ctx.config.limits, ctx.now()):
         ctx.parts.logins.forget(ctx.session)
         raise Refused(Numeric.ERR_SASLFAIL, text=TOO_MANY)
 
 
 def _begin(ctx: Context, word: str) -> None:
-    _check_tries(ctx)
+    if word.upper() != Mechanism.PLAIN:  # in which all is said at once
+        _check_tries(ctx)
     _catch_up(ctx)
     names = mechanisms(ctx)
     chosen = next((each for each in names if each == word.upper()), None)
@@ -109,7 +116,7 @@ def _finish(ctx: Context, outcome: Done | Failed) -> None:
     ctx.parts.logins.forget(ctx.session)
     if isinstance(outcome, Failed):
         raise Refused(Numeric.ERR_SASLFAIL)
-    log_in(ctx, outcome.account)
+    log_in(ctx, outcome.account, outcome.by)
     ctx.reply(Numeric.RPL_SASLSUCCESS)
 
 
@@ -117,17 +124,18 @@ def _tried(ctx: Context, check: Check) -> Awaitable[Done | Failed]:
     return ctx.parts.logins.try_password(ctx.session, check, ctx.config.limits, ctx.now)
 
 
-def log_in(ctx: Context, name: str) -> None:
-    """The session has proved to be this account."""
+def log_in(ctx: Context, name: str, by: str | None = None) -> None:
+    """The session has proved to be this account, or to be the one ``by`` that acts for it."""
     session, account = ctx.session, ctx.parts.accounts.active(name)
-    if account is None:
+    acting = ctx.parts.accounts.active(by) if by is not None else None
+    if account is None or (by is not None and (acting is None or not may_act(acting, account))):
         raise Refused(Numeric.ERR_SASLFAIL)
     user = session.user
     if ctx.config.nick_prefix == "required" and user is not None and user.account not in (None, account.name):
         # The nick and the other sessions are the first account's, and go when it is revoked.
         text = f"You are logged in as {user.account}: for {account.name} connect anew"
         raise Refused(Numeric.ERR_SASLALREADY, text=text)
-    session.account = account
+    session.account, session.acting, session.at_keyboard = account, acting, False
     source = user.source if user is not None else f"{session.nick or '*'}!{session.username or '*'}@{session.host}"
     ctx.reply(Numeric.RPL_LOGGEDIN, source, account.name, text=f"You are now logged in as {account.name}")
     if user is not None and (user.account, user.account_kind) != (account.name, account.kind):

@@ -4,6 +4,7 @@ import hashlib
 import logging
 import secrets
 
+from culture.config.compare import same_secret
 from culture.config.errors import ConfigError
 from culture.protocol.message import Message
 from culture.protocol.modes import Change
@@ -11,7 +12,6 @@ from culture.protocol.numerics import Numeric
 from culture.protocol.split import room, split_text
 from culture.server.arrival import expel
 from culture.server.commands import command
-from culture.server.compare import same_secret
 from culture.server.context import Context
 from culture.server.errors import Refused
 from culture.server.events import UserModeSet, Walloped

@@ -28,7 +28,7 @@ def redact(ctx: Context, message: Message) -> Later | None:
         ctx.parts.recent.forget(target, trace)
         _take_back(ctx, target, msgid, why)
     elif ctx.parts.older is not None:
-        return Later(ctx.parts.older(ctx, target, msgid), partial(_take_back_older, ctx, given, msgid, why))
+        return Later(ctx.parts.older(ctx, target, msgid, False), partial(_take_back_older, ctx, given, msgid, why))
     else:
         raise _unknown(target, msgid)
     return None

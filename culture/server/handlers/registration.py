@@ -1,16 +1,17 @@
 """Coming and going: PASS, NICK, USER, PING, PONG, QUIT."""
 
+from culture.config.compare import same_secret
 from culture.protocol.message import Message
 from culture.protocol.names import fold, reserved, valid_local_nick, valid_nick
 from culture.protocol.numerics import Numeric
 from culture.protocol.split import clip
 from culture.server.arrival import check_ownership, complete
 from culture.server.commands import Later, command
-from culture.server.compare import same_secret
 from culture.server.context import Context
 from culture.server.errors import Refused
 from culture.server.events import Renamed
 from culture.server.handlers.login import log_in_by_password
+from culture.server.keyboard import account_at
 from culture.server.state import same
 
 
@@ -103,7 +104,9 @@ def _check_nick(ctx: Context, wanted: str) -> None:
     may_attach = session.user is None and (
         session.password is not None or "sasl" in session.caps.enabled or config.self_registration == "anybody"
     )
-    if owner is not None and owner is not session.user and not may_attach:
+    if owner is None or owner is session.user or may_attach:
+        return
+    if session.user is not None or account_at(session, wanted, ctx.parts.accounts, config) is None:
         raise Refused(Numeric.ERR_NICKNAMEINUSE, wanted)
 
 

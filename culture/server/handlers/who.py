@@ -8,7 +8,8 @@ from culture.protocol.names import is_channel, matches, short_name
 from culture.protocol.numerics import Numeric
 from culture.server.commands import command
 from culture.server.context import Context, as_word
-from culture.server.handlers.whois import idle, is_bot
+from culture.server.handlers.whois import idle, is_bot, is_person
+from culture.server.isupport import PERSON
 from culture.server.state import Channel, User, symbols
 from culture.server.visibility import is_operator, sees_channel, sees_member, sees_user
 
@@ -36,7 +37,8 @@ class Found(NamedTuple):
 def who(ctx: Context, message: Message) -> None:
     """``WHO mask [o] [%columns,token]``: who is in a channel, has a nick, or fits a mask.
 
-    The flags of each: H here or G away, * operator, @ and + the rank in the channel, B an agent or bot.
+    The flags of each: H here or G away, * operator, @ and + the rank in the channel, B an agent or bot, P a person
+    by their account.
     With o only operators. The columns of WHOX: t token, c channel, u user name, i address, h host, s server,
     n nick, f flags, d distance, l idle seconds, a account, o operator level, r real name.
     """
@@ -130,5 +132,6 @@ def _flags(ctx: Context, found: Found) -> str:
             "*" if is_operator(user) else "",
             symbols(status, "multi-prefix" in ctx.session.caps.enabled),
             "B" if is_bot(user) else "",
+            PERSON if is_person(user) else "",
         )
     )

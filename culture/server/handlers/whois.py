@@ -23,7 +23,7 @@ _MOST_USERHOST = 5
 
 @command("WHOIS")
 def whois(ctx: Context, message: Message) -> None:
-    """``WHOIS [server] nick``: all about somebody; an agent or bot is named as such."""
+    """``WHOIS [server] nick``: all about somebody; an agent, a bot or a person with an account is named as such."""
     *target, nick = message.params[:2] or ("",)
     if not nick:
         raise Refused(Numeric.ERR_NONICKNAMEGIVEN)
@@ -56,9 +56,13 @@ def _about(ctx: Context, user: User) -> Iterator[Message]:
         yield ctx.numeric(
             Numeric.RPL_WHOISBOT, nick, text=f"is {'an agent' if user.kind == UserClass.AGENT else 'a bot'}"
         )
+    if is_person(user):
+        yield ctx.numeric(Numeric.RPL_WHOISSPECIAL, nick, text="is a person")
     if user.account is not None:
         yield ctx.numeric(Numeric.RPL_WHOISACCOUNT, nick, user.account)
     sessions = ctx.router.sessions.get(user)
+    for via in sorted({each.acting.via for each in sessions or () if each.acting is not None and each.acting.via}):
+        yield ctx.numeric(Numeric.RPL_WHOISSPECIAL, nick, text=f"is here via {via}")
     if sessions and all(session.tls is not None for session in sessions):
         yield ctx.numeric(Numeric.RPL_WHOISSECURE, nick)
     yield from whois_rows(ctx, user)
@@ -86,6 +90,11 @@ def _channels(ctx: Context, user: User) -> list[str]:
 def is_bot(user: User) -> bool:
     """Is this shown as a program: by its class, or by its own word (+B)?"""
     return user.is_agent or "B" in user.modes
+
+
+def is_person(user: User) -> bool:
+    """Is this known to be a person, by an account? Whoever is merely taken at their word is not shown as one."""
+    return user.account_kind == UserClass.HUMAN
 
 
 def idle(ctx: Context, user: User) -> int | None:

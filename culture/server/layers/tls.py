@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from OpenSSL import SSL
 
+from culture.config.compare import same_secret
 from culture.config.exposure import Tls
-from culture.server.compare import same_secret
 from culture.server.errors import StartError
 from culture.server.layers import LayerError
 
@@ -112,7 +112,10 @@ class DiallingTls(TlsLayer):
     def _shake_hands(self) -> None:
         super()._shake_hands()
         if self._expected is not None and not same_secret(self.certificate or "", self._expected):
-            raise LayerError("It has another certificate than its fingerprint says")
+            raise LayerError(
+                f"It has another certificate than its fingerprint says: SHA-256 {self.certificate}. Whether that is "
+                "its own, `culture server cert` says there"
+            )
         self.opened()
 
 
@@ -162,11 +165,15 @@ def context(settings: Tls) -> SSL.Context:
     shared.set_session_id(b"culture")
     # Whoever issued a client's certificate, OpenSSL makes sure that it has the key; the fingerprint decides the rest.
     shared.set_verify(SSL.VERIFY_PEER | SSL.VERIFY_CLIENT_ONCE, lambda *_: True)
-    _load(shared, settings)
+    certificate = _load(shared, settings)
+    log.info(
+        "certificate %s, SHA-256 %s, is good until %s",
+        *(settings.certificate, certificate.fingerprint(SHA256()).hex(), certificate.not_valid_after_utc.date()),
+    )
     return shared
 
 
-def _load(shared: SSL.Context, settings: Tls) -> None:
+def _load(shared: SSL.Context, settings: Tls) -> x509.Certificate:
     certificate, *chain = _certificates(settings.certificate)
     try:
         shared.use_certificate(certificate)
@@ -176,10 +183,7 @@ def _load(shared: SSL.Context, settings: Tls) -> None:
         shared.check_privatekey()
     except SSL.Error as error:
         raise StartError(f"{settings.key}: is not the key of {settings.certificate}: {_reason(error)}") from error
-    log.info(
-        "certificate %s, SHA-256 %s, is good until %s",
-        *(settings.certificate, certificate.fingerprint(SHA256()).hex(), certificate.not_valid_after_utc.date()),
-    )
+    return certificate
 
 
 def _certificates(file: Path) -> list[x509.Certificate]:
