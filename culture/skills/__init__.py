@@ -1,1 +1,1 @@
-"""Server-wide skills; none knows another."""
+"""Server-wide skills; none knows another. What several need is in ``keeping``."""

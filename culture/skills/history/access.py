@@ -7,10 +7,10 @@ from culture.protocol.numerics import Numeric
 from culture.server.context import Context
 from culture.server.errors import Refused
 from culture.server.events import Arrived, ChannelRenamed, Joined, Left, Renamed, nick_of
-from culture.server.ids import Stamp
+from culture.server.ids import MICROSECONDS, Stamp
 from culture.server.skill import Host, hook
 from culture.server.state import Channel, User, reaches
-from culture.skills.history.entry import ACCOUNT, MICROSECONDS, Entry, conversation, party
+from culture.skills.history.entry import ACCOUNT, Entry, conversation, party
 from culture.skills.history.store import Talk, View
 
 _GONE = 100  # channels that are no more, before they are forgotten
@@ -27,17 +27,21 @@ class Reader(NamedTuple):
         """The same as a time (microseconds)."""
         return 0 if self.begun is None else round(self.begun.at * MICROSECONDS)
 
+    def includes(self, entry: Entry) -> bool:
+        """Is it from after that? Numbers go on where a clock is set back."""
+        begun = self.begun
+        return begun is None or entry.epoch != begun.epoch or entry.seq > begun.seq
+
 
 class Readable(NamedTuple):
     """What may be read of a target: the first of these views that there is something in."""
 
     views: tuple[View, ...]
-    begun: Stamp | None = None
+    reader: Reader | None = None
 
     def includes(self, entry: Entry) -> bool:
-        """Is it from after the reader's beginning? Numbers go on where a clock is set back."""
-        begun = self.begun
-        return begun is None or entry.epoch != begun.epoch or entry.seq > begun.seq
+        """Is it from after the reader's beginning?"""
+        return self.reader is None or self.reader.includes(entry)
 
 
 class Access:
@@ -132,7 +136,7 @@ class Access:
         """What the asker and whoever has this nick, or is known by it, said to each other."""
         reader = self.reader(ctx.user)
         places = (conversation(reader.party, other) for other in _parties(ctx, nick))
-        return Readable(tuple(View(place, since=reader.since, events=events) for place in places), reader.begun)
+        return Readable(tuple(View(place, since=reader.since, events=events) for place in places), reader)
 
     def name_of(self, ctx: Context, reader: Reader, talk: Talk) -> str:
         """The nick under which the asker can ask for a talk: the other's last one, or one that is the account's own."""

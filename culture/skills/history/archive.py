@@ -32,6 +32,12 @@ class Archive:
         await self._intake.written(_PATIENCE)
         return await self._run(self._readers, ask)
 
+    async def read_all(self, ask: Callable[[Store], Result]) -> Result:
+        """The same for who must not lack anything: Unavailable while what came before is not on disk."""
+        if not await self._intake.written(_PATIENCE):
+            raise Unavailable("what came last is not on disk yet")
+        return await self._run(self._readers, ask)
+
     async def search(self, ask: Callable[[Store], Result]) -> Result:
         """The same where much may have to be looked at; Unavailable where too many want that at once."""
         if self._searches >= MOST_SEARCHES:

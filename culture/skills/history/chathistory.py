@@ -10,11 +10,11 @@ from culture.server.batches import batched
 from culture.server.commands import Later, command
 from culture.server.context import Context
 from culture.server.errors import Failed
+from culture.server.ids import MICROSECONDS
 from culture.server.render import iso_time
 from culture.server.wire import wire
 from culture.skills.history.access import Access, Readable
 from culture.skills.history.archive import Archive
-from culture.skills.history.entry import MICROSECONDS
 from culture.skills.history.playback import played
 from culture.skills.history.references import Moment, Reference, find, is_known_type, parse
 from culture.skills.history.selection import REFERENCES, select

@@ -22,9 +22,8 @@ from culture.server.events import (
     Said,
     TopicSet,
 )
-from culture.server.ids import Stamp
+from culture.server.ids import MICROSECONDS, Stamp
 
-MICROSECONDS = 1_000_000
 ACCOUNT = "a:"
 """Begins the party that is an account."""
 _make = tuple.__new__  # what a NamedTuple's own constructor does, without the call around it
@@ -39,6 +38,10 @@ class Sort(IntEnum):
     """The rest, for who asked for it (IRCv3 draft/event-playback)."""
     REDACTED = 2
     """Was taken back: only its id is left, so that it is not taken for new when it comes again."""
+
+
+_EVENT = Sort.EVENT
+_SORTS = {"PRIVMSG": Sort.MESSAGE, "NOTICE": Sort.MESSAGE, "": Sort.REDACTED}
 
 
 class Entry(NamedTuple):
@@ -66,9 +69,7 @@ class Entry(NamedTuple):
     @property
     def sort(self) -> Sort:
         """Whom it is for."""
-        if self.verb in ("PRIVMSG", "NOTICE"):
-            return Sort.MESSAGE
-        return Sort.EVENT if self.verb else Sort.REDACTED
+        return _SORTS.get(self.verb, _EVENT)
 
     @property
     def is_private(self) -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from culture.protocol.message import Message
@@ -21,6 +22,10 @@ class _Owed(NamedTuple):
     stamp: Stamp
 
 
+Further = tuple[Session, bytes]
+"""A further receipt, and who is to have it."""
+
+
 class Intake:
     """Gives items to the writer, from the loop's thread alone."""
 
@@ -29,6 +34,8 @@ class Intake:
         self._writer = writer
         self._slow_from = slow_from
         self._receipts: deque[_Owed] = deque()
+        self._further: dict[str, list[Further]] = {}
+        """By the ids of messages that are not on disk yet: what is to be said of them after that."""
         self._readers: dict[asyncio.Future[None], int] = {}
         self._slowed: set[Session] = set()
         host.when_gone(self._slowed.discard)
@@ -45,10 +52,20 @@ class Intake:
             if not writer.put(spoken):
                 return
             self._receipts.append(_Owed(writer.taken, by, spoken.said.id))
+            self._further[spoken.said.id.msgid] = []
         elif not writer.put(spoken):
             return
         if writer.taken - writer.written > self._slow_from and not writer.is_stuck:
             self._slow_down(by)
+
+    def receipt(self, msgid: str, further: Iterable[Further]) -> None:
+        """A message has come further: said at once, but never before it is said that it is stored."""
+        waiting = self._further.get(msgid)
+        if waiting is not None:
+            waiting += further
+            return
+        for session, line in further:
+            session.send(line)
 
     def settle(self) -> None:
         """More is written: tell those who wait for it."""
@@ -63,12 +80,12 @@ class Intake:
                 self._speed_up()
         self._writer.is_awaited = bool(self._receipts or self._readers or self._slowed)
 
-    async def written(self, patience: float) -> None:
-        """Wait until what was said before is on disk; not longer than so many seconds."""
+    async def written(self, patience: float) -> bool:
+        """Wait until what was said before is on disk; False where that takes longer than so many seconds."""
         writer = self._writer
         number = writer.taken
         if writer.written >= number:
-            return
+            return True
         reader = asyncio.get_running_loop().create_future()
         self._readers[reader] = number
         writer.is_awaited = True
@@ -77,9 +94,10 @@ class Intake:
                 async with asyncio.timeout(patience):
                     await reader
         except TimeoutError:
-            return
+            return False
         finally:
             del self._readers[reader]
+        return True
 
     def _give(self, owed: _Owed) -> None:
         session = owed.session
@@ -88,6 +106,9 @@ class Intake:
         elif not session.ended and session.user is not None:
             tags = {Tag.RECEIPT.value: Receipt.STORED.value, ClientTag.REPLY.value: owed.stamp.msgid}
             session.send(bytes(Message("TAGMSG", (session.user.nick,), self._host.name, tags)))
+        for other, line in self._further.pop(owed.stamp.msgid, ()):
+            if not other.ended:
+                other.send(line)
 
     def _slow_down(self, session: Session) -> None:
         """Read no more of somebody who says more than the disk can take; their own system holds the rest."""

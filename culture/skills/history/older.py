@@ -1,4 +1,4 @@
-"""Who said a message that the server itself does not remember any more, for who wants to take it back."""
+"""Who said a message that the server itself does not remember any more, for who takes it back or got it."""
 
 from culture.protocol.names import is_channel
 from culture.server.context import Context
@@ -16,27 +16,41 @@ class Older:
         self._archive = archive
         self._access = access
 
-    async def find(self, ctx: Context, target: str, msgid: str) -> Trace | None:
-        """The message, if it is the asker's own or was said since the channel is what it is; else None."""
+    async def find(self, ctx: Context, target: str, msgid: str, reading: bool) -> Trace | None:
+        """The message, if it is the asker's own, was said since the channel is what it is, or is only to be read.
+
+        ``reading`` is for who got it, and knows its id by that: nothing of it is shown.
+        """
         account = ctx.user.account
         if account is None:
             return None
-        views = self._views(ctx, target)
+        views = self._views(ctx, target, reading)
+        party = self._access.reader(ctx.user).party if reading and not is_channel(target) else None
         try:
-            entry = await self._archive.read(lambda store: _find(store, views, msgid))
+            entry = await self._archive.read(lambda store: _find(store, views or _talks(store, party, msgid), msgid))
         except (Unavailable, TooSlow):
             return None
-        if entry is None or (entry.account != account and entry.at < (views[0].closed_since or 0)):
+        if entry is None:
+            return None
+        if not reading and entry.account != account and entry.at < (views[0].closed_since or 0):
             return None
         return Trace(entry.seq, entry.source, entry.account)
 
-    def _views(self, ctx: Context, target: str) -> tuple[View, ...]:
+    def _views(self, ctx: Context, target: str, reading: bool) -> tuple[View, ...]:
         if not is_channel(target):
-            return self._access.private(ctx, target, events=True).views
+            # Of who wrote to us and is gone, or lives on another server, the nick does not tell the account.
+            return () if reading else self._access.private(ctx, target, events=True).views
         channel = ctx.network.channel(target)
         if channel is None or ctx.user not in channel.members:
             return ()
-        return (self._access.member(channel, ctx.user, events=True),)
+        view = self._access.member(channel, ctx.user, events=True)
+        # What a server that was killed learns from its peers counts as said behind closed doors.
+        return (view._replace(closed_since=0) if reading else view,)
+
+
+def _talks(store: Store, party: str | None, msgid: str) -> tuple[View, ...]:
+    """The private conversations of a party that the message is in."""
+    return tuple(View(place, events=True) for place in store.arrivals(msgid) if party in place.split(" "))
 
 
 def _find(store: Store, views: tuple[View, ...], msgid: str) -> Entry | None:

@@ -1,6 +1,6 @@
 """What happened before, as a client shall get it now."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 
 from culture.protocol.message import Message
@@ -17,19 +17,21 @@ _numbers = count(1)
 
 def played(session: Session, server: str, target: str, found: Sequence[Kept]) -> Iterator[bytes]:
     """The lines of these events, as a batch where the client knows batches."""
-    if "batch" not in session.caps.enabled:
-        for _, entry in found:
-            yield from _lines(session, entry)
-        return
+    rows = (line for _, entry in found for line in lines(session, entry))
+    return enclosed(rows, server, BATCH, target) if "batch" in session.caps.enabled else rows
+
+
+def enclosed(rows: Iterable[bytes], server: str, kind: str, *params: str) -> Iterator[bytes]:
+    """These lines as a batch."""
     name = f"h{next(_numbers)}"
-    yield wire(Message("BATCH", (f"+{name}", BATCH, target), server))
-    for _, entry in found:
-        for line in _lines(session, entry):
-            # A message of several lines is a batch inside of this one: its lines belong to that alone.
-            yield line if line.startswith(b"@batch=") else tagged(line, f"batch={name}")
+    yield wire(Message("BATCH", (f"+{name}", kind, *params), server))
+    for line in rows:
+        # A message of several lines is a batch inside of this one: its lines belong to that alone.
+        yield line if line.startswith(b"@batch=") else tagged(line, f"batch={name}")
     yield wire(Message("BATCH", (f"-{name}",), server))
 
 
-def _lines(session: Session, entry: Entry) -> list[bytes]:
+def lines(session: Session, entry: Entry) -> list[bytes]:
+    """The lines of an event, as this client gets it."""
     rendered = render(event_of(entry), session.wants, entry.account)
     return [] if rendered is None else rendered.splitlines(keepends=True)

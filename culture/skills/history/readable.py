@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from culture.protocol.message import Message
 from culture.protocol.split import room, split_text
 from culture.server.context import Context
+from culture.server.ids import MICROSECONDS
 from culture.server.wire import wire
-from culture.skills.history.entry import MICROSECONDS, Entry
+from culture.skills.history.entry import Entry
 from culture.skills.history.store import Kept
 
 _ACTION = "\x01ACTION "

@@ -44,8 +44,7 @@ class Recorder:
             closed = channel is None or not channel.is_open or said.status != ""
             spoken = _make(Spoken, (said, None, closed))
         else:
-            other = self._network.user(target)
-            spoken = _make(Spoken, (said, None if other is None else other.account, False))
+            spoken = _make(Spoken, (said, self._account(target), False))
         if by is None:
             self._keep(spoken)
         else:
@@ -76,14 +75,18 @@ class Recorder:
         if event.target[0] == "#":
             self._note(event, event.target)
             return
-        other = self._network.user(event.target)
         entry = event_entry(event, event.target, account, False)
         if entry is not None:
             place = conversation(
                 party(account, nick_of(event.source)),
-                party(None if other is None else other.account, event.target),
+                party(self._account(event.target), event.target),
             )
             self._keep(entry._replace(place=place))
+
+    def _account(self, nick: str) -> str | None:
+        """Whose conversation it is: of who has the nick; where nobody does, of the account that it belongs to."""
+        user = self._network.user(nick)
+        return self._host.owner_of(nick) if user is None else user.account
 
     def _note(self, event: Event, name: str) -> None:
         channel = self._network.channel(name)

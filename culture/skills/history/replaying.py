@@ -6,14 +6,14 @@ from typing import NamedTuple
 from culture.protocol.names import fold
 from culture.server.arrival import DISCONNECTED
 from culture.server.events import AwaySet, Joined, Left, nick_of
-from culture.server.ids import Stamp
+from culture.server.ids import MICROSECONDS, Stamp
 from culture.server.session import Session
 from culture.server.skill import Host, hook
 from culture.server.state import Channel, User
 from culture.skills.history.access import Access
 from culture.skills.history.archive import Archive
 from culture.skills.history.chathistory import CAP
-from culture.skills.history.entry import MICROSECONDS, Entry
+from culture.skills.history.entry import Entry
 from culture.skills.history.playback import played
 from culture.skills.history.store import Kept, TooSlow, Unavailable, View, position_at
 

@@ -15,6 +15,7 @@ from culture.skills.history.chathistory import CAP, EVENTS_CAP, VERB, ChatHistor
 from culture.skills.history.entry import Entry
 from culture.skills.history.intake import Intake
 from culture.skills.history.older import Older
+from culture.skills.history.receipts import Receipts
 from culture.skills.history.recorder import Recorder
 from culture.skills.history.references import TYPES
 from culture.skills.history.replaying import Replaying
@@ -40,7 +41,7 @@ class History(Skill):
     def __init__(self, host: Host, settings: skills.History) -> None:
         super().__init__(host, settings)
         self._loop: asyncio.AbstractEventLoop | None = None
-        store = self._store = store_of(settings, host.folder)
+        store = self._store = store_of(settings, host.folder, host.name, host.now)
         self._writer = Writer(store, settings.pending, self._settle, self._tell)
         self._writer.failed = self._failed
         self._writer.wrote = self._wrote
@@ -56,6 +57,7 @@ class History(Skill):
         host.remember(Older(self._archive, access).find)
         self._places = (
             Recorder(host, self._intake),
+            Receipts(host, self._intake),
             access,
             HistoryVerb(self._archive, access, self._semantic, settings.rows, settings.search_timeout),
             ChatHistory(self._archive, access, settings.rows),

@@ -1,12 +1,15 @@
 """Where the history is kept: what every store does, whichever database is behind it."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple, Protocol
+from zlib import crc32
 
 from culture.skills.history.entry import Entry
 from culture.skills.history.words import Query
 
 TIES = 10  # bits of a position that tell apart what happened in the same microsecond
+OWN_TIES = 4  # those of them that tell apart what happened on the same server
 LATEST = (1 << 53) - (1 << 30)
 """The last time there is (in the year 2255): positions are numbers of 64 bits, and behind it is room for ties."""
 
@@ -36,6 +39,23 @@ class Kept(NamedTuple):
 
     position: int
     entry: Entry
+
+
+class Arrival(NamedTuple):
+    """When an entry came: behind what is up to a position, and as which of those that came late.
+
+    Who came in time came behind itself, and is number 0: so these order all entries as they came.
+    """
+
+    behind: int
+    number: int = 0
+
+
+class Missed(NamedTuple):
+    """An entry and when it came."""
+
+    arrival: Arrival
+    kept: Kept
 
 
 class View(NamedTuple):
@@ -126,6 +146,15 @@ class Store(Protocol):
         TooSlow when that takes seconds.
         """
 
+    def arrivals(self, msgid: str) -> dict[str, Arrival]:
+        """When the message came to this server, or what is left of it, by the place that it came to."""
+
+    def since(self, at: int) -> Arrival:
+        """Behind this is everything that came to this server since a time (microseconds), and some from before it."""
+
+    def missed(self, views: Sequence[View], after: Arrival, limit: int) -> list[Missed]:
+        """Up to so many messages that came to this server behind another, in the order in which they came."""
+
     def exists(self, place: str) -> bool:
         """Was anything ever kept there?"""
 
@@ -153,7 +182,21 @@ class Store(Protocol):
 
 def position_at(at: int) -> int:
     """The first position of a time; those that cannot be are the first or the last there is."""
-    return min(max(at, 0), LATEST) << TIES
+    return at << TIES if 0 <= at <= LATEST else (0 if at < 0 else LATEST << TIES)
+
+
+def position_of(at: int, origin: str) -> int:
+    """The first position of a time for what was said on this server.
+
+    Each server has its own places in a microsecond, the same everywhere: so what two said in one is in the same order
+    on all, whichever came first.
+    """
+    return position_at(at) + _own_places(origin)
+
+
+@lru_cache(maxsize=1_000)
+def _own_places(origin: str) -> int:
+    return (crc32(origin.encode()) & ((1 << TIES - OWN_TIES) - 1)) << OWN_TIES
 
 
 def time_of(position: int) -> int:

@@ -1,5 +1,7 @@
 """Which store the settings ask for."""
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from culture.config.skills import History
@@ -10,14 +12,14 @@ FILE = "history.db"
 """The history's file in the skill's folder, where it is kept in SQLite."""
 
 
-def store_of(settings: History, folder: Path) -> Store:
-    """The store, not opened yet."""
+def store_of(settings: History, folder: Path, name: str = "", now: Callable[[], float] = time.time) -> Store:
+    """The store of the server of this name, not opened yet."""
     if settings.store == "sqlite":
-        return SQLiteStore(folder / FILE)
+        return SQLiteStore(folder / FILE, now)
     # Only for those who want it: the driver is an extra.
     from culture.skills.history.postgres import PostgresStore
 
-    return PostgresStore(settings.store)
+    return PostgresStore(settings.store, name, now)
 
 
 def where(settings: History, folder: Path) -> str:

@@ -15,6 +15,8 @@ from culture.server.errors import Failed, Refused
 from culture.server.visibility import no_such_channel
 from culture.skills.history.access import Access
 from culture.skills.history.archive import Archive
+from culture.skills.history.missed import ACTION as MISSED
+from culture.skills.history.missed import Missing
 from culture.skills.history.readable import readable, timestamp
 from culture.skills.history.semantic import Semantic
 from culture.skills.history.store import Kept, Store, TooSlow, Unavailable, View
@@ -24,7 +26,7 @@ VERB = Verb.HISTORY.value
 _RECENT = 50
 _BY_MEANING = 10
 _RARER, _AGAIN = "ask with a rarer word", "ask again in a moment"
-_SUBCOMMANDS = "RECENT, SEARCH, SEMANTIC, SINCE"
+_SUBCOMMANDS = "MISSED, RECENT, SEARCH, SEMANTIC, SINCE"
 
 Ask = Callable[[View, Store], list[Kept]]
 
@@ -53,6 +55,7 @@ class HistoryVerb:
         self._semantic = semantic
         self._rows = rows
         self._seconds = seconds
+        self._missing = Missing(archive, access, rows)
 
     @command(VERB, params=1)
     def history(self, ctx: Context, message: Message) -> Later:
@@ -61,8 +64,11 @@ class HistoryVerb:
         HISTORY SEARCH #channel :words finds messages that have all the words, HISTORY SEMANTIC #channel :question those
         nearest in meaning, and HISTORY SINCE #channel msgid gives what came after a message.
 
-        HISTORY RECENT [how many] is for people: the channel that you last spoke in or joined.
+        HISTORY RECENT [how many] is for people: the channel that you last spoke in or joined. HISTORY MISSED is for
+        programs: what came for you, wherever, since msgid=id or timestamp=time.
         """
+        if message.params[0].upper() == MISSED:
+            return self._missing.ask(ctx, message.params[1:])
         question = self._question(ctx, message)
         view = self._access.channel(ctx, question.channel)
         return Later(self._read(question, view), partial(self._answer, ctx, question, view))

@@ -10,12 +10,13 @@ from typing import NamedTuple
 
 from culture.protocol.names import fold
 from culture.server.events import Said, nick_of
-from culture.skills.history.entry import MICROSECONDS, Entry, conversation, party, said_entry
+from culture.server.ids import MICROSECONDS
+from culture.skills.history.entry import Entry, conversation, party, said_entry
 from culture.skills.history.store import Damaged, Store, Unavailable
 
 log = logging.getLogger(__name__)
 
-_AT_ONCE = 1_000
+_AT_ONCE = 4_000  # a batch takes some 50 ms, much of it waiting: with fewer, what is kept in a second would end there
 _MANY = 32
 # Seconds that the first of a batch waits for others: a transaction costs as much as twenty messages, so where there
 # are many they are kept in fewer of them.

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from culture.protocol.names import fold
-from culture.server.database import open_database
+from culture.server.database import open_database, transaction
 from culture.skills.urlindex.facts import OPEN, Fact, Heard, Moved, TakenBack
 from culture.skills.urlindex.links import Link, links
 from culture.skills.urlindex.schema import STEPS
@@ -27,16 +27,10 @@ class Store:
 
     def write(self, facts: Sequence[Fact]) -> None:
         """Write them in this order; on disk when it returns, none of them when it raises."""
-        self._file.execute("BEGIN IMMEDIATE")
-        try:
+        with transaction(self._file):
             for fact in facts:
                 self._take(fact)
             self._drop_oldest()
-            self._file.execute("COMMIT")
-        except BaseException:
-            if self._file.in_transaction:
-                self._file.execute("ROLLBACK")
-            raise
 
     def _take(self, fact: Fact) -> None:
         if isinstance(fact, Heard):

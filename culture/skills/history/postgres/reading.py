@@ -14,10 +14,13 @@ _LAST = """
     AND strpos(v.ranks, ' ' || e.status || ' ') > 0 AND (NOT e.closed OR e.position >= v.closed)
     AND v.events >= {sort:d} ORDER BY e.position DESC LIMIT 1
 """
+VIEWS = """
+    unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::integer[]) AS v (key, ranks, closed, since, events)
+"""
+"""What ``asked`` says of views, as a table."""
 _TALKS = f"""
     SELECT p.key, p.name, e.position
-    FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::integer[])
-        AS v (key, ranks, closed, since, events)
+    FROM {VIEWS}
     JOIN history_places p ON p.key = v.key
     CROSS JOIN LATERAL (
         ({_LAST.format(sort=Sort.MESSAGE)}) UNION ALL ({_LAST.format(sort=Sort.EVENT)}) ORDER BY position DESC LIMIT 1
@@ -101,14 +104,15 @@ async def talks(
     if not views:
         return []
     try:
-        rows = await connection.fetch(_TALKS, *zip(*map(_asked, views), strict=True), timeout=_TALKS_PATIENCE)
+        rows = await connection.fetch(_TALKS, *zip(*map(asked, views), strict=True), timeout=_TALKS_PATIENCE)
     except TimeoutError as error:
         raise TooSlow from error
     found = [Talk(nicks.get(key, name), time_of(last), key) for key, name, last in rows]
     return sorted((talk for talk in found if after < talk.at < before), key=lambda talk: talk.at)
 
 
-def _asked(view: View) -> tuple[str, str, int, int, int]:
+def asked(view: View) -> tuple[str, str, int, int, int]:
+    """What a view lets see, as a row."""
     closed = HIGHEST if view.closed_since is None else position_at(view.closed_since)
     ranks = "".join(f" {rank} " for rank in view.ranks)
     return view.place, ranks, closed, position_at(view.since), int(view.events)

@@ -54,6 +54,24 @@ STEPS: tuple[str, ...] = (
         lost bigint NOT NULL
     );
     """,
+    # Which server wrote an entry (0: from before this was known), and what came late to which: behind which position,
+    # and when. What another server wrote came late.
+    """
+    CREATE TABLE history_writers (
+        id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        name text NOT NULL UNIQUE
+    );
+    ALTER TABLE history_entries ADD COLUMN writer integer NOT NULL DEFAULT 0;
+    CREATE TABLE history_late (
+        number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        writer integer NOT NULL,
+        position bigint NOT NULL REFERENCES history_entries ON DELETE CASCADE,
+        behind bigint NOT NULL,
+        arrived bigint NOT NULL,
+        UNIQUE (position, writer)
+    );
+    CREATE INDEX history_late_behind ON history_late (writer, behind, number);
+    """,
 )
 
 PLACE_WORD = "\ue000"

@@ -1,11 +1,12 @@
 """The store as a whole: what others ask in their threads, asked of the database in one of its own."""
 
 import contextlib
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from culture.skills.history.entry import Entry
-from culture.skills.history.postgres import health, reading, upkeep
+from culture.skills.history.postgres import arrivals, health, reading, upkeep
 from culture.skills.history.postgres.connections import Connections
 from culture.skills.history.postgres.driver import Connection
 from culture.skills.history.postgres.errors import is_deadlock, translated
@@ -14,7 +15,8 @@ from culture.skills.history.postgres.schema import migrate
 from culture.skills.history.postgres.searching import Search
 from culture.skills.history.postgres.turns import Turns
 from culture.skills.history.postgres.writing import Clash, Writing
-from culture.skills.history.store import Gap, Kept, Stats, Talk, View
+from culture.skills.history.punctuality import Punctuality
+from culture.skills.history.store import Arrival, Gap, Kept, Missed, Stats, Talk, View
 from culture.skills.history.words import Query
 
 Result = TypeVar("Result")
@@ -22,12 +24,15 @@ Act = Callable[[Connection], Awaitable[Result]]
 
 
 class PostgresStore:
-    """A Store in a database, at ``postgresql://user@host/database``; other servers may use the same one."""
+    """A Store in a database, at ``postgresql://user@host/database``; servers of other names may use the same one."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, name: str = "", now: Callable[[], float] = time.time) -> None:
         self._connections = Connections(url)
         self._turns = Turns(self._connections)
-        self._writing = Writing()
+        self._name = name
+        self._writer = 0  # the number of the name
+        self._punctuality = Punctuality(now)
+        self._writing = Writing(self._punctuality)
         self._loop = Loop()
 
     def open(self) -> None:
@@ -99,6 +104,18 @@ class PostgresStore:
         """The party's conversations and these channels, by the time of their last message."""
         return self._read(lambda connection: reading.talks(connection, party, since, channels, after, before))
 
+    def arrivals(self, msgid: str) -> dict[str, Arrival]:
+        """When the message came to this server, by the place that it came to."""
+        return self._read(lambda connection: arrivals.of(connection, self._writer, msgid))
+
+    def since(self, at: int) -> Arrival:
+        """Behind this is everything that came to this server since a time, and some from before it."""
+        return self._read(lambda connection: arrivals.since(connection, self._writer, at))
+
+    def missed(self, views: Sequence[View], after: Arrival, limit: int) -> list[Missed]:
+        """Up to so many messages that came to this server behind another, in the order in which they came."""
+        return self._read(lambda connection: arrivals.missed(connection, self._writer, views, after, limit))
+
     def exists(self, place: str) -> bool:
         """Was anything ever kept there?"""
         return self._read(lambda connection: reading.exists(connection, place))
@@ -123,7 +140,10 @@ class PostgresStore:
         self._turns = Turns(self._connections)
         self._writing.forget()
         await self._connections.open()
-        await migrate(await self._connections.writer())
+        connection = await self._connections.writer()
+        await migrate(connection)
+        self._writer = self._writing.writer = await arrivals.writer(connection, self._name)
+        self._punctuality.open(await arrivals.last(connection, self._writer))
 
     async def _write(self, batch: Sequence[Entry]) -> None:
         takes_back = any(entry.verb == "REDACT" for entry in batch)

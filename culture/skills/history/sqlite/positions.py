@@ -1,12 +1,14 @@
-"""A position for each entry: the first that is free in its microsecond, or in the next that has one."""
+"""A position for each entry: the first that is free of its server's in its microsecond, or behind them."""
 
 import json
 import sqlite3
 from collections.abc import Iterable
 
-from culture.skills.history.store import TIES, position_at
+from culture.skills.history.entry import Entry
+from culture.skills.history.store import OWN_TIES, position_of, time_of
 
-_SPAN = 1 << TIES
+_SPAN = 1 << OWN_TIES
+_HIGHEST = "SELECT max(coalesce((SELECT max(position) FROM entries), -1), coalesce((SELECT max(behind) FROM late), -1))"
 
 
 class Positions:
@@ -14,23 +16,24 @@ class Positions:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._highest = -1  # that was given out or is in the file
+        self.highest = -1
+        """The highest that was given out, is in the file, or something that came late is behind of."""
         self._stored = -1  # the highest of them when the transaction began
-        self._next: dict[int, int] = {}  # by microsecond
+        self._next: dict[int, int] = {}  # by the first position of a server's in a microsecond
 
     def forget(self) -> None:
         """What is known of the file may never have been committed, or is not all."""
-        (highest,) = self._connection.execute("SELECT max(position) FROM entries").fetchone()
-        self._highest = -1 if highest is None else highest
+        (self.highest,) = self._connection.execute(_HIGHEST).fetchone()
 
     def begin(self) -> None:
         """All that was given out is in the file."""
-        self._stored = self._highest
+        self._stored = self.highest
         self._next.clear()
 
-    def prepare(self, times: Iterable[int]) -> None:
+    def prepare(self, batch: Iterable[Entry]) -> None:
         """Find out what is taken at the times that others have gone by, with one question for all."""
-        late = {base for at in times if (base := position_at(at)) <= self._stored} - self._next.keys()
+        latest = time_of(self._stored)
+        late = {position_of(entry.at, entry.origin) for entry in batch if entry.at <= latest} - self._next.keys()
         if late:
             self._look(late)
 
@@ -43,14 +46,15 @@ class Positions:
         for base, taken in json.loads(found):
             self._next[base] = base if taken is None else taken + 1
 
-    def take(self, at: int) -> int:
-        """One for an entry of this time."""
-        base = position_at(at)
-        while (free := self._free(base)) >= base + _SPAN:
-            base += _SPAN
+    def take(self, at: int, origin: str) -> int:
+        """One for an entry of this time and server."""
+        free = base = position_of(at, origin)
+        if base <= self._stored or base in self._next:
+            while (free := self._free(base)) >= base + _SPAN:
+                base += _SPAN
         self._next[base] = free + 1
-        if free > self._highest:
-            self._highest = free
+        if free > self.highest:
+            self.highest = free
         return free
 
     def _free(self, base: int) -> int:

@@ -5,47 +5,46 @@ While SQLite works the other threads do; what went back and forth for each row w
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from functools import cache
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any
 
-from culture.skills.history.sqlite.schema import COLUMNS, PLACE_WORD, WIDTH
+from culture.server.database import pieces
+from culture.skills.history.sqlite.schema import COLUMNS, PLACE_WORD
 from culture.skills.history.words import indexed
 
-Row = tuple[int, int, int, int, int, str, str, str | None, str, str, str, str, int, str]
-"""What COLUMNS names."""
+Row = tuple[int, int, int, int, int, str, str, str, str, str, str, str, int, str]
+"""What COLUMNS names; who has no account has an empty one."""
 Said = tuple[int, int, str]
 """Position, place and text of a message."""
 
 GIVEN = "(SELECT value FROM json_each(?))"
 """The numbers in a list that is given as JSON."""
-_SIZES = (512, 64, 8, 1)  # few, so that SQLite has to understand few statements
-_ROW = f"({','.join('?' * WIDTH)})"
-_INSERT = {
-    size: f"INSERT INTO entries ({COLUMNS}) VALUES {','.join([_ROW] * size)} ON CONFLICT (line, seq, place) DO NOTHING"
-    for size in _SIZES
-}
+# Python's module asks every None, bool and enum how it wants to be kept, which takes as long as the rest of the row:
+# so rows are of numbers and texts alone.
+_VALUES = ("nullif(?, '')" if name == "account" else "?" for name in COLUMNS.split(", "))
+_ROW = f"({','.join(_VALUES)})"
 # The index writes out what it has gathered before each statement of several rows: so all go in one.
 _INDEX = "INSERT INTO words (rowid, text) SELECT CAST(key AS INTEGER), value FROM json_each(?)"
 _UNINDEX = "INSERT INTO words (words, rowid, text) SELECT 'delete', CAST(key AS INTEGER), value FROM json_each(?)"
+_NOTE = (
+    "INSERT INTO late (position, behind, arrived)"
+    " SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), ? FROM json_each(?)"
+)
 
-Item = TypeVar("Item")
 
-
-def _chunks(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    start = 0
-    for size in _SIZES:
-        while len(items) - start >= size:
-            yield items[start : start + size]
-            start += size
+@cache
+def _insert(rows: int) -> str:
+    return f"INSERT INTO entries ({COLUMNS}) VALUES {','.join([_ROW] * rows)} ON CONFLICT (line, seq, place) DO NOTHING"
 
 
 def insert(connection: sqlite3.Connection, rows: Sequence[Row]) -> list[Row]:
     """Insert those whose ids are new, at positions that are free; which they were."""
     inserted: list[Row] = []
-    for some in _chunks(rows):
+    for some in pieces(rows):
         before = connection.total_changes
-        connection.execute(_INSERT[len(some)], tuple(chain.from_iterable(some)))
+        connection.execute(_insert(len(some)), tuple(chain.from_iterable(some)))
         if connection.total_changes - before == len(some):
             inserted += some
         else:
@@ -75,6 +74,11 @@ def columns(connection: sqlite3.Connection, names: str, source: str, some: Seque
 def delete(connection: sqlite3.Connection, some: Sequence[int]) -> None:
     """Remove the entries at some positions."""
     connection.execute(f"DELETE FROM entries WHERE position IN {GIVEN}", (json.dumps(some),))
+
+
+def note(connection: sqlite3.Connection, late: Sequence[tuple[int, int]], arrived: int) -> None:
+    """Remember of entries that came late, each with its position, behind what they came."""
+    connection.execute(_NOTE, (arrived, json.dumps(late)))
 
 
 def index(connection: sqlite3.Connection, said: Iterable[Said]) -> None:

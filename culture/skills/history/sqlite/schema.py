@@ -50,9 +50,18 @@ STEPS: tuple[Step, ...] = (
         lost INTEGER NOT NULL
     )
     """,
+    # Messages that came late: behind which position, and when. All others came in the order of their positions.
+    """
+    CREATE TABLE late (
+        number INTEGER PRIMARY KEY,
+        position INTEGER NOT NULL UNIQUE REFERENCES entries (position) ON DELETE CASCADE,
+        behind INTEGER NOT NULL,
+        arrived INTEGER NOT NULL
+    );
+    CREATE INDEX late_behind ON late (behind)
+    """,
 )
 COLUMNS = "position, place, sort, line, seq, verb, source, account, kind, text, target, status, closed, data"
-WIDTH = COLUMNS.count(",") + 1
 
 PLACE_WORD = "\ue000"
 """Begins the word that stands for a place in the index; no text has it there."""

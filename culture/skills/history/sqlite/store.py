@@ -8,16 +8,17 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from culture.server.database import open_database, open_reader
+from culture.server.database import open_database, open_reader, transaction
 from culture.skills.history.entry import Entry
-from culture.skills.history.sqlite import changes, upkeep
+from culture.skills.history.punctuality import Punctuality
+from culture.skills.history.sqlite import arrivals, changes, upkeep
 from culture.skills.history.sqlite.errors import translated
 from culture.skills.history.sqlite.readers import Readers
 from culture.skills.history.sqlite.reading import Reading
 from culture.skills.history.sqlite.schema import STEPS
 from culture.skills.history.sqlite.searching import search
 from culture.skills.history.sqlite.writing import Writing
-from culture.skills.history.store import Gap, Kept, Stats, Talk, Unavailable, View, position_at
+from culture.skills.history.store import Arrival, Gap, Kept, Missed, Stats, Talk, Unavailable, View, position_at
 from culture.skills.history.words import Query
 
 _CACHE = 32  # MiB
@@ -29,8 +30,9 @@ Result = TypeVar("Result")
 class SQLiteStore:
     """A Store in a file."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
         self.path = path
+        self._punctuality = Punctuality(now)
         self._connection: sqlite3.Connection | None = None
         self._writing: Writing | None = None
         self._turn = threading.Lock()
@@ -42,7 +44,8 @@ class SQLiteStore:
             self._connection = open_database(self.path, STEPS)
             self._connection.execute(f"PRAGMA cache_size=-{_CACHE * 1024}")
             self._connection.execute("PRAGMA secure_delete=FAST")  # what was taken back is not left in the file
-            self._writing = Writing(self._connection)
+            self._punctuality.open(arrivals.last(self._connection))
+            self._writing = Writing(self._connection, self._punctuality)
             self._readers.open()
 
     def close(self) -> None:
@@ -59,15 +62,12 @@ class SQLiteStore:
             connection, writing = self._connection, self._writing
             if connection is None or writing is None:
                 raise Unavailable("the history is closed")
-            connection.execute("BEGIN IMMEDIATE")
             try:
-                writing.begin()
-                yield connection, writing
-                connection.execute("COMMIT")
+                with transaction(connection):
+                    writing.begin()
+                    yield connection, writing
             except BaseException:
                 writing.forget()
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
                 raise
 
     def write(self, batch: Sequence[Entry]) -> None:
@@ -132,6 +132,18 @@ class SQLiteStore:
     def talks(self, party: str, since: int, channels: Sequence[View], after: int, before: int) -> list[Talk]:
         """The party's conversations and these channels, by the time of their last message."""
         return self._read(lambda reading: reading.talks(party, since, channels, after, before))
+
+    def arrivals(self, msgid: str) -> dict[str, Arrival]:
+        """When the message came, by the place that it came to."""
+        return self._read(lambda reading: arrivals.of(reading, msgid))
+
+    def since(self, at: int) -> Arrival:
+        """Behind this is everything that came since a time, and some from before it."""
+        return self._read(lambda reading: arrivals.since(reading, at))
+
+    def missed(self, views: Sequence[View], after: Arrival, limit: int) -> list[Missed]:
+        """Up to so many messages that came behind another, in the order in which they came."""
+        return self._read(lambda reading: arrivals.missed(reading, views, after, limit))
 
     def exists(self, place: str) -> bool:
         """Was anything ever kept there?"""

@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from culture.skills.history.entry import Entry, Sort, split_msgid
+from culture.skills.history.punctuality import Punctuality
 from culture.skills.history.sqlite import rows
 from culture.skills.history.sqlite.names import Names
 from culture.skills.history.sqlite.positions import Positions
@@ -12,11 +13,13 @@ from culture.skills.history.sqlite.positions import Positions
 class Writing:
     """What one connection writes, inside transactions; ``forget`` after one that failed."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, punctuality: Punctuality) -> None:
         self._connection = connection
+        self._punctuality = punctuality
         self._names = Names(connection)
         self._positions = Positions(connection)
         self._version: int | None = None
+        self._late: dict[int, int] = {}  # by position, what these came behind
 
     def begin(self) -> None:
         """In a new transaction: learn again what another connection may have changed."""
@@ -26,6 +29,8 @@ class Writing:
             self._positions.forget()
             self._version = version
         self._positions.begin()
+        self._punctuality.begin()
+        self._late.clear()
 
     def forget(self) -> None:
         """What is known of the file may never have been committed, or has changed."""
@@ -33,7 +38,7 @@ class Writing:
 
     def add(self, batch: Sequence[Entry]) -> None:
         """Keep them, in order."""
-        self._positions.prepare(entry.at for entry in batch)
+        self._positions.prepare(batch)
         pending: list[rows.Row] = []
         for entry in batch:
             if entry.verb == "REDACT":
@@ -46,14 +51,22 @@ class Writing:
 
     def _put(self, pending: Sequence[rows.Row]) -> None:
         inserted = rows.insert(self._connection, pending)
-        rows.index(self._connection, [(row[0], row[1], row[9]) for row in inserted if row[2] == Sort.MESSAGE])
+        message = int(Sort.MESSAGE)
+        rows.index(self._connection, [(row[0], row[1], row[9]) for row in inserted if row[2] == message])
+        if self._late:
+            late = [(row[0], self._late[row[0]]) for row in inserted if row[0] in self._late and row[2] == message]
+            rows.note(self._connection, late, self._punctuality.arrived)
+            self._late.clear()
 
     def _row(self, entry: Entry) -> rows.Row:
-        """The columns: an entry's own from its verb on are the table's."""
-        _, origin, epoch, seq, at, *rest = entry
-        names = self._names
-        line = names.line(origin, epoch)
-        return (self._positions.take(at), names.place(entry), entry.sort, line, seq, *rest)  # type: ignore[return-value]
+        """The columns; called for every entry, so it does no more than it must."""
+        _, origin, epoch, seq, at, verb, source, account, kind, text, target, status, closed, data = entry
+        names, highest = self._names, self._positions.highest
+        position = self._positions.take(at, origin)
+        if self._punctuality.is_late(at, position, highest):
+            self._late[position] = highest
+        numbers = (position, names.place(entry), int(entry.sort), names.line(origin, epoch), seq)
+        return (*numbers, verb, source, account or "", kind, text, target, status, int(closed), data)
 
     def _redact(self, redaction: Entry) -> None:
         """Leave nothing of a message but its id, also where it comes later than this."""

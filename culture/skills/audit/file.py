@@ -1,0 +1,57 @@
+"""The files of the audit: one that grows, and those that were full."""
+
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+NAME = "audit.jsonl"
+
+
+class AuditFile:
+    """Appends lines, each group on disk when it returns; a full file is put aside under the time at which that was."""
+
+    def __init__(self, folder: Path, size: int, keep: int) -> None:
+        self._folder = folder
+        self._size = size
+        self._keep = keep
+        self._file = -1
+
+    def append(self, lines: Sequence[bytes]) -> None:
+        """Write them; OSError where that cannot be, and then none of them counts as written."""
+        if self._file < 0:
+            self._open()
+        elif os.fstat(self._file).st_size >= self._size:
+            self._put_aside()
+        data = b"".join(lines)
+        before = os.fstat(self._file).st_size
+        try:
+            written = 0
+            while written < len(data):
+                written += os.write(self._file, data[written:])
+            os.fsync(self._file)
+        except OSError:
+            os.ftruncate(self._file, before)  # half a group is none
+            raise
+
+    def close(self) -> None:
+        """Nothing more is written."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _open(self) -> None:
+        path = self._folder / NAME
+        self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        size = os.fstat(self._file).st_size
+        if size and os.pread(self._file, 1, size - 1) != b"\n":
+            os.write(self._file, b"\n")  # a kill cut the last line off
+
+    def _put_aside(self) -> None:
+        self.close()
+        while (aside := self._folder / f"audit-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}.jsonl").exists():
+            pass
+        (self._folder / NAME).rename(aside)
+        for old in sorted(self._folder.glob("audit-*.jsonl"))[: -self._keep]:
+            old.unlink()
+        self._open()

@@ -1,0 +1,148 @@
+"""The skill: hears facts, from here and from the mesh, keeps them and answers LEDGER."""
+
+import asyncio
+import sqlite3
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import partial
+from operator import methodcaller
+
+from culture.config.model import Rate
+from culture.config.skills import Ledger as Wanted
+from culture.protocol.message import Message
+from culture.protocol.names import fold
+from culture.protocol.numerics import Numeric
+from culture.protocol.vocabulary import ClientTag, FactKind, UserClass, Verb
+from culture.server.commands import Later, command
+from culture.server.context import Context
+from culture.server.errors import Failed, Refused
+from culture.server.events import Noted
+from culture.server.flood import Bucket
+from culture.server.ids import MICROSECONDS
+from culture.server.skill import Host, Skill, hook, repeatable
+from culture.skills.keeping import Keeping
+from culture.skills.ledger import asking
+from culture.skills.ledger.facts import LONGEST, Fact, Question, fact_of, is_key, is_value
+from culture.skills.ledger.receipts import Receipts
+from culture.skills.ledger.store import Store
+
+_FILE = "ledger.db"
+_WAITING = 20_000  # so many facts may wait for the disk
+_PATIENCE = 5.0  # seconds for the disk, before a client hears that it is busy
+_HOURLY = 3600.0
+_PACE = Rate(burst=600, rate=10)
+_NICKS = 10_000  # whose pace is remembered
+_READERS = (UserClass.HUMAN, UserClass.AGENT, UserClass.BOT)
+_PUBLISHED = frozenset(FactKind) - {FactKind.RECEIPT, FactKind.LINK}
+
+
+class Ledger(Skill):
+    """Facts of every agent of the mesh: its state, its questions, what it spent, its alerts, its receipts."""
+
+    name = "ledger"
+    Settings = Wanted
+    settings: Wanted
+
+    def __init__(self, host: Host, settings: Wanted) -> None:
+        super().__init__(host, settings)
+        open_store = partial(Store, host.folder / _FILE)
+        self._keeping = Keeping[Fact, Store]("facts", _WAITING, open_store, host.tell_operators, host.failed)
+        self._receipts = Receipts(host, self._kept_receipts)
+        self._paces: dict[str, Bucket] = {}
+
+    def places(self) -> Iterable[object]:
+        """Besides the skill itself, what takes receipts."""
+        return (self, self._receipts)
+
+    async def start(self) -> None:
+        """Open the file; one that is not to be had yet is tried again beside everything else."""
+        self._keeping.start()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE):
+                await self._keeping.opened.wait()
+        self.host.start(self._prune())
+
+    async def stop(self) -> None:
+        """Write what is left."""
+        await self._keeping.stop()
+
+    @hook(Noted)
+    @repeatable
+    def noted(self, event: Noted) -> None:
+        """Keep a fact, from here or from elsewhere; heard twice it is the same."""
+        fact = fact_of(event)
+        if fact is not None:
+            self._keeping.add(fact)
+
+    @command(Verb.LEDGER, params=2)
+    def ledger(self, ctx: Context, message: Message) -> Later:
+        """``LEDGER GET kind [nick] [key=…] [since=…] [before=…] [limit=…]``: facts of the mesh, the newest first.
+
+        LEDGER PUT kind key, with the fact in its tag, is for agents: a fact about themselves.
+        """
+        what, *words = message.params
+        match what.upper():
+            case "PUT" if len(words) == 2:
+                return self._put(ctx, words[0], words[1], message.tags.get(ClientTag.FACT.value, ""))
+            case "GET":
+                return self._get(ctx, asking.read(words))
+        raise Failed(Verb.LEDGER, "INVALID_PARAMS", what, text="LEDGER PUT kind key, or LEDGER GET kind")
+
+    def _put(self, ctx: Context, kind: str, key: str, value: str) -> Later:
+        if ctx.user.kind not in (UserClass.AGENT, UserClass.BOT):
+            raise Refused(Numeric.ERR_NOPRIVILEGES, text="Only agents and bots say facts, about themselves")
+        if kind not in _PUBLISHED:
+            text = f"A fact is one of {', '.join(sorted(_PUBLISHED))}"
+            raise Failed(Verb.LEDGER, "INVALID_KIND", kind, text=text)
+        if not is_key(key):
+            raise Failed(Verb.LEDGER, "INVALID_KEY", key, text="A key is a word of up to 120 characters")
+        if not is_value(value):
+            text = f"A fact is an object in JSON of at most {LONGEST} bytes, in the tag {ClientTag.FACT.value}"
+            raise Failed(Verb.LEDGER, "INVALID_FACT", kind, key, text=text)
+        self._check_pace(ctx)
+        ctx.publish(Noted(ctx.stamp(), ctx.user.source, kind, key, value))
+        return Later(self._settled(Verb.LEDGER), lambda _: ctx.send(Verb.LEDGEREND, kind, key, "Kept"))
+
+    def _check_pace(self, ctx: Context) -> None:
+        now, nick = self.host.monotonic(), fold(ctx.nick)
+        if nick not in self._paces and len(self._paces) >= _NICKS:
+            self._paces.clear()
+        if not self._paces.setdefault(nick, Bucket(now)).take(1, _PACE, now):
+            raise Failed(Verb.LEDGER, "RATE_LIMITED", text="So many facts at once are not taken: wait a little")
+
+    def _get(self, ctx: Context, asked: Question) -> Later:
+        if ctx.user.kind not in _READERS:
+            raise Refused(Numeric.ERR_NOPRIVILEGES, text="Only people and agents of the mesh may read the ledger")
+        if "message-tags" not in ctx.session.caps.enabled:
+            raise Failed(Verb.LEDGER, "NEED_TAGS", text="What facts say is in a tag: ask for message-tags first")
+        return Later(self._find(asked), lambda found: ctx.pull(asking.rows(self.host.name, asked, found)))
+
+    async def _find(self, asked: Question) -> list[Fact]:
+        """What was said before the question is part of the answer."""
+        await self._settled(Verb.LEDGER)
+        try:
+            return await self._keeping.use(lambda store: store.find(asked))
+        except (sqlite3.Error, OSError) as error:
+            raise _unavailable(Verb.LEDGER, str(error)) from error
+
+    async def _settled(self, verb: str) -> None:
+        if not await self._keeping.settled(_PATIENCE):
+            raise _unavailable(verb, "the disk is busy or full")
+
+    def _kept_receipts(self) -> Later:
+        """Receipts are answered when they are on disk."""
+        return Later(self._settled(Verb.RECEIPT), lambda _: None)
+
+    async def _prune(self) -> None:
+        while True:
+            await asyncio.sleep(_HOURLY)
+            before = round((self.host.now() - self.settings.age) * MICROSECONDS)
+            wanted = {"before": before, "most": self.settings.keep, "most_each": self.settings.keep_each}
+            try:
+                await self._keeping.use(methodcaller("prune", **wanted))
+            except (sqlite3.Error, OSError) as error:
+                self.host.tell_operators(f"old facts stay for another hour: {error}")
+
+
+def _unavailable(verb: str, why: str) -> Failed:
+    return Failed(verb, "UNAVAILABLE", text=f"The ledger is not to be had now: {why}")
