@@ -3,13 +3,18 @@
 import logging
 from typing import TYPE_CHECKING
 
+from culture.config.compare import same_secret
 from culture.config.exposure import is_loopback
 from culture.config.links import Link as LinkSettings
-from culture.federation.link import OLDEST, VERSION, Link, Refusal
+from culture.federation.codec import LATER
+from culture.federation.codec.fields import number
+from culture.federation.core import Refusal
+from culture.federation.dialling import TOO_MANY
+from culture.federation.link import OLDEST, VERSION, Link
 from culture.federation.peer import Peer
+from culture.federation.trust import is_vouched_for
 from culture.protocol.message import Message
 from culture.protocol.names import short_name
-from culture.server.compare import same_secret
 from culture.server.doorman import group_of
 from culture.server.skill import Host
 from culture.server.tally import Tally
@@ -18,6 +23,9 @@ if TYPE_CHECKING:
     from culture.federation.mesh import Mesh
 
 log = logging.getLogger(__name__)
+
+CAPS = tuple(sorted(LATER.values()))
+"""What we can beyond version 1 of the protocol, as LINK says it."""
 
 
 class Admission:
@@ -54,7 +62,8 @@ class Admission:
             self._fail(peer, short, "without TLS")
             raise Refusal("This link needs TLS")
         if settings.fingerprint is not None and not same_secret(peer.certificate() or "", settings.fingerprint):
-            self._fail(peer, short, "not its certificate")
+            shown = f"another certificate, SHA-256 {peer.certificate()}" if peer.certificate() else "no certificate"
+            self._fail(peer, short, f"it showed {shown}")
             raise Refusal("Bad certificate")
         if link.settings is not None and link.settings.name != name:
             raise Refusal(f"{link.settings.name} was dialled")
@@ -72,11 +81,14 @@ class Admission:
         limits = self._host.config.limits
         who = _who(peer, name, settings)
         if who and self._failures.count(who, limits.failed_logins_period, self._host.now()) >= limits.failed_logins:
-            raise Refusal("Too many failed attempts, try again in a minute")
+            raise Refusal(f"{TOO_MANY} with a bad name, secret or certificate, try again in a minute")
 
     def _fail(self, peer: Peer, name: str, why: str) -> None:
         """Count it by address and name, so that one wrong peer locks out no other; log the first."""
-        who = _who(peer, name, self._mesh.dialler.wanted.get(name))
+        settings = self._mesh.dialler.wanted.get(name)
+        who = _who(peer, name, settings)
+        if settings is not None and settings.endpoint is None:
+            self._mesh.dialler.problems[name] = f"it tried from {peer.address}, and was refused: {why}"
         now, period = self._host.now(), self._host.config.limits.failed_logins_period
         if not who or not self._failures.count(who, period, now):
             log.warning("a link of %s from %s is refused: %s", name[:64], peer.address or "the address dialled", why)
@@ -90,16 +102,17 @@ class Admission:
     def admitted(self, link: Link) -> None:
         """Both sides have shown who they are: say what we speak, and which server we are."""
         kept = self._mesh.log
-        link.send(Message("LINK", (str(VERSION), kept.id, self._host.ids.epoch, str(OLDEST))))
+        link.send(Message("LINK", (str(VERSION), kept.id, self._host.ids.epoch, str(OLDEST), ",".join(CAPS))))
 
     def agreed(self, link: Link, version: int, words: tuple[str, ...]) -> None:
         """The peer has said what it speaks and which server of its name it is: from here on it is linked."""
-        oldest = int(words[2]) if len(words) > 2 else version
+        oldest = number(words[2]) if len(words) > 2 else version
         if version < OLDEST or oldest > VERSION:
             link.is_foreign = True
             log.warning("%s speaks version %d of the protocol, we speak %d", link.name, version, VERSION)
             raise Refusal(f"Version {version} of the protocol is not spoken here: {OLDEST} to {VERSION} are")
         link.identity = (words[0], words[1] if len(words) > 1 else "")
+        link.caps = frozenset(words[3].split(",")).intersection(CAPS) if len(words) > 3 else frozenset()
         peer = self._mesh.peer_of(link)
         present = self._mesh.links.get(link.peer)
         if present is not None:
@@ -107,6 +120,7 @@ class Admission:
         self._check_name(link)
         self._mesh.greeters.discard(peer)
         self._mesh.links[link.peer] = peer
+        self._mesh.dialler.problems.pop(link.peer, None)
         peer.decided.set()
         if present is not None:
             present.link.end("Replaced by a new link")
@@ -124,8 +138,8 @@ class Admission:
     def _check_name(self, link: Link) -> None:
         """The name may be in the mesh already, behind another peer: then only as the same server."""
         known, there = self._mesh.known.get(link.peer), self._host.network.servers.get(link.peer)
-        if known is None or there is None:
-            return
+        if known is None or there is None or not is_vouched_for(self._mesh, link.peer):
+            return  # who has no say does not keep others out by saying that they are behind it
         if there.name != link.name or (link.identity[1] and known.epoch != link.identity[1]):
             log.warning("a link of %s is refused: another server of that name is in the mesh", link.name)
             raise Refusal(f"Another server called {link.peer} is in the mesh already")

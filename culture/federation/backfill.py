@@ -4,13 +4,14 @@ import asyncio
 import sqlite3
 from typing import TYPE_CHECKING
 
-from culture.federation.codec import Garbled
+from culture.federation.codec.fields import Garbled
 from culture.federation.link import Link, Stage
 from culture.federation.logfile import Cursor, Entry
 from culture.federation.peer import Peer
 from culture.federation.topology import LinkState
-from culture.federation.trust import message_crosses
+from culture.federation.trust import EVERYWHERE, message_crosses
 from culture.protocol.message import Message
+from culture.server.network import Network
 from culture.server.skill import Host
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class Backfill:
     def caught_up(self, link: Link, position: int) -> None:
         """The peer has told everything up to here; from now on it tells what happens."""
         link.read = max(link.read, position)
+        self.acknowledge()  # where there was nothing to tell, nothing gets on disk that would bring it about
         if self._asked is link:
             self._asked = None
             self._ask_next()
@@ -153,7 +155,7 @@ class Backfill:
         link.sent = entry.position
         if link.shared and id_of(entry.data) in link.shared:
             return
-        if message_crosses(self._host.network, entry.channel, entry.data, link.trust):
+        if may_be_told(self._host.network, link, entry.channel, entry.data):
             link.send_bytes(numbered(entry.position, entry.data))
 
     def note_shared(self, link: Link, id: str) -> None:
@@ -194,8 +196,14 @@ class Backfill:
         """Messages that the peer does not keep any more: said, not hidden."""
         self.gaps[link.peer] = self.gaps.get(link.peer, 0) + lost
         self._host.tell_operators(
-            f"gap of {lost}: so many messages that {link.name} had since it was last linked are kept there no longer"
+            f"gap of {lost}: so many messages and facts that {link.name} had since it was last linked are kept there no"
+            " longer"
         )
+
+
+def may_be_told(network: Network, link: Link, channel: str, data: str) -> bool:
+    """May a kept message go over the link, and does the peer know such?"""
+    return (channel != EVERYWHERE or link.speaks("LEDGER")) and message_crosses(network, channel, data, link.trust)
 
 
 def numbered(position: int, data: str) -> bytes:

@@ -1,10 +1,10 @@
 """How much of what a peer says is believed: names as they may be, accounts as its own, classes as far as trust goes."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from culture.federation.codec import Garbled
+from culture.federation.codec.fields import Garbled
 from culture.federation.trust import check_source
 from culture.protocol.mentions import mentions
 from culture.protocol.modes import Change, Kind
@@ -13,6 +13,7 @@ from culture.protocol.vocabulary import ChannelMode, UserClass
 from culture.server.events import (
     AccountSet,
     Arrived,
+    AwaySet,
     ChannelRenamed,
     Event,
     HostSet,
@@ -21,6 +22,7 @@ from culture.server.events import (
     Kicked,
     MetadataSet,
     ModeSet,
+    Noted,
     Redacted,
     Said,
     TopicSet,
@@ -30,13 +32,22 @@ from culture.server.events import (
 )
 from culture.server.isupport import MODE_KINDS, USER_MODES
 from culture.server.network import Network
+from culture.server.state import Channel
 
 # Registered and local is each server's own word.
 OWN_MODES = frozenset({ChannelMode.REGISTERED.value, ChannelMode.LOCAL.value})
 _THEIR_MODES = MODE_KINDS.keys() - OWN_MODES
 _ACCOUNT = re.compile(r"[^\x00-\x20\x7f:,!*?][^\x00-\x20\x7f,!*?]{0,63}")
 _LONGEST = 600  # bytes of what was said, or of a name
+_MOST_LINES, _LONGEST_SAID = 2_000, 1 << 18
 _LONGEST_TEXT = 8_192  # bytes of any other text: another server may allow more than we do
+# What is believed here is told on, in one line for each user and channel (settings.py, roster.py): it has to fit there,
+# else a peer that did nothing would lose its link by it.
+_LONGEST_SET = 590
+_LONGEST_SOURCE, _LONGEST_NAME = 300, 100
+_MOST_CHANGES = 500
+_MOST_LISTED, _LARGEST_LISTS = 400, 30_000
+_MOST_KEYS, _LARGEST_METADATA = 400, 50_000
 _BREAKS = frozenset(" \r\n\0")
 _LIMIT_DIGITS = 10
 _LONGEST_CHANNEL = 200
@@ -58,7 +69,7 @@ def qualified(account: str | None, server: str) -> str | None:
 def believed(network: Network, event: Event, vouched: bool) -> Event | None:
     """What of an event from elsewhere happens here; None: nothing. ``vouched``: its users have a say."""
     check_source(event)
-    _check_words(event)
+    check_words(event)
     origin = event.id.origin
     if isinstance(event, Arrived | AccountSet | Said):
         account = qualified(event.account, origin)
@@ -66,11 +77,16 @@ def believed(network: Network, event: Event, vouched: bool) -> Event | None:
     elif isinstance(event, Joined):
         event = event._replace(account=qualified(event.account, origin))
     elif isinstance(event, ModeSet):
-        event = event._replace(changes=tuple(_in_bounds(each) for each in event.changes if each.mode in _THEIR_MODES))
+        changes = tuple(_in_bounds(each) for each in event.changes if each.mode in _THEIR_MODES)
+        if len(changes) > _MOST_CHANGES:
+            raise Garbled("more changes than anybody makes at once")
+        event = event._replace(changes=with_room(network.channel(event.channel), changes))
     elif isinstance(event, UserModeSet):
         event = event._replace(changes=tuple(Change(add, mode) for add, mode, _ in event.changes if mode in USER_MODES))
     elif isinstance(event, ChannelRenamed) and network.channel(event.new) not in (None, network.channel(event.channel)):
         return None  # there is a channel of that name here
+    elif isinstance(event, MetadataSet) and event.value is not None and not _has_room(network, event):
+        return None
     if isinstance(event, ModeSet | UserModeSet) and not event.changes:
         return None
     if isinstance(event, Said):
@@ -79,17 +95,17 @@ def believed(network: Network, event: Event, vouched: bool) -> Event | None:
     return event if vouched else _unvouched(network, event)
 
 
-_checked: set[tuple[str, str]] = set()
+_checked: set[tuple[str, str, str]] = set()
 _MOST_CHECKED = 10_000
 _SURELY_FITS = 150  # characters of a text, at most four bytes each
 
 
 def believed_plain(network: Network, said: Said) -> Said:
     """The same for a message in its commonest form, of a server whose users have a say."""
-    speaker = (said.id.origin, said.source)
+    speaker = (said.id.origin, said.source, said.target)
     if speaker not in _checked or len(said.text) > _SURELY_FITS or "\0" in said.text:
         check_source(said)
-        _check_words(said)
+        check_words(said)
         if len(_checked) >= _MOST_CHECKED:
             _checked.clear()
         _checked.add(speaker)
@@ -103,13 +119,40 @@ def _in_bounds(change: Change) -> Change:
     kind = MODE_KINDS[mode]
     if kind is Kind.FLAG or (kind is Kind.WHEN_SET and not add):
         return Change(add, mode)
-    if not param or len(param.encode()) > _LONGEST or _BREAKS.intersection(param):
+    if not param or param[0] == ":" or len(param.encode()) > _LONGEST_SET or _BREAKS.intersection(param):
         raise Garbled(f"a parameter of mode {mode} that is none")
     if mode == "l" and add and not (param.isascii() and param.isdigit() and len(param) < _LIMIT_DIGITS):
         raise Garbled("a limit that is none")
     if mode == ChannelMode.SHARED and add and not all(map(valid_short_name, param.split(","))):
         raise Garbled("servers that are none")
     return change
+
+
+def with_room(channel: Channel | None, changes: Sequence[Change]) -> tuple[Change, ...]:
+    """Without the masks for which the channel's lists have no room."""
+    if not any(change.add and MODE_KINDS[change.mode] is Kind.LIST for change in changes):
+        return tuple(changes)
+    listed = [mask for entries in channel.lists.values() for mask in entries] if channel is not None else []
+    count, size, kept = len(listed), sum(len(mask.encode()) for mask in listed), []
+    for change in changes:
+        if change.add and MODE_KINDS[change.mode] is Kind.LIST:
+            count, size = count + 1, size + len((change.param or "").encode())
+            if count > _MOST_LISTED or size > _LARGEST_LISTS:
+                continue
+        kept.append(change)
+    return tuple(kept)
+
+
+def _has_room(network: Network, event: MetadataSet) -> bool:
+    owner = network.channel(event.target) if is_channel(event.target) else network.user(event.target)
+    kept = {**((owner.metadata if owner is not None else None) or {}), event.key: event.value or ""}
+    return fits(kept)
+
+
+def fits(metadata: Mapping[str, str]) -> bool:
+    """Is it no more than somebody who is told of it takes?"""
+    size = sum(len(key.encode()) + len(value.encode()) for key, value in metadata.items())
+    return len(metadata) <= _MOST_KEYS and size <= _LARGEST_METADATA
 
 
 def kind_of(network: Network, kind: str, account: str | None, vouched: bool) -> str:
@@ -133,7 +176,7 @@ def _unvouched(network: Network, event: Event) -> Event | None:
     """Users who are shown, and change nothing that is not theirs."""
     origin = event.id.origin
     match event:
-        case ModeSet() | ChannelRenamed() | Invited() | Walloped():
+        case ModeSet() | ChannelRenamed() | Invited() | Walloped() | Noted():
             return None
         case Kicked(nick=nick):
             return event if fold(nick).partition("-")[0] == origin else None
@@ -166,14 +209,26 @@ def _unvouched_words(network: Network, said: Said) -> Said | None:
     return said._replace(mentions=tuple(nick for nick in said.mentions if nick in called))
 
 
-def _check_words(event: Event) -> None:
-    """Names, hosts and texts as a server lets them be."""
+def check_words(event: Event) -> None:
+    """Names, hosts and texts as a server lets them be; raises Garbled."""
     channels = [event.new] if isinstance(event, ChannelRenamed) else []
+    if isinstance(event, Said):
+        channels = [event.target] if is_channel(event.target) else []
+        if len(event.lines) > _MOST_LINES or len(event.text) > _LONGEST_SAID:
+            raise Garbled("more lines than anybody says at once")
     for name in [*channels, getattr(event, "channel", "#none")]:
         if not valid_channel(name, _LONGEST_CHANNEL):
             raise Garbled(f"{name[:_LONGEST_CHANNEL]} is no channel")
-    if isinstance(event, Arrived | HostSet) and any(set(word) & set(" !@\0") for word in (event.username, event.host)):
-        raise Garbled("a user name or host that is none")
+    if isinstance(event, Arrived | HostSet):
+        for word in (event.username, event.host):
+            if not word or set(word) & set(" !@\0") or len(word.encode()) > _LONGEST_NAME:
+                raise Garbled("a user name or host that is none")
+    if len(getattr(event, "source", "").encode()) > _LONGEST_SOURCE:
+        raise Garbled("a source that is too long")
+    if isinstance(event, TopicSet | AwaySet | MetadataSet):
+        for text in filter(None, event[2:]):
+            if len(text.encode()) > _LONGEST_SET:
+                raise Garbled("a text that is too long")
     for text in _texts(event):
         if len(text.encode()) > (_LONGEST if isinstance(event, Said) else _LONGEST_TEXT) or "\0" in text:
             raise Garbled("a text that is too long")

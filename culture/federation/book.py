@@ -35,6 +35,19 @@ def path_of(config: ServerConfig) -> Path:
     return config.data_dir / "federation" / "links.json"
 
 
+def parsed(path: Path, data: bytes) -> Entries:
+    """What a file with these contents says."""
+    try:
+        said = json.loads(data)
+        if not isinstance(said, dict) or not said.keys() <= _LOOKED_LIKE:
+            raise ValueError("unknown entries")
+        links = [Link.model_validate_json(json.dumps(each)) for each in said.get("links", ())]
+        return Entries({link.short_name: link for link in links}, frozenset(map(str, said.get("unlinked", ()))))
+    except (ValueError, TypeError, ValidationError, Misfit) as error:
+        # What pydantic quotes may be a secret.
+        raise UnreadableBook(f"{path}: {type(error).__name__}") from None
+
+
 class Book:
     """A file that the command line writes and the server looks at."""
 
@@ -44,17 +57,7 @@ class Book:
     def read(self) -> Entries:
         """What is written there."""
         found = disk.read(self.path)
-        if found is None:
-            return NOTHING
-        try:
-            said = json.loads(found[0])
-            if not isinstance(said, dict) or not said.keys() <= _LOOKED_LIKE:
-                raise ValueError("unknown entries")
-            links = [Link.model_validate_json(json.dumps(each)) for each in said.get("links", ())]
-            return Entries({link.short_name: link for link in links}, frozenset(map(str, said.get("unlinked", ()))))
-        except (ValueError, TypeError, ValidationError, Misfit) as error:
-            # What pydantic quotes may be a secret.
-            raise UnreadableBook(f"{self.path}: {type(error).__name__}") from None
+        return NOTHING if found is None else parsed(self.path, found[0])
 
     def change(self, change: Callable[[Entries], Entries]) -> Entries:
         """Write what ``change`` makes of it; whoever is interrupted leaves one or the other."""

@@ -4,13 +4,13 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from culture.federation.belief import believed
-from culture.federation.codec import Garbled
+from culture.federation.belief import believed, check_words
+from culture.federation.codec.fields import Garbled
 from culture.federation.link import Link, Stage
 from culture.federation.logfile import Held
-from culture.federation.trust import check_source, crosses_by_name, is_vouched, may_write, owner_of
+from culture.federation.trust import check_source, crosses_by_name, is_vouched, may_write, owner_of, unvouched
 from culture.protocol.message import Message
-from culture.server.events import Invited, Redacted, Said
+from culture.server.events import Invited, Noted, Receipted, Redacted, Said
 from culture.server.skill import Host
 from culture.server.wire import wire
 
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+Private = Said | Redacted | Noted | Receipted
+
 _AGAIN = 1.0
+_MOST_HELD = 64 << 20  # characters of others' messages that wait here; those who have more keep it
 
 
 class Courier:
@@ -49,18 +52,18 @@ class Courier:
             servers = ", ".join(sorted({held.server for held in old}))
             self._host.tell_operators(f"{len(old)} private messages for {servers} waited too long and are given up")
 
-    def send(self, event: Said | Redacted, line: Message) -> None:
+    def send(self, event: Private, line: Message) -> None:
         """One of ours, for somebody elsewhere."""
         server = owner_of(event.target)
         if server != self._mesh.own and self._may_go(event, server):
             self._hold(Held(event.id.msgid, server, self._mesh.messages.sealed(str(line)), self._host.now()))
 
-    def _may_go(self, event: Said | Redacted, server: str) -> bool:
+    def _may_go(self, event: Private, server: str) -> bool:
         """Over a restricted link only between members of a channel that crosses it; the sender is told where not."""
         peer, by = self._towards(server), self._host.by
         if peer is None or may_write(self._host.network, event.source, event.target, peer.link.trust):
             return True
-        if by is not None and by.user is not None:
+        if by is not None and by.user is not None and not isinstance(event, Receipted):
             text = f"{event.target} cannot be written to from here: you share no channel that leads there"
             by.send(wire(Message("NOTICE", (by.user.nick, text), self._host.name)))
         return False
@@ -73,54 +76,75 @@ class Courier:
 
     def forward(self) -> None:
         """Send on what is held, each once over the link that leads to its server now."""
-        for server, waiting in self._mesh.log.held.items():
+        for server, waiting in list(self._mesh.log.held.items()):
             peer = self._towards(server)
             if peer is not None:
-                for held in waiting.values():
+                for held in list(waiting.values()):
                     self._hand_on(peer.link, held)
 
     def _towards(self, server: str) -> "Peer | None":
         way = self._host.network.servers.get(server)
         peer = self._mesh.links.get(way.via) if way is not None else None
-        return peer if peer is not None and peer.link.stage is Stage.LIVE else None
+        return peer if peer is not None and peer.link.stage is Stage.LIVE and not peer.link.leaving else None
 
     def _hand_on(self, link: Link, held: Held) -> None:
         if held.id in link.told:
             return
         line = Message.parse(held.data)
-        if may_write(self._host.network, line.source, line.params[0], link.trust):
+        if not link.speaks(line.verb):
+            self._mesh.log.release(held)  # the only way to whom it is for leads over somebody who does not know it
+        elif may_write(self._host.network, line.source, line.params[0], link.trust):
             link.told.add(held.id)
             link.send_bytes(f"{held.data}\r\n".encode())
 
-    def take(self, link: Link, line: Message, event: Said | Redacted) -> None:
+    def take(self, link: Link, line: Message, event: Private) -> None:
         """One that comes over a link: for somebody here, or to be handed on."""
+        try:
+            self._take(link, line, event)
+        except Garbled as error:
+            if event.id.origin == link.peer:
+                raise
+            # It would come again with every new link to a peer that is not to blame.
+            link.warn("hands on %s, which is none: %s", event.id.msgid, error)
+            self._owe(link, event.id.msgid)
+
+    def _take(self, link: Link, line: Message, event: Private) -> None:
         id, server = event.id.msgid, owner_of(event.target)
         check_source(event)
+        check_words(event)
         if event.id.origin == self._mesh.own and not self._mesh.messages.is_sealed(line):
-            log.warning("%s tells of %s, which is not under our seal", link.name, id)
+            link.warn("tells of %s, which is not under our seal", id)
             return
         if self._mesh.log.is_full:
             link.end("What you say cannot be kept here at present")
             return
         if not may_write(self._host.network, event.source, event.target, link.trust):
-            log.info("%s may not write to %s over this link", event.source, event.target)
+            link.warn("hands on what %s may not write to %s over this link", event.source, event.target)
         elif server != self._mesh.own:
-            self._pass_on(id, server, line)
+            if not self._pass_on(id, server, line):
+                return
         elif not self._deliver(link, line, event):
             return
+        self._owe(link, id)
+
+    def _owe(self, link: Link, id: str) -> None:
         self._owed.append((self._mesh.log.taken, link, id))
         if not self._mesh.log.waiting:
             self.settle()  # no further write may come to say so
 
-    def _pass_on(self, id: str, server: str, line: Message) -> None:
+    def _pass_on(self, id: str, server: str, line: Message) -> bool:
+        """Keep it until it can go on; False where there is no room."""
         if not self._mesh.log.is_held(id, server):
-            self._hold(Held(id, server, str(line), self._host.now()))
-            return
+            has_room = self._mesh.log.held_size < _MOST_HELD
+            if has_room:
+                self._hold(Held(id, server, str(line), self._host.now()))
+            return has_room
         # It came back to us, so whoever we gave it to may have it no more, whatever they still say.
         for peer in self._mesh.links.values():
             peer.link.told.discard(id)
+        return True
 
-    def _deliver(self, link: Link, line: Message, event: Said | Redacted) -> bool:
+    def _deliver(self, link: Link, line: Message, event: Private) -> bool:
         """Show it here, unless it was; False where it is not for this peer to say."""
         stamp = event.id
         if self._mesh.log.seen.knows(stamp.origin, stamp.epoch, stamp.seq):
@@ -129,9 +153,11 @@ class Courier:
             raise Garbled("a private message of ours")
         if self._mesh.messages.is_doubtful(link, line, event):
             return False
-        _, event = self._mesh.messages.timed(line, event)
-        shown = believed(self._host.network, event, is_vouched(self._host.network, link.trust, stamp.origin, line))
-        self._mesh.log.append(stamp, "", "")
+        self._mesh.log.seen.check_room(stamp.origin, stamp.epoch)
+        line, event = self._mesh.messages.timed(line, event)
+        vouched = is_vouched(self._host.network, link.trust, stamp.origin, line)
+        shown = believed(self._host.network, event, vouched)
+        self._mesh.log.append(stamp, "", str(line) if vouched else unvouched(str(line)))
         self._owed += [(self._mesh.log.taken, other, stamp.msgid) for other in self._mesh.messages.told_before(stamp)]
         if shown is not None:
             self._mesh.relay.apply(shown, None)
@@ -155,7 +181,7 @@ class Courier:
                 if id in waiting:
                     self._mesh.log.release(waiting[id])
 
-    def route(self, line: Message, event: Said | Redacted | Invited) -> None:
+    def route(self, line: Message, event: Private | Invited) -> None:
         """Send a line towards the server of whom it is for, if there is a way that it may go."""
         network = self._host.network
         whom = event.nick if isinstance(event, Invited) else event.target

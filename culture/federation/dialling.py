@@ -2,12 +2,15 @@
 
 import asyncio
 import logging
+import os
 import random
 import socket
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from culture.config.exposure import Tls
 from culture.config.links import Link as Settings
+from culture.federation import certificate
 from culture.server.errors import StartError
 from culture.server.skill import Host
 
@@ -23,6 +26,9 @@ _FOREIGN = 300.0  # until a peer that speaks another version is asked again
 _STEADY, _FALLEN = 5.0, 4.0
 _PATIENCE = 10.0
 _HOLD = 60.0
+_REFUSED = "refused: "
+TOO_MANY = "Too many failed attempts"
+"""How a server begins to answer who was refused again and again."""
 
 
 class Call:
@@ -54,11 +60,13 @@ class Dialler:
         """Have this link from now on."""
         name = settings.short_name
         self.wanted[name] = settings
-        if settings.endpoint is not None and name not in self._calls:
+        if settings.endpoint is None:
+            self._drop_call(name)
+        elif name not in self._calls:
             self._calls[name] = Call()
             self._host.start(self._keep_linked(name, self._calls[name]))
-        elif settings.endpoint is None:
-            self._drop_call(name)
+        else:
+            self._hurry(self._calls[name])
 
     def unwant(self, name: str) -> None:
         """Have it no more."""
@@ -66,6 +74,11 @@ class Dialler:
         self.problems.pop(name, None)
         self._held.pop(name, None)
         self._drop_call(name)
+
+    def stop(self) -> None:
+        """Dial nobody any more."""
+        for name in list(self._calls):
+            self._drop_call(name)
 
     def _drop_call(self, name: str) -> None:
         call = self._calls.pop(name, None)
@@ -90,9 +103,13 @@ class Dialler:
         self._held.pop(name, None)
         call = self._calls.get(name)
         if call is not None:
-            call.pause = _FIRST
-            call.now.set()
+            self._hurry(call)
         return call is not None
+
+    @staticmethod
+    def _hurry(call: Call) -> None:
+        call.pause = _FIRST
+        call.now.set()
 
     async def _keep_linked(self, name: str, call: Call) -> None:
         while self._calls.get(name) is call:
@@ -123,7 +140,7 @@ class Dialler:
             if name in self._mesh.links:
                 self.problems.pop(name, None)
                 return
-            self._note(name, f"refused: {peer.link.why}" if peer.link.why else "the connection was lost")
+            self._note(name, self._failure(peer, settings))
             call.shows_old = settings.old_secret is not None and not call.shows_old
             if peer.link.is_foreign:
                 call.pause = _FOREIGN
@@ -150,10 +167,24 @@ class Dialler:
                 peer.link.end("No greeting")
 
     def _note(self, name: str, problem: str) -> None:
-        """Say each new reason once."""
-        if name in self.wanted and self.problems.get(name) != problem:
+        """Say each new reason once; that there were too many tries is none that would help anybody."""
+        before = self.problems.get(name, "")
+        if before.startswith(_REFUSED) and problem.startswith(f"{_REFUSED}{TOO_MANY}"):
+            return
+        if name in self.wanted and before != problem:
             self.problems[name] = problem
             log.warning("no link to %s: %s", self.wanted[name].name, problem)
+
+    def _failure(self, peer: "Peer", settings: Settings) -> str:
+        """Why nothing came of a connection, and where it can be known what to do about it."""
+        why = peer.link.why or "the connection was lost"
+        if not peer.received:
+            if not settings.encrypted:
+                return f"{why}; if {settings.address} speaks TLS, the link needs its fingerprint"
+            return f"{why}; is {settings.address} where it speaks TLS?" if why.startswith("TLS: ") else why
+        has_none = settings.encrypted and self._own_tls() is None and "certificate" in why
+        hint = "; this server has none to show, since no listener of its own has TLS" if has_none else ""
+        return f"{_REFUSED}{why}{hint}"
 
     async def _dial(self, settings: Settings, call: Call) -> "Peer | None":
         sock: socket.socket | None = None
@@ -207,12 +238,19 @@ class Dialler:
         return peer
 
     def _tls(self, settings: Settings) -> "DiallingTls":
-        """With the certificate of our own listener, where there is one: by it the other side knows us."""
-        own = next((each.tls for each in self._host.config.listen if each.tls is not None), None)
+        """With our own certificate, where there is one: by it the other side knows us."""
         # OpenSSL takes longer to load than the rest of the server: only those who use it wait for it.
-        layer: DiallingTls = import_module("culture.server.layers.tls").DiallingTls(own, settings.fingerprint)
+        layer: DiallingTls = import_module("culture.server.layers.tls").DiallingTls(
+            self._own_tls(), settings.fingerprint
+        )
         return layer
+
+    def _own_tls(self) -> Tls | None:
+        return certificate.own(self._host.config)
 
 
 def _reason(error: BaseException) -> str:
+    """In the system's words: what asyncio says of a refused connection is its address once more."""
+    if isinstance(error, OSError) and not isinstance(error, socket.gaierror) and error.errno:
+        return os.strerror(error.errno)
     return getattr(error, "strerror", None) or str(error) or "no answer"

@@ -8,6 +8,7 @@ from culture.protocol.message import Message
 from culture.server.ids import Stamp
 
 _MOST = 10_000
+MOST_NOTED = 500_000
 
 
 class _Doubt(NamedTuple):
@@ -31,20 +32,26 @@ class Doubts:
         self._links: dict[tuple[str, str, int], list[Link]] = {}
         self._unasked: deque[_Key] = deque()
 
-    def note(self, link: Link, line: Message, stamp: Stamp, position: int | None, now: float) -> None:
-        """Keep it for a while; where there are too many, not its line: it comes again with the next link."""
+    def note(self, link: Link, line: Message, stamp: Stamp, position: int | None, now: float) -> bool:
+        """Keep it for a while; where there are too many, not its line: it comes again with the next link.
+
+        False where there are far too many: then that link has to come soon.
+        """
         self._expire(now)
         key = (link, stamp.origin, stamp.epoch, stamp.seq)
         if key not in self._doubts:
+            if len(self._doubts) >= MOST_NOTED:
+                return False
             self._unasked.append(key)
             self._links.setdefault(key[1:], []).append(link)
         self._doubts[key] = _Doubt(line if len(self._doubts) < _MOST else None, now)
         if position is not None:
             self._positions.setdefault(link, {})[key] = position
+        return True
 
     def resolve(self, stamp: Stamp) -> list[Link]:
         """This message is known; those who told it before they were believed."""
-        links = self._links.pop(stamp[:3], [])
+        links = self._links.pop(stamp[:3], []) if self._links else []
         for link in links:
             self._drop((link, *stamp[:3]))
         return links

@@ -1,21 +1,22 @@
 """Channels of one name that were founded twice: the earlier founding holds, with its ranks and its modes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from typing import NamedTuple
 
-from culture.federation.codec import MICROSECONDS
+from culture.config.model import CHANNEL_FLAGS
 from culture.federation.settings import RANK_PARTS, base_flags, founded
 from culture.protocol.modes import Change
 from culture.protocol.names import fold
 from culture.server.changes.channels import UNMARKED
 from culture.server.events import ModeSet
+from culture.server.ids import MICROSECONDS
 from culture.server.network import Network
 from culture.server.skill import Host
 from culture.server.state import Channel
 
-FLAGS = frozenset("imnstC")
+FLAGS = frozenset(CHANNEL_FLAGS)
 _FRESH = 30.0
 _MOST_AHEAD, _PER_CHANNEL = 10_000, 8
 _AT_ONCE = 12
@@ -101,7 +102,7 @@ def _base(channel: Channel, flags: frozenset[str]) -> list[Change]:
     return [Change(flag in flags, flag) for flag in sorted(unset)]
 
 
-def set_unmarked(host: Host, channel: Channel, changes: list[Change]) -> None:
+def set_unmarked(host: Host, channel: Channel, changes: Sequence[Change]) -> None:
     """Set modes that get no mark by it."""
     if not changes:
         return

@@ -3,11 +3,11 @@
 import logging
 from collections.abc import Callable
 from enum import Enum
-from typing import Protocol
 
 from culture.config.links import Link as Settings
 from culture.federation import codec
-from culture.federation.codec import Garbled
+from culture.federation.codec.fields import Garbled, is_epoch, number
+from culture.federation.core import Core, Refusal
 from culture.federation.plain import Plain, read_plain
 from culture.federation.roster import Roster
 from culture.federation.trust import UNVOUCHED_TAG, NotTheirs
@@ -33,129 +33,17 @@ class Stage(Enum):
     CLOSED = "closed"
 
 
-class Refusal(Exception):
-    """The peer is not let in; the text is for it to read."""
-
-
-class Admission(Protocol):
-    """Lets peers in."""
-
-    def greeting(self, link: "Link") -> tuple[Message, Message]:
-        """Our PASS and SERVER."""
-
-    def admit(self, link: "Link", name: str, secret: str) -> Settings:
-        """Who the peer is; raises Refusal."""
-
-    def admitted(self, link: "Link") -> None:
-        """Both sides have shown who they are."""
-
-    def agreed(self, link: "Link", version: int, words: tuple[str, ...]) -> None:
-        """The peer has said what it speaks; raises Refusal."""
-
-
-class Presence(Protocol):
-    """Knows who is on the mesh."""
-
-    def link_state(self, link: "Link", line: Message) -> None:
-        """Who is linked to whom."""
-
-    def roster(self, link: "Link", roster: Roster) -> None:
-        """The users of a server."""
-
-    def channel(self, link: "Link", line: Message) -> None:
-        """What a channel is set to."""
-
-    def wanted(self, link: "Link", server: str) -> None:
-        """The peer wants to know the users of a server."""
-
-
-class Backfill(Protocol):
-    """Keeps count of what was told."""
-
-    def begun(self, link: "Link", log: str) -> None:
-        """The peer is linked; this is the name of its log."""
-
-    def resumed(self, link: "Link", log: str, position: int) -> None:
-        """The peer asks for what it missed: it has read this log up to here."""
-
-    def caught_up(self, link: "Link", position: int) -> None:
-        """The peer has told its log up to here."""
-
-    def acknowledged(self, link: "Link", position: int, told: int) -> None:
-        """The peer has everything up to here on disk, and has told its own log up to there."""
-
-    def gap(self, link: "Link", lost: int) -> None:
-        """So many messages are no longer kept by the peer."""
-
-
-class Sharing(Protocol):
-    """Knows which channels cross which links."""
-
-    def joined(self, link: "Link", line: Message) -> None:
-        """Members of a channel that crosses again."""
-
-    def parted(self, link: "Link", line: Message) -> None:
-        """Members of a channel that does not cross any more."""
-
-    def wanted(self, link: "Link", channel: str) -> None:
-        """The peer wants to know who is in a channel."""
-
-
-class Relay(Protocol):
-    """Takes what happened elsewhere."""
-
-    def event(self, link: "Link", line: Message) -> None:
-        """Something happened."""
-
-
-class Courier(Protocol):
-    """Carries private messages."""
-
-    def custody(self, link: "Link", id: str) -> None:
-        """The peer has a private message on disk."""
-
-
-class Messages(Protocol):
-    """Takes messages to channels."""
-
-    def heard_plain(self, link: "Link", said: Plain) -> None:
-        """One in its commonest form."""
-
-
-class Core(Protocol):
-    """What a link asks of the server it belongs to."""
-
-    @property
-    def admission(self) -> Admission:
-        """Lets peers in."""
-
-    @property
-    def presence(self) -> Presence:
-        """Knows who is on the mesh."""
-
-    @property
-    def backfill(self) -> Backfill:
-        """Keeps count."""
-
-    @property
-    def sharing(self) -> Sharing:
-        """Knows which channels cross."""
-
-    @property
-    def relay(self) -> Relay:
-        """Takes events."""
-
-    @property
-    def messages(self) -> Messages:
-        """Takes messages to channels."""
-
-    @property
-    def courier(self) -> Courier:
-        """Carries private messages."""
+_MOST_NAMED, _LONGEST_NAMED = 20, 40
+_LONGEST_REASON = 200
+_MOST_WARNINGS = 20
+_LIVE, _CLOSED = Stage.LIVE, Stage.CLOSED  # an enum's member takes its time to be looked up
 
 
 class Link:
     """The lines of one link, in both directions."""
+
+    MARK = "lag"
+    """With a PING: its PONG tells how long the way is."""
 
     def __init__(
         self,
@@ -171,6 +59,8 @@ class Link:
         self.stage = Stage.GREETING
         self.is_dialled = settings is not None
         self.name = settings.name if settings is not None else ""
+        self.peer = short_name(self.name)
+        """The first label of the peer's name."""
         self.shows = settings.secret if settings is not None else ""
         """The secret that we show."""
         self.identity = ("", "")
@@ -180,6 +70,12 @@ class Link:
         self.why = ""
         """Why the link was refused or ended."""
         self.description = ""
+        self.caps: frozenset[str] = frozenset()
+        """What the peer can beyond its version."""
+        self.unknown = 0
+        """How many lines it said that nobody here knows."""
+        self._named: set[str] = set()
+        self._warnings = 0
         self.log = ""
         """The name of the peer's log."""
         self.read = 0
@@ -190,21 +86,22 @@ class Link:
         """How far the peer has our log on disk."""
         self.confirmed = 0
         """How far we told the peer that we have its."""
+        self.leaving = ""
+        """Why the peer is about to go, once it has said so."""
         self._secret: str | None = None
         self._roster: Roster | None = None
+        self.echo = False
+        """Has a PONG with our mark come?"""
         self.is_resumed = False
         """Has the peer asked for what it missed?"""
         self.shared: set[str] = set()
         """While it is told what it missed: the messages that came from it."""
         self.told: set[str] = set()
         """The private messages that went this way since the link came up."""
+        self.answered: set[str] = set()
+        """What the peer asked for among the lines of one read."""
         self.shown: set[str] = set()
         """Where only some channels cross: the users that the peer was told of."""
-
-    @property
-    def peer(self) -> str:
-        """The first label of the peer's name."""
-        return short_name(self.name)
 
     @property
     def trust(self) -> Settings:
@@ -214,8 +111,13 @@ class Link:
         return self.settings
 
     def send(self, line: Message) -> None:
-        """Tell the peer."""
-        self.send_bytes(bytes(line))
+        """Tell the peer, if it knows such lines."""
+        if self.speaks(line.verb):
+            self.send_bytes(bytes(line))
+
+    def speaks(self, verb: str) -> bool:
+        """Does the peer know this verb? It may be older than the verb is."""
+        return verb not in codec.LATER or codec.LATER[verb] in self.caps
 
     def greet(self) -> None:
         """Begin, having dialled."""
@@ -233,12 +135,12 @@ class Link:
 
     def take(self, text: str) -> None:
         """One line of the peer's, as it came."""
-        said = read_plain(text) if self.stage is Stage.LIVE and self._roster is None else None
+        said = read_plain(text) if self.stage is _LIVE and self._roster is None else None
         self.receive(Message.parse(text) if said is None else said)
 
     def receive(self, line: Message | Plain) -> None:
         """One line of the peer's; what it may not say ends this link and nothing else."""
-        if self.stage is Stage.CLOSED:
+        if self.stage is _CLOSED:
             return
         try:
             if isinstance(line, Plain):
@@ -273,7 +175,7 @@ class Link:
         if secret is None:
             raise Refusal("PASS comes before SERVER")
         self.settings = self._core.admission.admit(self, name, secret)
-        self.name, self.description = name, description
+        self.name, self.peer, self.description = name, short_name(name), description
         if not self.is_dialled:
             for line in self._core.admission.greeting(self):
                 self.send(line)
@@ -283,7 +185,7 @@ class Link:
 
     def _ended(self, line: Message) -> None:
         """The peer says why it goes; whoever may read the log is told once for each reason."""
-        self.stage, self.why = Stage.CLOSED, " ".join(line.params) or "error"
+        self.stage, self.why = Stage.CLOSED, " ".join(line.params)[:_LONGEST_REASON] or "error"
         self._close(self.why)
 
     def _told(self, line: Message) -> None:
@@ -300,7 +202,7 @@ class Link:
         """Before anything else each side says what it speaks."""
         match line.verb, line.params:
             case "LINK", (version, *words) if words and words[0]:
-                self._core.admission.agreed(self, int(version), tuple(words))
+                self._core.admission.agreed(self, number(version), tuple(words))
                 self._core.backfill.begun(self, words[0])
             case "ERROR", _:
                 self._ended(line)
@@ -309,6 +211,15 @@ class Link:
             case _:
                 raise Refusal("LINK comes first")
 
+    def _wanted(self, what: str) -> None:
+        """Whoever asks twice in one breath is told once: the answer may be long."""
+        if what not in self.answered:
+            self.answered.add(what)
+            if is_channel(what):
+                self._core.sharing.wanted(self, what)
+            else:
+                self._core.presence.wanted(self, what)
+
     def _managed(self, line: Message) -> None:
         core = self._core
         match line.verb, line.params:
@@ -316,8 +227,8 @@ class Link:
                 raise Garbled("LINK comes once")
             case "LINKSTATE", _:
                 core.presence.link_state(self, line)
-            case "ROSTER", (name, epoch, version):
-                self._roster = Roster(short_name(name), name, epoch, int(version))
+            case "ROSTER", (name, epoch, version) if is_epoch(epoch):
+                self._roster = Roster(short_name(name), name, epoch, number(version))
                 self._roster.is_unvouched = UNVOUCHED_TAG in line.tags
             case "ENDROSTER", _:
                 roster, self._roster = self._roster, None
@@ -327,28 +238,47 @@ class Link:
             case "CHANNEL", _:
                 core.presence.channel(self, line)
             case "RESUME", (own, position):
-                core.backfill.resumed(self, own, int(position))
+                core.backfill.resumed(self, own, number(position))
             case "EOBACKFILL", (position,):
-                core.backfill.caught_up(self, int(position))
+                core.backfill.caught_up(self, number(position))
             case "ACK", (position, told):
-                core.backfill.acknowledged(self, int(position), int(told))
+                core.backfill.acknowledged(self, number(position), number(told))
             case "CUSTODY", (id,):
                 core.courier.custody(self, id)
-            case "WANT", (channel,) if is_channel(channel):
-                core.sharing.wanted(self, channel)
-            case "WANT", (server,):
-                core.presence.wanted(self, server)
+            case "WANT", (what,):
+                self._wanted(what)
             case "MEMBERS", (_, _):
                 core.sharing.joined(self, line)
             case "NPART", (_, _):
                 core.sharing.parted(self, line)
             case "GAP", (lost,):
-                core.backfill.gap(self, int(lost))
+                core.backfill.gap(self, number(lost))
+            case "LEAVE", (reason,):
+                self.leaving = reason[:_LONGEST_REASON] or "no reason given"
             case "PING", _:
                 self.send(Message("PONG", line.params))
             case "ERROR", _:
                 self._ended(line)
+            case "ROSTER", _:
+                raise Garbled("ROSTER of what is no server")
+            case "PONG", (_, self.MARK):
+                self.echo = True
             case (("PONG" | "EOB"), _):
                 pass
             case _:
-                log.info("%s says %s, which is unknown here", self.name, line.verb)
+                self._passed_over(line.verb)
+
+    def warn(self, text: str, *values: object) -> None:
+        """Log what is wrong with what the peer says; of a peer that goes on so, only the first of it."""
+        if self._warnings < _MOST_WARNINGS:
+            self._warnings += 1
+            log.warning("%s " + text, self.name, *values)
+            if self._warnings == _MOST_WARNINGS:
+                log.warning("whatever else %s says of this kind is not logged any more", self.name)
+
+    def _passed_over(self, verb: str) -> None:
+        """A newer peer may say more than we know; whoever may read the log is told once for each verb."""
+        self.unknown += 1
+        if verb not in self._named and len(self._named) < _MOST_NAMED:
+            self._named.add(verb)
+            log.info("%s says %s, which is unknown here", self.name, verb[:_LONGEST_NAMED])

@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -35,7 +34,7 @@ log = logging.getLogger(__name__)
 _AT_ONCE = 2_000
 # Seconds that the first of a batch waits for others: where there are many, fewer transactions are cheaper.
 _GATHER = 0.001
-_GATHER_MANY = 0.005
+_GATHER_MANY = 0.02
 _MANY = 32
 _RETRY = 0.25
 _PATIENCE = 2.0  # seconds without a write before operators hear of it
@@ -43,6 +42,7 @@ _SPARE = 2_000  # messages that are known without asking the disk, beside those 
 _MOST = 200_000  # changes that may wait to be written
 _MOST_BYTES = 64 << 20
 T = TypeVar("T")
+_make = tuple.__new__  # what a NamedTuple's own constructor does, without the call around it
 
 
 class EventLog:
@@ -79,6 +79,7 @@ class EventLog:
         self.cursors: dict[str, Cursor] = {}
         self.held: dict[str, dict[str, Held]] = {}
         """Private messages that wait, by the server that they are for and their ids."""
+        self.held_size = 0
         self.durable: dict[str, Cursor] = {}
         """The cursors as far as they are on disk."""
         self.id = ""
@@ -105,6 +106,7 @@ class EventLog:
         self.position = self.committed = self.forgotten = state.position
         for held in state.held:
             self.held.setdefault(held.server, {})[held.id] = held
+            self.held_size += len(held.data)
         self.begin()
 
     def begin(self) -> None:
@@ -133,24 +135,26 @@ class EventLog:
     @property
     def is_full(self) -> bool:
         """Is there no room for more until something was written?"""
-        return self.waiting >= _MOST or self._bytes - self._written_bytes >= _MOST_BYTES
+        return self.taken - self.written >= _MOST or self._bytes - self._written_bytes >= _MOST_BYTES
 
     def append(self, stamp: Stamp, channel: str, data: str) -> int:
-        """Keep a message that is new; the position it has. One without a channel is kept for its id alone."""
-        self.seen.add(stamp.origin, stamp.epoch, stamp.seq)
-        self.position += 1
+        """Keep a message that is new; the position it has. One without a channel is for somebody here."""
+        origin, epoch, seq, _ = stamp
+        self.seen.add(origin, epoch, seq)
+        self.position = position = self.position + 1
         if self.is_full:
-            first = self._unkept.first if self._unkept is not None else self.position
-            self._unkept = Lost(first, self.position)
-            return self.position
-        self.note_unkept()
-        entry = Entry(self.position, channel, data)
+            first = self._unkept.first if self._unkept is not None else position
+            self._unkept = Lost(first, position)
+            return position
+        if self._unkept is not None:
+            self.note_unkept()
+        entry = _make(Entry, (position, channel, data))
         self._bytes += len(data)
-        self._put(Kept(stamp, entry))
+        self._put(_make(Kept, (stamp, entry)))
         self.recent.append(entry)
         while len(self.recent) > _SPARE and self.recent[0].position <= self.committed:
             self.forgotten = self.recent.popleft().position
-        return self.position
+        return position
 
     def note_unkept(self) -> None:
         """Once there is room again, remember what there was none for: peers hear of the gap."""
@@ -166,6 +170,7 @@ class EventLog:
     def hold(self, held: Held) -> None:
         """Keep a private message until the next server on its way has it."""
         self.held.setdefault(held.server, {})[held.id] = held
+        self.held_size += len(held.data)
         self._bytes += len(held.data)
         self._put(held)
 
@@ -178,6 +183,7 @@ class EventLog:
         if self.held.get(held.server, {}).pop(held.id, None) is not None:
             if not self.held[held.server]:
                 del self.held[held.server]
+            self.held_size -= len(held.data)
             self._put(Released(held.id))
 
     def settle(self, position: int) -> None:
@@ -193,6 +199,10 @@ class EventLog:
     async def after(self, position: int, limit: int) -> list[Entry]:
         """Up to so many entries behind a position, as far as they are on disk."""
         return await self._ask(lambda: self._reader.after(position, limit))
+
+    async def since(self, position: int, limit: int) -> list[Entry]:
+        """The same with private messages that are for somebody here: never for peers."""
+        return await self._ask(lambda: self._reader.since(position, limit))
 
     async def missing(self, position: int) -> int:
         """How many entries behind a position are no longer kept."""
@@ -248,15 +258,16 @@ class EventLog:
 
     def write_some(self) -> bool:
         """Write what waits, up to a limit, in one transaction; False where that cannot be."""
-        changes = list(islice(self._waiting, _AT_ONCE))
+        # One after the other: what is added to meanwhile, by another thread, cannot be gone through.
+        changes = [self._waiting.popleft() for _ in range(min(len(self._waiting), _AT_ONCE))]
         self._last_batch = len(changes)
         try:
             self._file.write(changes)
         except (sqlite3.Error, OSError) as error:
+            self._waiting.extendleft(reversed(changes))
             self._note_trouble(error)
             return False
         for change in changes:
-            self._waiting.popleft()
             if isinstance(change, Kept):
                 self.committed = change.entry.position
                 self._written_bytes += len(change.entry.data)

@@ -4,12 +4,13 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from culture.server.database import Step, open_database, open_reader
-from culture.server.ids import Stamp
+from culture.server.database import Step, open_database, open_reader, pieces, transaction
+from culture.server.ids import MICROSECONDS, Stamp
 
 STEPS: tuple[Step, ...] = (
     """
@@ -28,10 +29,8 @@ STEPS: tuple[Step, ...] = (
     CREATE TABLE held (id TEXT PRIMARY KEY, server TEXT NOT NULL, at INTEGER NOT NULL, data TEXT NOT NULL)
     """,
 )
-MICROSECONDS = 1_000_000
 # More than can wait to be written: what a crash has lost has had positions below the next start's first.
 _LEAP = 1_000_000
-_ROWS = 500
 _PRUNED_AT_ONCE = 5_000
 
 
@@ -126,18 +125,17 @@ class LogFile:
         what was said since then had the same positions; so it counts as another log.
         """
         connection = self._connection
-        connection.execute("BEGIN IMMEDIATE")
-        facts = dict(connection.execute("SELECT name, value FROM facts").fetchall())
-        is_same = facts.get("epoch") == epoch
-        id = facts["log"] if is_same and "log" in facts else secrets.token_hex(8)
-        last = max(
-            int(facts.get("reserved", "0")),
-            self._number("SELECT max(position) FROM entries"),
-            self._number("SELECT max(last) FROM pruned"),
-        )
-        for fact in (("epoch", epoch), ("log", id), ("reserved", str(last + _LEAP))):
-            connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", fact)
-        connection.execute("COMMIT")
+        with transaction(connection):
+            facts = dict(connection.execute("SELECT name, value FROM facts").fetchall())
+            is_same = facts.get("epoch") == epoch
+            id = facts["log"] if is_same and "log" in facts else secrets.token_hex(8)
+            last = max(
+                int(facts.get("reserved", "0")),
+                self._number("SELECT max(position) FROM entries"),
+                self._number("SELECT max(last) FROM pruned"),
+            )
+            for fact in (("epoch", epoch), ("log", id), ("reserved", str(last + _LEAP))):
+                connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", fact)
         return self._state(id, last + _LEAP, int(facts.get("settled", "0")))
 
     def _state(self, id: str, position: int, settled: int) -> State:
@@ -158,33 +156,27 @@ class LogFile:
     def write(self, changes: Sequence[Change]) -> None:
         """All of them, or none."""
         connection = self._connection
+        cursors = {change.peer: change.cursor for change in changes if isinstance(change, Read)}
         try:
-            connection.execute("BEGIN IMMEDIATE")
-            self._keep([change for change in changes if isinstance(change, Kept)])
-            for change in changes:
-                self._change(change)
-            for peer, cursor in {change.peer: change.cursor for change in changes if isinstance(change, Read)}.items():
-                connection.execute("INSERT OR REPLACE INTO cursors VALUES (?, ?, ?)", (peer, *cursor))
-            connection.execute("COMMIT")
+            with transaction(connection):
+                self._keep([change for change in changes if isinstance(change, Kept)])
+                for change in changes:
+                    if not isinstance(change, Kept):
+                        self._change(change)
+                for peer, cursor in cursors.items():
+                    connection.execute("INSERT OR REPLACE INTO cursors VALUES (?, ?, ?)", (peer, *cursor))
         except BaseException:
             self._numbers.clear()
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
             raise
 
     def _keep(self, kept: Sequence[Kept]) -> None:
+        line = self._line
         rows = [
-            (entry.position, self._line(stamp), stamp.seq, round(stamp.at * MICROSECONDS), *entry[1:])
-            for stamp, entry in kept
+            (position, line(origin, epoch), seq, round(at * MICROSECONDS), channel, data)
+            for (origin, epoch, seq, at), (position, channel, data) in kept
         ]
-        for start in range(0, len(rows), _ROWS):
-            some = rows[start : start + _ROWS]
-            values = ",".join(["(?,?,?,?,?,?)"] * len(some))
-            # A message that is there already stays as it is; a position that is would be our bug.
-            self._connection.execute(
-                f"INSERT INTO entries VALUES {values} ON CONFLICT (line, seq) DO NOTHING",
-                tuple(chain.from_iterable(some)),
-            )
+        for some in pieces(rows):
+            self._connection.execute(_insert(len(some)), tuple(chain.from_iterable(some)))
 
     def _change(self, change: Change) -> None:
         match change:
@@ -194,18 +186,33 @@ class LogFile:
             case Released():
                 self._connection.execute("DELETE FROM held WHERE id = ?", change)
             case Settled(position):
-                self._connection.execute("INSERT OR REPLACE INTO facts VALUES ('settled', ?)", (str(position),))
+                self._settle(position)
             case Lost():
                 self._connection.execute("INSERT OR REPLACE INTO pruned VALUES (?, ?)", change)
 
-    def _line(self, stamp: Stamp) -> int:
-        known = self._numbers.get((stamp.origin, stamp.epoch))
+    def _settle(self, position: int) -> None:
+        """Of private messages that all who keep them have, only the ids are needed from then on."""
+        question = "SELECT coalesce((SELECT value FROM facts WHERE name = 'settled'), 0)"
+        before = self._number(question)
+        self._connection.execute("INSERT OR REPLACE INTO facts VALUES ('settled', ?)", (str(position),))
+        where = "position > ? AND position <= ? AND channel = '' AND data <> ''"
+        self._connection.execute(f"UPDATE entries SET data = '' WHERE {where}", (before, position))
+
+    def _line(self, origin: str, epoch: str) -> int:
+        key = (origin, epoch)
+        known = self._numbers.get(key)
         if known is None:
-            self._connection.execute("INSERT OR IGNORE INTO lines (origin, epoch) VALUES (?, ?)", stamp[:2])
+            self._connection.execute("INSERT OR IGNORE INTO lines (origin, epoch) VALUES (?, ?)", key)
             question = "SELECT id FROM lines WHERE origin = ? AND epoch = ?"
-            known = int(self._connection.execute(question, stamp[:2]).fetchone()[0])
-            self._numbers[stamp.origin, stamp.epoch] = known
+            known = self._numbers[key] = int(self._connection.execute(question, key).fetchone()[0])
         return known
+
+
+@cache
+def _insert(rows: int) -> str:
+    """A message that is there already stays as it is; a position that is would be our bug."""
+    values = ",".join(["(?,?,?,?,?,?)"] * rows)
+    return f"INSERT INTO entries VALUES {values} ON CONFLICT (line, seq) DO NOTHING"
 
 
 _HELD = "SELECT id, server, data, at FROM held ORDER BY at"
@@ -228,6 +235,11 @@ class LogReader:
     def after(self, position: int, limit: int) -> list[Entry]:
         """Up to so many messages to channels behind a position."""
         where = "position > ? AND channel <> '' ORDER BY position LIMIT ?"
+        return [Entry(*row) for row in self._ask(f"SELECT {_COLUMNS} FROM entries WHERE {where}", position, limit)]
+
+    def since(self, position: int, limit: int) -> list[Entry]:
+        """The same with private messages that are for somebody here: never for peers."""
+        where = "position > ? ORDER BY position LIMIT ?"
         return [Entry(*row) for row in self._ask(f"SELECT {_COLUMNS} FROM entries WHERE {where}", position, limit)]
 
     def missing(self, position: int) -> int:
@@ -255,26 +267,21 @@ def prune(path: Path, before: float) -> int:
 
 
 def _prune_some(connection: sqlite3.Connection, before: int) -> int:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        question = "SELECT position, channel FROM entries WHERE at < ? ORDER BY position LIMIT ?"
-        rows = connection.execute(question, (before, _PRUNED_AT_ONCE)).fetchall()
-        if rows:
-            last = rows[-1][0]
-            connection.execute(
-                "UPDATE lines SET floor = max(floor, coalesce((SELECT max(seq) + 1 FROM entries"
-                " WHERE line = lines.id AND at < ? AND position <= ?), 0))",
-                (before, last),
-            )
-            connection.execute("DELETE FROM entries WHERE at < ? AND position <= ?", (before, last))
-            for run in _runs(position for position, channel in rows if channel):
-                _note_pruned(connection, run)
-        connection.execute("COMMIT")
-        return len(rows)
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
+    """Some of them. They are looked for before anybody who writes has to wait: only pruning takes entries away."""
+    question = "SELECT position, channel, line, seq FROM entries WHERE at < ? ORDER BY position LIMIT ?"
+    rows = connection.execute(question, (before, _PRUNED_AT_ONCE)).fetchall()
+    if not rows:
+        return 0
+    floors: dict[int, int] = {}
+    for _, _, line, seq in rows:
+        floors[line] = max(floors.get(line, 0), seq + 1)
+    raised = [(floor, line) for line, floor in floors.items()]
+    with transaction(connection):
+        connection.executemany("UPDATE lines SET floor = max(floor, ?) WHERE id = ?", raised)
+        connection.executemany("DELETE FROM entries WHERE position = ?", [row[:1] for row in rows])
+        for run in _runs(position for position, channel, _, _ in rows if channel):
+            _note_pruned(connection, run)
+    return len(rows)
 
 
 def _runs(positions: Iterable[int]) -> Iterator[Lost]:

@@ -1,6 +1,7 @@
 """The mesh as one server sees it: its parts, put together."""
 
 import asyncio
+import sqlite3
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -9,10 +10,14 @@ from culture.config.links import Federation
 from culture.config.links import Link as LinkSettings
 from culture.federation.admission import Admission
 from culture.federation.backfill import Backfill
+from culture.federation.core import Refusal
 from culture.federation.courier import Courier
 from culture.federation.dialling import Dialler
+from culture.federation.enrolment import Enrolment
+from culture.federation.farewell import Farewell
 from culture.federation.following import Known
-from culture.federation.link import Link, Refusal, Stage
+from culture.federation.link import Link, Stage
+from culture.federation.linkfacts import LinkFacts
 from culture.federation.log import EventLog
 from culture.federation.messages import Messages
 from culture.federation.peer import Peer
@@ -37,6 +42,7 @@ from culture.server.visibility import is_operator
 _LOOK = 1.0
 _LINGER = 5.0
 _HOURLY = 3_600
+GOING = "Server shutting down"
 
 
 class Mesh(Skill):
@@ -55,6 +61,8 @@ class Mesh(Skill):
         """Those that have not shown who they are."""
         self.known: dict[str, Known] = {}
         self.is_applying = False
+        self.is_leaving = False
+        """Is the server about to end? Then that its links do is no news."""
         self.topology = Topology(self.own)
         self.admission = Admission(self, host)
         self.presence = Presence(self, host)
@@ -64,10 +72,12 @@ class Mesh(Skill):
         self.courier = Courier(self, host)
         self.sharing = Sharing(self, host)
         self.dialler = Dialler(self, host)
+        self.enrolment = Enrolment(self, host)
         self.closing: dict[Connection, float] = {}
         """Connections that are being closed, and since when."""
         self.standing = Standing(self, host)
         self.status = Status(self, host)
+        self.link_facts = LinkFacts(self, host)
         self.views = Views(self, host)
         self.throttle = Throttle(self, host)
         self.log = EventLog(host.folder / "log.db", self.backfill.settled, host.tell_operators)
@@ -75,7 +85,7 @@ class Mesh(Skill):
 
     def places(self) -> Iterable[object]:
         """The objects whose hooks and verbs are the skill's."""
-        return (self, self.relay, self.sharing)
+        return (self, self.relay, self.sharing, self.enrolment)
 
     async def start(self) -> None:
         """Open the log and begin to dial."""
@@ -87,10 +97,15 @@ class Mesh(Skill):
         self.standing.look()
         self.host.start(self._watch())
 
+    async def leave(self) -> None:
+        """Take leave of the peers."""
+        self.is_leaving = True
+        await Farewell(self, self.host).say(GOING)
+
     async def stop(self) -> None:
-        """Say goodbye, and write what is left."""
+        """Write what is left."""
         for peer in [*self.links.values(), *self.greeters]:
-            peer.link.end("Server shutting down")
+            peer.link.end(GOING)
         for connection in self.closing:
             connection.abort()
         await asyncio.to_thread(self.status.remove)
@@ -107,10 +122,19 @@ class Mesh(Skill):
                     self._look_after(peer)
                 self._reap()
                 self.admission.forget_tries()
-            await self.status.write()
+                figures = self.status.figures()
+                if not self.is_leaving:
+                    self.link_facts.look(figures)
+            await self.status.write(figures)
             rounds += 1
             if rounds % 3600 == 1:
-                await self.log.prune(self.host.now() - self.settings.keep)
+                await self._prune()
+
+    async def _prune(self) -> None:
+        try:
+            await self.log.prune(self.host.now() - self.settings.keep)
+        except (sqlite3.Error, OSError) as error:
+            self.host.tell_operators(f"old messages stay in the log of the links for another hour: {error}")
 
     def _look_after(self, peer: Peer) -> None:
         silent = self.host.monotonic() - peer.connection.last_active
@@ -186,8 +210,10 @@ class Mesh(Skill):
 
     def _after(self, peer: Peer) -> None:
         """All lines of a read have been taken."""
+        self.presence.clear_up()
         self.backfill.note_read(peer)
         self.throttle.note(peer)
+        self.link_facts.heard(peer)
 
     def peer_of(self, link: Link) -> Peer:
         """Whose link it is."""
@@ -206,13 +232,22 @@ class Mesh(Skill):
             del self.links[link.peer]
             self.topology.direct.discard(link.peer)
             with self.host.turn():
-                self.host.tell_operators(f"the link to {link.name} is lost: {reason}")
+                self._tell_of_loss(link, reason)
                 self.presence.announce()
                 self.presence.reckon()
         with self.host.turn():
             self.backfill.ended(link)
             self.messages.ended(link)
         self.dialler.again(link.peer)
+
+    def _tell_of_loss(self, link: Link, reason: str) -> None:
+        if self.is_leaving:
+            return
+        if not link.leaving:
+            self.host.tell_operators(f"the link to {link.name} is lost: {reason}")
+        else:
+            self.host.tell_operators(f"{link.name} has left: {link.leaving}")
+            self.dialler.problems[link.peer] = f"it has left: {link.leaving}"
 
     def live(self) -> Iterable[Peer]:
         """The peers that are told what happens."""

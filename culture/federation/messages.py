@@ -4,9 +4,10 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from culture.federation.backfill import numbered
+from culture.federation.backfill import may_be_told, numbered
 from culture.federation.belief import believed, believed_plain
-from culture.federation.codec import MICROSECONDS, Garbled, decode
+from culture.federation.codec import decode
+from culture.federation.codec.fields import Garbled, number
 from culture.federation.doubts import Doubts
 from culture.federation.link import Link, Stage
 from culture.federation.plain import Plain
@@ -18,20 +19,23 @@ from culture.federation.trust import (
     crosses_by_name,
     for_whom,
     is_vouched,
-    message_crosses,
+    owner_of,
     unvouched,
 )
+from culture.protocol.mentions import may_mention, mentions
 from culture.protocol.message import Message, ProtocolError
-from culture.server.events import Redacted, Said
-from culture.server.ids import Stamp
+from culture.server.events import Noted, Receipted, Redacted, Said
+from culture.server.ids import MICROSECONDS, Stamp
 from culture.server.skill import Host
+from culture.server.state import reaches
 
 if TYPE_CHECKING:
     from culture.federation.mesh import Mesh
 
 log = logging.getLogger(__name__)
 
-Kept = Said | Redacted
+Kept = Said | Redacted | Noted | Receipted
+"""What is kept until the others have it: for channels and for the ledger in the log, for one user by the courier."""
 
 _AHEAD = 300.0  # seconds that a peer's clock may be ahead before its times are taken for wrong
 _GOT_TAG = "got"
@@ -42,6 +46,7 @@ _REPEATED = 100_000
 _SOON = 1.0
 _SAFE = 60.0  # seconds after which a message is on every disk here
 _AT_ONCE = 500
+_LIVE = Stage.LIVE  # an enum's member takes its time to be looked up
 
 
 class Messages:
@@ -50,6 +55,7 @@ class Messages:
     def __init__(self, mesh: "Mesh", host: Host) -> None:
         self._mesh = mesh
         self._host = host
+        self._network = host.network
         self._seal = Seal(host.folder / "seal.key")
         self._doubts = Doubts(2 * mesh.settings.timeout)
         self._early: dict[str, None] = {}
@@ -59,39 +65,44 @@ class Messages:
 
     def said(self, event: Kept, data: str) -> None:
         """Somebody here said something to a channel; ``data`` is its line."""
-        channel = self._host.network.channel(event.target)
+        channel = self._network.channel(event.target)
         if channel is not None and channel.shared is not None:
-            data = str(for_whom(self._host.network, event.target, Message.parse(data)))
+            data = str(for_whom(self._network, event.target, Message.parse(data)))
         self._keep(event, self.sealed(data), None)
 
     def _keep(self, event: Kept, data: str, link: Link | None) -> None:
         """A message that is new here: into the log, and on to the others."""
-        network, channel = self._host.network, event.target
-        position = self._mesh.log.append(event.id, channel, data)
-        line = numbered(position, data)
-        for peer in self._mesh.others(link):
+        mesh, network, channel, line = self._mesh, self._network, event.target, b""
+        position = mesh.log.append(event.id, channel, data)
+        for peer in mesh.links.values():
             other = peer.link
-            if other.stage is Stage.LIVE and not self._mesh.backfill.fell_behind(peer):
+            if other is not link and other.stage is _LIVE and not mesh.backfill.fell_behind(peer):
                 other.sent = position
-                if message_crosses(network, channel, data, other.trust):
+                if may_be_told(network, other, channel, data):
+                    line = line or numbered(position, data)
                     other.send_bytes(line)
 
     def heard_plain(self, link: Link, said: Plain) -> None:
         """The same for a message in its commonest form, on which it depends how much a link can carry."""
         position, data, event = said
         origin, epoch, seq, at = event.id
-        mesh, network = self._mesh, self._host.network
+        mesh, network = self._mesh, self._network
         is_unusual = origin != link.peer or at > self._host.now() + _AHEAD or origin in self._ahead
-        if is_unusual or mesh.log.is_full or link.stage is not Stage.LIVE:
+        if is_unusual or mesh.log.is_full or link.stage is not _LIVE:
             self.heard(link, Message.parse(f"@n={position};{data[1:]}"), event)
             return
-        link.read = max(link.read, position)
-        if mesh.log.seen.knows(origin, epoch, seq) or not crosses_by_name(network, event.target, link.trust):
+        if position > link.read:
+            link.read = position
+        trust = link.trust
+        if mesh.log.seen.knows(origin, epoch, seq) or not crosses_by_name(network, event.target, trust):
             return
-        if not is_vouched(network, link.trust, origin):
+        if not is_vouched(network, trust, origin):
             self.heard(link, Message.parse(f"@n={position};{data[1:]}"), event)
             return
-        shown = believed_plain(network, event)
+        mesh.log.seen.check_room(origin, epoch)
+        shown: Kept = believed_plain(network, event)
+        if may_mention(event.text):
+            shown = self._fresh(self._calling(shown))
         self._keep(event, data, link)
         self._doubts.resolve(event.id)
         if not self._early or not self._is_taken_back(event):
@@ -105,7 +116,7 @@ class Messages:
             self._mesh.backfill.note_shared(link, stamp.msgid)
         if self._mesh.log.seen.knows(stamp.origin, stamp.epoch, stamp.seq):
             return
-        if not crosses_by_name(self._host.network, event.target, link.trust):
+        if not crosses_by_name(self._network, event.target, link.trust):
             return
         if self._mesh.log.is_full:
             link.end("What you say cannot be kept here at present")
@@ -116,13 +127,13 @@ class Messages:
                 if stamp.origin == link.peer:
                     raise
                 # It would come again with every new link to a peer that is not to blame.
-                log.warning("%s passes on %s, which is none: %s", link.name, stamp.msgid, error)
+                link.warn("passes on %s, which is none: %s", stamp.msgid, error)
 
     def _may_say(self, link: Link, line: Message, event: Kept) -> bool:
         if event.id.origin == self._mesh.own:
             if self.is_sealed(line):
                 return True
-            log.warning("%s tells of %s, which is not under our seal", link.name, event.id.msgid)
+            link.warn("tells of %s, which is not under our seal", event.id.msgid)
             return False
         return not self.is_doubtful(link, line, event)
 
@@ -131,7 +142,8 @@ class Messages:
         try:
             check_origin(self._mesh, link, event.id.origin)
         except NotTheirs:
-            self._doubts.note(link, line, event.id, _position(line), self._host.monotonic())
+            if not self._doubts.note(link, line, event.id, _position(line), self._host.monotonic()):
+                link.end("More is in doubt of what you tell than can be remembered")
             return True
         return False
 
@@ -148,28 +160,42 @@ class Messages:
         return self._seal.fits(str(_without(line, _NOT_SEALED)), line.tags.get("seal", ""))
 
     def _take(self, link: Link, line: Message, event: Kept) -> None:
-        number = line.tags.get("n")
+        position = line.tags.get("n")
+        if event.id.origin != self._mesh.own:
+            self._mesh.log.seen.check_room(event.id.origin, event.id.epoch)
         line, event = self.timed(line, event)
         line = _without(line, frozenset("n"))
         data, vouched = str(line), self._is_vouched(link, line, event)
         shown = self._as_shown(event, vouched)
         # Who asks whether we said this is told so as well.
-        is_question = event.id.origin == self._mesh.own and number is None
+        is_question = event.id.origin == self._mesh.own and position is None
         self._keep(event, data if vouched else unvouched(data), None if is_question else link)
         self._doubts.resolve(event.id)
         if shown is not None and not self._is_taken_back(event):
-            self._mesh.relay.apply(self._fresh(shown), None)
+            self._mesh.relay.apply(self._fresh(self._calling(shown)), None)
 
     def _is_vouched(self, link: Link, line: Message, event: Kept) -> bool:
         origin = event.id.origin
-        return origin == self._mesh.own or is_vouched(self._host.network, link.trust, origin, line)
+        return origin == self._mesh.own or is_vouched(self._network, link.trust, origin, line)
 
     def _as_shown(self, event: Kept, vouched: bool) -> Kept | None:
         """What of it happens here, as far as its server is believed."""
         if event.id.origin == self._mesh.own:
             return event
-        shown = believed(self._host.network, event, vouched)
-        return shown if isinstance(shown, Said | Redacted) else None
+        shown = believed(self._network, event, vouched)
+        return shown if isinstance(shown, Kept) else None
+
+    def _calling(self, event: Kept) -> Kept:
+        """With those here whom it calls while the server where it was said did not know of them."""
+        if not isinstance(event, Said) or event.verb != "PRIVMSG" or not may_mention(event.text):
+            return event
+        channel = self._network.channel(event.target)
+        if channel is None:
+            return event
+        members = channel.members.items()
+        hearers = (member.nick for member, held in members if not event.status or reaches(held, event.status))
+        called = [nick for nick in mentions(event.text, hearers) if owner_of(nick) == self._mesh.own]
+        return event._replace(mentions=tuple(dict.fromkeys((*event.mentions, *called)))) if called else event
 
     def _fresh(self, event: Kept) -> Kept:
         """What was said long ago calls nobody."""
@@ -191,7 +217,7 @@ class Messages:
         now, origin = self._host.now(), event.id.origin
         got = line.tags.get(_GOT_TAG)
         if got is not None:
-            at = int(got) / MICROSECONDS
+            at = number(got) / MICROSECONDS
             return line, event._replace(id=event.id._replace(at=min(at, now + _AHEAD)))
         if event.id.at <= now + _AHEAD:
             self._ahead.discard(origin)
@@ -238,7 +264,7 @@ class Messages:
                 peer.link.send(_without(line, frozenset("n")))
 
     async def _repeat(self) -> None:
-        entries = await self._mesh.log.after(self._mesh.log.settled, _REPEATED)
+        entries = await self._mesh.log.since(self._mesh.log.settled, _REPEATED)
         for start in range(0, len(entries), _AT_ONCE):
             for entry in entries[start : start + _AT_ONCE]:
                 try:
@@ -254,19 +280,15 @@ class Messages:
 
 def _message(line: Message) -> Kept:
     event = decode(line)
-    if not isinstance(event, Said | Redacted):
+    if not isinstance(event, Kept):
         raise Garbled(f"{line.verb} is no message")
     return event
 
 
 def _position(line: Message) -> int | None:
     """The position in the peer's log."""
-    number = line.tags.get("n")
-    if number is None:
-        return None
-    if not (number.isascii() and number.isdigit() and len(number) <= 18):
-        raise Garbled("not a position")
-    return int(number)
+    said = line.tags.get("n")
+    return None if said is None else number(said)
 
 
 def _without(line: Message, tags: frozenset[str]) -> Message:

@@ -28,8 +28,8 @@ class Namesakes:
         if known.epoch == state.epoch:
             return False
         self._waiting[server] = (link, line)
-        if (server, state.epoch) not in self._told:
-            self._told.add((server, state.epoch))
+        if (server, link.peer) not in self._told:
+            self._told.add((server, link.peer))
             self._host.tell_operators(f"two servers are called {server}: the one behind {link.name} is not let in")
         return True
 

@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 
 from culture.config.links import Link as Settings
-from culture.federation.link import Core, Link
+from culture.federation.core import Core
+from culture.federation.link import Link
 from culture.protocol.message import ProtocolError
 from culture.protocol.stream import LineBuffer
 from culture.server.connection import Connection
@@ -15,6 +16,7 @@ from culture.server.poller import Flushable
 log = logging.getLogger(__name__)
 
 _LONGEST_LINE = 1 << 20
+_READ_SIZE = 1 << 15  # a server says what many clients do, and whom it tells are written to once a turn
 _QUEUE = 32 << 20  # bytes that may wait for a slow peer; beyond that the link is cut, and what is missing comes later
 
 
@@ -30,6 +32,7 @@ class Peer:
         settings: Settings | None = None,
     ) -> None:
         self.connection = connection
+        connection.read_size = _READ_SIZE
         self._dirty = dirty
         self._lost = lost
         self._buffer = LineBuffer(_LONGEST_LINE)
@@ -50,9 +53,11 @@ class Peer:
         """Take these bytes."""
         self.asked = False
         try:
+            if b"\0" in data:
+                raise ProtocolError("NUL cannot be part of a line")
             lines = self._buffer.feed(data)
         except ProtocolError as error:
-            self.link.end(str(error))
+            self.link.end(f"Protocol error: {error}")
             return
         for raw in lines:
             self.received += 1
@@ -63,6 +68,7 @@ class Peer:
                 return
             if not self.connection.is_open or self.connection.closing:
                 return
+        self.link.answered.clear()
         self.after(self)
 
     def allowance(self) -> int:

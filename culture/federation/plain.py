@@ -3,14 +3,14 @@
 import re
 from typing import NamedTuple
 
-from culture.federation.codec import MICROSECONDS, encode
+from culture.federation.codec import encode
 from culture.protocol.message import NO_TAGS
 from culture.server.events import Said
-from culture.server.ids import Stamp
+from culture.server.ids import MICROSECONDS, Stamp
 
 _make = tuple.__new__  # what a NamedTuple's own constructor does, without the call around it
 _PLAIN = re.compile(
-    r"@n=([0-9]{1,18});(seal=[0-9a-f]{32};id=([a-z0-9]+)\.([0-9a-f]+)\.([0-9]{1,18});at=([0-9]{1,18});kind=([a-z]+)"
+    r"@n=([0-9]{1,18});(seal=[0-9a-f]{32};id=([a-z][a-z0-9]{0,11})\.([0-9a-f]{1,40})\.([0-9]{1,18});at=([0-9]{1,18});kind=([a-z]+)"
     r" :([^ ]+) (PRIVMSG|NOTICE) (#[^ ]*) :(.*))"
 )
 

@@ -16,6 +16,7 @@ from culture.federation.topology import LinkState, Way, read_state, state_line
 from culture.federation.trust import NotTheirs, check_origin, crosses_by_name, has_authority, is_restricted
 from culture.protocol.message import Message
 from culture.server.events import Event, Linked
+from culture.server.ids import MICROSECONDS
 from culture.server.skill import Host
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_MICROSECONDS = 1_000_000
 _YEAR = 365 * 86_400
 _PATIENCE = 1.0  # seconds that a peer has to hear what we know already
 
@@ -42,6 +42,8 @@ class Presence:
         self._namesakes = Namesakes(mesh, host)
         self._version = 0
         self._heard = Heard()
+        self.is_unclear = False
+        """Was a channel renamed elsewhere since all were told who is here?"""
         self._asked: dict[str, str] = {}
         """The servers whose users we asked for, and which peer."""
 
@@ -59,7 +61,7 @@ class Presence:
 
     def own_state(self) -> Message:
         """Who we are linked to; told anew it has a greater version, also after a restart or a restore."""
-        self._version = max(self._version + 1, int(self._host.now() * _MICROSECONDS))
+        self._version = max(self._version + 1, int(self._host.now() * MICROSECONDS))
         config = self._host.config
         direct, epoch = frozenset(self._mesh.topology.direct), self._host.ids.epoch
         state = LinkState(self._version, direct, config.name, config.description, epoch)
@@ -74,7 +76,7 @@ class Presence:
     def link_state(self, link: Link, line: Message) -> None:
         """What a server says of its links; passed on when it is news."""
         server, state = read_state(line)
-        if state.version > (self._host.now() + _YEAR) * _MICROSECONDS:
+        if state.version > (self._host.now() + _YEAR) * MICROSECONDS:
             raise NotTheirs  # nobody could outdo it
         if server == self._mesh.own:
             self._outdo(state)
@@ -136,6 +138,15 @@ class Presence:
             for line in self.roster_lines(self._mesh.own, link):
                 link.send(line)
 
+    def clear_up(self) -> None:
+        """Say who is here, where others could not follow what our users did: under a channel's old name."""
+        if not self.is_unclear:
+            return
+        self.is_unclear = False
+        for peer in self._mesh.live():
+            for line in self.roster_lines(self._mesh.own, peer.link):
+                peer.link.send(line)
+
     def follows(self, link: Link, event: Event) -> bool:
         """Is the event one that we do not know?
 
@@ -169,9 +180,7 @@ class Presence:
             self._asked[server] = _AGAIN
             self._host.start(self._ask_again(server, link))
             return
-        if is_restricted(link.trust):
-            for person in roster.people.values():
-                person.metadata.clear()
+        self._bound(link, roster)
         doubted = server in self._host.network.unvouched
         is_new = known is None or (known.epoch, known.version, doubted) != (roster.epoch, roster.version, not vouched)
         self._host.network.doubt(server, not vouched)
@@ -180,6 +189,18 @@ class Presence:
             for peer in self._mesh.others(link):
                 for line in self.roster_lines(server, peer.link):
                     peer.link.send(line)
+
+    def _bound(self, link: Link, roster: Roster) -> None:
+        """Leave out what does not cross the link."""
+        network = self._host.network
+        for name in list(roster.channels):
+            channel = network.channel(name)
+            is_outside = channel is not None and channel.shared is not None and roster.server not in channel.shared
+            if is_outside or not crosses_by_name(network, name, link.trust):
+                del roster.channels[name]
+        if is_restricted(link.trust):
+            for person in roster.people.values():
+                person.metadata.clear()
 
     def _take(self, roster: Roster, vouched: bool) -> bool:
         name, before = self._host.config.name, self._mesh.topology.before(roster.server)

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from culture.config.links import Link as Settings
-from culture.federation.codec import MICROSECONDS
+from culture.federation.belief import fits, with_room
+from culture.federation.codec.fields import number
 from culture.federation.foundings import FLAGS, Claim, Verdict, begin, keep, set_unmarked, settle, unmarked
 from culture.federation.settings import RANK_PARTS, Told, base_flags, founded, line_of
 from culture.federation.trust import crosses
@@ -16,8 +17,9 @@ from culture.protocol.message import Message
 from culture.protocol.modes import Change
 from culture.protocol.names import fold, is_channel
 from culture.protocol.vocabulary import ChannelMode
-from culture.server.changes.channels import UNMARKED, part_of
+from culture.server.changes.channels import LATEST, UNMARKED, forget_removed, part_of
 from culture.server.events import Event, Joined, Kicked, MetadataSet, ModeSet, TopicSet
+from culture.server.ids import MICROSECONDS
 from culture.server.network import Network
 from culture.server.skill import Host
 from culture.server.state import MEMBER_MODES, Channel, Mark
@@ -54,8 +56,8 @@ def change(host: Host, event: Event, tags: Mapping[str, str], apply: Apply) -> V
     OURS: the other side should hear what the channel is, since it believes to have founded one that we know longer.
     THEIRS: everybody should, since we believed that.
     """
-    version = int(tags["v"]) if "v" in tags else None
-    claim = Claim(int(tags["c"]), tags.get("f", "")) if "c" in tags else None
+    version = min(number(tags["v"]), LATEST) if "v" in tags else None
+    claim = Claim(number(tags["c"]), tags.get("f", "")) if "c" in tags else None
     if isinstance(event, Kicked):
         event = event._replace(nick=host.network.nick_now(event.nick))
     if isinstance(event, Joined):
@@ -146,7 +148,10 @@ def merge(host: Host, told: Told) -> bool:
     if told.lives:
         settle(host, told.name, Claim(told.founded, "".join(told.flags)))
     ranks_hold = founded(channel) == told.founded
-    channel.created = min(channel.created, told.created / MICROSECONDS)
+    if ranks_hold:
+        # When it was founded does not change by it.
+        channel.founded = channel.founded or channel.created
+        channel.created = min(channel.created, told.created / MICROSECONDS)
     news = {
         part: mark
         for part, mark in told.marks.items()
@@ -154,16 +159,22 @@ def merge(host: Host, told: Told) -> bool:
     }
     with unmarked(host.network):
         _take_topic(host, channel, told, news)
-    set_unmarked(host, channel, list(_changes(channel, told, news, ranks_hold)))
+    set_unmarked(host, channel, with_room(channel, list(_changes(channel, told, news, ranks_hold))))
     _take_lists(channel, told, news)
     for key in [part[5:] for part in news if part.startswith("meta:")]:
-        if told.metadata.get(key) != (channel.metadata or {}).get(key):
+        kept = channel.metadata or {}
+        if told.metadata.get(key) != kept.get(key) and (key not in told.metadata or fits({**kept, **_only(told, key)})):
             with unmarked(host.network):
                 host.publish(MetadataSet(host.stamp(), host.name, channel.name, key, told.metadata.get(key)))
     channel.clock = max(channel.clock, told.clock)
     channel.marks.update(news)
+    forget_removed(channel)
     _expect(channel, told, news)
     return _state(channel) != before
+
+
+def _only(told: Told, key: str) -> dict[str, str]:
+    return {key: told.metadata[key]}
 
 
 def _known(channel: Channel, part: str) -> Mark:

@@ -3,12 +3,15 @@
 from typing import TYPE_CHECKING
 
 from culture.federation import registers
-from culture.federation.belief import believed
+from culture.federation.belief import believed, check_words
 from culture.federation.codec import EVENTS, decode, encode
 from culture.federation.link import Link
+from culture.federation.messages import Kept
 from culture.federation.plain import plain
 from culture.federation.trust import (
     check_origin,
+    check_room,
+    check_source,
     crosses_by_name,
     for_whom,
     is_local,
@@ -21,11 +24,26 @@ from culture.federation.trust import (
 )
 from culture.protocol.message import Message
 from culture.protocol.names import is_channel
-from culture.server.events import ChannelRenamed, Event, Invited, Kicked, MetadataSet, Parted, Redacted, Said
+from culture.server.events import (
+    Arrived,
+    ChannelRenamed,
+    Event,
+    Invited,
+    Joined,
+    Kicked,
+    MetadataSet,
+    Noted,
+    Parted,
+    Receipted,
+    Redacted,
+    Said,
+)
 from culture.server.skill import Host, hook
 
 if TYPE_CHECKING:
     from culture.federation.mesh import Mesh
+
+_MESSAGES = (Said, Redacted, Noted, Receipted)
 
 
 class Relay:
@@ -42,7 +60,7 @@ class Relay:
         """Something happened here: tell the others."""
         if event.id.origin != self._mesh.own or event is self._applied:
             return
-        if isinstance(event, Said | Redacted):
+        if isinstance(event, _MESSAGES):
             # Also what a skill answers to something that was said elsewhere.
             if not is_local(self._host.network, event.target):
                 self._said(event)
@@ -53,19 +71,19 @@ class Relay:
         else:
             self.tell_state(event, encode(event), None)
 
-    def _said(self, event: Said | Redacted) -> None:
+    def _said(self, event: Kept) -> None:
         if isinstance(event, Said) and event.target[0] == "#" and event.verb != "TAGMSG":
             self._mesh.messages.said(event, plain(event))
             return
         line = encode(event)
         if is_passing(event):
             self._pass(event, line, None)
-        elif is_channel(event.target):
+        elif _is_for_all(event):
             self._mesh.messages.said(event, str(line))
         else:
             self._mesh.courier.send(event, line)
 
-    def _pass(self, event: Said | Redacted, line: Message, link: Link | None) -> None:
+    def _pass(self, event: Kept, line: Message, link: Link | None) -> None:
         """What concerns the moment alone is not kept; nobody is told later."""
         if not is_channel(event.target):
             self._mesh.courier.route(line, event)
@@ -75,16 +93,20 @@ class Relay:
             if message_crosses(self._host.network, event.target, str(line), peer.link.trust):
                 peer.link.send(line)
 
-    def _passed(self, link: Link, line: Message, event: Said | Redacted) -> None:
+    def _passed(self, link: Link, line: Message, event: Kept) -> None:
         """Somebody elsewhere is typing, or no more."""
+        check_origin(self._mesh, link, event.id.origin)
         if not is_channel(event.target) and owner_of(event.target) != self._mesh.own:
+            check_source(event)
+            check_words(event)
             self._mesh.courier.route(line, event)
             return
-        check_origin(self._mesh, link, event.id.origin)
         last = self._last_passed.get(event.id.origin)
         if last is not None and last[0] == event.id.epoch and last[1] >= event.id.seq:
             return
         network = self._host.network
+        if event.id.origin not in network.servers:
+            return  # nobody can be reached there, and no name that is made up is remembered
         if is_channel(event.target) and not crosses_by_name(network, event.target, link.trust):
             return
         if not is_channel(event.target) and not may_write(network, event.source, event.target, link.trust):
@@ -108,10 +130,10 @@ class Relay:
         """Something happened elsewhere."""
         event = decode(line)
         server = event.id.origin
-        if isinstance(event, Said | Redacted):
+        if isinstance(event, Kept):
             if is_passing(event):
                 self._passed(link, line, event)
-            elif is_channel(event.target):
+            elif _is_for_all(event):
                 self._mesh.messages.heard(link, line, event)
             else:
                 self._mesh.courier.take(link, line, event)
@@ -120,6 +142,8 @@ class Relay:
         if isinstance(event, Invited):
             self._invited(link, line, event)
         elif self._mesh.presence.follows(link, event):
+            if isinstance(event, Arrived | Joined):
+                check_room(len(self._host.network.users), len(self._host.network.channels))
             self._change(link, line, event)
 
     def _invited(self, link: Link, line: Message, event: Invited) -> None:
@@ -154,7 +178,9 @@ class Relay:
         for peer in self._mesh.others(link):
             if place is None or crosses_by_name(self._host.network, place, peer.link.trust):
                 self._mesh.sharing.tell(peer.link, event, line)
-        if isinstance(event, Kicked) and owner_of(event.nick) == self._mesh.own:
+        if isinstance(event, ChannelRenamed):
+            self._mesh.presence.is_unclear = True
+        elif isinstance(event, Kicked) and owner_of(event.nick) == self._mesh.own:
             # Whoever heard of it in another order than we did learns how it ended.
             user = self._host.network.user(self._host.network.nick_now(event.nick))
             if user is not None:
@@ -173,6 +199,11 @@ class Relay:
             network.version, self._applied = None, before
 
 
-def is_passing(event: Said | Redacted) -> bool:
+def _is_for_all(event: Kept) -> bool:
+    """Is it for the log, rather than for one user?"""
+    return isinstance(event, Noted) or is_channel(event.target)
+
+
+def is_passing(event: Kept) -> bool:
     """Does it say something about the moment alone?"""
     return isinstance(event, Said) and event.is_passing

@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from culture.config.links import Link as Settings
-from culture.federation.belief import believed
-from culture.federation.codec import MICROSECONDS, Garbled, encode
+from culture.federation.belief import believed, fits
+from culture.federation.codec import encode
+from culture.federation.codec.fields import Garbled, number
 from culture.federation.foundings import Claim, Verdict, begin, settle, unmarked
-from culture.federation.settings import founded
-from culture.federation.trust import UNVOUCHED_TAG, crosses, owner_of
+from culture.federation.settings import founded, read_metadata
+from culture.federation.trust import UNVOUCHED_TAG, check_room, crosses, owner_of
 from culture.protocol.message import NO_TAGS, Message
 from culture.protocol.modes import Change
 from culture.protocol.names import fold, valid_channel, valid_local_nick
@@ -27,7 +28,7 @@ from culture.server.events import (
     Renamed,
     UserModeSet,
 )
-from culture.server.ids import Stamp
+from culture.server.ids import MICROSECONDS, Stamp
 from culture.server.network import Network
 from culture.server.skill import Host
 from culture.server.state import MEMBER_MODES, Channel, User
@@ -37,6 +38,7 @@ _SHOWN_MODES = frozenset("Bio")
 _LONGEST = 600
 _LONGEST_NICK = 64
 _LONGEST_CHANNEL = 200
+_LARGEST = 64 << 20  # characters of a whole roster
 _BREAKS = frozenset("\r\n\0")
 
 
@@ -69,9 +71,13 @@ class Roster:
     """Has nobody with a say stood for what its users are?"""
     people: dict[str, Person] = field(default_factory=dict)
     channels: dict[str, Members] = field(default_factory=dict)
+    size: int = 0
 
     def take(self, line: Message) -> None:
         """One more line between ROSTER and ENDROSTER."""
+        self.size += sum(map(len, line.params)) + sum(map(len, line.tags.values()))
+        if self.size > _LARGEST:
+            raise Garbled("more than a mesh has")
         if line.verb == "NICK" and len(line.params) == 7:
             self._take_person(line)
         elif line.verb == "NJOIN" and len(line.params) == 4:
@@ -84,22 +90,23 @@ class Roster:
         if not valid_local_nick(nick, self.server, _LONGEST_NICK):
             raise Garbled(f"{nick} is no nick of {self.name}")
         tags = line.tags
-        stamp = Stamp(self.server, self.epoch, self.version, int(tags.get("at", "0")) / MICROSECONDS)
+        stamp = Stamp(self.server, self.epoch, self.version, number(tags.get("at", "0")) / MICROSECONDS)
         account, kind = tags.get("account"), tags.get("kind", "unknown")
         shown = modes.removeprefix("+")
         arrived = Arrived(stamp, nick, username, host, realname, self.name, account, kind, shown)
-        meta = json.loads(tags["meta"]) if "meta" in tags else {}
         away = tags.get("away")
-        for text in (away or "", *meta, *meta.values()):
-            if not isinstance(text, str) or set(text) & _BREAKS or len(text) > _LONGEST:
-                raise Garbled(f"what is said of {nick} does not fit in a line")
-        self.people[fold(nick)] = Person(arrived, away, meta)
+        if set(away or "") & _BREAKS or len(away or "") > _LONGEST:
+            raise Garbled(f"what is said of {nick} does not fit in a line")
+        check_room(len(self.people), 0)
+        metadata = read_metadata(tags.get("meta", "{}"))
+        self.people[fold(nick)] = Person(arrived, away, metadata if fits(metadata) else {})
 
     def _take_members(self, line: Message) -> None:
         name, founded, flags, words = line.params
         if not valid_channel(name, _LONGEST_CHANNEL):
             raise Garbled(f"{name} is no channel")
-        claim = Claim(int(founded), flags.removeprefix("+"))
+        claim = Claim(number(founded), flags.removeprefix("+"))
+        check_room(0, len(self.channels))
         ranks = self.channels.setdefault(name, Members(claim)).ranks
         for word in words.split(","):
             nick = word.lstrip("@+")
@@ -187,6 +194,9 @@ class Intake:
 
     def _publish(self, event: Event) -> None:
         self.is_news = True
+        if isinstance(event, Arrived | Joined):
+            network = self._host.network
+            check_room(len(network.users), len(network.channels))
         self._host.publish(event)
 
     def _take_person(self, key: str, person: Person) -> None:

@@ -1,5 +1,9 @@
 """Which messages are known: one bit for each number of each line of ids."""
 
+from culture.federation.codec.fields import Garbled
+
+MOST_LINES = 20_000
+"""So many there may be: what a peer makes up must not fill the memory."""
 _PAGE = 12  # bits of a number that are its place in a page
 
 
@@ -47,6 +51,11 @@ class Seen:
         if marks is None:
             marks = self._lines[origin, epoch] = Marks()
         marks.add(seq)
+
+    def check_room(self, origin: str, epoch: str) -> None:
+        """Is there room for a message of this line, that a peer tells of? Raises Garbled."""
+        if len(self._lines) >= MOST_LINES and (origin, epoch) not in self._lines:
+            raise Garbled("more lines of ids than a mesh has")
 
     def begin(self, origin: str, epoch: str, floor: int) -> None:
         """Everything below the floor is known, or too old to be asked for."""

@@ -5,10 +5,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from culture.federation.codec import MICROSECONDS, Garbled
+from culture.federation.codec.fields import Garbled, number
 from culture.protocol.message import Message
 from culture.protocol.names import fold, owner, short_name, valid_channel
 from culture.protocol.vocabulary import ChannelMode
+from culture.server.changes.channels import LATEST
+from culture.server.ids import MICROSECONDS
 from culture.server.state import MEMBER_MODES, Channel, ListEntry, Mark, Topic
 
 OWN = frozenset({ChannelMode.REGISTERED.value, ChannelMode.LOCAL.value})
@@ -16,8 +18,9 @@ OWN = frozenset({ChannelMode.REGISTERED.value, ChannelMode.LOCAL.value})
 RANK_PARTS = tuple(f"{mode}:" for mode in MEMBER_MODES)
 _LISTS = "beI"
 _LONGEST = 600
-_LONGEST_CHANNEL = 200
+LONGEST_CHANNEL = 200
 _MOST = 10_000
+_END_OF_TIME = 1e12
 
 
 @dataclass(slots=True)
@@ -82,32 +85,43 @@ def read(line: Message) -> Told:
     try:
         name, created, clock, text = line.params
         said = json.loads(text)
-        if not valid_channel(name, _LONGEST_CHANNEL):
+        if not valid_channel(name, LONGEST_CHANNEL):
             raise ValueError("no name of a channel")
-        return _told(Told(name, int(created), int(said.get("founded", 0)), int(clock), line.source), said)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        told = Told(name, number(created), _count(said.get("founded", 0)), _version(number(clock)), line.source)
+        return _told(told, said)
+    except (Garbled, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise Garbled(f"CHANNEL: {error}") from error
 
 
 def _told(told: Told, said: Mapping[str, Any]) -> Told:
     if said.get("topic") is not None:
         text, by, at = said["topic"]
-        told.topic = Topic(_text(text), _word(by), float(at))
+        told.topic = Topic(_text(text), _word(by), _time(at))
     told.lives = bool(said.get("lives", False))
     told.flags = frozenset(_letters(said.get("flags", ""))) - OWN
     told.key = None if said.get("key") is None else _word(said["key"])
-    told.limit = None if said.get("limit") is None else abs(int(said["limit"]))
+    told.limit = None if said.get("limit") is None else _count(said["limit"])
     told.shared = None if said.get("shared") is None else _word(said["shared"])
     for mode, entries in said.get("lists", {}).items():
         if mode in _LISTS:
             some = _few(entries.items())
-            told.lists[mode] = {_word(mask): ListEntry(_word(by), float(at)) for mask, (by, at) in some}
+            told.lists[mode] = {_word(mask): ListEntry(_word(by), _time(at)) for mask, (by, at) in some}
     told.ranks = {fold(_word(nick)): _letters(rank) for nick, rank in said.get("ranks", {}).items()}
     told.metadata = {_word(key): _text(value) for key, value in _few(said.get("meta", {}).items())}
     for part, (version, at, origin, seq) in _few(said.get("marks", {}).items()):
         if part not in OWN:
-            told.marks[_text(part)] = Mark(int(version), float(at), _word(origin), int(seq))
+            told.marks[_text(part)] = Mark(_version(_count(version)), _time(at), _word(origin), _count(seq))
+    # Whoever sets something later must outdo every mark.
+    told.clock = max([told.clock, *(mark.version for mark in told.marks.values())])
     return told
+
+
+def read_metadata(text: str) -> dict[str, str]:
+    """What a server says that a user's metadata are; raises Garbled."""
+    try:
+        return {_word(key): _text(value) for key, value in _few(json.loads(text).items())}
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise Garbled(f"metadata: {error}") from error
 
 
 def _few(items: Iterable[Any]) -> list[Any]:
@@ -116,6 +130,22 @@ def _few(items: Iterable[Any]) -> list[Any]:
     if len(some) > _MOST:
         raise ValueError("more than a channel can have")
     return some
+
+
+def _count(value: object) -> int:
+    if not isinstance(value, int):
+        raise ValueError("not a number")
+    return number(str(value))
+
+
+def _version(value: int) -> int:
+    return min(value, LATEST)
+
+
+def _time(value: object) -> float:
+    if not isinstance(value, int | float) or not 0 <= value < _END_OF_TIME:
+        raise ValueError("not a time")
+    return float(value)
 
 
 def _letters(value: object) -> str:

@@ -4,10 +4,12 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from culture.federation import registers
+from culture.federation.codec.fields import Garbled
 from culture.federation.link import Link
-from culture.federation.trust import check_origin, crosses, has_authority, is_restricted, is_shown, owner_of
+from culture.federation.settings import LONGEST_CHANNEL
+from culture.federation.trust import check_origin, check_room, crosses, has_authority, is_restricted, is_shown, owner_of
 from culture.protocol.message import Message
-from culture.protocol.names import fold
+from culture.protocol.names import fold, valid_channel
 from culture.protocol.vocabulary import ChannelMode
 from culture.server.events import (
     Arrived,
@@ -110,6 +112,8 @@ class Sharing:
     def joined(self, link: Link, line: Message) -> None:
         """Members that the peer tells of, since the channel crosses again; passed on as far as they are news."""
         name, words = line.params
+        if not valid_channel(name, LONGEST_CHANNEL):
+            raise Garbled(f"{name[:LONGEST_CHANNEL]} is no channel")
         network, news = self._host.network, []
         for user, rank in self._theirs(link, words):
             channel = network.channel(name)
@@ -117,6 +121,7 @@ class Sharing:
                 continue
             if not self._crosses(link, name):
                 continue
+            check_room(0, len(network.channels))
             held = rank if has_authority(link.trust) else ""
             with self._mesh.applying():
                 self._host.publish(Joined(self._host.stamp(), user.source, name, held, user.account, user.realname))

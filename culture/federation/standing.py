@@ -70,5 +70,6 @@ class Standing:
 
 
 def _differs(one: Settings, other: Settings) -> bool:
-    """In more than the secrets? Whoever has shown one of them stays."""
-    return one.model_dump(exclude=_SECRETS) != other.model_dump(exclude=_SECRETS)
+    """In more than the secrets? Whoever has shown one of them stays, unless its secret is good no longer."""
+    is_replaced = one.secret not in (other.secret, other.old_secret)
+    return is_replaced or one.model_dump(exclude=_SECRETS) != other.model_dump(exclude=_SECRETS)

@@ -8,10 +8,10 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from culture.config.compare import same_secret
 from culture.config.model import ServerConfig
 from culture.config.paths import open_private
 from culture.federation.link import Link, Stage
-from culture.server.compare import same_secret
 from culture.server.skill import Host
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ class Status:
         """How far each peer was told our log, a second ago, two seconds ago …"""
         self._is_failing = False
 
-    async def write(self) -> None:
+    async def write(self, figures: list[dict[str, Any]]) -> None:
         """Put the figures where the command line finds them."""
-        data = json.dumps({"pid": os.getpid(), "links": self.figures()}).encode()
+        data = json.dumps({"pid": os.getpid(), "links": figures}).encode()
         if data == self._last:
             return
         try:
@@ -62,6 +62,7 @@ class Status:
         entries = []
         for name, settings in dialler.wanted.items():
             entry: dict[str, Any] = {"name": settings.name, "address": settings.address, "trust": settings.trust}
+            entry["channels"] = list(settings.channels)
             peer = self._mesh.links.get(name)
             if peer is None:
                 is_dialled = settings.endpoint is not None

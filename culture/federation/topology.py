@@ -4,14 +4,14 @@ from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from culture.federation.codec import Garbled
+from culture.federation.codec.fields import Garbled, is_epoch
 from culture.protocol.message import Message
 from culture.protocol.names import short_name, valid_short_name
 
 _LATEST = 1 << 62
 _LONGEST = 200
-MOST_SERVERS = 1_000
-"""So many servers may say who they are linked to: what a peer makes up must not fill the memory."""
+MOST_SERVERS = MOST_PEERS = 1_000
+"""So many servers may say who they are linked to, and to so many: what a peer makes up must not fill the memory."""
 
 
 class Way(NamedTuple):
@@ -54,10 +54,16 @@ class Topology:
         known = self.states.get(server)
         if server == self._own or (known is not None and known.version >= state.version):
             return False
-        if known is None and len(self.states) >= MOST_SERVERS:
+        if known is None and server not in self.direct and not self._has_room():
             return False
         self.states[server] = state
         return True
+
+    def _has_room(self) -> bool:
+        """Is there room for one more? Where there is none, those give way that no way leads to."""
+        if len(self.states) >= MOST_SERVERS:
+            self.states = {name: state for name, state in self.states.items() if name in self._last}
+        return len(self.states) < MOST_SERVERS
 
     def name(self, server: str) -> str:
         """The whole name of a server, as far as it is known."""
@@ -88,23 +94,22 @@ class Topology:
         queue = deque([self._own])
         while queue:
             here = queue.popleft()
-            for there in sorted(self._neighbours(here)):
-                if there not in found:
-                    hops, via, _ = found[here]
-                    found[there] = Way(hops + 1, there if here == self._own else via, here)
-                    queue.append(there)
+            hops, via, _ = found[here]
+            for there in sorted(each for each in self._peers(here) if each not in found and self._knows(each, here)):
+                found[there] = Way(hops + 1, there if here == self._own else via, here)
+                queue.append(there)
         del found[self._own]
         return found
 
-    def _neighbours(self, server: str) -> Iterable[str]:
+    def _peers(self, server: str) -> Iterable[str]:
         if server == self._own:
             return self.direct
         state = self.states.get(server)
-        if state is None:
-            return ()
-        return (peer for peer in state.peers if peer != self._own and self._knows(peer, server))
+        return state.peers if state is not None else ()
 
     def _knows(self, server: str, other: str) -> bool:
+        if other == self._own:
+            return True
         state = self.states.get(server)
         return state is not None and other in state.peers
 
@@ -121,6 +126,11 @@ def read_state(line: Message) -> tuple[str, LinkState]:
     name, version, description = line.params
     server, number = short_name(name), int(version)
     peers = frozenset(each for each in line.tags.get("peers", "").split(",") if each)
+    epoch = line.tags.get("epoch", "")
     if not all(map(valid_short_name, (server, *peers))) or len(name) > _LONGEST or not 0 < number < _LATEST:
         raise Garbled("LINKSTATE of what is no server")
-    return server, LinkState(number, peers, name, description[:_LONGEST], line.tags.get("epoch", "")[:_LONGEST])
+    if len(peers) > MOST_PEERS:
+        raise Garbled("LINKSTATE of a server that is linked to more than there are")
+    if epoch and not is_epoch(epoch):
+        raise Garbled("LINKSTATE with what is no epoch")
+    return server, LinkState(number, peers, name, description[:_LONGEST], epoch)

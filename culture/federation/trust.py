@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from culture.config.links import Link as Settings
-from culture.federation.codec import Garbled
+from culture.federation.codec.fields import Garbled
 from culture.protocol.message import Message
 from culture.protocol.names import fold, is_channel, short_name, valid_local_nick
 from culture.protocol.vocabulary import ChannelMode
@@ -16,10 +16,16 @@ if TYPE_CHECKING:
     from culture.federation.mesh import Mesh
 
 _LONGEST_NICK = 64
+MOST_USERS, MOST_CHANNELS = 100_000, 100_000
+"""So many there may be: what a peer makes up must not fill the memory."""
 SHARED_TAG = "shared"
 """On a message: the only servers it was said for."""
+EVERYWHERE = "*"
+"""In place of a channel: what every server may know that has a say."""
 UNVOUCHED_TAG = "unvouched"
 """On a message or a ROSTER: it came over a link whose users have no say."""
+_SHARED = f"{SHARED_TAG}="
+_LOCAL = ChannelMode.LOCAL.value  # an enum's member takes its time to be looked up
 
 
 class NotTheirs(Exception):
@@ -45,7 +51,7 @@ def crosses(channel: Channel | None, settings: Settings) -> bool:
     """May what concerns this channel go over the link?"""
     if channel is None:
         return not is_restricted(settings)
-    if ChannelMode.LOCAL in channel.flags:
+    if _LOCAL in channel.flags:
         return False
     if is_restricted(settings) and fold(channel.name) not in map(fold, settings.channels):
         return False
@@ -54,6 +60,8 @@ def crosses(channel: Channel | None, settings: Settings) -> bool:
 
 def crosses_by_name(network: Network, name: str, settings: Settings) -> bool:
     """The same for a channel that may not be there any more."""
+    if name == EVERYWHERE:
+        return has_authority(settings)
     channel = network.channel(name) or network.bounded.get(fold(name))
     if channel is not None:
         return crosses(channel, settings)
@@ -70,17 +78,21 @@ def place_of(event: Event) -> str | None:
 
 def message_crosses(network: Network, name: str, data: str, settings: Settings) -> bool:
     """May a kept message go over the link: by what the channel is today, and by what it was when it was said?"""
-    tags = data.partition(" ")[0] if data.startswith("@") else ""
-    said_for = next((tag for tag in tags[1:].split(";") if tag.startswith(f"{SHARED_TAG}=")), None)
-    if said_for is not None and settings.short_name not in said_for.partition("=")[2].split(","):
+    if _SHARED in data and not _is_said_for(data, settings.short_name):
         return False
     return crosses_by_name(network, name, settings)
+
+
+def _is_said_for(data: str, server: str) -> bool:
+    tags = data[1:].partition(" ")[0].split(";") if data.startswith("@") else []
+    said_for = next((tag for tag in tags if tag.startswith(_SHARED)), None)
+    return said_for is None or server in said_for.partition("=")[2].split(",")
 
 
 def is_local(network: Network, target: str) -> bool:
     """Is this a channel that never leaves the server? What is said there is in no log of links."""
     channel = network.channel(target)
-    return channel is not None and ChannelMode.LOCAL in channel.flags
+    return channel is not None and _LOCAL in channel.flags
 
 
 def for_whom(network: Network, target: str, line: Message) -> Message:
@@ -118,15 +130,22 @@ def is_shown(user: User, settings: Settings) -> bool:
     return not is_restricted(settings) or any(crosses(channel, settings) for channel in user.channels)
 
 
+def check_room(users: int, channels: int) -> None:
+    """Is there room for one more, where there are so many? Raises Garbled."""
+    if users >= MOST_USERS or channels >= MOST_CHANNELS:
+        raise Garbled("more than a mesh has")
+
+
 def check_origin(mesh: "Mesh", link: "Link", server: str) -> None:
     """A peer does not speak for us, nor for a server that is linked to us itself or that a better peer speaks for."""
     if server == mesh.own or (server != link.peer and server in mesh.links):
         raise NotTheirs
-    if server != link.peer and not has_authority(link.trust) and _is_vouched(mesh, server):
+    if server != link.peer and not has_authority(link.trust) and is_vouched_for(mesh, server):
         raise NotTheirs
 
 
-def _is_vouched(mesh: "Mesh", server: str) -> bool:
+def is_vouched_for(mesh: "Mesh", server: str) -> bool:
+    """Is the server reached over a peer that has a say, and stands for it?"""
     network = mesh.host.network
     way = network.servers.get(server)
     via = mesh.links.get(way.via) if way is not None else None

@@ -33,6 +33,8 @@ class PeerStatus(NamedTuple):
     """How far it has our log on disk."""
     backlog: int = 0
     """Messages of our log beyond that."""
+    unknown: int = 0
+    """Lines that nobody here knows."""
     lag: float = 0.0
     """For how many seconds it has not got something on disk that it was told."""
 
@@ -58,6 +60,7 @@ def mesh_status(mesh: "Mesh") -> list[PeerStatus]:
                 peer.connection.waiting,
                 link.acked,
                 max(0, link.sent - link.acked),
+                link.unknown,
                 lags.get(settings.name, 0),
             )
         )
@@ -81,6 +84,7 @@ class Views:
             words = (each.name, str(each.queued), str(each.sent), str(each.received), age)
             state = ("live" if each.is_live else "syncing") if each.is_up else "down"
             text = f"{state}, acknowledged {each.acknowledged}, backlog {each.backlog}, lag {each.lag:g} s"
+            text += f", {each.unknown} lines unknown here" if each.unknown else ""
             yield ctx.numeric(Numeric.RPL_STATSLINKINFO, *words, text=text)
 
     def _add(self) -> None:
@@ -88,6 +92,8 @@ class Views:
         gauge("link_up", "Whether a configured link stands.", self._each(lambda each: each.is_up, down=True))
         counter("link_sent_lines_total", "Lines told since the link stands.", self._each(lambda each: each.sent))
         counter("link_received_lines_total", "Lines heard since then.", self._each(lambda each: each.received))
+        unknown = self._each(lambda each: each.unknown)
+        counter("link_unknown_lines_total", "Lines of them that nobody here knows: of a newer version.", unknown)
         gauge("link_queued_bytes", "What the peer has not read yet.", self._each(lambda each: each.queued))
         gauge("link_acknowledged", "How far it has our log on disk.", self._each(lambda each: each.acknowledged))
         gauge("link_backlog", "Messages beyond that.", self._each(lambda each: each.backlog))
