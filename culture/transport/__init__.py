@@ -1,0 +1,37 @@
+"""Being on IRC as somebody: one connection that is made again when it is lost, and loses nothing."""
+
+from culture.transport.base import (
+    Address,
+    Condition,
+    Cursor,
+    Hopeless,
+    Identity,
+    Mark,
+    Member,
+    Message,
+    NoHistory,
+    NotSent,
+    Transport,
+    Unreachable,
+)
+from culture.transport.irc import IRCTransport
+from culture.transport.timing import Timing
+from culture.transport.view import View
+
+__all__ = [
+    "Address",
+    "Condition",
+    "Cursor",
+    "Hopeless",
+    "IRCTransport",
+    "Identity",
+    "Mark",
+    "Member",
+    "Message",
+    "NoHistory",
+    "NotSent",
+    "Timing",
+    "Transport",
+    "Unreachable",
+    "View",
+]

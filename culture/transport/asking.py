@@ -1,0 +1,63 @@
+"""One line to a server before coming in, and its answer: for who has no account or link yet, but was invited."""
+
+import asyncio
+
+from culture.protocol.message import Message, ProtocolError
+from culture.transport.base import Address, Hopeless, Identity
+from culture.transport.dialling import dial, is_private, stranger
+
+PATIENCE = 20.0
+_UNKNOWN = {"421", "451"}
+
+
+class Declined(Exception):
+    """The server says no; the text is for people."""
+
+
+async def ask_once(address: Address, identity: Identity, verb: str, *params: str) -> tuple[str, ...]:
+    """What the server answers ``verb`` with. Raises Declined, Hopeless for a wrong certificate, OSError.
+
+    Nothing is said before the other side has shown the certificate that is expected.
+    """
+    try:
+        line = bytes(Message(verb, params))
+    except ValueError:  # whose text may have a secret in it
+        raise Declined("what you gave has signs in it that cannot be sent") from None
+    async with asyncio.timeout(PATIENCE):
+        reader, writer = await dial(address, identity)
+        try:
+            if not is_private(writer) and not address.fingerprint:
+                raise Hopeless(f"{address.host} is on another machine, and what is said would not be encrypted")
+            await _look_who_is_there(reader, writer, address)
+            writer.write(line)
+            await writer.drain()
+            return await _answered(reader, verb)
+        finally:
+            writer.transport.abort()
+
+
+async def _look_who_is_there(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: Address) -> None:
+    """Whose process listens on this machine is known once it has said something."""
+    writer.write(bytes(Message("CAP", ("LS", "302"))))
+    if not await reader.readline():
+        raise Declined("it ended the connection before anything was said")
+    user = stranger(writer, address)
+    if user is not None:
+        raise Hopeless(f"{user} listens on {address.host} port {address.port}, and not who runs the server")
+
+
+async def _answered(reader: asyncio.StreamReader, verb: str) -> tuple[str, ...]:
+    async for raw in reader:
+        try:
+            line = Message.parse(raw.decode("utf-8", "replace").strip())
+        except ProtocolError:
+            continue
+        if line.verb == verb:
+            return line.params
+        if line.verb == "FAIL" and line.params[:1] == (verb,):
+            raise Declined(line.params[-1])
+        if line.verb == "ERROR":
+            raise Declined(line.params[-1] if line.params else "it ended the connection")
+        if line.verb in _UNKNOWN:
+            raise Declined("it does not know invitations, or not yet: try again in a moment")
+    raise Declined("it ended the connection before it answered; whether the invitation was used, it says there")

@@ -1,0 +1,76 @@
+"""Asking for what was said before (IRCv3 draft/chathistory)."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from culture.protocol.message import Message as Line
+from culture.transport.base import Message, NoHistory, NotSent
+from culture.transport.batches import TARGETS, Batch
+from culture.transport.reading import LOCAL
+from culture.transport.requests import lines_of
+from culture.transport.sending import check_target
+from culture.transport.session import Session
+
+CAP = "draft/chathistory"
+_VERB = "CHATHISTORY"
+_PAGE = 100
+
+
+def has_history(session: Session) -> bool:
+    """Whether the server can be asked."""
+    return CAP in session.enabled and "batch" in session.enabled
+
+
+def page_size(session: Session) -> int:
+    """How many messages one answer may have."""
+    return session.view.features.number("CHATHISTORY", _PAGE)
+
+
+def by_time(time: datetime) -> str:
+    """A reference to a time."""
+    text = time.astimezone(UTC).isoformat(timespec="milliseconds")
+    return f"timestamp={text.removesuffix('+00:00')}Z"
+
+
+def by_id(msgid: str) -> str:
+    """A reference to a message."""
+    if msgid.startswith(LOCAL):
+        raise NotSent(f"{msgid} is not an id of the server")
+    return f"msgid={msgid}"
+
+
+async def between(
+    session: Session, target: str, after: str | None, before: str | None, limit: int, around: str | None = None
+) -> list[Message]:
+    """What was said there between two references or around one, the oldest first; without any, the latest."""
+    if not has_history(session):
+        raise NoHistory("this server keeps no history that can be asked for")
+    check_target(target)
+    words: tuple[str, ...] = ("LATEST", target, "*")
+    if around is not None:
+        words = ("AROUND", target, around)
+    elif after is not None and before is not None:
+        words = ("BETWEEN", target, after, before)
+    elif after is not None:
+        words = ("AFTER", target, after)
+    elif before is not None:
+        words = ("BEFORE", target, before)
+    count = str(max(1, min(limit, page_size(session))))
+    items = await session.command(Line(_VERB, (*words, count)))
+    # Where a batch is not labelled, what others say may have come in between.
+    batches = [item for item in items if isinstance(item, Batch)]
+    return list(session.reader.messages(batches))
+
+
+async def talks(session: Session, since: datetime, until: datetime) -> list[str]:
+    """The channels and nicks where something was said in this time, or all that fit into an answer."""
+    words = ("TARGETS", by_time(since), by_time(until), str(page_size(session)))
+    return list(_names(await session.command(Line(_VERB, words))))
+
+
+def _names(items: list[Line | Batch]) -> Iterator[str]:
+    for item in items:
+        if isinstance(item, Batch) and item.kind == TARGETS:
+            for line in lines_of(item.items):
+                if len(line.params) > 2 and line.params[0] == "TARGETS":
+                    yield line.params[1]

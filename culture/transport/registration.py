@@ -1,0 +1,235 @@
+"""From a connection to being somebody: capabilities, login, nick. Without I/O: lines in, lines out."""
+
+import base64
+import binascii
+from collections.abc import Callable, Iterator
+
+from culture.protocol.caps import MULTILINE, lines
+from culture.protocol.message import Message
+from culture.protocol.names import short_name
+from culture.protocol.vocabulary import Cap
+from culture.transport import sasl
+from culture.transport.base import Hopeless, Identity
+
+WANTED = (
+    "message-tags",
+    "server-time",
+    "batch",
+    "labeled-response",
+    "echo-message",
+    "account-tag",
+    "account-notify",
+    "away-notify",
+    "cap-notify",
+    "chghost",
+    "extended-join",
+    "invite-notify",
+    "multi-prefix",
+    "setname",
+    "standard-replies",
+    MULTILINE,
+    "draft/channel-rename",
+    "draft/chathistory",
+    "draft/metadata-3",
+    "draft/metadata-2",
+    Cap.MENTIONS.value,
+    Cap.RECEIPTS.value,
+)
+"""What helps, where a server has it."""
+
+_ROOM = 400
+_CHALLENGE = 1 << 16
+_WRONG = ("464", "465", "902", "904", "905", "906")
+_TAKEN = ("433", "436", "437")
+_ALTERNATIVES = 8
+
+
+class Refused(Exception):
+    """The server did not let us in this time."""
+
+
+class Registration:
+    """One coming in; ``take`` is given every line until ``done``."""
+
+    def __init__(
+        self,
+        identity: Identity,
+        *,
+        private: bool,
+        encrypted: bool,
+        stranger: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        self._identity = identity
+        self._stranger = stranger
+        self._private = private
+        self._certificate = encrypted and identity.certificate is not None
+        self._offered: dict[str, str] = {}
+        self._asked: set[str] = set()
+        self._mechanism: sasl.Mechanism | None = None
+        self._challenge = ""
+        self._prefix = ""
+        self._tries = 0
+        self.enabled: dict[str, str] = {}
+        """The capabilities that are on, with the values the server gave."""
+        self.wanted = identity.nick
+        """The nick that we should have here, with the prefix that the server demands."""
+        self.nick = identity.nick
+        """The nick that we ask for, and in the end have."""
+        self.account: str | None = None
+        """What we are logged in to."""
+        self.done = False
+
+    @property
+    def _logs_in(self) -> bool:
+        identity = self._identity
+        return (
+            self._certificate
+            or identity.on_behalf is not None
+            or (identity.account is not None and identity.secret is not None)
+        )
+
+    def begin(self) -> Iterator[Message]:
+        """The first lines."""
+        yield Message("CAP", ("LS", "302"))
+        if self._identity.secret is not None and self._identity.account is None:
+            if not self._private:
+                raise Hopeless("the password is not sent where others could read it: use TLS")
+            yield Message("PASS", (self._identity.secret,))
+        yield Message("NICK", (self.nick,))
+        yield Message("USER", (_user_name(self._identity.nick), "0", "*", self._identity.realname or self.nick))
+
+    def take(self, line: Message) -> Iterator[Message]:
+        """What to say to a line of the server."""
+        verb, params = line.verb, line.params
+        match verb:
+            case "PING":
+                yield Message("PONG", params[-1:])
+            case "CAP":
+                yield from self._cap(params)
+            case "AUTHENTICATE":
+                yield from self._authenticate(params[0] if params else "+")
+            case "900":
+                self.account = params[2] if len(params) > 2 else None
+            case "903" | "907":
+                yield Message("CAP", ("END",))
+            case "908" | "410":
+                pass
+            case "421" | "451" if "CAP" in params:
+                if self._logs_in:
+                    raise Hopeless("this server has no logins")
+            case "432":
+                yield self._with_prefix(line)
+            case _ if verb in _TAKEN:
+                yield self._alternative()
+            case _ if verb in _WRONG:
+                raise Hopeless(f"the server does not let us in: {params[-1]}")
+            case "ERROR":
+                reason = params[-1] if params else "the server closed the connection"
+                # Not every server has a number for it.
+                raise Hopeless(reason) if "password" in reason.lower() else Refused(reason)
+            case "001":
+                if self._logs_in and self.account is None:
+                    raise Hopeless("this server has no logins")
+                self.nick = params[0]
+                self.done = True
+
+    def _cap(self, params: tuple[str, ...]) -> Iterator[Message]:
+        if len(params) < 3:
+            return
+        words = params[-1].split()
+        match params[1].upper():
+            case "LS":
+                self._offered.update(_pair(word) for word in words)
+                if params[2] != "*" or len(params) == 3:
+                    yield from self._ask()
+            case "ACK":
+                self.enabled.update((word, self._offered.get(word, "")) for word in words)
+                self._asked.difference_update(words)
+                yield from self._agreed()
+            case "NAK":
+                self._asked.difference_update(words)
+                yield from self._agreed()
+
+    def _ask(self) -> Iterator[Message]:
+        wanted = [cap for cap in WANTED if cap in self._offered]
+        if "draft/metadata-3" in wanted and "draft/metadata-2" in wanted:
+            wanted.remove("draft/metadata-2")
+        if self._logs_in:
+            if "sasl" not in self._offered:
+                raise Hopeless("this server has no logins (SASL)")
+            wanted.append("sasl")
+        self._asked = set(wanted)
+        for words in lines(wanted, _ROOM):
+            if words:
+                yield Message("CAP", ("REQ", words))
+        if not wanted:
+            yield from self._agreed()
+
+    def _agreed(self) -> Iterator[Message]:
+        if self._asked:
+            return
+        if not self._logs_in:
+            yield Message("CAP", ("END",))
+        elif "sasl" not in self.enabled:
+            raise Hopeless("this server has no logins (SASL)")
+        elif self._mechanism is None:
+            if (user := self._stranger()) is not None:
+                raise Refused(
+                    f"user {user} listens where the server should be, and is told no password;"
+                    f" if that is who runs your server, say so: server.user: {user}"
+                )
+            offered = [name for name in self._offered.get("sasl", "").split(",") if name]
+            self._mechanism = sasl.choose(self._identity, offered, self._private, self._certificate)
+            yield Message("AUTHENTICATE", (self._mechanism.name,))
+
+    def _authenticate(self, piece: str) -> Iterator[Message]:
+        if self._mechanism is None:
+            return
+        self._challenge += "" if piece == "+" else piece
+        if len(piece) == sasl.PIECE and len(self._challenge) < _CHALLENGE:
+            return
+        try:
+            challenge = base64.b64decode(self._challenge, validate=True)
+        except binascii.Error as error:
+            raise Refused("the server's challenge makes no sense") from error
+        self._challenge = ""
+        for part in sasl.pieces(self._mechanism.answer(challenge)):
+            yield Message("AUTHENTICATE", (part,))
+
+    def _with_prefix(self, line: Message) -> Message:
+        """Nicks here begin with the server's name, or this one is none at all."""
+        prefix = f"{short_name(line.source)}-"
+        if self._prefix or not line.source or self.nick.startswith(prefix):
+            raise Hopeless(f"{self.nick} is not a nick here: {line.params[-1]}")
+        self._prefix = prefix
+        self.wanted = self.nick = prefix + self._identity.nick
+        return Message("NICK", (self.nick,))
+
+    def _alternative(self) -> Message:
+        """Somebody has it, perhaps a connection of ours that the server still believes in."""
+        self._tries += 1
+        if self._tries > _ALTERNATIVES:
+            raise Refused(f"{self.wanted} and all like it are taken")
+        self.nick = alternative(self.wanted, self._tries)
+        return Message("NICK", (self.nick,))
+
+
+def _pair(word: str) -> tuple[str, str]:
+    name, _, value = word.partition("=")
+    return name, value
+
+
+def alternative(nick: str, number: int) -> str:
+    """Another nick that shows whose it is; no longer than 30 characters for more than the first."""
+    return f"{nick}_" if number == 1 else f"{nick[:28]}_{number}"
+
+
+def names_of(nick: str) -> list[str]:
+    """Under which nicks we may come in, while somebody has the one we want."""
+    return [nick, *(alternative(nick, number) for number in range(1, _ALTERNATIVES + 1))]
+
+
+def _user_name(nick: str) -> str:
+    """The part of the nick that is a name, in letters that every server takes."""
+    name = nick.rpartition("-")[2] if "-" in nick else nick
+    return "".join(each for each in name if each.isascii() and each.isalnum())[:10] or "culture"

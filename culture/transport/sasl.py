@@ -1,0 +1,127 @@
+"""Logging in (SASL): what a client says for each mechanism."""
+
+import base64
+import hashlib
+import hmac
+import secrets
+from collections.abc import Collection
+from typing import Protocol
+
+from culture.transport.base import Hopeless, Identity
+
+PIECE = 400
+_ITERATIONS = 10_000_000
+
+
+class Mechanism(Protocol):
+    """One way of logging in; ``answer`` is given what the server said, decoded."""
+
+    name: str
+
+    def answer(self, challenge: bytes) -> bytes:
+        """What to say to it."""
+
+
+class Plain:
+    """RFC 4616."""
+
+    name = "PLAIN"
+
+    def __init__(self, account: str, secret: str, on_behalf: str | None = None) -> None:
+        self._said = f"{on_behalf or ''}\0{account}\0{secret}".encode()
+
+    def answer(self, challenge: bytes) -> bytes:
+        """Account and secret."""
+        return self._said
+
+
+class External:
+    """RFC 4422, appendix A: the certificate says it all."""
+
+    name = "EXTERNAL"
+
+    def __init__(self, account: str) -> None:
+        self._said = account.encode()
+
+    def answer(self, challenge: bytes) -> bytes:
+        """For whom."""
+        return self._said
+
+
+class Scram:
+    """RFC 5802 with SHA-256: the secret never leaves the machine."""
+
+    name = "SCRAM-SHA-256"
+
+    def __init__(self, account: str, secret: str, nonce: str | None = None) -> None:
+        self._nonce = nonce or secrets.token_urlsafe(24)
+        name = account.replace("=", "=3D").replace(",", "=2C")
+        self._bare = f"n={name},r={self._nonce}"
+        self._secret = secret
+        self._signature = b""
+        self._step = 0
+
+    def answer(self, challenge: bytes) -> bytes:
+        """First the name, then the proof, then nothing more."""
+        self._step += 1
+        if self._step == 1:
+            return f"n,,{self._bare}".encode()
+        if self._step == 2:
+            return self._proof(challenge.decode())
+        if dict(_attributes(challenge.decode())).get("v") != base64.b64encode(self._signature).decode():
+            raise Hopeless("the server does not know the password it asks for")
+        return b""
+
+    def _proof(self, first: str) -> bytes:
+        given = dict(_attributes(first))
+        nonce, rounds = given.get("r", ""), given.get("i", "")
+        if not nonce.startswith(self._nonce) or not rounds.isdigit() or not 0 < int(rounds) <= _ITERATIONS:
+            raise Hopeless("the server's side of SCRAM makes no sense")
+        salted = hashlib.pbkdf2_hmac("sha256", self._secret.encode(), base64.b64decode(given["s"]), int(rounds))
+        final = f"c=biws,r={nonce}"
+        message = f"{self._bare},{first},{final}".encode()
+        client = hmac.digest(salted, b"Client Key", "sha256")
+        shown = hmac.digest(hashlib.sha256(client).digest(), message, "sha256")
+        self._signature = hmac.digest(hmac.digest(salted, b"Server Key", "sha256"), message, "sha256")
+        proof = bytes(one ^ other for one, other in zip(client, shown, strict=True))
+        return f"{final},p={base64.b64encode(proof).decode()}".encode()
+
+
+def choose(identity: Identity, offered: Collection[str], private: bool, certificate: bool) -> Mechanism:
+    """How to log in here; ``offered`` is empty where the server does not say."""
+    account = identity.account or identity.nick
+    if identity.on_behalf is not None:
+        return _acting(identity, account, offered, private)
+    if certificate and (not offered or External.name in offered):
+        return External(account)
+    if identity.secret is None:
+        raise Hopeless(f"there is no password for the account {account}")
+    if private and (not offered or Plain.name in offered):
+        return Plain(account, identity.secret)
+    if Scram.name in offered:
+        return Scram(account, identity.secret)
+    if not private:
+        raise Hopeless("the password is not sent where others could read it: use TLS")
+    raise Hopeless(f"no way to log in that we know: the server has {', '.join(sorted(offered))}")
+
+
+def _acting(identity: Identity, account: str, offered: Collection[str], private: bool) -> Plain:
+    """Only PLAIN says for whom."""
+    if identity.secret is None:
+        raise Hopeless(f"there is no token for the account {account}, which acts for {identity.on_behalf}")
+    if not private:
+        raise Hopeless("nobody logs in for somebody else where others could read it: use TLS")
+    if offered and Plain.name not in offered:
+        raise Hopeless(f"this server lets nobody log in for {identity.on_behalf}: it has no SASL PLAIN")
+    return Plain(account, identity.secret, identity.on_behalf)
+
+
+def pieces(data: bytes) -> list[str]:
+    """The parameters of as many AUTHENTICATE lines as it takes."""
+    encoded = base64.b64encode(data).decode()
+    cut = [encoded[start : start + PIECE] for start in range(0, len(encoded), PIECE)]
+    return cut if cut and len(cut[-1]) < PIECE else [*cut, "+"]
+
+
+def _attributes(text: str) -> list[tuple[str, str]]:
+    return [(part[:1], part[2:]) for part in text.split(",")]
