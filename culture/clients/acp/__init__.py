@@ -1,0 +1,13 @@
+"""Any agent that speaks the Agent Client Protocol."""
+
+from culture.clients.shared.turn import Backend
+
+BACKEND = Backend(
+    name="acp",
+    runner="culture.clients.acp.agent_runner:AcpRunner",
+    supervisor="culture.clients.acp.supervisor:AcpSupervisor",
+    fields=frozenset({"acp_command", "acp_mode", "permissions", "mcp_servers"}),
+    skill="culture.clients.acp",
+    skill_folders=(".agents/skills", ".claude/skills"),
+    finder="culture.clients.acp.found:found",
+)

@@ -1,0 +1,267 @@
+"""Runs any agent that speaks the Agent Client Protocol: one process, one session, one turn at a time."""
+
+import asyncio
+import logging
+import os
+from dataclasses import replace
+from typing import Any
+
+import acp
+from acp import RequestError
+from acp.schema import (
+    AvailableCommandsUpdate,
+    PermissionOption,
+    PromptResponse,
+    RequestPermissionResponse,
+    ToolCallUpdate,
+    UsageUpdate,
+)
+
+from culture.clients.acp.answer import FULL, LOST, Answer, Meter, failure, odd_stop, tokens
+from culture.clients.acp.link import Link, require
+from culture.clients.acp.options import Permissions, options
+from culture.clients.acp.permitting import Desk, response
+from culture.clients.acp.quirks import program_of, quirks_of
+from culture.clients.acp.sessions import Sessions
+from culture.clients.acp.wording import as_text, without_files, without_skills
+from culture.clients.shared.instructions import joined
+from culture.clients.shared.processes import carrying, end_all, tokened
+from culture.clients.shared.queued import UNKNOWN_EXIT, QueuedRunner
+from culture.clients.shared.turn import CLEAR, COMPACT, AgentDied, Can, RunnerSetup, Turn
+
+log = logging.getLogger(__name__)
+
+# OpenCode on a busy machine: its program has more than a hundred megabytes.
+START_PATIENCE = 120.0
+INTERRUPT_PATIENCE = 2.0
+GRACE = 1.0
+SHORTENING = ("compact", "compress")
+
+
+class AcpRunner(QueuedRunner):
+    """An agent behind ``acp_command``."""
+
+    def __init__(self, setup: RunnerSetup) -> None:
+        super().__init__(setup)
+        self._environment, self._token = tokened(setup.environment)
+        everything = {**os.environ, **self._environment}
+        self._options = options(setup.options, everything)
+        self._program = program_of(self._options.command)
+        self._quirks = quirks_of(self._options.command)
+        require(self._options.command, everything)
+        self._compact = self._quirks.compact
+        self.can = frozenset({Can.RESUME, Can.CLEAR, *([Can.COMPACT] if self._compact else [])})
+        self._sessions: Sessions | None = None
+        self._watcher: asyncio.Task[None] | None = None
+        self._session: str | None = None
+        self._preamble = ""
+        self._meter = Meter()
+        self._desk = Desk(self._options.permissions)
+        self._hearing = asyncio.Lock()
+        self._answer: Answer | None = None
+        self._over = asyncio.Event()
+        self._interrupted = False
+
+    @property
+    def session_id(self) -> str | None:
+        """The session to take up again."""
+        return self._session
+
+    async def open(self) -> None:
+        """Start the program with the session of the setup, or a new one; one that is gone is replaced."""
+        free = self._options.permissions is Permissions.ALLOW
+        environment = self._environment if free else {**self._quirks.asking, **self._environment}
+        link = await Link.open(self._options.command, self.setup.directory, environment, self._token, self)
+        mode = self._options.mode or (self._quirks.free if free else self._quirks.careful)
+        chosen = replace(self._options, mode=mode)
+        self._sessions = Sessions(link, self.setup.nick, self.setup.directory, chosen, self.setup.model)
+        try:
+            async with asyncio.timeout(START_PATIENCE):
+                await self._begin(self._sessions)
+        except (TimeoutError, RequestError) as error:
+            why = failure(error) if isinstance(error, RequestError) else link.last_words()
+            await self.close()
+            raise AgentDied(UNKNOWN_EXIT, f"{self._program} does not begin: {why}") from error
+        except BaseException:
+            await self.close()
+            raise
+        self._watcher = asyncio.create_task(self._watch(link), name=f"life of {self.setup.nick}")
+
+    async def take_turn(self, prompt: str) -> Turn:
+        """Give it the prompt and wait for its answer."""
+        sessions = self._lively()
+        match prompt:
+            case str() if prompt == CLEAR:
+                return await self._clear(sessions)
+            case str() if prompt == COMPACT:
+                return await self._shorten(sessions)
+        return await self._ask(sessions, self._worded(prompt))
+
+    async def interrupt(self) -> None:
+        """Break off what it does; returns when it has ended, or after a while."""
+        if not await self._cancelled():
+            return
+        try:
+            async with asyncio.timeout(INTERRUPT_PATIENCE):
+                await self._over.wait()
+        except TimeoutError:
+            log.debug("%s: the agent takes its time to stop", self.setup.nick)
+
+    async def close(self) -> None:
+        """End the program, and whatever it started."""
+        sessions, self._sessions = self._sessions, None
+        watcher, self._watcher = self._watcher, None
+        if watcher is not None and watcher is not asyncio.current_task():
+            watcher.cancel()
+        if sessions is None:
+            await end_all(self._token, grace=GRACE)
+        else:
+            await sessions.link.leave(GRACE)
+
+    # What the agent tells.
+
+    async def session_update(self, session_id: str, update: Any, **_meta: Any) -> None:
+        """The agent said or did something; one after the other, as the connection makes a task of each."""
+        async with self._hearing:
+            self.touch()
+            match update:
+                case UsageUpdate() if session_id == self._session:
+                    self._meter.read(update)
+                case AvailableCommandsUpdate(available_commands=commands) if self._compact is None:
+                    named = {command.name for command in commands}
+                    self._compact = next((f"/{name}" for name in SHORTENING if name in named), None)
+                    self.can |= {Can.COMPACT} if self._compact else set()
+                case _ if self._answer is not None and session_id == self._session:
+                    # Outside a turn it is the past that is told once more.
+                    await self._pass_on(self._answer.take(update))
+                    if self._answer.counted:
+                        self.used(self._answer.counted)
+
+    async def request_permission(
+        self, session_id: str, tool_call: ToolCallUpdate, options: list[PermissionOption], **_meta: Any
+    ) -> RequestPermissionResponse:
+        """The agent asks whether it may use a tool."""
+        async with self._hearing:
+            self.touch()
+            answer = self._answer if session_id == self._session else None
+            if answer is None or self._interrupted:
+                return response(None, options)
+            await self._pass_on([*answer.flush(), *answer.called(tool_call, sure=True)])
+        permit = await self._desk.decide(*answer.use(tool_call), self.permit)
+        self.touch()
+        if permit is not None and permit.interrupt:
+            # It waits for this answer: who waits for its end here would wait in vain.
+            await self._cancelled()
+        return response(permit, options)
+
+    # Sessions.
+
+    def _lively(self) -> Sessions:
+        if self._sessions is None:
+            raise AgentDied(UNKNOWN_EXIT, f"{self._program} is not running")
+        return self._sessions
+
+    async def _begin(self, sessions: Sessions) -> None:
+        await sessions.greet()
+        if not sessions.can_resume:
+            self.can -= {Can.RESUME}
+        if self.setup.resume is not None:
+            # From here on: while a session is taken up some agents tell what it has used.
+            self._session, self._meter, self._preamble = self.setup.resume, Meter(cost=None), ""
+            if not await sessions.resume(self.setup.resume):
+                await self._fresh(sessions, self.forgotten(self.setup.resume))
+        else:
+            await self._fresh(sessions)
+
+    async def _fresh(self, sessions: Sessions, note: str = "") -> None:
+        self._session, self._meter = await sessions.fresh(), Meter()
+        self._preamble = joined(self.setup.instructions, note)
+
+    async def _clear(self, sessions: Sessions) -> Turn:
+        earlier = self._session
+        try:
+            await self._fresh(sessions)
+        except RequestError as error:
+            return Turn(error=failure(error))
+        if earlier is not None:
+            await sessions.leave(earlier)
+        return Turn()
+
+    # Turns.
+
+    def _worded(self, prompt: str) -> str:
+        """The prompt as text, whatever it begins with, below what a new session must know."""
+        preamble, self._preamble = self._preamble, ""
+        text = without_files(prompt, self.setup.directory) if self._quirks.pulls_files else prompt
+        text = without_skills(text) if self._quirks.pulls_skills else text
+        return f"{preamble}\n\n{text}" if preamble else as_text(text)
+
+    async def _shorten(self, sessions: Sessions) -> Turn:
+        if self._compact is None:
+            return Turn(error=f"{self._program} cannot shorten its context")
+        turn = await self._ask(sessions, self._compact, quiet=True)
+        if turn.error or turn.interrupted:
+            return turn
+        # What the session was told at its beginning may be gone.
+        self._preamble = self.setup.instructions
+        return Turn(tokens=turn.tokens, cost_usd=turn.cost_usd, context_pct=turn.context_pct, compacted=True)
+
+    async def _ask(self, sessions: Sessions, text: str, *, quiet: bool = False) -> Turn:
+        assert self._session is not None
+        answer = self._answer = Answer(quiet=quiet, notices=self._quirks.notices)
+        self._interrupted = False
+        self._over.clear()
+        before = carrying(self._token) if self._quirks.leaves_commands else None
+        ended, error = None, ""
+        agent = sessions.link.agent
+        try:
+            ended = await sessions.link.talk(agent.prompt(session_id=self._session, prompt=[acp.text_block(text)]))
+        except RequestError as failed:
+            error = failure(failed)
+            if LOST.search(error):
+                raise AgentDied(UNKNOWN_EXIT, error) from failed
+            answer.drop(error)
+        finally:
+            self._answer = None
+            self._over.set()
+        if before is not None and self._interrupted:
+            await end_all(self._token, GRACE, spare=before)
+        await self._pass_on(answer.finish())
+        return self._turn(answer, ended, error)
+
+    def _turn(self, answer: Answer, ended: PromptResponse | None, error: str) -> Turn:
+        interrupted = self._interrupted or (ended is not None and ended.stop_reason == "cancelled")
+        why = odd_stop(ended, answer) if ended is not None else error
+        return Turn(
+            text=answer.text,
+            error="" if interrupted else why,
+            interrupted=interrupted,
+            tools=answer.tools,
+            tokens=tokens(ended, answer),
+            cost_usd=self._meter.spent(),
+            context_pct=self._meter.context_pct,
+            full=FULL.search(error) is not None,
+        )
+
+    async def _cancelled(self) -> bool:
+        """Tell it to break its turn off; False when there is none."""
+        if self._sessions is None or self._session is None or self._answer is None:
+            return False
+        self._interrupted = True
+        self._desk.break_off()
+        await self._sessions.link.agent.cancel(session_id=self._session)
+        return True
+
+    async def _pass_on(self, blocks: list[dict[str, Any]]) -> None:
+        if blocks:
+            try:
+                await self.emit(blocks)
+            except Exception:
+                log.exception("%s: what the agent said could not be passed on", self.setup.nick)
+
+    async def _watch(self, link: Link) -> None:
+        await asyncio.wait([link.death])
+        await self.died(link.death.result())
+
+
+AgentRunner = AcpRunner

@@ -1,0 +1,219 @@
+"""What an agent gives in one turn, in the words of the contract."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from acp import RequestError
+from acp.schema import (
+    AgentMessageChunk,
+    AgentThoughtChunk,
+    PromptResponse,
+    TextContentBlock,
+    ToolCallProgress,
+    ToolCallStart,
+    ToolCallUpdate,
+    UsageUpdate,
+)
+
+Block = dict[str, Any]
+# Names by which people allow a tool for good, the same for all programs.
+NAMES = {"execute": "Bash", "fetch": "WebFetch", "switch_mode": "Mode"}
+# How programs call a context that is too full to go on.
+FULL = re.compile(r"context[ _-]?(length|window|limit|size)|maximum context|prompt is too long|input is too long", re.I)
+# How a program says that what it runs itself has died: it lives on, and never answers again.
+LOST = re.compile(r"process (has )?exited|exited unexpectedly|session not found|unknown session", re.I)
+ODD_STOPS = {
+    "refusal": "the model refused to go on",
+    "max_tokens": "the answer was cut off by its length",
+    "max_turn_requests": "the agent used up its requests for one turn",
+}
+
+
+@dataclass(slots=True)
+class _Call:
+    """A tool as it is called; its input can come later than itself."""
+
+    name: str = ""
+    title: str = ""
+    given: Mapping[str, object] = field(default_factory=dict)
+    told: bool = False
+
+    @property
+    def shown(self) -> Mapping[str, object]:
+        """What it is given, or at least what the program calls it."""
+        return self.given or {"title": self.title}
+
+    def tell(self, name: str) -> Block:
+        """Tell it, once."""
+        self.told = True
+        return {"type": "tool_use", "id": name, "name": self.name, "input": dict(self.shown)}
+
+
+class Answer:
+    """Collects a turn: pieces become blocks when they are complete."""
+
+    def __init__(self, *, quiet: bool = False, notices: bool = False) -> None:
+        self._quiet = quiet
+        self._notices = notices
+        self.notice = ""
+        """What the program said last in place of its model."""
+        self.text = ""
+        """The last text that is complete."""
+        self.counted = 0
+        """The tokens that the pieces themselves tell of."""
+        self._calls: dict[str, _Call] = {}
+        self._kind = ""
+        self._message: str | None = None
+        self._pieces: list[str] = []
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The names of the tools it called."""
+        return tuple(call.name for call in self._calls.values())
+
+    def take(self, update: object) -> list[Block]:
+        """The blocks that this update completes."""
+        match update:
+            case AgentMessageChunk(content=TextContentBlock(text=text)) if self._notices and not update.message_id:
+                self.notice = text.strip()
+            case AgentMessageChunk(content=TextContentBlock(text=text)):
+                self._count(update.field_meta)
+                return self._add("text", update.message_id, text)
+            case AgentThoughtChunk(content=TextContentBlock(text=text)):
+                return self._add("thinking", update.message_id, text)
+            case ToolCallStart() | ToolCallProgress():
+                return [*self.flush(), *self.called(update, sure=_is_sure(update))]
+        return []
+
+    def called(self, call: ToolCallStart | ToolCallUpdate, *, sure: bool) -> list[Block]:
+        """Take note of a call; it is told once, as soon as it is sure what it is given."""
+        known = self._calls.setdefault(call.tool_call_id, _Call())
+        known.title = call.title or known.title
+        known.name = tool_name(call) or known.name or "tool"
+        known.given = given(call) or known.given
+        if known.told or not sure:
+            return []
+        return [known.tell(call.tool_call_id)]
+
+    def use(self, call: ToolCallUpdate) -> tuple[str, Mapping[str, object]]:
+        """The tool and what it is given, as people are asked for it."""
+        known = self._calls[call.tool_call_id]
+        return known.name, known.shown
+
+    def flush(self) -> list[Block]:
+        """What was said last is complete."""
+        said, kind = "".join(self._pieces), self._kind
+        self._pieces.clear()
+        self._kind, self._message = "", None
+        if not said or self._quiet:
+            return []
+        if kind == "text":
+            self.text = said
+        return [{"type": kind, kind: said}]
+
+    def drop(self, error: str) -> None:
+        """Forget what was said last when it is only the error once more."""
+        if self._kind == "text" and "".join(self._pieces).strip() in error:
+            self._pieces.clear()
+
+    def finish(self) -> list[Block]:
+        """The turn is over: whatever was not told is."""
+        blocks = self.flush()
+        return [*blocks, *(call.tell(name) for name, call in self._calls.items() if not call.told)]
+
+    def _add(self, kind: str, message: str | None, text: str) -> list[Block]:
+        done = self.flush() if self._pieces and (kind, message) != (self._kind, self._message) else []
+        self._kind, self._message = kind, message
+        if text:
+            self._pieces.append(text)
+        return done
+
+    def _count(self, meta: Mapping[str, Any] | None) -> None:
+        """Qwen Code tells the tokens of each call of the model so."""
+        match (meta or {}).get("usage"):
+            case {"totalTokens": int(total)}:
+                self.counted += total
+
+
+def _is_sure(call: ToolCallStart | ToolCallUpdate) -> bool:
+    """Whether it is known what a tool is given: a call can begin before its input is there."""
+    if call.status in ("in_progress", "completed", "failed"):
+        return True
+    return isinstance(call, ToolCallUpdate) and bool(call.raw_input)
+
+
+def tool_name(call: ToolCallStart | ToolCallUpdate) -> str:
+    """One word for a tool: of what kind it is, else the first word of its title."""
+    if call.kind and call.kind != "other":
+        return NAMES.get(call.kind, call.kind.capitalize())
+    found = re.search(r"[A-Za-z_][\w-]*", call.title or "")
+    return found[0] if found else ""
+
+
+def given(call: ToolCallStart | ToolCallUpdate) -> dict[str, object]:
+    """What a tool is given; a list of commands, as Cline has it, is one command of several lines."""
+    if not isinstance(call.raw_input, dict):
+        return {}
+    match call.raw_input:
+        case {"commands": [*commands]}:
+            return {"command": "\n".join(map(str, commands))}
+    return call.raw_input
+
+
+@dataclass(slots=True)
+class Meter:
+    """What a session has used: agents tell totals of the session, the contract wants those of a turn."""
+
+    cost: float | None = 0.0
+    """So far; None when an earlier session is taken up, until it is known."""
+    used: int = 0
+    size: int = 0
+    _spent: float = 0.0
+
+    def read(self, update: UsageUpdate) -> None:
+        """Take note of how full the context is and what the session has cost; nothing used is not known."""
+        if update.used:
+            self.used, self.size = update.used, update.size
+        if update.cost is not None and update.cost.currency == "USD":
+            self._spent += max(update.cost.amount - self.cost, 0.0) if self.cost is not None else 0.0
+            self.cost = update.cost.amount
+
+    def spent(self) -> float:
+        """The dollars since the last question."""
+        spent, self._spent = self._spent, 0.0
+        return spent
+
+    @property
+    def context_pct(self) -> float | None:
+        """How full the context is."""
+        return 100 * self.used / self.size if self.size else None
+
+
+def tokens(response: PromptResponse | None, answer: Answer) -> int:
+    """The tokens of a turn, by whichever way the agent tells."""
+    if response is None:
+        return answer.counted
+    if response.usage is not None:
+        return response.usage.total_tokens
+    match (response.field_meta or {}).get("quota"):
+        case {"token_count": {"input_tokens": int(read), "output_tokens": int(written)}}:
+            return read + written
+    return answer.counted
+
+
+def failure(error: RequestError) -> str:
+    """Why there is no answer, in the agent's words."""
+    said = str(error).removeprefix("Internal error").lstrip(": ")
+    match error.data:
+        case {"details": str(more)} | {"message": str(more)} if more not in said:
+            said = f"{said}: {more}" if said else more
+    return said or "the agent failed without a word"
+
+
+def odd_stop(response: PromptResponse, answer: Answer) -> str:
+    """Why a turn that ended is no answer; empty when it is one."""
+    if response.stop_reason == "refusal" or not answer.text:
+        return ODD_STOPS.get(response.stop_reason, answer.notice)
+    return ""

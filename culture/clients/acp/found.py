@@ -1,0 +1,36 @@
+"""Which programs that speak ACP are installed."""
+
+import os
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+from culture.clients.acp.quirks import DEFAULT_COMMAND, KNOWN
+from culture.clients.shared.programs import Found, Login, first_set, home_of, installing, located, shown, version_of
+
+SDK = "acp"
+
+
+def found() -> tuple[Found, ...]:
+    """Those of the known programs that are on PATH; where none is, how to get the default one."""
+    default = DEFAULT_COMMAND[0]
+    if find_spec(SDK) is None:
+        return (Found(default, remedy=installing("acp")),)
+    there = [_found(name, program) for name in KNOWN if (program := located(name)) is not None]
+    return tuple(there) or (Found(default, remedy=KNOWN[default].install, tried=KNOWN[default].tried),)
+
+
+def _found(name: str, program: Path) -> Found:
+    login, how = known_login(name, os.environ)
+    return Found(name, version_of(program), login, how, tried=KNOWN[name].tried)
+
+
+def known_login(name: str, environment: Mapping[str, str]) -> tuple[Login, str]:
+    """Whether a program has a login. That none is seen does not say that there is none: each knows ways of its own."""
+    quirks, home = KNOWN[name], home_of(environment)
+    if variable := first_set(quirks.keys, environment):
+        return Login.READY, variable
+    for file in quirks.logins:
+        if (home / file).exists():
+            return Login.READY, shown(home / file, environment)
+    return Login.UNKNOWN, ""

@@ -1,0 +1,118 @@
+"""A program that speaks the protocol: started, listened to, watched, ended."""
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol, Self, TypeVar, cast
+
+import acp
+from acp.client.connection import ClientSideConnection
+from acp.schema import PermissionOption, RequestPermissionResponse, ToolCallUpdate
+
+from culture.clients.acp.quirks import quirks_of
+from culture.clients.shared.errors import WrongConfiguration
+from culture.clients.shared.options import check_directory
+from culture.clients.shared.processes import end_all, ended, release, spawn
+from culture.clients.shared.programs import located
+from culture.clients.shared.queued import UNKNOWN_EXIT
+from culture.clients.shared.turn import AgentDied
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+LAST_WORDS = 2000
+# How long after the end of its output its death must have been seen.
+DEATH_PATIENCE = 2.0
+CLOSE_PATIENCE = 2.0
+
+
+def require(command: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Say what to type where the program is missing."""
+    if located(command[0], environment) is None:
+        install = quirks_of(command).install
+        remedy = f": {install}" if install else "; correct the path or the name"
+        raise WrongConfiguration(f"acp_command: {command[0]} is not installed{remedy}")
+
+
+class Ear(Protocol):
+    """What hears the agent."""
+
+    async def session_update(self, session_id: str, update: Any, **kwargs: Any) -> None:
+        """The agent said or did something."""
+
+    async def request_permission(
+        self, session_id: str, tool_call: ToolCallUpdate, options: list[PermissionOption], **kwargs: Any
+    ) -> RequestPermissionResponse:
+        """The agent asks whether it may use a tool."""
+        ...
+
+
+class Link:
+    """A running program, the connection to it, and its death."""
+
+    def __init__(self, process: asyncio.subprocess.Process, ear: Ear, token: str) -> None:
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        self.agent: ClientSideConnection = acp.connect_to_agent(cast(acp.Client, ear), process.stdin, process.stdout)
+        self._process = process
+        self._token = token
+        self._words = b""
+        self._grumbling = asyncio.create_task(self._hear_grumbling(process.stderr), name="what an agent complains of")
+        self.death = asyncio.create_task(ended(process), name="death of an agent")
+
+    @classmethod
+    async def open(
+        cls, command: Sequence[str], directory: Path, environment: Mapping[str, str], token: str, ear: Ear
+    ) -> Self:
+        """Start the program."""
+        check_directory(directory)
+        try:
+            process = await spawn(command, directory, environment, stderr=asyncio.subprocess.PIPE)
+        except OSError as error:
+            raise WrongConfiguration(f"acp_command: {command[0]} cannot be run: {error.strerror}") from error
+        return cls(process, ear, token)
+
+    async def talk(self, call: Coroutine[Any, Any, T]) -> T:
+        """Wait for what the agent answers; AgentDied when it ends meanwhile."""
+        asking = asyncio.create_task(call, name="a question to an agent")
+        try:
+            await asyncio.wait([asking, self.death], return_when=asyncio.FIRST_COMPLETED)
+            if asking.done():
+                return asking.result()
+        except ConnectionError:
+            await asyncio.wait([self.death], timeout=DEATH_PATIENCE)
+        finally:
+            asking.cancel()
+        raise AgentDied(self._code(), self.last_words())
+
+    async def leave(self, grace: float) -> None:
+        """End the program, and whatever it started."""
+        await end_all(self._token, grace=grace)
+        if self._process.returncode is None:
+            # What hides from the token is in its process group; it may be dead, and asyncio does not know yet.
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        try:
+            async with asyncio.timeout(CLOSE_PATIENCE):
+                await self.agent.close()
+        except Exception as error:
+            log.debug("the connection did not close: %r", error)
+        self._grumbling.cancel()
+        await release(self._process)
+        await asyncio.wait([self._grumbling, self.death])
+
+    def last_words(self) -> str:
+        """What it complained of last."""
+        said = self._words.decode(errors="replace").strip()
+        return f"it ended: {said}" if said else ""
+
+    def _code(self) -> int:
+        return (self.death.result() if self.death.done() else 0) or UNKNOWN_EXIT
+
+    async def _hear_grumbling(self, stream: asyncio.StreamReader) -> None:
+        while chunk := await stream.read(LAST_WORDS):
+            self._words = (self._words + chunk)[-LAST_WORDS:]
+            log.debug("the agent complains: %s", chunk.decode(errors="replace").rstrip())

@@ -1,0 +1,53 @@
+"""The settings of an agent that only this backend understands; what cannot work is said before anything is started."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from culture.clients.acp.mcp import McpServer, mcp_servers
+from culture.clients.acp.quirks import DEFAULT_COMMAND
+from culture.clients.shared.errors import WrongConfiguration
+from culture.clients.shared.options import chosen
+
+
+class Permissions(StrEnum):
+    """What is answered when the agent asks whether it may use a tool."""
+
+    ALLOW = "allow"
+    ASK = "ask"
+    """People are asked."""
+    DENY = "deny"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How the agent is run."""
+
+    command: tuple[str, ...] = DEFAULT_COMMAND
+    mode: str | None = None
+    permissions: Permissions = Permissions.ALLOW
+    mcp_servers: tuple[McpServer, ...] = ()
+
+
+def options(given: Mapping[str, object], environment: Mapping[str, str]) -> Options:
+    """The settings as they stand in agents.yaml, with the variables that they name."""
+    return Options(
+        command=_command(given.get("acp_command")),
+        mode=_text("acp_mode", given.get("acp_mode")),
+        permissions=chosen(given, "permissions", tuple(Permissions)),
+        mcp_servers=mcp_servers(given.get("mcp_servers"), environment),
+    )
+
+
+def _command(given: object) -> tuple[str, ...]:
+    if given is None:
+        return DEFAULT_COMMAND
+    if not isinstance(given, list | tuple) or not given or not all(isinstance(word, str) and word for word in given):
+        raise WrongConfiguration('acp_command must be a list of words, as in ["opencode", "acp"]')
+    return tuple(given)
+
+
+def _text(place: str, given: object) -> str | None:
+    if given is not None and not (isinstance(given, str) and given):
+        raise WrongConfiguration(f"{place} must be a text")
+    return given

@@ -1,0 +1,107 @@
+"""Sessions of an agent: begun, taken up again, left."""
+
+import logging
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import acp
+from acp import RequestError
+from acp.schema import AgentCapabilities, Implementation, LoadSessionResponse, ResumeSessionResponse
+
+from culture.clients.acp.answer import failure
+from culture.clients.acp.choosing import choose
+from culture.clients.acp.link import Link
+from culture.clients.acp.options import Options
+from culture.clients.acp.quirks import program_of, quirks_of
+from culture.clients.shared.errors import WrongConfiguration
+from culture.clients.shared.programs import Found, note_version
+
+log = logging.getLogger(__name__)
+
+AUTH_REQUIRED = -32000
+METHOD_NOT_FOUND = -32601
+
+
+@dataclass(slots=True)
+class Sessions:
+    """What an agent that runs can do about sessions."""
+
+    link: Link
+    nick: str
+    directory: Path
+    options: Options
+    model: str | None
+    _able: AgentCapabilities = field(default_factory=AgentCapabilities)
+    _ways_to_log_in: str = ""
+
+    @property
+    def can_resume(self) -> bool:
+        """Whether a session can be taken up again."""
+        return bool(self._resumes or self._able.load_session)
+
+    async def greet(self) -> None:
+        """Learn what the agent is and can do."""
+        program, quirks = program_of(self.options.command), quirks_of(self.options.command)
+        us = Implementation(name="culture", version="1")
+        agent = self.link.agent
+        hello = await self.link.talk(agent.initialize(protocol_version=acp.PROTOCOL_VERSION, client_info=us))
+        if hello.protocol_version != acp.PROTOCOL_VERSION:
+            raise WrongConfiguration(f"{program} speaks version {hello.protocol_version} of the protocol, we 1")
+        self._able = hello.agent_capabilities or AgentCapabilities()
+        self._ways_to_log_in = "; or ".join(method.description or method.name for method in hello.auth_methods or ())
+        version = hello.agent_info.version if hello.agent_info is not None else None
+        note_version(self.nick, Found(program, version, tried=quirks.tried))
+
+    async def fresh(self) -> str:
+        """Begin a new session."""
+        try:
+            begun = await self.link.talk(self.link.agent.new_session(**self._place()))
+        except RequestError as error:
+            if error.code != AUTH_REQUIRED:
+                raise
+            program, ways = program_of(self.options.command), self._ways_to_log_in
+            raise WrongConfiguration(f"{program} is not logged in: {ways or 'see its documentation'}") from error
+        await choose(self.link, begun.session_id, begun, self.model, self.options.mode)
+        return begun.session_id
+
+    async def resume(self, session: str) -> bool:
+        """Take a session up again; False when that is not possible."""
+        if not self.can_resume:
+            log.info("%s: the agent cannot take a session up", self.nick)
+            return False
+        try:
+            taken = await self._taken_up({"session_id": session, **self._place()})
+        except RequestError as error:
+            log.info("%s: session %s is not taken up: %s", self.nick, session, failure(error))
+            return False
+        await choose(self.link, session, taken, self.model, self.options.mode)
+        return True
+
+    async def _taken_up(self, place: dict[str, Any]) -> ResumeSessionResponse | LoadSessionResponse:
+        """Without being told the past once more, where the agent can do that."""
+        if self._resumes:
+            try:
+                return await self.link.talk(self.link.agent.resume_session(**place))
+            except RequestError as error:
+                # Qwen Code says that it can, and cannot.
+                if error.code != METHOD_NOT_FOUND or not self._able.load_session:
+                    raise
+        return await self.link.talk(self.link.agent.load_session(**place))
+
+    async def leave(self, session: str) -> None:
+        """A session is not wanted any more."""
+        able = self._able.session_capabilities
+        if able is not None and able.close is not None:
+            try:
+                await self.link.talk(cast(Any, self.link.agent.close_session(session_id=session)))
+            except RequestError as error:
+                log.debug("%s: session %s was not closed: %s", self.nick, session, failure(error))
+
+    @property
+    def _resumes(self) -> bool:
+        able = self._able.session_capabilities
+        return able is not None and able.resume is not None
+
+    def _place(self) -> dict[str, Any]:
+        return {"cwd": str(self.directory.absolute()), "mcp_servers": list(self.options.mcp_servers)}

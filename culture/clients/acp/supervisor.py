@@ -1,0 +1,43 @@
+"""A supervisor with the judgement of any agent that speaks ACP: one question in a new session for each verdict."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from culture.clients.acp.agent_runner import AcpRunner
+from culture.clients.acp.options import Permissions
+from culture.clients.shared.supervisor import NoJudgement, Supervisor, SupervisorSetup
+from culture.clients.shared.turn import AgentDied, RunnerSetup
+
+
+class AcpSupervisor(Supervisor):
+    """Asks the program that the agent is, or OpenCode; it may use no tool, and its processes are not the agent's."""
+
+    def __init__(self, setup: SupervisorSetup) -> None:
+        super().__init__(setup)
+        self._runner(setup.directory)
+
+    async def judge(self, prompt: str) -> str:
+        """Put the question, once; in an empty folder, as an agent must not tell its judge how to judge (AGENTS.md)."""
+        with TemporaryDirectory(prefix="judge-", ignore_cleanup_errors=True) as folder:
+            runner = self._runner(Path(folder))
+            try:
+                await runner.open()
+                turn = await runner.take_turn(prompt)
+            except AgentDied as death:
+                raise NoJudgement(str(death)) from death
+            finally:
+                await runner.close()
+        return self.answered(turn)
+
+    def _runner(self, folder: Path) -> AcpRunner:
+        command = self.setup.options.get("acp_command")
+        return AcpRunner(
+            RunnerSetup(
+                nick=self.setup.nick,
+                directory=folder,
+                environment=self.environment,
+                model=self.setup.model,
+                instructions=self.setup.system_prompt,
+                options={"acp_command": command, "permissions": Permissions.DENY},
+            )
+        )

@@ -1,0 +1,257 @@
+"""Runs Claude Code: one standing process, one session, one turn at a time."""
+
+import logging
+from collections import deque
+from typing import Any
+from uuid import uuid4
+
+from claude_agent_sdk import (
+    AssistantMessage,
+    ClaudeSDKClient,
+    CLINotFoundError,
+    ConversationResetMessage,
+    HookMatcher,
+    PermissionResultAllow,
+    PermissionResultDeny,
+    ProcessError,
+    RateLimitEvent,
+    ResultMessage,
+    SystemMessage,
+    ToolPermissionContext,
+    UserMessage,
+)
+from claude_agent_sdk.types import EffortLevel, HookContext, HookEvent, HookInput, HookJSONOutput, Message
+
+from culture.clients.claude import control
+from culture.clients.claude.answer import (
+    Collected,
+    Costs,
+    failure,
+    is_error,
+    is_full,
+    no_login,
+    normalised,
+    tokens,
+    was_interrupted,
+)
+from culture.clients.claude.found import PROGRAM, TRIED
+from culture.clients.claude.options import DEEPEST, effort, options
+from culture.clients.claude.quotas import REJECTED, quotas
+from culture.clients.claude.session import Session
+from culture.clients.shared.errors import WrongConfiguration
+from culture.clients.shared.processes import end_all, tokened
+from culture.clients.shared.programs import Found, note_version
+from culture.clients.shared.queued import UNKNOWN_EXIT, QueuedRunner
+from culture.clients.shared.turn import COMMANDS, COMPACT, AgentDied, Can, RunnerSetup, Turn
+
+log = logging.getLogger(__name__)
+
+# What the program says when there is nothing to take up: a session it never wrote, and a name that is none.
+NO_SESSION = ("No conversation found", "--resume requires a valid session")
+LAST_WORDS = 20
+# Its own tool for questions needs somebody in front of it.
+ASKS_PEOPLE = "AskUserQuestion"
+# A full context is worth an exact figure; below, what the last answer read is near enough and costs nothing.
+WORTH_MEASURING = 50.0
+
+
+class ClaudeRunner(QueuedRunner):
+    """Claude Code through the Claude Agent SDK."""
+
+    can = frozenset(Can)
+
+    def __init__(self, setup: RunnerSetup) -> None:
+        super().__init__(setup)
+        self._environment, self._token = tokened(setup.environment)
+        self._live: Session | None = None
+        self._session: str | None = None
+        self._effort: EffortLevel | None = None
+        self._deeper = False
+        self._costs = Costs()
+        self._fullness: float | None = None
+        self._collected = Collected()
+        self._words: deque[str] = deque(maxlen=LAST_WORDS)
+
+    @property
+    def session_id(self) -> str | None:
+        """The session to take up again."""
+        return self._session
+
+    def think_deeper(self) -> None:
+        """Give the next prompt that is no command as much thought as there is."""
+        self._deeper = True
+
+    async def open(self) -> None:
+        """Start the program with the session of the setup, or a new one; one that is gone is replaced."""
+        self._effort, self._fullness = effort(self.setup.thinking), None
+        if self.setup.resume is None:
+            await self._begin()
+        elif not await self._resume(self.setup.resume):
+            await self._begin(self.forgotten(self.setup.resume))
+
+    async def take_turn(self, prompt: str) -> Turn:
+        """Give it the prompt and wait for the result that belongs to it."""
+        live = self._lively()
+        if prompt not in COMMANDS:
+            await self._think(live, DEEPEST if self._deeper else effort(self.setup.thinking))
+            self._deeper = False
+        await live.ready()
+        collected = self._collected = Collected()
+        result = await live.ask(prompt)
+        return Turn(
+            text=collected.text,
+            error=failure(result) or (collected.not_compacted if prompt == COMPACT else ""),
+            interrupted=was_interrupted(result),
+            tools=tuple(collected.tools),
+            tokens=tokens(result.usage),
+            cost_usd=self._costs.spent(result.total_cost_usd),
+            context_pct=await self._measure(live, result, collected),
+            full=is_full(result),
+            limited_until=collected.limited_until if result.is_error else None,
+            compacted=collected.compacted,
+        )
+
+    async def interrupt(self) -> None:
+        """Break off what it does."""
+        if self._live is not None:
+            await self._live.interrupt()
+
+    async def close(self) -> None:
+        """End the program, and whatever it started."""
+        live, self._live = self._live, None
+        if live is None:
+            await end_all(self._token)
+        else:
+            await live.leave(lambda: end_all(self._token))
+
+    async def _begin(self, note: str = "") -> None:
+        session = str(uuid4())
+        self._live = Session(await self._connect(fresh=session, note=note), self._hear, self.died)
+        self._session, self._costs = session, Costs()
+
+    async def _resume(self, session: str) -> bool:
+        """Take a session up again; False when there is none of that name."""
+        try:
+            client = await self._connect()
+        except AgentDied as death:
+            if any(text in str(death) for text in NO_SESSION):
+                return False
+            raise
+        self._live = Session(client, self._hear, self.died)
+        self._session, self._costs = session, Costs(await control.total_cost(client))
+        return True
+
+    async def _connect(self, fresh: str | None = None, note: str = "") -> ClaudeSDKClient:
+        self._words.clear()
+        chosen = options(
+            self.setup,
+            environment=self._environment,
+            fresh=fresh,
+            note=note,
+            hooks=self._hooks(),
+            stderr=self._grumble,
+            asks=self._ask if self.permit is not None else None,
+        )
+        client = ClaudeSDKClient(chosen)
+        try:
+            await client.connect()
+        except CLINotFoundError as error:
+            raise WrongConfiguration(str(error)) from error
+        except ProcessError as error:
+            raise AgentDied(error.exit_code or UNKNOWN_EXIT, self._last_words(error)) from error
+        except Exception as error:
+            raise AgentDied(UNKNOWN_EXIT, self._last_words(error)) from error
+        await self._greet(client)
+        return client
+
+    async def _greet(self, client: ClaudeSDKClient) -> None:
+        """Note its version; without a login it would answer nothing, now and later."""
+        told = await control.greeting(client)
+        note_version(self.setup.nick, Found(PROGRAM, told.version or None, tried=TRIED))
+        if not told.logged_in:
+            await client.disconnect()
+            raise WrongConfiguration(f"{self.setup.nick}: {no_login()}")
+
+    async def _hear(self, message: Message) -> None:
+        """Pass on what the agent says and does; everything it sends is a sign of life."""
+        self.touch()
+        if isinstance(message, AssistantMessage):
+            self.used(self._collected.count(message))
+        match message:
+            case AssistantMessage(parent_tool_use_id=None) if not is_error(message):
+                content = normalised(message.content)
+                self._collected.take(message, content)
+                if content:
+                    await self.emit(content, message.model)
+            case UserMessage(parent_tool_use_id=None):
+                self._collected.told(message)
+            case SystemMessage(subtype="status", data={"compact_result": "failed", "compact_error": str(why)}):
+                self._collected.not_compacted = why
+            case SystemMessage(subtype="compact_boundary"):
+                self._collected.compacted = True
+            case RateLimitEvent(rate_limit_info=limit):
+                self.told_quotas(quotas(limit))
+                if limit.status == REJECTED:
+                    self._collected.limited_until = limit.resets_at
+            case ConversationResetMessage():
+                self._costs = Costs()
+            case ResultMessage(session_id=session) if session:
+                self._session = session
+
+    async def _think(self, live: Session, level: EffortLevel | None) -> None:
+        if level != self._effort and await control.set_effort(live.client, level):
+            self._effort = level
+
+    async def _measure(self, live: Session, result: ResultMessage, collected: Collected) -> float | None:
+        """How full the context is; what a failed turn leaves behind is as before."""
+        if not failure(result):
+            self._fullness = collected.fullness(result)
+            if self._fullness is None or self._fullness >= WORTH_MEASURING:
+                self._fullness = await control.fullness(live.client) or self._fullness
+        return self._fullness
+
+    async def _ask(
+        self, tool: str, given: dict[str, Any], _context: ToolPermissionContext
+    ) -> PermissionResultAllow | PermissionResultDeny:
+        """Claude's own question whether it may use a tool, put to people."""
+        self.touch()
+        if self.permit is None or tool == ASKS_PEOPLE:
+            return PermissionResultDeny(message="nobody sits here: ask on IRC, with irc_client ask")
+        permit = await self.permit(tool, given)
+        self.touch()
+        if permit.allowed:
+            return PermissionResultAllow()
+        return PermissionResultDeny(message=permit.why, interrupt=permit.interrupt)
+
+    def _hooks(self) -> dict[HookEvent, list[HookMatcher]]:
+        before, after = HookMatcher(hooks=[self._before_tool]), HookMatcher(hooks=[self._after_tool])
+        return {"PreToolUse": [before], "PostToolUse": [after], "PostToolUseFailure": [after]}
+
+    async def _before_tool(self, _input: HookInput, _id: str | None, _context: HookContext) -> HookJSONOutput:
+        self.touch()
+        return {}
+
+    async def _after_tool(self, used: HookInput, _id: str | None, _context: HookContext) -> HookJSONOutput:
+        self.touch()
+        # A whisper is for the agent, not for one that it has sent off.
+        if self.take_whispers is None or "agent_id" in used or not (whispers := self.take_whispers()):
+            return {}
+        said = "\n".join(whispers)
+        if used["hook_event_name"] == "PostToolUse":
+            return {"hookSpecificOutput": {"hookEventName": "PostToolUse", "additionalContext": said}}
+        return {"hookSpecificOutput": {"hookEventName": "PostToolUseFailure", "additionalContext": said}}
+
+    def _lively(self) -> Session:
+        if self._live is None:
+            raise AgentDied(UNKNOWN_EXIT, "Claude Code is not running")
+        return self._live
+
+    def _grumble(self, line: str) -> None:
+        self._words.append(line)
+        log.debug("%s: %s", self.setup.nick, line)
+
+    def _last_words(self, error: Exception) -> str:
+        return "\n".join([str(error), *self._words])
+
+
+AgentRunner = ClaudeRunner

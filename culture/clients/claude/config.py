@@ -1,0 +1,6 @@
+"""The configuration under the name that the founding documents give it."""
+
+from culture.config.agents import AgentConfig, AgentsConfig
+from culture.config.load import load_agents
+
+__all__ = ["AgentConfig", "AgentsConfig", "load_agents"]

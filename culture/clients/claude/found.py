@@ -1,0 +1,89 @@
+"""What is installed of Claude Code, and whether somebody has logged in."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from culture.clients.shared.programs import (
+    Found,
+    Login,
+    first_set,
+    home_of,
+    installing,
+    located,
+    read_mapping,
+    shown,
+    version_of,
+)
+
+PROGRAM = "Claude Code"
+SDK = "claude_agent_sdk"
+TRIED = "2.1"
+
+KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
+# With one of these the model is at another provider, whose login the program finds in its own way.
+PROVIDERS = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
+MANAGED = Path("/etc/claude-code/managed-settings.json")
+# Under the folder of the SDK: the program, and what it says of its version.
+BUNDLED = Path("_bundled/claude")
+
+
+def found() -> tuple[Found, ...]:
+    """The program that the SDK brings or finds."""
+    program = _program()
+    if program is None:
+        return (Found(PROGRAM, remedy=installing("claude")),)
+    login, how = known_login(os.environ)
+    remedy = to_log_in() if login is Login.MISSING else ""
+    return (Found(PROGRAM, _version(program), login, how, remedy, TRIED),)
+
+
+def to_log_in() -> str:
+    """What to type when nobody has logged in."""
+    program = "claude" if located("claude") else _program() or "claude"
+    return f"`{program} /login` as the user who runs the agent, or ANTHROPIC_API_KEY in its daemon's environment"
+
+
+def _program() -> Path | None:
+    """The program that comes with the SDK, else the one on PATH; None without the SDK."""
+    package = find_spec(SDK)
+    if package is None or package.origin is None:
+        return None
+    bundled = Path(package.origin).parent / BUNDLED
+    return bundled if bundled.exists() else located("claude")
+
+
+def _version(program: Path) -> str:
+    try:
+        return program.with_suffix(".version").read_text(encoding="utf-8").split()[0]
+    except (OSError, IndexError):
+        return version_of(program)
+
+
+def known_login(environment: Mapping[str, str]) -> tuple[Login, str]:
+    """Whether there is a login, and where it comes from."""
+    if variable := first_set(KEYS, environment):
+        return Login.READY, variable
+    if variable := first_set(PROVIDERS, environment):
+        return Login.UNKNOWN, variable
+    for file, keys in _files(home_of(environment), environment.get("CLAUDE_CONFIG_DIR")):
+        said = read_mapping(file, json.loads)
+        if any(said.get(key) for key in keys) or first_set(KEYS + PROVIDERS, _variables(said)):
+            return Login.READY, shown(file, environment)
+    return Login.MISSING, ""
+
+
+def _files(home: Path, folder: str | None) -> Iterator[tuple[Path, tuple[str, ...]]]:
+    settings = Path(folder) if folder else home / ".claude"
+    yield settings / ".credentials.json", ("claudeAiOauth",)
+    yield (settings if folder else home) / ".claude.json", ("primaryApiKey",)
+    yield settings / "settings.json", ("apiKeyHelper",)
+    yield MANAGED, ("apiKeyHelper",)
+
+
+def _variables(settings: Mapping[str, Any]) -> dict[str, str]:
+    variables = settings.get("env")
+    return {name: str(value) for name, value in variables.items()} if isinstance(variables, dict) else {}

@@ -1,0 +1,46 @@
+"""Hooks in Claude Code's own settings, for one that is started by hand."""
+
+import copy
+import json
+import shlex
+import sys
+from typing import Any
+
+MODULE = "culture.clients.shared.skill.hook"
+EVENTS = ("SessionStart", "PostToolUse", "PostToolUseFailure", "Stop")
+SETTINGS = ".claude/settings.json"
+_SECONDS = 10
+
+
+class WrongSettings(Exception):
+    """The settings cannot be added to; the text says why."""
+
+
+def added(settings: str | None) -> str:
+    """The settings with our hooks, and all else as it was; our own of an earlier time are replaced."""
+    said = _read(settings)
+    hooks = said.setdefault("hooks", {})
+    if not isinstance(hooks, dict):
+        raise WrongSettings("hooks is no object")
+    for event in EVENTS:
+        others = hooks.get(event, [])
+        if not isinstance(others, list):
+            raise WrongSettings(f"hooks.{event} is no list")
+        hooks[event] = [*(entry for entry in others if MODULE not in json.dumps(entry)), _entry()]
+    return json.dumps(said, indent=2, ensure_ascii=False) + "\n"
+
+
+def _read(settings: str | None) -> dict[str, Any]:
+    try:
+        said = json.loads(settings) if settings and settings.strip() else {}
+    except ValueError as error:
+        raise WrongSettings(f"is no JSON: {error}") from None
+    if not isinstance(said, dict):
+        raise WrongSettings("is no object")
+    return copy.deepcopy(said)
+
+
+def _entry() -> dict[str, object]:
+    # -P: the folder Claude works in is no place to import from.
+    command = f"{shlex.quote(sys.executable)} -P -m {MODULE}"
+    return {"hooks": [{"type": "command", "command": command, "timeout": _SECONDS}]}

@@ -1,0 +1,92 @@
+"""From an agent's setup to the options of the Claude Agent SDK; what cannot work is said before anything is started."""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import get_args
+
+from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
+from claude_agent_sdk.types import CanUseTool, EffortLevel, HookEvent, PermissionMode
+
+from culture.clients.claude.instructions import appended
+from culture.clients.claude.mcp import mcp_servers
+from culture.clients.shared.errors import WrongConfiguration
+from culture.clients.shared.options import check_directory, chosen
+from culture.clients.shared.turn import RunnerSetup
+
+DEFAULT_MODEL = "claude-opus-4-6"
+BYPASS: PermissionMode = "bypassPermissions"
+NEVER_ASKS: frozenset[PermissionMode] = frozenset({BYPASS, "dontAsk"})
+EFFORTS: Mapping[str, EffortLevel] = {level: level for level in get_args(EffortLevel)} | {"ultrathink": "max"}
+NO_THINKING = frozenset({"off", "none", "disabled"})
+DEEPEST: EffortLevel = "max"
+# An image in a tool's result is one line of several megabytes; one that is too long would end the session.
+LONGEST_LINE = 64 * 1024 * 1024
+# Tells when the program works on something that no prompt of ours began.
+STATE_EVENTS = "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS"
+
+
+def effort(thinking: str) -> EffortLevel | None:
+    """How hard to think; None is not at all."""
+    if thinking in NO_THINKING:
+        return None
+    if thinking not in EFFORTS:
+        raise WrongConfiguration(f"thinking: {thinking!r} is none of {', '.join([*EFFORTS, *sorted(NO_THINKING)])}")
+    return EFFORTS[thinking]
+
+
+def permission_mode(setup: RunnerSetup) -> PermissionMode:
+    """What Claude may do without asking; everything, unless the configuration says otherwise."""
+    modes: tuple[PermissionMode, ...] = get_args(PermissionMode)
+    mode = chosen(setup.options, "permission_mode", modes, BYPASS)
+    return _fit_for_this_user(mode, {**os.environ, **setup.environment})
+
+
+def _fit_for_this_user(mode: PermissionMode, environment: Mapping[str, str]) -> PermissionMode:
+    if mode == BYPASS and os.geteuid() == 0 and environment.get("IS_SANDBOX") != "1":
+        raise WrongConfiguration(
+            f"Claude Code refuses permission_mode {BYPASS} as root: run the agent as a normal user, "
+            "or set permission_mode: dontAsk and name what it may use in allowed_tools, as in [Bash, Read, Edit]"
+        )
+    return mode
+
+
+def allowed_tools(setup: RunnerSetup) -> list[str]:
+    """The tools that need no permission."""
+    tools = setup.options.get("allowed_tools") or ()
+    if not isinstance(tools, list | tuple) or not all(isinstance(tool, str) for tool in tools):
+        raise WrongConfiguration(f"allowed_tools: {tools!r} is no list of names of tools")
+    return list(tools)
+
+
+def options(
+    setup: RunnerSetup,
+    *,
+    environment: Mapping[str, str],
+    fresh: str | None = None,
+    note: str = "",
+    hooks: dict[HookEvent, list[HookMatcher]],
+    stderr: Callable[[str], None],
+    asks: CanUseTool | None = None,
+) -> ClaudeAgentOptions:
+    """The options of a session: a new one called ``fresh``, or the one the setup names."""
+    check_directory(setup.directory)
+    level = effort(setup.thinking)
+    return ClaudeAgentOptions(
+        system_prompt={"type": "preset", "preset": "claude_code", "append": appended(setup.instructions, note)},
+        cwd=setup.directory,
+        model=setup.model or DEFAULT_MODEL,
+        effort=level,
+        thinking=None if level else {"type": "disabled"},
+        permission_mode=permission_mode(setup),
+        allowed_tools=allowed_tools(setup),
+        mcp_servers=mcp_servers(setup.options.get("mcp_servers"), {**os.environ, **environment}),
+        setting_sources=["user", "project", "local"],
+        env={**environment, STATE_EVENTS: "1"},
+        session_id=fresh,
+        resume=None if fresh else setup.resume,
+        include_partial_messages=True,
+        max_buffer_size=LONGEST_LINE,
+        hooks=hooks,
+        stderr=stderr,
+        can_use_tool=asks if permission_mode(setup) not in NEVER_ASKS else None,
+    )

@@ -1,0 +1,1 @@
+"""What teaches Claude to be on IRC; `culture skills install claude` copies it to where Claude looks."""

@@ -1,0 +1,72 @@
+"""A supervisor with Claude's judgement: one question without tools, session or memory for each verdict."""
+
+import asyncio
+
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKError, ResultMessage, query
+
+from culture.clients.claude.answer import failure, tokens
+from culture.clients.claude.options import LONGEST_LINE, effort
+from culture.clients.claude.session import put
+from culture.clients.shared.processes import end_all
+from culture.clients.shared.supervisor import NoJudgement, Supervisor, SupervisorSetup
+
+DEFAULT_MODEL = "claude-sonnet-4-6"
+LAST_WORDS = 3
+
+
+class ClaudeSupervisor(Supervisor):
+    """Asks Claude Code with the login that the agent has; its processes are its own, not the agent's."""
+
+    def __init__(self, setup: SupervisorSetup) -> None:
+        super().__init__(setup)
+        effort(setup.thinking)
+
+    async def judge(self, prompt: str) -> str:
+        """Put the question, once."""
+        result, words = None, list[str]()
+        try:
+            async for message in query(prompt=put(prompt), options=self._options(words)):
+                if isinstance(message, ResultMessage):
+                    result = message
+        except asyncio.CancelledError:
+            await end_all(self.setup.token, grace=0)
+            raise
+        except ClaudeSDKError as error:
+            # After a failure it tells what failed, and ends with an error of its own.
+            if result is None:
+                raise NoJudgement("; ".join([str(error), *words[-LAST_WORDS:]])) from error
+        if result is None:
+            raise NoJudgement("Claude Code gave no answer")
+        return self._answered(result)
+
+    async def stop(self) -> None:
+        """Judge no more, and end what is left of a question."""
+        await super().stop()
+        await end_all(self.setup.token)
+
+    def _answered(self, result: ResultMessage) -> str:
+        if self.on_spent is not None:
+            self.on_spent(tokens(result.usage), result.total_cost_usd or 0.0)
+        if why := failure(result):
+            raise NoJudgement(why)
+        return result.result or ""
+
+    def _options(self, words: list[str]) -> ClaudeAgentOptions:
+        level = effort(self.setup.thinking)
+        return ClaudeAgentOptions(
+            system_prompt=self.setup.system_prompt,
+            cwd=self.setup.directory,
+            model=self.setup.model or DEFAULT_MODEL,
+            effort=level,
+            thinking=None if level else {"type": "disabled"},
+            tools=[],
+            skills=[],
+            max_turns=1,
+            permission_mode="dontAsk",
+            setting_sources=[],
+            strict_mcp_config=True,
+            env=self.environment,
+            extra_args={"no-session-persistence": None},
+            max_buffer_size=LONGEST_LINE,
+            stderr=words.append,
+        )

@@ -1,0 +1,246 @@
+"""Runs Codex: one standing process, one thread, one turn at a time."""
+
+import asyncio
+import re
+from typing import Any
+
+from culture.clients.codex import account, approvals, options
+from culture.clients.codex.answer import LIMITED, Collected, Meter, called, failure, freed, is_full, quotas, reason
+from culture.clients.codex.app_server import AppServer, Params, Refusal, with_tools
+from culture.clients.codex.conversation import Conversation
+from culture.clients.codex.found import PROGRAM, TRIED
+from culture.clients.codex.instructions import added
+from culture.clients.shared.budget import Quota
+from culture.clients.shared.errors import WrongConfiguration
+from culture.clients.shared.processes import end_all, tokened
+from culture.clients.shared.programs import Found, note_version
+from culture.clients.shared.queued import UNKNOWN_EXIT, QueuedRunner
+from culture.clients.shared.turn import CLEAR, COMPACT, AgentDied, Can, Permit, RunnerSetup, Turn
+
+# How Codex says that there is nothing to take up: a thread it never wrote, and a name that is none.
+NO_THREAD = ("no rollout found", "invalid session id", "invalid thread id")
+# What it finds wrong in the settings of its owner.
+SETTINGS = re.compile(r"configuration|config\.toml|Model provider")
+REFUSED = "[REFUSED] Why your last request was refused is said between the tags that begin with external_irc."
+
+
+class CodexRunner(QueuedRunner):
+    """Codex through its app server."""
+
+    can = frozenset(Can)
+    outside = True
+    """Whether prompts are what others say, and no word of a user."""
+
+    def __init__(self, setup: RunnerSetup) -> None:
+        super().__init__(setup)
+        options.effort(setup.thinking)
+        self._environment, self._token = tokened(setup.environment)
+        self._thread = options.thread(setup, self._environment)
+        self._server: AppServer | None = None
+        self._conversation: Conversation | None = None
+        self._efforts: dict[str, list[str]] = {}
+        self._deeper = False
+        self._late: list[str] = []
+        self._whispering: list[asyncio.Task[None]] = []
+        self._windows: list[Quota] = []
+        self._meter = Meter()
+        self._collected = Collected()
+
+    @property
+    def session_id(self) -> str | None:
+        """The thread to take up again."""
+        return self._conversation.id if self._conversation is not None else None
+
+    def think_deeper(self) -> None:
+        """Give the next prompt that is no command as much thought as there is."""
+        self._deeper = True
+
+    async def open(self) -> None:
+        """Start the app server with the thread of the setup, or a new one; one that is gone is replaced."""
+        program, tools = options.program()
+        self._server = server = AppServer(self._hear, self._answer, self.died)
+        argv = [str(program), *account.arguments(self._environment), "app-server"]
+        self._meter = Meter()
+        try:
+            await server.start(argv, self.setup.directory, with_tools(self._environment, tools))
+            note_version(self.setup.nick, Found(PROGRAM, server.version or None, tried=TRIED))
+            await account.log_in(server, self._environment)
+            await self._take_up(server)
+            self._efforts = await _efforts(server)
+        except Refusal as refusal:
+            await self.close()
+            raise _unable(refusal) from refusal
+        except BaseException:
+            await self.close()
+            raise
+
+    async def take_turn(self, prompt: str) -> Turn:
+        """Give it the prompt and wait for the end of that turn."""
+        server, conversation = self._lively()
+        collected = self._collected = Collected()
+        self._meter.begin()
+        try:
+            if prompt == CLEAR:
+                await self._begin(server)
+                return Turn()
+            if prompt == COMPACT:
+                ended = await conversation.compact()
+            else:
+                late, self._late = self._late, []
+                said = "\n".join([*late, prompt])
+                ended = await conversation.ask(said, self._effort(conversation), outside=self.outside)
+                self._deeper = False
+                await self._whispered()
+        except Refusal as refusal:
+            return Turn(error=str(refusal), context_pct=self._meter.fullness)
+        if ended.get("status") == "interrupted":
+            await conversation.end_commands(set(collected.items))
+        return self._turn(ended, collected)
+
+    async def interrupt(self) -> None:
+        """Break off what it does."""
+        if self._conversation is not None:
+            await self._conversation.interrupt()
+
+    async def close(self) -> None:
+        """End the program, and whatever it started."""
+        server, self._server = self._server, None
+        whispering, self._whispering = self._whispering, []
+        for whisper in whispering:
+            whisper.cancel()
+        await asyncio.gather(*whispering, return_exceptions=True)
+        if server is not None:
+            await server.leave()
+        await end_all(self._token)
+
+    async def wanted(self, server: AppServer, note: str = "") -> Params:
+        """What a thread is begun or taken up with."""
+        started = options.servers(await self.settings(server), self._environment)
+        told = {"developerInstructions": added(self.setup.instructions, note)}
+        return {**self._thread, **told, "config": {**self._thread["config"], **started}}
+
+    async def settings(self, server: AppServer) -> Params:
+        """Codex's own settings, as they are in the agent's folder."""
+        read = await server.request("config/read", {"includeLayers": False, "cwd": str(self.setup.directory)})
+        return read.get("config") or {}
+
+    async def _take_up(self, server: AppServer) -> None:
+        if (resume := self.setup.resume) is None:
+            return await self._begin(server)
+        try:
+            wanted = await self.wanted(server)
+            opened = await server.request("thread/resume", {**wanted, "threadId": resume, "excludeTurns": True})
+            self._conversation = Conversation(server, opened)
+        except Refusal as refusal:
+            if not str(refusal).startswith(NO_THREAD):
+                raise
+            await self._begin(server, self.forgotten(resume))
+
+    async def _begin(self, server: AppServer, note: str = "") -> None:
+        opened = await server.request("thread/start", await self.wanted(server, note))
+        self._conversation, self._meter = Conversation(server, opened), Meter()
+
+    def _effort(self, conversation: Conversation) -> str:
+        """How hard the next turn thinks; Codex keeps what it was told last, so that every turn says it."""
+        offered = self._efforts.get(conversation.model, [])
+        deepest = options.DEEPEST if offered else options.DEEP
+        return options.fitting(deepest if self._deeper else options.effort(self.setup.thinking), offered)
+
+    def _turn(self, ended: Params, collected: Collected) -> Turn:
+        return Turn(
+            text=collected.text,
+            error=failure(ended),
+            interrupted=ended.get("status") == "interrupted",
+            tools=tuple(collected.tools),
+            tokens=self._meter.used,
+            context_pct=self._meter.fullness,
+            full=is_full(ended),
+            limited_until=freed(self._windows) if reason(ended) == LIMITED else None,
+            compacted=collected.compacted,
+        )
+
+    async def _hear(self, method: str, params: Params) -> None:
+        """Pass on what the agent says and does; everything it sends is a sign of life."""
+        self.touch()
+        conversation = self._conversation
+        own = conversation is not None and params.get("threadId") == conversation.id
+        match method:
+            case "thread/tokenUsage/updated":
+                self._count(params, conversation if own else None)
+            case "account/rateLimits/updated":
+                self._windows = quotas(params["rateLimits"]) or self._windows
+                self.told_quotas(self._windows)
+            case "item/started":
+                call = self._collected.begin(params["item"], own=own)
+                await self._emit(call if own else None)
+            case "item/completed" if own:
+                await self._emit(self._collected.end(params["item"]))
+                if called(params["item"]) is not None:
+                    self._whisper()
+            case "turn/started" | "turn/completed" if own and conversation is not None:
+                conversation.notice(method, params)
+
+    def _count(self, params: Params, conversation: Conversation | None) -> None:
+        """Tokens of the present turn; a thread that was taken up first tells what it had used before."""
+        usage = params["tokenUsage"]
+        earlier = conversation is not None and params.get("turnId") != conversation.active
+        self._meter.take(params["threadId"], usage, earlier=earlier)
+        if conversation is not None:
+            self._meter.measure(usage)
+        if not earlier:
+            self.used(self._meter.used)
+
+    async def _emit(self, block: dict[str, Any] | None) -> None:
+        if block is not None:
+            await self.emit([block], self._conversation.model if self._conversation is not None else None)
+
+    def _whisper(self) -> None:
+        """Put what shall reach the agent behind the tool that it has just used."""
+        if self.take_whispers is not None and (whispers := self.take_whispers()):
+            # A task of its own, as who reads cannot wait for an answer.
+            self._whispering.append(asyncio.create_task(self._deliver("\n".join(whispers)), name="a whisper to Codex"))
+
+    async def _deliver(self, whisper: str) -> None:
+        """Put it into the turn, else before the next prompt."""
+        if self._conversation is None or not await self._conversation.steer(whisper):
+            self._late.append(whisper)
+
+    async def _whispered(self) -> None:
+        """Every whisper of the turn has arrived, or will with the next prompt."""
+        whispering, self._whispering = self._whispering, []
+        await asyncio.gather(*whispering)
+
+    async def _answer(self, method: str, params: Params) -> Params | None:
+        """Codex's own question whether it may do something."""
+        self.touch()
+        item = self._collected.items.get(str(params.get("itemId")), {})
+        answer, why = await approvals.answered(method, params, item, self.setup.directory, self._ask)
+        if why and self._conversation is not None and answer != approvals.CANCEL:
+            # Codex tells the model only that it was refused; why, is what somebody on IRC says.
+            await self._conversation.steer(REFUSED, why)
+        self.touch()
+        return answer
+
+    async def _ask(self, tool: str, given: Any) -> Permit:
+        return Permit(False) if self.permit is None else await self.permit(tool, given)
+
+    def _lively(self) -> tuple[AppServer, Conversation]:
+        if self._server is None or self._conversation is None:
+            raise AgentDied(UNKNOWN_EXIT, "Codex is not running")
+        return self._server, self._conversation
+
+
+def _unable(refusal: Refusal) -> Exception:
+    """Why there is no thread; what is wrong in Codex's own settings does not get better by itself."""
+    if SETTINGS.search(str(refusal)):
+        return WrongConfiguration(f"Codex does not understand its settings: {refusal}")
+    return AgentDied(UNKNOWN_EXIT, str(refusal))
+
+
+async def _efforts(server: AppServer) -> dict[str, list[str]]:
+    """How hard each model can think, as far as Codex knows it."""
+    models = (await server.request("model/list", {})).get("data", ())
+    return {each["id"]: [level["reasoningEffort"] for level in each["supportedReasoningEfforts"]] for each in models}
+
+
+AgentRunner = CodexRunner

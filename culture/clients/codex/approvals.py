@@ -1,0 +1,59 @@
+"""What Codex asks before it does something, put to people."""
+
+from pathlib import Path
+from typing import Any
+
+from culture.clients.codex.answer import EDIT, SHELL, Item, command_of
+from culture.clients.shared.asking import Ask
+
+NOBODY = "nobody sits here: ask on IRC, with irc_client ask"
+CANCEL = {"decision": "cancel"}
+
+
+async def answered(
+    method: str, params: dict[str, Any], item: Item, folder: Path, ask: Ask
+) -> tuple[dict[str, Any] | None, str]:
+    """The answer to a request, None when it is not known, and what the agent must know of why it is a no."""
+    match method:
+        case "item/tool/requestUserInput":
+            answers = {each["id"]: {"answers": [NOBODY]} for each in params.get("questions", ())}
+            return {"answers": answers}, ""
+        case "mcpServer/elicitation/request":
+            return {"action": "decline"}, ""
+        case "item/commandExecution/requestApproval":
+            permit = await ask(*_command(params))
+        case "item/fileChange/requestApproval":
+            permit = await ask(EDIT, _change(params, item, folder))
+        case "item/permissions/requestApproval":
+            permit = await ask("Permissions", _told(params, "permissions", "cwd"))
+            return {"permissions": params["permissions"] if permit.allowed else {}}, permit.why
+        case _:
+            return None, ""
+    if permit.allowed:
+        return {"decision": "accept"}, ""
+    return (CANCEL if permit.interrupt else {"decision": "decline"}), permit.why
+
+
+def _command(params: dict[str, Any]) -> tuple[str, dict[str, object]]:
+    """A command; one that wants more than to be run has another name, so that leave for commands is none for it."""
+    more = _told(params, "networkApprovalContext", "additionalPermissions")
+    command = {"command": command_of(params.get("command") or "")}
+    if set(more) - {"description"} or params.get("kind", "command") != "command":
+        return "Escalation", {**more, "wanted": command["command"], "kind": params.get("kind", "command")}
+    return SHELL, {**command, **more}
+
+
+def _change(params: dict[str, Any], item: Item, folder: Path) -> dict[str, object]:
+    changes = item.get("changes") or []
+    more = _told(params, "grantRoot")
+    if len(changes) == 1 and "grantRoot" not in more:
+        path = Path(changes[0]["path"])
+        shown = path.relative_to(folder) if path.is_relative_to(folder) else path
+        return {"file_path": str(shown), "diff": changes[0]["diff"], **more}
+    return {"changes": [{"file": each["path"], "diff": each["diff"]} for each in changes], **more}
+
+
+def _told(params: dict[str, Any], *names: str) -> dict[str, object]:
+    """What is there of these, and the reason that the agent gives."""
+    told: dict[str, object] = {name: params[name] for name in names if params.get(name)}
+    return {**told, "description": params["reason"]} if params.get("reason") else told

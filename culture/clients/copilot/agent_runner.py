@@ -1,0 +1,255 @@
+"""Runs GitHub Copilot: one standing process, one session, one turn at a time."""
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import Any
+
+from copilot import CopilotSession
+from copilot._jsonrpc import JsonRpcError
+from copilot.rpc import PermissionDecisionApproveOnce, PermissionDecisionReject
+from copilot.session import (
+    PermissionInvocation,
+    PermissionNoResult,
+    PermissionRequestResult,
+    PostToolUseFailureHookInput,
+    PostToolUseFailureHookOutput,
+    PostToolUseHookInput,
+)
+from copilot.session_events import (
+    AssistantMessageData,
+    AssistantUsageData,
+    PermissionRequest,
+    SessionCompactionCompleteData,
+    SessionEvent,
+    SessionUsageInfoData,
+)
+
+from culture.clients.copilot.answer import Collected, normalised, not_logged_in, tokens
+from culture.clients.copilot.asking import wanted
+from culture.clients.copilot.conversation import UNREACHABLE, Conversation
+from culture.clients.copilot.found import PROGRAM, TRIED, known_login
+from culture.clients.copilot.instructions import appended
+from culture.clients.copilot.live import START_PATIENCE, Live
+from culture.clients.copilot.options import DEEP, asks, read
+from culture.clients.shared.asking import OpenQuestions
+from culture.clients.shared.errors import WrongConfiguration
+from culture.clients.shared.processes import end_all, tokened
+from culture.clients.shared.programs import Found, Login, note_version
+from culture.clients.shared.queued import UNKNOWN_EXIT, QueuedRunner
+from culture.clients.shared.turn import CLEAR, COMPACT, AgentDied, Can, RunnerSetup, Turn
+
+log = logging.getLogger(__name__)
+
+NO_SESSION = "Session not found"
+
+
+class CopilotRunner(QueuedRunner):
+    """GitHub Copilot through its SDK."""
+
+    can = frozenset(Can)
+
+    def __init__(self, setup: RunnerSetup) -> None:
+        super().__init__(setup)
+        environment, self._token = tokened(setup.environment)
+        self._options = read(
+            setup.nick, setup.directory, setup.options, environment, model=setup.model, thinking=setup.thinking
+        )
+        self._asks = asks(setup.options)
+        self._live: Live | None = None
+        self._talk: Conversation | None = None
+        self._session: str | None = None
+        self._questions = OpenQuestions()
+        self._deeper = False
+        self._effort: str | None = self._options.effort
+        self._spent = 0
+        self._fullness: float | None = None
+
+    @property
+    def session_id(self) -> str | None:
+        """The session to take up again."""
+        return self._session
+
+    def think_deeper(self) -> None:
+        """Give the next prompt that is no command more thought."""
+        self._deeper = True
+
+    async def open(self) -> None:
+        """Start the program with the session of the setup, or a new one; one that is gone is replaced."""
+        self._spent, self._fullness = 0, None
+        chosen = self._options
+        live = self._live = await Live.start(
+            chosen.program, self.setup.directory, chosen.environment, self._token, self.died
+        )
+        talk = self._talk = Conversation(self._said)
+        try:
+            async with asyncio.timeout(START_PATIENCE):
+                await self._greet(live)
+                self._settle(talk, await self._taken_up(live))
+        except WrongConfiguration:
+            await self.close()
+            raise
+        except Exception as error:
+            await self.close()
+            raise AgentDied(UNKNOWN_EXIT, str(error) or "the Copilot CLI does not begin") from error
+
+    async def take_turn(self, prompt: str) -> Turn:
+        """Give it the prompt and wait until it is idle; a command of the harness is a request of its own."""
+        live, talk = self._lively()
+        if prompt == CLEAR:
+            return await self._clear(live, talk)
+        try:
+            collected = await (talk.compact() if prompt == COMPACT else self._ask(talk, prompt))
+        finally:
+            self._questions.forget()
+        return self._turn(collected)
+
+    async def interrupt(self) -> None:
+        """Break off what it does."""
+        if self._talk is not None:
+            await self._talk.interrupt()
+
+    async def close(self) -> None:
+        """End the program, and whatever it started."""
+        live, self._live = self._live, None
+        talk, self._talk = self._talk, None
+        self._questions.forget()
+        await (end_all(self._token) if live is None else live.leave())
+        if talk is not None:
+            await talk.close()
+
+    async def _greet(self, live: Live) -> None:
+        """Note its version; without a login it would answer nothing, now and later."""
+        status = await live.client.get_status()
+        note_version(self.setup.nick, Found(PROGRAM, status.version, tried=TRIED))
+        if self._options.provider is not None or known_login(self._options.environment)[0] is not Login.MISSING:
+            # It says no as well when GitHub cannot be reached: then turns fail, as long as that lasts.
+            return
+        if not (await live.client.get_auth_status()).isAuthenticated:
+            raise WrongConfiguration(f"{self.setup.nick}: {not_logged_in()}")
+
+    async def _taken_up(self, live: Live) -> CopilotSession:
+        """The session of the setup, or a new one where there is none, or none of that name."""
+        if self.setup.resume is None:
+            return await self._begun(live)
+        try:
+            return await live.client.resume_session(self.setup.resume, **self._details())
+        except JsonRpcError as error:
+            if NO_SESSION not in error.message:
+                raise
+        return await self._begun(live, self.forgotten(self.setup.resume))
+
+    async def _begun(self, live: Live, note: str = "") -> CopilotSession:
+        return await live.client.create_session(**self._details(note))
+
+    def _settle(self, talk: Conversation, session: CopilotSession) -> None:
+        talk.session, self._session = session, session.session_id
+
+    def _details(self, note: str = "") -> dict[str, Any]:
+        """What a session is begun with, and taken up with again."""
+        return {
+            "model": self._options.model,
+            "provider": self._options.provider,
+            "reasoning_effort": self._options.effort,
+            "working_directory": str(self.setup.directory),
+            "system_message": {"mode": "append", "content": appended(self.setup.instructions, note)},
+            # Its own settings and skills, as anywhere.
+            "enable_config_discovery": True,
+            "streaming": True,
+            "on_permission_request": self._decide,
+            "hooks": {"on_post_tool_use": self._after_tool, "on_post_tool_use_failure": self._after_tool},
+            "on_event": self._hear,
+        }
+
+    async def _ask(self, talk: Conversation, prompt: str) -> Collected:
+        # A model that was never told how hard to think may know no such thing.
+        usual = self._effort if self._deeper else None
+        self._deeper = False
+        if usual is None:
+            return await talk.ask(prompt)
+        await talk.think(DEEP)
+        try:
+            return await talk.ask(prompt)
+        finally:
+            await talk.think(usual)
+
+    async def _clear(self, live: Live, talk: Conversation) -> Turn:
+        """Begin a new session in the same process."""
+        before = talk.session
+        try:
+            self._settle(talk, await self._begun(live))
+        except (JsonRpcError, *UNREACHABLE) as error:
+            raise AgentDied(UNKNOWN_EXIT, str(error)) from error
+        self._fullness = None
+        if before is not None:
+            with suppress(Exception):
+                await before.disconnect()
+        return self._turn(Collected())
+
+    def _turn(self, collected: Collected) -> Turn:
+        spent, self._spent = self._spent, 0
+        return collected.turn(spent, self._fullness, own_provider=self._options.provider is not None)
+
+    def _hear(self, event: SessionEvent) -> None:
+        """Everything it sends is a sign of life."""
+        self.touch()
+        if self._live is None or self._talk is None:
+            return
+        try:
+            self._talk.hear(event)
+        except asyncio.QueueFull:
+            log.error("%s: Copilot says more than can be taken, and is ended", self.setup.nick)
+            self._live.kill()
+
+    async def _said(self, event: SessionEvent) -> None:
+        """Pass on what the agent says and does, and count what it uses; agents that it has sent off only count."""
+        match event.data:
+            case AssistantUsageData() as usage:
+                self._spend(tokens(usage))
+                self._effort = self._effort or usage.reasoning_effort
+            case SessionCompactionCompleteData() as compaction:
+                self._spend(tokens(compaction.compaction_tokens_used))
+            case SessionUsageInfoData(current_tokens=used, token_limit=limit) if limit and not event.agent_id:
+                self._fullness = 100 * used / limit
+            case AssistantMessageData() as said if not event.agent_id:
+                if content := normalised(said):
+                    await self.emit(content, said.model)
+
+    def _spend(self, used: int) -> None:
+        self._spent += used
+        if self.busy:
+            self.used(self._spent)
+
+    async def _decide(self, request: PermissionRequest, _invocation: PermissionInvocation) -> PermissionRequestResult:
+        """Copilot's own question whether it may do something, put to people unless it may do everything."""
+        self.touch()
+        # What an organisation's administrator wants to be asked is asked in any case.
+        if not self._asks and not getattr(request, "managed_approval_required", False):
+            return PermissionDecisionApproveOnce()
+        if self.permit is None:
+            return PermissionDecisionReject(feedback="nobody can be asked")
+        permit = await self._questions.put(self.permit, *wanted(request))
+        self.touch()
+        if permit is None:
+            return PermissionNoResult()
+        if permit.interrupt:
+            await self.interrupt()
+            return PermissionNoResult()
+        return PermissionDecisionApproveOnce() if permit.allowed else PermissionDecisionReject(feedback=permit.why)
+
+    async def _after_tool(
+        self, used: PostToolUseHookInput | PostToolUseFailureHookInput, _where: dict[str, str]
+    ) -> PostToolUseFailureHookOutput | None:
+        self.touch()
+        # A whisper is for the agent, not for one that it has sent off.
+        if self.take_whispers is None or "agentId" in used or not (whispers := self.take_whispers()):
+            return None
+        return {"additionalContext": "\n".join(whispers)}
+
+    def _lively(self) -> tuple[Live, Conversation]:
+        if self._live is None or self._talk is None:
+            raise AgentDied(UNKNOWN_EXIT, "the Copilot CLI is not running")
+        return self._live, self._talk
+
+
+AgentRunner = CopilotRunner

@@ -1,0 +1,179 @@
+"""Prompts and what comes back: one at a time, and in order."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from copilot import CopilotSession
+from copilot._jsonrpc import JsonRpcError, ProcessExitedError
+from copilot.session_events import (
+    AssistantIdleData,
+    AssistantMessageData,
+    AssistantUsageData,
+    SessionCompactionCompleteData,
+    SessionErrorData,
+    SessionEvent,
+    SessionIdleData,
+    SessionUsageInfoData,
+    SessionWarningData,
+    UserMessageData,
+)
+
+from culture.clients.copilot.answer import Collected
+from culture.clients.shared.queued import UNKNOWN_EXIT
+from culture.clients.shared.turn import AgentDied
+
+log = logging.getLogger(__name__)
+
+INTERRUPT_PATIENCE = 2.0
+# Whoever says so much more than is heard is not heard any more.
+MOST_UNHEARD = 10_000
+UNREACHABLE = (ProcessExitedError, OSError)
+HEARD = (
+    AssistantIdleData,
+    AssistantMessageData,
+    AssistantUsageData,
+    SessionCompactionCompleteData,
+    SessionErrorData,
+    SessionIdleData,
+    SessionUsageInfoData,
+    SessionWarningData,
+    UserMessageData,
+)
+
+
+class Asked:
+    """A prompt on its way: it is over when the agent is idle after having taken it up."""
+
+    def __init__(self) -> None:
+        self.collected = Collected()
+        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.number: str | None = None
+        """What the program calls the prompt; None while it is being handed over."""
+        self.begun = False
+        self.interrupting = False
+
+    def take(self, event: SessionEvent) -> None:
+        """Take note of how far it is; what the agent does before it comes to this prompt is not meant."""
+        match event.data:
+            case UserMessageData(message_id=number) if number == self.number:
+                self.begun = True
+            case AssistantMessageData() as said if self.begun:
+                self.collected.take(said)
+            case SessionCompactionCompleteData(success=True) if self.begun:
+                self.collected.compacted = True
+            case SessionWarningData(warning_type="policy_blocked", message=why, originating_message_id=number):
+                if number == self.number:
+                    self.begun, self.collected.error = True, why
+            case SessionErrorData(originating_message_id=number) as error if number in (None, self.number):
+                self.collected.fail(error)
+            case AssistantIdleData(aborted=aborted) | SessionIdleData(aborted=aborted):
+                self._idle(bool(aborted))
+
+    def _idle(self, aborted: bool) -> None:
+        # The second of the two events can belong to the turn before.
+        meant = self.begun or self.collected.error or (aborted and self.interrupting)
+        if meant and not self.over.done():
+            self.collected.interrupted = aborted
+            self.over.set_result(None)
+
+
+class Conversation:
+    """A session of the program, with what it says taken in order."""
+
+    def __init__(self, said: Callable[[SessionEvent], Awaitable[None]]) -> None:
+        self.session: CopilotSession | None = None
+        self._said = said
+        self._asked: Asked | None = None
+        self._events: asyncio.Queue[SessionEvent] = asyncio.Queue(MOST_UNHEARD)
+        # Clear while a prompt is handed over: whether an event belongs to it is known only afterwards.
+        self._named = asyncio.Event()
+        self._named.set()
+        self._listener = asyncio.create_task(self._listen(), name="what Copilot says")
+
+    def hear(self, event: SessionEvent) -> None:
+        """Take an event; QueueFull when there are too many that nobody has heard."""
+        if isinstance(event.data, HEARD):
+            self._events.put_nowait(event)
+
+    async def lost(self, code: int) -> None:
+        """The program has died."""
+        if self._asked is not None and not self._asked.over.done():
+            self._asked.over.set_exception(AgentDied(code))
+
+    async def ask(self, prompt: str) -> Collected:
+        """Put a prompt and wait until the agent is idle after it."""
+        asked = self._asked = Asked()
+        self._named.clear()
+        try:
+            asked.number = await self._there().send(prompt)
+            self._named.set()
+            await asked.over
+        except (JsonRpcError, *UNREACHABLE) as error:
+            raise AgentDied(UNKNOWN_EXIT, str(error)) from error
+        finally:
+            self._named.set()
+            self._asked = None
+        return asked.collected
+
+    async def compact(self) -> Collected:
+        """Have the context shortened."""
+        asked = self._asked = Asked()
+        try:
+            result = await self._there().rpc.history.compact()
+            asked.collected.compacted = result.success
+            await self._events.join()
+        except JsonRpcError as error:
+            asked.collected.error, asked.collected.interrupted = error.message, asked.interrupting
+        except UNREACHABLE as error:
+            raise AgentDied(UNKNOWN_EXIT, str(error)) from error
+        finally:
+            asked.over.cancel()
+            self._asked = None
+        return asked.collected
+
+    async def interrupt(self) -> None:
+        """Break off what was asked; returns when that has ended, or after a while."""
+        asked, session = self._asked, self.session
+        if asked is None or session is None:
+            return
+        asked.interrupting = True
+        with suppress(JsonRpcError, *UNREACHABLE):
+            await session.rpc.history.abort_manual_compaction()
+            await session.abort()
+        await asyncio.wait([asked.over], timeout=INTERRUPT_PATIENCE)
+
+    async def think(self, level: str) -> None:
+        """Think this hard from the next call on."""
+        try:
+            session = self._there()
+            now = await session.rpc.model.get_current()
+            if now.model_id is not None:
+                await session.set_model(now.model_id, reasoning_effort=level)
+        except (JsonRpcError, *UNREACHABLE) as error:
+            log.warning("the effort cannot be changed: %s", error)
+
+    async def close(self) -> None:
+        """Hear no more."""
+        if self._listener is not asyncio.current_task():
+            self._listener.cancel()
+            await asyncio.wait([self._listener])
+
+    async def _listen(self) -> None:
+        while True:
+            event = await self._events.get()
+            await self._named.wait()
+            try:
+                if self._asked is not None and not event.agent_id:
+                    self._asked.take(event)
+                await self._said(event)
+            except Exception:
+                log.exception("what Copilot said was not taken")
+            finally:
+                self._events.task_done()
+
+    def _there(self) -> CopilotSession:
+        if self.session is None:
+            raise AgentDied(UNKNOWN_EXIT, "the Copilot CLI is not running")
+        return self.session

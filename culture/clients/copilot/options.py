@@ -1,0 +1,140 @@
+"""From an agent's setup to what Copilot's SDK is given; what cannot work is said before anything is started."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+from copilot.session import ProviderConfig, ReasoningEffort
+
+from culture.clients.copilot.found import INSTALL, PATH_VARIABLE, program
+from culture.clients.shared.errors import WrongConfiguration
+from culture.clients.shared.options import check_directory, chosen
+
+ALLOW, ASK = "allow", "ask"
+MODES = (ALLOW, ASK)
+EFFORTS: Mapping[str, ReasoningEffort] = {level: level for level in get_args(ReasoningEffort)} | {"ultrathink": "max"}
+# Every agent has this unless its configuration says otherwise, and not every model takes an effort.
+LEFT_TO_THE_MODEL = frozenset({"medium", "off", "none", "disabled"})
+DEEP: ReasoningEffort = "high"
+
+_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "type": ("openai", "azure", "anthropic"),
+    "wire_api": ("completions", "responses"),
+}
+_KEY = "api_key_env"
+_TEXTS = ("base_url", _KEY, "api_version")
+_FIGURES = ("max_prompt_tokens",)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the configuration of an agent, or of its supervisor, makes of Copilot."""
+
+    program: Path
+    environment: Mapping[str, str]
+    """All that its processes see; the key of a provider is not among it."""
+    model: str | None
+    effort: ReasoningEffort | None
+    provider: ProviderConfig | None
+
+
+def read(
+    nick: str,
+    directory: Path,
+    options: Mapping[str, object],
+    environment: Mapping[str, str],
+    *,
+    model: str | None,
+    thinking: str,
+) -> Options:
+    """Look all of it through."""
+    check_directory(directory)
+    everything = {**os.environ, **environment}
+    provider = _provider(options.get("provider"), everything)
+    if provider is not None and not model:
+        raise WrongConfiguration(f"{nick}: provider: say which of its models to use, with model")
+    hidden = _secret(options.get("provider"))
+    return Options(
+        program=_program(options.get("copilot_path"), everything),
+        environment={name: value for name, value in everything.items() if name != hidden},
+        model=model,
+        effort=effort(thinking),
+        provider=provider,
+    )
+
+
+def effort(thinking: str) -> ReasoningEffort | None:
+    """How hard to think; None leaves it to the model."""
+    if thinking in LEFT_TO_THE_MODEL:
+        return None
+    if thinking not in EFFORTS:
+        raise WrongConfiguration(f"thinking: {thinking!r} is none of {', '.join([*EFFORTS, 'off'])}")
+    return EFFORTS[thinking]
+
+
+def asks(options: Mapping[str, object]) -> bool:
+    """Whether people are asked for leave; by default it works without asking."""
+    return chosen(options, "permission_mode", MODES) == ASK
+
+
+def _program(named: object, environment: Mapping[str, str]) -> Path:
+    if named is not None and not isinstance(named, str):
+        raise WrongConfiguration(f"copilot_path: {named!r} is no path")
+    name = named or environment.get(PATH_VARIABLE) or "copilot"
+    path = program(name, environment)
+    if path is None:
+        raise WrongConfiguration(
+            f"the Copilot CLI is not there ({name}): {INSTALL}, or say where it is in copilot_path"
+        )
+    return path
+
+
+def _secret(given: object) -> str | None:
+    """The name of the variable that has the key."""
+    return given.get(_KEY) if isinstance(given, dict) else None
+
+
+def _provider(given: object, environment: Mapping[str, str]) -> ProviderConfig | None:
+    if given is None:
+        return None
+    if not isinstance(given, dict):
+        raise WrongConfiguration("provider: expected a mapping with type, base_url and api_key_env")
+    for key, value in given.items():
+        _check(key, value)
+    if not given.get("base_url"):
+        raise WrongConfiguration("provider.base_url: say where the provider is, as in http://localhost:11434/v1")
+    made = ProviderConfig(type=given.get("type", "openai"), base_url=given["base_url"])
+    if "wire_api" in given:
+        made["wire_api"] = given["wire_api"]
+    if "max_prompt_tokens" in given:
+        made["max_prompt_tokens"] = given["max_prompt_tokens"]
+    if "api_version" in given:
+        made["azure"] = {"api_version": given["api_version"]}
+    if _KEY in given:
+        made["api_key"] = _value(given[_KEY], environment)
+    return made
+
+
+def _check(key: object, value: object) -> None:
+    if key == "api_key":
+        raise WrongConfiguration(f"provider.api_key: a key does not belong here; name its variable with {_KEY}")
+    if key in _CHOICES:
+        if value not in (choices := _CHOICES[str(key)]):
+            raise WrongConfiguration(f"provider.{key}: {value!r} is none of {', '.join(choices)}")
+    elif key in _TEXTS:
+        if not isinstance(value, str):
+            raise WrongConfiguration(f"provider.{key}: {value!r} is no text")
+    elif key in _FIGURES:
+        if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
+            raise WrongConfiguration(f"provider.{key}: {value!r} is no number of tokens")
+    else:
+        known = ", ".join((*_CHOICES, *_TEXTS, *_FIGURES))
+        raise WrongConfiguration(f"provider.{key}: unknown key; there are {known}")
+
+
+def _value(variable: str, environment: Mapping[str, str]) -> str:
+    if not (value := environment.get(variable)):
+        raise WrongConfiguration(f"provider.{_KEY}: the daemon's environment has no {variable}")
+    return value

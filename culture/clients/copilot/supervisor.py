@@ -1,0 +1,77 @@
+"""A supervisor with Copilot's judgement: one question without tools or memory for each verdict."""
+
+import asyncio
+
+from copilot._jsonrpc import JsonRpcError
+from copilot.rpc import PermissionDecisionReject
+from copilot.session import PermissionInvocation, PermissionRequestResult
+from copilot.session_events import AssistantUsageData, PermissionRequest, SessionEvent
+
+from culture.clients.copilot.answer import Collected, tokens
+from culture.clients.copilot.conversation import UNREACHABLE, Conversation
+from culture.clients.copilot.live import Live
+from culture.clients.copilot.options import read
+from culture.clients.shared.processes import end_all
+from culture.clients.shared.supervisor import NoJudgement, Supervisor, SupervisorSetup
+from culture.clients.shared.turn import AgentDied
+
+
+class CopilotSupervisor(Supervisor):
+    """Asks Copilot with the login or the provider of the agent; its processes are its own, not the agent's."""
+
+    def __init__(self, setup: SupervisorSetup) -> None:
+        super().__init__(setup)
+        self._options = read(
+            setup.nick, setup.directory, setup.options, self.environment, model=setup.model, thinking=setup.thinking
+        )
+
+    async def judge(self, prompt: str) -> str:
+        """Put the question, once."""
+        try:
+            collected = await self._answer(prompt)
+        except (AgentDied, JsonRpcError, *UNREACHABLE) as error:
+            raise NoJudgement(str(error)) from error
+        turn = collected.turn(0, None, own_provider=self._options.provider is not None)
+        if turn.error:
+            raise NoJudgement(turn.error)
+        return turn.text
+
+    async def stop(self) -> None:
+        """Judge no more, and end what is left of a question."""
+        await super().stop()
+        await end_all(self.setup.token)
+
+    async def _answer(self, prompt: str) -> Collected:
+        talk = Conversation(self._count)
+        chosen = self._options
+        live = await Live.start(chosen.program, self.setup.directory, chosen.environment, self.setup.token, talk.lost)
+        try:
+            talk.session = await live.client.create_session(
+                model=chosen.model,
+                provider=chosen.provider,
+                reasoning_effort=chosen.effort,
+                working_directory=str(self.setup.directory),
+                system_message={"mode": "replace", "content": self.setup.system_prompt},
+                available_tools=[],
+                skip_custom_instructions=True,
+                on_permission_request=_refuse,
+                on_event=talk.hear,
+            )
+            collected = await talk.ask(prompt)
+            await live.client.delete_session(talk.session.session_id)
+            return collected
+        except asyncio.CancelledError:
+            # One that hangs does not say goodbye.
+            live.kill()
+            raise
+        finally:
+            await live.leave()
+            await talk.close()
+
+    async def _count(self, event: SessionEvent) -> None:
+        if isinstance(event.data, AssistantUsageData) and self.on_spent is not None:
+            self.on_spent(tokens(event.data), 0.0)
+
+
+def _refuse(_request: PermissionRequest, _invocation: PermissionInvocation) -> PermissionRequestResult:
+    return PermissionDecisionReject()

@@ -1,0 +1,14 @@
+"""An agent without a model: a real little program that follows a playbook."""
+
+from culture.clients.shared.turn import Backend
+
+BACKEND = Backend(
+    name="scripted",
+    runner="culture.clients.scripted.agent_runner:ScriptedRunner",
+    supervisor="culture.clients.scripted.supervisor:ScriptedSupervisor",
+    fields=frozenset({"playbook"}),
+    skill="culture.clients.scripted",
+    skill_folders=(),
+    watched=False,
+    finder="culture.clients.scripted.found:found",
+)

@@ -1,0 +1,144 @@
+"""The agent program: prompts as JSON lines on standard input, what it says and does as JSON lines on standard output.
+
+In: ``prompt`` (id, text, deeper), ``command`` (id, name: compact or clear), ``interrupt`` (id).
+The end of the input ends it.
+Out: ``ready`` (session, count), ``text``, ``thinking``, ``tool_use``, ``tool_result``, and ``turn_end`` (id, session,
+text, error, full, interrupted, tools, compacted, usage) for every prompt and command.
+"""
+
+import argparse
+import json
+import os
+import queue
+import re
+import sys
+import threading
+import time
+from pathlib import Path
+
+from culture.clients.scripted.breaking import Breaking, BrokenOff
+from culture.clients.scripted.performing import ApiError, Performance
+from culture.clients.scripted.playbook import BUILT_IN, Playbook, read
+from culture.clients.scripted.prompt import meant
+from culture.clients.scripted.session import FOLDER, Session
+from culture.clients.shared.errors import WrongConfiguration
+
+WRONG_CONFIGURATION = 78
+_EVERY_TURN = sys.maxsize
+
+
+class Agent:
+    """Takes one turn after the other."""
+
+    def __init__(self, playbook: Playbook, session: Session, nick: str, thinking: str) -> None:
+        self._playbook = playbook
+        self._session = session
+        self._nick = nick
+        self._thinking = thinking
+        self._breaking = Breaking()
+        self._waiting: queue.SimpleQueue[dict[str, object] | None] = queue.SimpleQueue()
+
+    def work(self) -> None:
+        """Take prompts until the input ends."""
+        threading.Thread(target=self._listen, daemon=True).start()
+        tell({"type": "ready", "session": self._session.id, "count": self._session.count})
+        while (request := self._waiting.get()) is not None:
+            number = int(str(request["id"]))
+            self._breaking.begin(number)
+            end = self._command(str(request["name"])) if request["type"] == "command" else self._turn(request)
+            tell({"type": "turn_end", "id": number, "session": self._session.id, **end})
+
+    def _listen(self) -> None:
+        for line in sys.stdin:
+            request = json.loads(line)
+            if request["type"] == "interrupt":
+                self._breaking.break_off(request["id"])
+            else:
+                self._waiting.put(request)
+        self._breaking.break_off(_EVERY_TURN)
+        self._waiting.put(None)
+
+    def _command(self, name: str) -> dict[str, object]:
+        if name == "clear":
+            self._session = self._session.cleared()
+        else:
+            self._session.compact()
+        return {"usage": {"context_pct": self._session.context_pct}, "compacted": name == "compact"}
+
+    def _turn(self, request: dict[str, object]) -> dict[str, object]:
+        prompt = str(request["text"])
+        before = self._session.tokens
+        self._session.prompted(prompt)
+        match, steps = self._playbook.chosen(prompt)
+        performance = Performance(tell, self._breaking, self._values(prompt, match, bool(request.get("deeper"))))
+        end: dict[str, object] = {}
+        try:
+            performance.perform(steps)
+        except BrokenOff:
+            end["interrupted"] = True
+        except ApiError as error:
+            end.update(error=str(error), full=error.full)
+        except OSError as error:
+            end["error"] = f"the playbook cannot be followed: {error}"
+        said = "" if end else performance.text
+        self._session.answered(said, performance.usage.context_pct)
+        stated = performance.usage
+        usage = {
+            "tokens": self._session.tokens - before if stated.tokens is None else stated.tokens,
+            "cost_usd": stated.cost_usd or 0.0,
+            "context_pct": self._session.context_pct,
+        }
+        return {**end, "text": said, "tools": performance.tools, "usage": usage}
+
+    def _values(self, prompt: str, match: re.Match[str] | None, deeper: bool) -> dict[str, str]:
+        message = meant(prompt, match.start() if match else None, self._nick)
+        groups = {str(number): text or "" for number, text in enumerate(match.groups(), 1)} if match else {}
+        names = {name: text or "" for name, text in match.groupdict().items()} if match else {}
+        return {
+            "sender": message.sender,
+            "text": message.text,
+            "target": message.target,
+            "prompt": prompt,
+            "nick": self._nick,
+            "count": str(self._session.count),
+            "session": self._session.id,
+            "output": "",
+            "code": "",
+            "round": "",
+            "time": time.strftime("%H:%M:%S UTC", time.gmtime()),
+            "thinking": "deeper" if deeper else self._thinking,
+            **groups,
+            **names,
+        }
+
+
+def tell(event: dict[str, object]) -> None:
+    """Write one line."""
+    sys.stdout.write(json.dumps(event) + "\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    """Read the playbook, take the session up and work."""
+    arguments = argparse.ArgumentParser(prog="culture.clients.scripted.agent")
+    arguments.add_argument("--playbook", type=Path, default=BUILT_IN)
+    arguments.add_argument("--resume", metavar="SESSION")
+    arguments.add_argument("--thinking", default="medium")
+    given = arguments.parse_args()
+    try:
+        playbook = read(given.playbook)
+    except WrongConfiguration as error:
+        print(error, file=sys.stderr)
+        sys.exit(WRONG_CONFIGURATION)
+    folder = Path.cwd() / FOLDER
+    session = Session.resumed(folder, given.resume) if given.resume else None
+    agent = Agent(playbook, session or Session.begun(folder), os.environ.get("CULTURE_NICK", ""), given.thinking)
+    try:
+        agent.work()
+    except BrokenPipeError:
+        # Nobody listens any more; what is still buffered has no reader either.
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""The messages of a prompt: who said what, and where the answer goes."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_HEAD = re.compile(r"^\[IRC (?:@mention in (?P<channel>\S+)|DM)\] <(?P<sender>\S+)> (?P<text>.*)$", re.MULTILINE)
+_MORE = "    "
+_TEAM = "[TEAM] "
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """One message, and where in the prompt it begins."""
+
+    sender: str
+    text: str
+    target: str
+    start: int = 0
+
+
+def heard(prompt: str) -> list[Heard]:
+    """The messages a prompt has, in order."""
+    return [
+        Heard(
+            sender=head["sender"],
+            text="\n".join([head["text"], *_further_lines(prompt[head.end() + 1 :])]),
+            target=head["channel"] or head["sender"],
+            start=head.start(),
+        )
+        for head in _HEAD.finditer(prompt)
+    ]
+
+
+def meant(prompt: str, position: int | None, nick: str) -> Heard:
+    """The message around a position, else the last one, without the agent's own nick in front."""
+    messages = heard(prompt)
+    before = [message for message in messages if position is None or message.start <= position]
+    found = (before or messages or [Heard("", prompt.removeprefix(_TEAM), "")])[-1]
+    return Heard(found.sender, _without_call(found.text, nick), found.target, found.start)
+
+
+def _further_lines(rest: str) -> Iterator[str]:
+    for line in rest.split("\n"):
+        if not line.startswith(_MORE):
+            return
+        yield line.removeprefix(_MORE)
+
+
+def _without_call(text: str, nick: str) -> str:
+    if not nick:
+        return text
+    names = "|".join(map(re.escape, (nick, nick.partition("-")[2] or nick)))
+    return re.sub(rf"^(?:@(?:{names})(?![\w-])[,:]?|(?:{names}):)\s*", "", text, flags=re.IGNORECASE)

@@ -1,0 +1,19 @@
+"""A supervisor without a model: a playbook says which turns get which verdict."""
+
+import asyncio
+
+from culture.clients.scripted.agent_runner import playbook_of
+from culture.clients.scripted.playbook import read
+from culture.clients.shared.supervisor import Supervisor, SupervisorSetup
+
+
+class ScriptedSupervisor(Supervisor):
+    """Judges by the ``judge:`` rules of a playbook; what none of them matches is OK."""
+
+    def __init__(self, setup: SupervisorSetup) -> None:
+        super().__init__(setup)
+        self._playbook = read(playbook_of(setup.nick, setup.directory, setup.options))
+
+    async def judge(self, prompt: str) -> str:
+        """The verdict of the first rule that matches; a pattern may take its time."""
+        return await asyncio.to_thread(self._playbook.judged, prompt)

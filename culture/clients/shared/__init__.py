@@ -1,0 +1,1 @@
+"""The harness: what every agent has beside its own program, written once."""

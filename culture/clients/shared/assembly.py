@@ -1,0 +1,140 @@
+"""From what agents.yaml says to a daemon that can be started."""
+
+import os
+import sys
+from pathlib import Path
+
+from culture.clients.shared.backends import NoBackend, backend, installed, runner_class, supervisor_class
+from culture.clients.shared.base import AgentRunnerBase, SupervisorBase
+from culture.clients.shared.daemon import AgentDaemon
+from culture.clients.shared.errors import WrongConfiguration
+from culture.clients.shared.instructions import instructions
+from culture.clients.shared.supervisor import SupervisorSetup
+from culture.clients.shared.turn import RunnerSetup
+from culture.config import paths
+from culture.config.agents import NO_SUPERVISOR, AgentConfig, AgentsConfig, SupervisorConfig
+from culture.protocol.names import fold, nearest
+from culture.protocol.vocabulary import Environment
+from culture.transport import Address, Identity
+
+
+def assemble(config: AgentsConfig, nick: str) -> AgentDaemon:
+    """The daemon of an agent; WrongConfiguration says what to change."""
+    agent = _agent(config, nick)
+    if not agent.directory.is_dir():
+        raise WrongConfiguration(f"{agent.nick}: the directory {agent.directory} is not there; make it, or correct it")
+    instructions(agent.nick, agent.instructions_file)
+    try:
+        runner_class(backend(agent.agent))
+    except NoBackend as error:
+        raise WrongConfiguration(f"{agent.nick}: {error}") from None
+    supervisor, missing = _supervisor(agent)
+    server = config.server
+    loud = {fold(each.nick) for each in config.agents if each.may_call_all}
+    return AgentDaemon(
+        agent,
+        Address(server.host, server.port, server.tls, server.fingerprint, server.user),
+        identity(agent),
+        make_runner,
+        may_call_all=lambda sender: fold(sender) in loud,
+        supervisor=supervisor,
+        no_supervisor=missing,
+        # Where a server knows no classes, these are no people.
+        agents=[each.nick for each in config.agents],
+    )
+
+
+def identity(agent: AgentConfig) -> Identity:
+    """Who the agent is on the server: with a login where it has a token, else by its nick alone."""
+    secret = _token(paths.secret_file(agent.nick))
+    return Identity(agent.nick, agent.nick if secret else None, secret, f"{agent.nick} ({agent.agent})")
+
+
+def make_runner(agent: AgentConfig, session: str | None, token: str) -> AgentRunnerBase:
+    """A runner of the agent's backend."""
+    kind = backend(agent.agent)
+    setup = RunnerSetup(
+        nick=agent.nick,
+        directory=agent.directory,
+        environment=environment(agent.nick, token),
+        model=agent.model or kind.default_model,
+        thinking=agent.thinking,
+        instructions=instructions(agent.nick, agent.instructions_file),
+        options=agent.backend_options,
+        resume=session,
+    )
+    make = runner_class(kind)
+    return make(setup)  # type: ignore[call-arg]
+
+
+def _supervisor(agent: AgentConfig) -> tuple[SupervisorBase | None, str]:
+    """The agent's supervisor, or why it has none though it should; an agent never waits for it."""
+    settings = agent.supervisor
+    named = "agent" in settings.model_fields_set
+    if settings.agent == NO_SUPERVISOR or not (named or backend(agent.agent).watched):
+        return None, ""
+    setup = SupervisorSetup(
+        nick=agent.nick,
+        directory=agent.directory,
+        model=_model(settings),
+        thinking=settings.thinking,
+        window_size=settings.window_size,
+        eval_interval=settings.eval_interval,
+        escalation_threshold=settings.escalation_threshold,
+        timeout=settings.timeout,
+        options=_judging(agent),
+    )
+    try:
+        kind = backend(settings.agent)
+        if unknown := sorted(settings.options.keys() - kind.fields):
+            raise WrongConfiguration(f"supervisor.options: {kind.name} knows no {unknown[0]}")
+        return supervisor_class(kind)(setup), ""  # type: ignore[call-arg]
+    except (NoBackend, WrongConfiguration) as error:
+        return None, str(error)
+
+
+def _judging(agent: AgentConfig) -> dict[str, object]:
+    """The fields of the supervisor's backend: those of an agent of the same kind, and its own."""
+    settings = agent.supervisor
+    shared = agent.backend_options if settings.agent == agent.agent else {}
+    return {**shared, **settings.options, **({"playbook": settings.playbook} if settings.playbook else {})}
+
+
+def _model(settings: SupervisorConfig) -> str | None:
+    """The supervisor's model; the default one is known to the default backend alone."""
+    if settings.agent == SupervisorConfig().agent or "model" in settings.model_fields_set:
+        return settings.model
+    return None
+
+
+def environment(nick: str, token: str) -> dict[str, str]:
+    """What the agent's processes have beside the daemon's variables: who it is, and our interpreter first on PATH."""
+    here = str(Path(sys.executable).parent)
+    return {
+        Environment.NICK.value: nick,
+        Environment.TOKEN.value: token,
+        Environment.HOME.value: str(paths.home()),
+        "PATH": os.pathsep.join([here, os.environ.get("PATH", os.defpath)]),
+    }
+
+
+def backend_fields() -> dict[str, frozenset[str]]:
+    """The fields that the installed backends add to an agent."""
+    return {name: kind.fields for name, kind in installed().items()}
+
+
+def _agent(config: AgentsConfig, nick: str) -> AgentConfig:
+    found = config.agent(nick)
+    if found is None:
+        names = [agent.nick for agent in config.agents]
+        near = nearest(nick, names)
+        hint = f"did you mean {near}?" if near else f"there are {', '.join(names)}" if names else "there are none"
+        raise WrongConfiguration(f"{paths.agents_file()} has no agent {nick}; {hint}")
+    return found
+
+
+def _token(file: Path) -> str | None:
+    try:
+        return file.read_text(encoding="utf-8").strip() or None
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,44 @@
+"""Whether a message is for this agent, and whether it is a word for its daemon."""
+
+import re
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+
+from culture.protocol.names import fold, name_part
+from culture.protocol.vocabulary import Control, UserClass
+from culture.transport import Message
+
+
+def is_addressed(message: Message, nicks: Iterable[str], may_call_all: Callable[[str], bool]) -> bool:
+    """Whether a message calls one of these nicks of the agent. A NOTICE and the agent's own words call nobody."""
+    ours = set(map(fold, nicks))
+    if message.own or message.notice or fold(message.sender) in ours:
+        return False
+    if message.private or not ours.isdisjoint(map(fold, message.mentions)):
+        return True
+    return message.calls_all and (message.kind is UserClass.HUMAN or may_call_all(message.sender))
+
+
+def is_stale(message: Message, now: datetime, limit: float) -> bool:
+    """Whether it is too old to start a turn."""
+    return now - message.timestamp > timedelta(seconds=limit)
+
+
+def control(message: Message, nick: str) -> Control | None:
+    """The control word that is the whole text behind the call, said by a person; None when it is none."""
+    if message.kind is not UserClass.HUMAN:
+        return None
+    said = without_call(message.text, nick)
+    if said is None:
+        return None
+    try:
+        return Control(" ".join(said.lower().split()))
+    except ValueError:
+        return None
+
+
+def without_call(text: str, nick: str) -> str | None:
+    """The text behind ``@nick``, ``@name`` or ``nick:`` at its beginning; None when it does not begin so."""
+    names = "|".join(re.escape(name) for name in (nick, name_part(nick)) if name)
+    found = re.match(rf"\s*(?:@(?:{names})[:,]?|{re.escape(nick)}[:,])(?:\s+|$)", text, re.IGNORECASE)
+    return text[found.end() :].strip() if found else None

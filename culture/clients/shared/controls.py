@@ -1,0 +1,95 @@
+"""What people may tell an agent's daemon: the control words, each with its answer."""
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from culture.protocol.vocabulary import Control
+
+
+class Controlled(Protocol):
+    """What the words act upon."""
+
+    async def pause(self) -> None:
+        """Give the agent nothing more."""
+
+    async def resume(self) -> None:
+        """Go on."""
+
+    async def compact(self) -> None:
+        """Shorten its context."""
+
+    async def clear(self) -> None:
+        """Begin a new conversation."""
+
+    async def abort(self) -> str:
+        """Break off the present task; what was broken off."""
+
+    async def go_on(self) -> str:
+        """Give the agent what was held back; what that was."""
+
+    async def stand_down(self) -> str:
+        """Let only people wake it."""
+
+    def summary(self) -> str:
+        """What the agent is doing, in a line."""
+
+    def spent(self) -> str:
+        """What today has cost, in a line."""
+
+
+async def _pause(agent: Controlled) -> str:
+    await agent.pause()
+    return "paused: messages are kept until you say resume."
+
+
+async def _resume(agent: Controlled) -> str:
+    await agent.resume()
+    return f"going on. {agent.summary()}"
+
+
+async def _compact(agent: Controlled) -> str:
+    await agent.compact()
+    return "I shorten my context as soon as I am free."
+
+
+async def _clear(agent: Controlled) -> str:
+    await agent.clear()
+    return "I begin a new conversation as soon as I am free."
+
+
+async def _status(agent: Controlled) -> str:
+    return agent.summary()
+
+
+async def _budget(agent: Controlled) -> str:
+    return agent.spent()
+
+
+async def _abort(agent: Controlled) -> str:
+    return await agent.abort()
+
+
+async def _go_on(agent: Controlled) -> str:
+    return await agent.go_on()
+
+
+async def _stand_down(agent: Controlled) -> str:
+    return await agent.stand_down()
+
+
+async def _help(agent: Controlled) -> str:
+    return f"I understand: {', '.join(word.value for word in CONTROLS)}. Everything else goes to the agent itself."
+
+
+CONTROLS: dict[Control, Callable[[Controlled], Awaitable[str]]] = {
+    Control.STATUS: _status,
+    Control.PAUSE: _pause,
+    Control.RESUME: _resume,
+    Control.ABORT: _abort,
+    Control.GO_ON: _go_on,
+    Control.STAND_DOWN: _stand_down,
+    Control.COMPACT: _compact,
+    Control.CLEAR: _clear,
+    Control.BUDGET: _budget,
+    Control.HELP: _help,
+}

@@ -1,0 +1,381 @@
+"""AgentDaemon: the parts around one agent, put together, started and stopped in order."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+from typing import Any
+
+from culture.clients.shared.agentfacts import AgentFacts
+from culture.clients.shared.base import AgentRunnerBase, SupervisorBase
+from culture.clients.shared.bus import MessageBus
+from culture.clients.shared.condition import may_begin, show
+from culture.clients.shared.errands import Errands
+from culture.clients.shared.greeting import Greeting
+from culture.clients.shared.hearing import Hearing
+from culture.clients.shared.hiring import Hiring
+from culture.clients.shared.inbox import Inbox
+from culture.clients.shared.keeper import Keeper
+from culture.clients.shared.loopguard import LoopGuard
+from culture.clients.shared.message_buffer import MessageBuffer
+from culture.clients.shared.minding import Minding
+from culture.clients.shared.notes import Notes
+from culture.clients.shared.once import Once
+from culture.clients.shared.outbox import Outbox
+from culture.clients.shared.parts import Parts
+from culture.clients.shared.presence import Presence
+from culture.clients.shared.processes import end_all
+from culture.clients.shared.prompts import Prompt
+from culture.clients.shared.purse import Purse
+from culture.clients.shared.questions import Questions, QuestionStore
+from culture.clients.shared.questions.around import Around
+from culture.clients.shared.questions.leave import Leave
+from culture.clients.shared.queued import QueuedRunner
+from culture.clients.shared.reading import Reading
+from culture.clients.shared.records import Records
+from culture.clients.shared.recovery import Recovery
+from culture.clients.shared.reporting import Reporting
+from culture.clients.shared.requests import answer, is_agents_own, is_for_people
+from culture.clients.shared.rooms import Rooms
+from culture.clients.shared.service import Service
+from culture.clients.shared.socket_server import SocketServer
+from culture.clients.shared.supervision import Around as AroundSupervision
+from culture.clients.shared.supervision import Given, Supervision
+from culture.clients.shared.supervisor import Supervisor
+from culture.clients.shared.webhook import WebhookClient, texts
+from culture.clients.shared.work import Work, given_up, reply_to
+from culture.config import paths
+from culture.config.agents import AgentConfig
+from culture.protocol.names import fold
+from culture.protocol.vocabulary import UserKey
+from culture.transport import Address, Condition, Identity, IRCTransport, Mark, Message
+
+log = logging.getLogger(__name__)
+
+MakeRunner = Callable[[AgentConfig, str | None, str], AgentRunnerBase]
+"""A runner for an agent, from the session to take up again and the token for its processes."""
+
+
+class AgentDaemon:
+    """One agent on IRC. ``finished`` is set when it was told to shut down."""
+
+    def __init__(
+        self,
+        config: AgentConfig,
+        address: Address,
+        identity: Identity,
+        make_runner: MakeRunner,
+        *,
+        may_call_all: Callable[[str], bool] = lambda nick: False,
+        supervisor: SupervisorBase | None = None,
+        no_supervisor: str = "",
+        agents: Collection[str] = (),
+    ) -> None:
+        self.config = config
+        self.finished = asyncio.Event()
+        self.hopeless = ""
+        """Why the server will never have it back, where it said so."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._judge_token = supervisor.setup.token if isinstance(supervisor, Supervisor) else None
+        recovery = config.recovery
+
+        self.records = Records(paths.inbox_file(config.nick))
+        self.notes = Notes(self.records)
+        self.inbox = Inbox(self.records, self.notes)
+        self.errands = Errands(self.records, self.inbox, self.notes)
+        self.buffer = MessageBuffer(config.buffer_size)
+        self.transport = IRCTransport(
+            address,
+            identity,
+            self._channels(),
+            cursor=self,
+            on_message=self._on_message,
+            on_state=self._on_state,
+            on_invite=self._on_invite,
+            on_arrival=lambda channel, nick: self.greeting.arrived(channel, nick),
+            agents=agents,
+        )
+        self.notes.has_gap = lambda: self.transport.is_behind
+        self.once = Once(config.nick, self.records, self.transport)
+        self.outbox = Outbox(self.records, self.transport, self.once)
+        self.greeting = Greeting(config.greeting, self.transport, self.notes, self.outbox.say, self._spawn)
+        self.bus = MessageBus()
+        self.webhook = WebhookClient(
+            config.webhooks,
+            self.outbox.say,
+            nick=config.nick,
+            bus=self.bus,
+            records=self.records,
+            server=f"{'ircs' if address.tls else 'irc'}://{address.host}:{address.port}",
+        )
+        self.presence = Presence(self.transport)
+        self.reading = Reading(self.buffer, self.notes, self.transport)
+        around = Around(
+            self.transport,
+            self.once,
+            self.outbox.say,
+            self.webhook.fire,
+            self._show,
+            self._task,
+            self._on_no_answer,
+            self.inbox.take_about,
+            lambda text: self.socket.whisper("CORRECTION", text) if self.work.busy else None,
+            lambda: self.loops.tags(),
+        )
+        asked = QuestionStore(self.records)
+        self.questions = Questions(config.nick, asked, around, config.trust)
+        facts = AgentFacts(self.records, self.transport, asked, config.trust)
+        self.reporting = Reporting(self.records, self.transport, facts, self._state_told, self.inbox.counts)
+        self.webhook.noted = self.reporting.alert
+        self.leave = Leave(
+            self.questions,
+            self.notes,
+            config.directory,
+            lambda: self.work.prompt,
+            lambda: list(self.transport.channels),
+        )
+        self.rooms = Rooms(self.transport, config.tags, join=config.join_matching)
+        breaker = Recovery(
+            recovery.restart_delay, recovery.crashes, recovery.window, always_fresh=config.on_crash == "fresh"
+        )
+        self.keeper = Keeper(
+            config.nick,
+            lambda session, token: self._made(make_runner(config, session, token)),
+            self.notes,
+            breaker,
+            recovery,
+        )
+        self.loops = LoopGuard(config, self.inbox, self.notes, self.transport, self.outbox.say)
+        self.hiring = Hiring(config.team, self.transport, self.loops.tags)
+        self.purse = Purse(config.budget, self.inbox, self.notes, self._tell_of_budget)
+        self.work = Work(
+            config.nick,
+            self.inbox,
+            self.keeper,
+            self.outbox.say,
+            post_output=config.post_output,
+            quiet_hours=config.quiet_hours,
+            retry_after=recovery.restart_delay,
+            cool_down=config.cool_down,
+            may_begin=lambda: may_begin(self._parts),
+            until=self.purse.seconds_left,
+            changed=self._show,
+            begun=self.loops.begin,
+            tags=self.loops.tags,
+            renew=self.keeper.renew,
+            further=lambda: self.supervision.begin(),
+            answered=self.errands.answered,
+            completed=self._completed,
+        )
+        self._parts = Parts(
+            config,
+            self.transport,
+            self.notes,
+            self.inbox,
+            self.buffer,
+            self.reading,
+            self.questions,
+            self.presence,
+            self.keeper,
+            self.work,
+            self.webhook,
+            self.loops,
+            self.purse,
+            self.outbox,
+            self.reporting,
+            self.errands,
+            self.hiring,
+            self.once,
+        )
+        self.service = Service(self._parts, self.finished.set, self._show)
+        self.socket = SocketServer(
+            paths.agent_socket(config.nick), self._request, carries=is_agents_own, for_people=is_for_people
+        )
+        self.supervision = Supervision(
+            config.nick, config.supervisor, supervisor, self._around_supervision(), missing=no_supervisor
+        )
+        self._turns = self.bus.lane("supervisor", self.supervision.observe)
+        self.service.on_read = self.supervision.read
+        self.service.on_activity = self._turns.put
+        self.service.take_whispers = self.supervision.take
+        self.service.on_release = self.supervision.again
+        self.hearing = Hearing(self._parts, self.service, may_call_all, self._spawn)
+        self.minding = Minding(self._parts, self.service, self._turns.put, self.supervision.ended, self._spawn)
+        self.keeper.watch(self.minding, lambda: self.questions.waiting > 0)
+
+    def _state_told(self) -> dict[str, str]:
+        """What the ledger is told of the agent's state; nothing before there is one."""
+        shown = self.presence.facts
+        return {**shown, **self.purse.figures()} if shown else {}
+
+    def _channels(self) -> list[str]:
+        """Those of the configuration, and the one for alerts, which is joined before the first alert."""
+        alerts = self.config.webhooks.irc_channel
+        return [*self.config.channels, *([alerts] if fold(alerts) not in map(fold, self.config.channels) else [])]
+
+    async def start(self) -> None:
+        """Buffer, IRC, webhook, socket, supervisor, runner."""
+        self._tell_lost()
+        self.reading.restore(self.config.channels, [mail for mail in self.inbox.unread() if not mail.is_errand])
+        await self.transport.start()
+        self.presence.start()
+        self.presence.note({UserKey.BACKEND: self.config.agent, UserKey.TAGS: ",".join(self.config.tags)})
+        self.outbox.start()
+        self.reporting.start()
+        await self.webhook.start()
+        await self.socket.start()
+        self.bus.start()
+        await self._reap_judge()
+        await self.supervision.start()
+        await self.keeper.start()
+        self.work.start()
+        self._show()
+        self.work.wake()
+
+    async def stop(self, reason: str = "stopped") -> None:
+        """Runner, supervisor, socket, IRC; what was being worked on comes again at the next start."""
+        await self.work.stop()
+        await self.keeper.stop()
+        await self.supervision.stop()
+        await self.webhook.stop()
+        await self.bus.stop()
+        await self.socket.stop()
+        self.questions.stop()
+        await self.rooms.stop()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.reporting.stop()
+        await self.outbox.stop()
+        await self.presence.stop()
+        await self.transport.stop(reason)
+        self.records.close()
+
+    # The transport's cursor.
+
+    def load(self) -> Mark | None:
+        """How far everything was received."""
+        return self.notes.mark()
+
+    def knows(self, msgid: str) -> bool:
+        """Whether this message was received."""
+        return self.inbox.knows(msgid)
+
+    # What comes from IRC.
+
+    def _on_state(self, condition: Condition, why: str) -> None:
+        log.info("%s: %s%s", self.config.nick, condition.value, f" ({why})" if why and why != condition.value else "")
+        if condition is Condition.CONNECTED:
+            self.notes.begin_at(self.transport.mark)
+            self.questions.begin()
+            self._spawn(self.questions.post_unposted())
+            self.presence.again()
+            self.outbox.wake()
+            self.reporting.again()
+            self.work.wake()
+        elif condition is Condition.HOPELESS:
+            log.error("%s cannot come back: %s", self.config.nick, why)
+            self.hopeless = why
+            self.finished.set()
+
+    def _on_message(self, message: Message) -> None:
+        self.once.heard(message)
+        self.hiring.hear(message)
+        self.hearing.on_chat(message)
+
+    def _on_invite(self, channel: str, by: str) -> None:
+        self.rooms.invited(channel, by)
+
+    def _tell_of_budget(self, text: str) -> None:
+        """People know it where the work is, and in the channel for alerts."""
+        place = self.work.last.target if self.work.last is not None else None
+        for where in {self.webhook.channel, place} - {None}:
+            self.outbox.say(str(where), text, notice=True)
+        self._show()
+
+    def _tell_lost(self) -> None:
+        for mail in self.inbox.restore():
+            self.outbox.say(mail.place, given_up(mail, "it was cut off too often"), notice=True, tags=reply_to(mail))
+
+    # What comes from the agent.
+
+    def _completed(self, prompt: Prompt) -> None:
+        if not prompt.target or prompt.is_between_agents:
+            return
+        text = texts.complete(self.config.nick, prompt.task, prompt.target)
+        self.webhook.fire("agent_complete", text, place=prompt.target)
+
+    def _on_no_answer(self, action: str, task: str) -> None:
+        """Nobody answered a question in time: what silence means."""
+        if action == "pause":
+            self._spawn(self.service.pause())
+        elif action == "abort" and task == self._task():
+            self._spawn(self.service.abort())
+
+    async def _request(self, request: Any) -> object:
+        if is_agents_own(request.type):
+            self.keeper.touch()
+        return await answer(self.service, request)
+
+    # What comes from the supervisor.
+
+    async def _reap_judge(self) -> None:
+        """End what a judgement left behind whose daemon was killed; what this one starts is found by the next."""
+        if (left := self.notes.judge_token) is not None:
+            await end_all(left)
+        self.notes.judge_token = self._judge_token
+
+    def _around_supervision(self) -> AroundSupervision:
+        return AroundSupervision(
+            ear=self.socket,
+            fire=self.webhook.fire,
+            say=lambda place, text: self.outbox.say(place, texts.said(text, self.config.nick)),
+            channel=self.webhook.channel,
+            hold=self._hold,
+            think_deeper=self._think_deeper,
+            given=self._given,
+            has_unread=self._has_unread,
+            spent=self.inbox.spend,
+            may_spend=lambda: self.purse.why_not() is None,
+        )
+
+    def _hold(self, task: str) -> None:
+        """Feed nothing more; the present turn ends by itself."""
+        self.notes.held = task
+        self._show()
+
+    def _think_deeper(self) -> None:
+        if isinstance(self.keeper.runner, QueuedRunner):
+            self.keeper.runner.think_deeper()
+
+    def _given(self) -> Given:
+        prompt = self.work.last
+        if prompt is None:
+            return Given()
+        return Given(prompt.task, "\n".join(mail.text for mail in prompt.mails), prompt.target)
+
+    def _has_unread(self) -> bool:
+        """Whether others talk in its channels; what is for the agent itself comes as a prompt."""
+        rings = (self.buffer.ring(channel) for channel in self.transport.channels)
+        return any(not self.inbox.knows(message.msgid) for ring in rings for message in ring.waiting())
+
+    def _made(self, runner: AgentRunnerBase) -> AgentRunnerBase:
+        if isinstance(runner, QueuedRunner):
+            runner.take_whispers = self.supervision.take
+            runner.permit = self.leave.permit
+        return runner
+
+    def _show(self) -> None:
+        show(self._parts)
+
+    def _task(self) -> str:
+        return self._parts.task
+
+    def _spawn(self, coroutine: Any) -> None:
+        task = asyncio.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._over)
+
+    def _over(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("%s: %s failed", self.config.nick, task.get_coro(), exc_info=error)

@@ -1,0 +1,69 @@
+"""Keeps agents from waking each other without end: what is held back, what replies say of their cause."""
+
+from collections.abc import Mapping, Sequence
+
+from culture.clients.shared import loops
+from culture.clients.shared.inbox import Inbox, Mail
+from culture.clients.shared.loops import Limits
+from culture.clients.shared.notes import Notes
+from culture.clients.shared.work import Say
+from culture.config.agents import AgentConfig
+from culture.protocol.names import fold, is_channel
+from culture.protocol.vocabulary import ChannelMode, ClientTag
+from culture.transport import IRCTransport, Message
+
+
+class LoopGuard:
+    """Judges who may wake the agent, and marks what it says."""
+
+    def __init__(self, config: AgentConfig, inbox: Inbox, notes: Notes, transport: IRCTransport, say: Say) -> None:
+        self._nick = config.nick
+        self._limits = Limits(config.max_hops, config.pair_turns_per_hour, config.channel_turns_per_hour)
+        self._inbox = inbox
+        self._notes = notes
+        self._transport = transport
+        self._say = say
+        self._told: set[str] = set()
+        self._causes: Sequence[Mail] = ()
+        self._worked = False
+
+    def why_held(self, message: Message) -> str | None:
+        """Why a message must wait for a person; None when it may wake the agent."""
+        hops = loops.hops_of(message.kind, message.tags)
+        lately = self._inbox.lately(message.sender, message.channel)
+        return loops.held_back(message.kind, hops, lately, self._limits, stood_down=self.stood_down(message.channel))
+
+    def held(self, message: Message, why: str) -> None:
+        """A message waits: its channel is told once, until a person says how to go on."""
+        if fold(message.channel) not in self._told:
+            self._told.add(fold(message.channel))
+            hint = "" if self.stood_down(message.channel) else f" A person may say: @{self._nick} go on"
+            self._say(message.channel, f"I wait: {why}.{hint}", notice=True)
+
+    def go_on(self) -> int:
+        """A person wants it to go on; how many messages were held back."""
+        self._told.clear()
+        return self._inbox.release()
+
+    def stood_down(self, place: str) -> bool:
+        """Whether only people wake the agent: everywhere, or in this channel."""
+        if self._notes.stood_down:
+            return True
+        channel = self._transport.view.channel(place) if is_channel(place) else None
+        return channel is not None and ChannelMode.STAND_DOWN in channel.flags
+
+    def begin(self, mails: Sequence[Mail]) -> None:
+        """A turn begins that these messages have caused."""
+        self._causes, self._worked = mails, False
+
+    def did(self, blocks: Sequence[Mapping[str, object]]) -> None:
+        """The agent did something in the present turn."""
+        self._worked = self._worked or any(map(loops.is_work, blocks))
+
+    def tags(self) -> dict[str, str]:
+        """What the agent says now is marked with its cause and how many replies led to it."""
+        hops = loops.hops_after((mail.hops for mail in self._causes), worked=self._worked)
+        tags = {ClientTag.HOPS.value: str(hops)}
+        if self._causes and not self._causes[0].msgid.startswith("local."):
+            tags[ClientTag.CAUSE.value] = self._causes[0].msgid
+        return tags

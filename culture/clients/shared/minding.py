@@ -1,0 +1,120 @@
+"""What comes from the agent: its words, its turns, its crashes and its silence."""
+
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from culture.clients.shared.budget import Quota
+from culture.clients.shared.condition import show
+from culture.clients.shared.parts import Parts
+from culture.clients.shared.service import Service
+from culture.clients.shared.turn import Turn
+from culture.clients.shared.webhook import texts
+from culture.protocol.vocabulary import State
+
+log = logging.getLogger(__name__)
+
+
+class Minding:
+    """Listens to the keeper, and tells the parts that it concerns."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        service: Service,
+        observe: Callable[[dict[str, Any]], None],
+        over: Callable[[Turn], None],
+        spawn: Callable[[Coroutine[Any, Any, None]], None],
+    ) -> None:
+        self._parts = parts
+        self._service = service
+        self._observe = observe
+        self._over = over
+        self._spawn = spawn
+        self._overspent = False
+        self._broke_off = False  # because of that
+
+    async def on_message(self, message: dict[str, Any]) -> None:
+        """The agent said, thought or called something."""
+        self._service.last_active = datetime.now(UTC)
+        self._parts.loops.did(message.get("content", ()))
+        if (self._overspent or self._service.breaks_off) and self._parts.work.busy:
+            # The tool call that was running is over, as the agent goes on.
+            self._broke_off = self._overspent  # who pauses a team's member tells it to go on as well
+            self._overspent = self._service.breaks_off = False
+            self._spawn(self._parts.keeper.interrupt())
+        self._observe(message)
+
+    async def on_turn(self, turn: Turn) -> None:
+        """A turn is over."""
+        if turn.context_pct is not None:
+            self._service.context_pct = turn.context_pct
+        self._over(turn)
+        broke_off, self._broke_off = self._broke_off, False
+        self._overspent = self._service.breaks_off = False
+        if turn.limited_until is not None:
+            self._parts.purse.limited(datetime.fromtimestamp(turn.limited_until).astimezone())
+        if turn.compacted and (note := self._parts.questions.note()):
+            self._parts.work.tell(note)
+        await self._parts.work.ended(turn, overspent=broke_off)
+        self._parts.purse.look(turn.cost_usd)
+        self._parts.questions.turn_over()
+        self._parts.presence.note(self._service.figures())
+        self._parts.reporting.wake()
+
+    def on_usage(self, tokens: int) -> None:
+        """The present turn has used so many tokens so far."""
+        self._overspent = self._parts.purse.used(tokens)
+
+    def on_quotas(self, quotas: Sequence[Quota]) -> None:
+        """The provider told how much of a subscription's windows is gone."""
+        self._overspent = self._parts.purse.told(quotas)
+        if not self._parts.work.busy:
+            self._parts.purse.look()
+            show(self._parts)
+
+    def on_crash(self, code: int, restart_in: float | None) -> None:
+        """The agent died."""
+        nick, target = self._parts.config.nick, self._parts.work.prompt.target if self._parts.work.prompt else None
+        then = "parked" if restart_in is None else f"starts again in {restart_in:g} s"
+        log.error("%s: its process exited with code %d; %s", nick, code, then)
+        self._parts.webhook.fire("agent_error", texts.crashed(nick, code), place=target)
+        if restart_in is None:
+            crashes, window = self._parts.config.recovery.crashes, self._parts.config.recovery.window
+            self._parts.webhook.fire("agent_error", texts.parked(nick, crashes, window), place=target)
+        spent = self._parts.purse.cut_off()
+        self._parts.inbox.spend(spent.tokens, spent.cost_usd)
+        self._parts.work.broken(f"crashed with code {code}")
+        if target is not None:
+            later = (
+                f"I start again in {restart_in:g} s" if restart_in is not None else "I am parked until you say resume"
+            )
+            self._parts.outbox.say(
+                target, f"[ERROR] my process exited with code {code}; {later}. Nothing is lost.", notice=True
+            )
+        self._parts.presence.show(State.CRASHED if restart_in is not None else State.PARKED, why=f"exit code {code}")
+
+    def on_unable(self, why: str) -> None:
+        """The agent cannot be started again until somebody has seen to it."""
+        nick = self._parts.config.nick
+        log.error("%s is parked: %s", nick, why)
+        self._parts.webhook.fire("agent_error", texts.unable(nick, why))
+        self._parts.presence.show(State.PARKED, why=why)
+
+    def on_ready(self, resumed: bool) -> None:
+        """The agent takes prompts."""
+        self._parts.purse.begin_session()
+        if not resumed:
+            self._service.context_pct = None
+        if self._parts.presence.state is State.CRASHED:
+            how = "in the same session" if resumed else "in a new session: what you knew of the conversation is gone"
+            self._parts.work.tell(f"(your process had ended and was started again, {how})")
+        show(self._parts)
+        self._parts.work.wake()
+
+    def on_silence(self, seconds: float) -> None:
+        """The turn hangs."""
+        if self._parts.work.prompt is not None:
+            text = f"[ERROR] no sign of life for {seconds:.0f} s; I break off."
+            self._parts.outbox.say(self._parts.work.prompt.target, text, notice=True)

@@ -1,0 +1,109 @@
+"""What the agent is doing, for all to see: published as metadata and as AWAY, so that every view reads one truth."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+
+from culture.protocol.vocabulary import State, UserKey
+from culture.transport import IRCTransport, NotSent
+
+log = logging.getLogger(__name__)
+
+_FOR_NOW = frozenset({"RATE_LIMITED", "UNAVAILABLE", "263"})
+_UNAVAILABLE = {
+    State.PAUSED: "paused",
+    State.PARKED: "parked",
+    State.CRASHED: "crashed",
+}
+
+
+class Presence:
+    """The present facts, sent when they change and again after every reconnect, by one task."""
+
+    def __init__(self, transport: IRCTransport, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._transport = transport
+        self._clock = clock
+        self._facts: dict[UserKey, str] = {}
+        self._away = ""
+        self._told: dict[UserKey, str] = {}
+        self._told_away = ""
+        self._changed = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self.state = State.IDLE
+        self.then: State | None = None
+        """What follows when the present turn is over, where that is decided."""
+        self.since = clock()
+
+    def start(self) -> None:
+        """Begin to publish."""
+        self._task = asyncio.create_task(self._publish(), name="presence")
+
+    async def stop(self) -> None:
+        """Publish no more."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    def show(self, state: State, task: str = "", why: str = "", then: State | None = None) -> None:
+        """The agent is in this state now, and ``then`` in that; ``why`` is for people who call it while it is away."""
+        if state is not self.state:
+            self.since = self._clock()
+        self.state = state
+        self._away = f"{_UNAVAILABLE[state]}{f': {why}' if why else ''}" if state in _UNAVAILABLE else ""
+        self.then = then
+        self.note(
+            {
+                UserKey.STATE: state.value,
+                UserKey.NEXT: then.value if then is not None else "",
+                UserKey.TASK: task,
+                UserKey.SINCE: f"{self.since:%Y-%m-%dT%H:%M:%SZ}",
+            }
+        )
+
+    def note(self, facts: Mapping[UserKey, str]) -> None:
+        """Further facts; an empty one is taken away."""
+        self._facts.update(facts)
+        self._changed.set()
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """All that there is to know, by the words behind the keys' vendor."""
+        return {key.word: value for key, value in self._facts.items() if value}
+
+    def again(self) -> None:
+        """The server may have forgotten everything."""
+        self._told, self._told_away = {}, ""
+        self._changed.set()
+
+    async def _publish(self) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            try:
+                await self._tell()
+            except NotSent as refusal:
+                # It is told again after the reconnect; a server without metadata never hears it.
+                log.debug("not published: %s", refusal)
+            except Exception:
+                log.exception("not published")
+
+    async def _tell(self) -> None:
+        if self._away != self._told_away:
+            await self._transport.set_away(self._away)
+            self._told_away = self._away
+        for key, value in list(self._facts.items()):
+            if self._told.get(key, "") != value:
+                await self._set(key, value)
+                self._told[key] = value
+
+    async def _set(self, key: UserKey, value: str) -> None:
+        """One fact; when the server refuses this very one, others are told all the same."""
+        try:
+            await self._transport.set_metadata(key.value, value)
+        except NotSent as refusal:
+            if not refusal.code or refusal.code in _FOR_NOW:
+                raise
+            log.debug("%s not published: %s", key.value, refusal)

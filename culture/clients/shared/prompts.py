@@ -1,0 +1,112 @@
+"""The text in which messages reach an agent: the documented line first, what the server knows of it below."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from culture.clients.shared.inbox import Mail
+from culture.protocol.split import clip
+from culture.protocol.vocabulary import UserClass
+
+MOST_MESSAGES = 20
+MOST_BYTES = 16 * 1024
+PRIVATE = "(private)"
+"""The task that not everybody may know."""
+_TASK_BYTES = 80
+_CUT = " … (cut)"
+_REPEATED = "repeated: it may have reached you before, and the turn was cut off"
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One prompt with all that belongs to it: its messages, and where an answer goes."""
+
+    text: str
+    mails: tuple[Mail, ...]
+    """All the messages, also those that are only counted in the text."""
+    target: str
+    """Where the closing text of the turn is posted."""
+    task: str
+    """What it is about, as everybody may know it."""
+    title: str = ""
+    """The same for the agent itself, also where it came in private."""
+
+    @property
+    def is_between_agents(self) -> bool:
+        """Whether only other agents called for it."""
+        return all(mail.kind in (UserClass.AGENT, UserClass.BOT) and not mail.is_errand for mail in self.mails)
+
+
+def compose(mails: Sequence[Mail], note: str = "") -> Prompt:
+    """One prompt from all that is unread; ``note`` says what else the agent must know."""
+    parts: list[str] = []
+    size = 0
+    for mail in mails[:MOST_MESSAGES]:
+        part = shown(mail)
+        size += len(part.encode()) + 1
+        if size > MOST_BYTES and parts:
+            break
+        parts.append(part)
+    parts += _further(mails[len(parts) :])
+    if len({mail.place for mail in mails}) > 1:
+        parts.append(
+            f"(from several places: answer each where it came from; your closing text goes to {mails[0].place})"
+        )
+    if note:
+        parts.append(note)
+    return Prompt("\n".join(parts), tuple(mails), mails[0].place, task_of(mails[0]), title_of(mails[0]))
+
+
+def shown(mail: Mail) -> str:
+    """A message as the agent sees it. Nothing a sender writes can look like the line behind it, or push that out."""
+    if mail.is_errand:
+        return _errand(mail)
+    where = "[IRC DM]" if mail.private else f"[IRC @mention in {_word(mail.place)}]"
+    facts = [
+        f"class: {mail.kind.value}",
+        f"account: {_word(mail.account or 'none')}",
+        f"msgid: {_word(mail.msgid)}",
+        f"time: {mail.said:%Y-%m-%dT%H:%M:%SZ}",
+    ]
+    if mail.remark:
+        facts.append(mail.remark)
+    if mail.given:
+        facts.append(_REPEATED)
+    if mail.stale:
+        facts.append("late: it is older than usual")
+    head, tail = f"{where} <{_word(mail.sender)}> ", f"\n  ({'; '.join(facts)})"
+    text = "\n    ".join(mail.text.splitlines())
+    short = clip(text, MOST_BYTES - 1 - len(f"{head}{_CUT}{tail}".encode()))
+    return f"{head}{text if short == text else short.rstrip() + _CUT}{tail}"
+
+
+def _errand(mail: Mail) -> str:
+    """Whole: it was not written by strangers, and is alone in its prompt."""
+    return f"[TEAM] {mail.text}" + (f"\n  ({_REPEATED})" if mail.given else "")
+
+
+def _word(name: str) -> str:
+    """A name on one line, whatever a server lets through."""
+    return " ".join(name.split())
+
+
+def task_of(mail: Mail) -> str:
+    """The task that a message begins, as everybody may know it."""
+    return PRIVATE if mail.private else title_of(mail)
+
+
+def title_of(mail: Mail) -> str:
+    """What a message is about: its first line, shortened, without the call."""
+    first = mail.text.strip().splitlines()[0] if mail.text.strip() else ""
+    words = first.split(" ")
+    if words and words[0].startswith("@") and len(words) > 1:
+        first = " ".join(words[1:])
+    short = clip(first, _TASK_BYTES)
+    return short if short == first else f"{short}…"
+
+
+def _further(mails: Sequence[Mail]) -> list[str]:
+    """What did not fit: how many more there are, and where to read them."""
+    counts: dict[str, int] = {}
+    for mail in mails:
+        counts[mail.place] = counts.get(mail.place, 0) + 1
+    return [f"and {count} more: irc_read {place}" for place, count in counts.items()]

@@ -1,0 +1,160 @@
+"""What the agent may still spend: it is warned, then it waits, and its channel knows until when."""
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+from culture.clients.shared.budget import Level, Quota, Spent, Standing, midnight, reset, standing
+from culture.clients.shared.inbox import Inbox
+from culture.clients.shared.notes import Notes
+from culture.config.agents import BudgetConfig
+from culture.protocol.vocabulary import UserKey
+
+Now = Callable[[], datetime]
+
+
+class Purse:
+    """Looks after every turn, and within one, whether there is something left."""
+
+    def __init__(
+        self,
+        budget: BudgetConfig,
+        inbox: Inbox,
+        notes: Notes,
+        tell: Callable[[str], None],
+        now: Now = lambda: datetime.now().astimezone(),
+    ) -> None:
+        self._budget = budget
+        self._inbox = inbox
+        self._notes = notes
+        self._tell = tell
+        self._now = now
+        self._running = Spent()
+        self._has_windows = False
+        self._count_what_was_cut_off()
+
+    def _count_what_was_cut_off(self) -> None:
+        """The daemon was killed in a turn, whose cost would else be forgotten with every kill."""
+        if tokens := self._notes.running:
+            self._inbox.spend(tokens, 0.0)
+            self._notes.running = 0
+
+    def why_not(self) -> str | None:
+        """Why no turn may begin; None when one may."""
+        if (until := self._limited_until()) is not None:
+            return f"the provider's usage limit is reached; it resets at {until:%Y-%m-%d %H:%M}{self._how()}"
+        at = self._standing()
+        if at.level is not Level.GONE:
+            return None
+        return f"the budget is spent ({at.limit}){self._when(at)}"
+
+    def seconds_left(self) -> float | None:
+        """How long until it may be otherwise; None when nothing changes by itself."""
+        now = self._now()
+        if (until := self._limited_until()) is not None:
+            return (until - now).total_seconds() if self._budget.resume_after_limit else None
+        at = self._standing()
+        return (self._anew(at) - now).total_seconds() if at.level is Level.GONE and at.resets else None
+
+    def begin_session(self) -> None:
+        """The agent's program was started, perhaps with another login."""
+        self._has_windows = False
+
+    def used(self, tokens: int, cost_usd: float = 0.0) -> bool:
+        """So much was used in the present turn so far; whether the budget is gone with it."""
+        self._running = Spent(tokens, cost_usd)
+        self._notes.running = tokens
+        return self._standing().level is Level.GONE
+
+    def told(self, quotas: Iterable[Quota]) -> bool:
+        """The provider tells how much of its windows is gone; whether the budget is."""
+        self._has_windows = True
+        self._notes.quotas = {**self._notes.quotas, **{each.name: each for each in quotas}}
+        return self._standing().level is Level.GONE
+
+    def cut_off(self) -> Spent:
+        """The present turn will never tell what it used: what is known of it so far."""
+        known, self._running = self._running, Spent()
+        self._notes.running = 0
+        return known
+
+    def look(self, cost_usd: float = 0.0) -> None:
+        """After a turn that cost so much: say once a day, or once a window, that little is left, or that nothing is."""
+        self._running = Spent()
+        self._notes.running = 0
+        if cost_usd and not self._has_windows and self._notes.quotas:
+            # A subscription would have told of its windows: this login is another, and its money is real.
+            self._notes.quotas = {}
+        at = self._standing()
+        said = f"{at.until or f'{self._now():%Y-%m-%d}'} {at.level.value} {at.limit.rpartition(' of ')[2]}"
+        if at.level is Level.FINE or self._notes.budget_told == said or self._limited_until() is not None:
+            return
+        self._notes.budget_told = said
+        if at.level is Level.LOW:
+            self._tell(f"[BUDGET] little is left: {at.limit} are used{self._when(at)}.")
+        else:
+            self._tell(f"[BUDGET] I am parked: {at.limit} are used{self._when(at)}. Messages are kept.")
+
+    def limited(self, until: datetime) -> None:
+        """The provider gives nothing more until then."""
+        self._notes.limited_until = until.timestamp()
+        how = "I go on by myself then" if self._budget.resume_after_limit else "say resume then"
+        self._tell(f"[BUDGET] I am parked: the provider's usage limit is reached until {until:%Y-%m-%d %H:%M}; {how}.")
+
+    def resume(self) -> None:
+        """A person wants to go on; if a limit of the provider still holds the next turn says so."""
+        self._notes.limited_until = None
+        self._notes.quotas = {name: Quota(name, 0.0, each.resets) for name, each in self._notes.quotas.items()}
+
+    @property
+    def is_subscription(self) -> bool:
+        """Whether the provider is paid by the month, so that what a turn costs is notional."""
+        if self._budget.billing == "auto":
+            return bool(self._notes.quotas)
+        return self._budget.billing == "subscription"
+
+    @property
+    def windows(self) -> list[Quota]:
+        """What is known of the windows of a subscription that are not over."""
+        now = self._now().timestamp()
+        return [each for each in self._notes.quotas.values() if each.resets > now] if self.is_subscription else []
+
+    def figures(self) -> dict[str, str]:
+        """What was used today, of how much in a day, and how much of the nearest limit is gone."""
+        today, share = self._inbox.spent(midnight(self._now()).timestamp()), self._standing(Spent()).share
+        usd = None if self.is_subscription else self._budget.usd_per_day
+        found = {
+            UserKey.TOKENS.word: str(today.tokens),
+            UserKey.COST_USD.word: f"{today.cost_usd:.4f}",
+            "budget-tokens": "" if self._budget.tokens_per_day is None else str(self._budget.tokens_per_day),
+            "budget-usd": "" if usd is None else f"{usd:g}",
+            "budget-pct": "" if share is None else f"{100 * share:.0f}",
+            "billing": "subscription" if self.is_subscription else "",
+        }
+        return {name: said for name, said in found.items() if said}
+
+    def _limited_until(self) -> datetime | None:
+        said = self._notes.limited_until
+        if said is None:
+            return None
+        until = datetime.fromtimestamp(said).astimezone()
+        return None if until <= self._now() and self._budget.resume_after_limit else until
+
+    def _how(self) -> str:
+        return "" if self._budget.resume_after_limit else ", and I go on when a person says resume"
+
+    def _standing(self, running: Spent | None = None) -> Standing:
+        """With what the present turn has used so far, unless told otherwise."""
+        began, now = midnight(self._now()).timestamp(), self._running if running is None else running
+        today, ever = self._inbox.spent(began), self._inbox.spent_ever()
+        quotas = self.windows if self.is_subscription else None
+        return standing(self._budget, _sum(today, now), _sum(ever, now), quotas)
+
+    def _anew(self, at: Standing) -> datetime:
+        return reset(self._now()) if at.until is None else datetime.fromtimestamp(at.until).astimezone()
+
+    def _when(self, at: Standing) -> str:
+        return f"; it begins anew at {self._anew(at):%Y-%m-%d %H:%M}" if at.resets else "; raise it in agents.yaml"
+
+
+def _sum(one: Spent, other: Spent) -> Spent:
+    return Spent(one.tokens + other.tokens, one.cost_usd + other.cost_usd, one.turns + other.turns)

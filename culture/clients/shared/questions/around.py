@@ -1,0 +1,84 @@
+"""What questions need of the daemon around them."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from culture.clients.shared.inbox import Mail
+from culture.clients.shared.once import Once
+from culture.config.agents import AlertEvent
+from culture.protocol.mentions import mentions
+from culture.protocol.names import fold, is_channel
+from culture.protocol.vocabulary import ClientTag, UserClass
+from culture.transport import IRCTransport, NotSent
+
+
+class Notify(Protocol):
+    """Says something to somebody, as soon as it can be said."""
+
+    def __call__(self, place: str, text: str, *, notice: bool = False) -> None:
+        """Say it."""
+
+
+class Fire(Protocol):
+    """Tells people of an event."""
+
+    def __call__(self, event: AlertEvent, text: str, *, place: str | None = None) -> None:
+        """Tell it; ``place`` is where to read more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """The daemon, as its questions see it."""
+
+    transport: IRCTransport
+    once: Once
+    say: Notify
+    fire: Fire
+    changed: Callable[[], None]
+    task: Callable[[], str]
+    silence: Callable[[str, str], None]
+    """Does what silence means (pause, abort), for the task that asked."""
+    next_aside: Callable[[int], Mail | None]
+    """The oldest unread message about a question, which is read then."""
+
+    whisper: Callable[[str], None] = lambda text: None
+    """Tells an agent that is at work at once."""
+    tags: Callable[[], Mapping[str, str]] = dict
+    """What caused what the agent says now."""
+
+    def post(self, place: str, text: str) -> Awaitable[Sequence[str]]:
+        """Say it in a place; the ids of the lines."""
+        return self.transport.send_privmsg(place, text, self.tags())
+
+    def post_once(self, key: str, place: str, text: str) -> Awaitable[Sequence[str]]:
+        """The same for what may have been said before under this key."""
+        return self.once.say(place, text, {**self.tags(), ClientTag.ONCE.value: key})
+
+    def notify(self, nick: str, text: str) -> None:
+        """Tell somebody, without waking anybody."""
+        self.say(nick, text, notice=True)
+
+    async def agents(self, place: str, asker: str) -> tuple[str, ...]:
+        """The agents in a channel, or the one in private, less the asker.
+
+        Where the asker has an account only those with one count: anybody can connect as often as they like without.
+        """
+        try:
+            found = await self.transport.send_who(place)
+        except NotSent:
+            found = self.transport.members(place) if is_channel(place) else []
+        agents = [each for each in found if each.kind in (UserClass.AGENT, UserClass.BOT)]
+        own = next((each.account for each in agents if fold(each.nick) == fold(asker)), None)
+        others = (each for each in agents if fold(each.nick) != fold(asker))
+        return tuple(each.nick for each in others if own is None or each.account is not None)
+
+    def called(self, place: str, text: str) -> set[str]:
+        """The folded nicks of whom a question is for: who it was said to in private, or whom it calls."""
+        if not is_channel(place):
+            return {fold(place)}
+        return set(map(fold, mentions(text, [member.nick for member in self.transport.members(place)])))
+
+    def is_operator(self, place: str, nick: str) -> bool:
+        """Whether somebody runs the channel."""
+        return any(fold(nick) == fold(each) for each in self.transport.view.operators(place))

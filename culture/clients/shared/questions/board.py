@@ -1,0 +1,254 @@
+"""The questions that wait: posted, kept, closed by an answer or by their deadline, and told to the agent once."""
+
+import logging
+import sqlite3
+from collections.abc import Sequence
+
+from culture.clients.shared.answers import ABORT
+from culture.clients.shared.questions import posting, replies
+from culture.clients.shared.questions.around import Around
+from culture.clients.shared.questions.deadlines import Deadlines
+from culture.clients.shared.questions.hearing import Hearing, Taken
+from culture.clients.shared.questions.model import Answer, Outcome, Question, interrogated
+from culture.clients.shared.questions.store import NAMELESS, QuestionStore
+from culture.clients.shared.questions.waiting import Waiting
+from culture.clients.shared.trust import why_not
+from culture.config.agents import TrustConfig
+from culture.protocol.names import fold
+from culture.protocol.vocabulary import ClientTag, UserClass
+from culture.transport import Message, NotSent
+
+log = logging.getLogger(__name__)
+
+MOST_OPEN = 200
+MOST_ASIDES = 20
+"""So many questions back are put to a waiting agent; further ones it reads after its question."""
+ASK_TIMEOUT = 300.0
+"""How long a question waits where nobody has said."""
+OUTAGE = 5.0
+"""So long a question that has ended waits for the connection, as it may have been answered in time."""
+_LOOK_AGAIN = 0.5
+LOOK_AFTER_TROUBLE = 5.0
+
+
+class TooManyQuestions(Exception):
+    """The agent asks faster than anybody answers."""
+
+
+class NoSuchQuestion(Exception):
+    """The agent names a question that it did not ask."""
+
+
+class Questions:
+    """The questions of one agent."""
+
+    def __init__(self, nick: str, store: QuestionStore, around: Around, trust: TrustConfig | None) -> None:
+        self._nick = nick
+        self._store = store
+        self._around = around
+        self._trust = trust
+        self._waiting = Waiting(around.changed)
+        self._posting: set[int] = set()
+        self._deadlines = Deadlines(store.clock, self._expire)
+        self._hearing = Hearing(nick, store, self, trust, around.notify, around.is_operator, around.whisper)
+        store.forget_old()
+
+    @property
+    def waiting(self) -> int:
+        """For how many the agent holds its breath."""
+        return len(self._waiting)
+
+    @property
+    def open(self) -> list[Question]:
+        """Those that wait for an answer, the oldest first."""
+        return self._store.open
+
+    @property
+    def recent(self) -> list[Question]:
+        """Those that were closed last, the newest first."""
+        return self._store.recent(MOST_OPEN)
+
+    def begin(self) -> None:
+        """What was missed is here: from now on deadlines count."""
+        for question in self.open:
+            self._deadlines.arm(question.number, question.deadline)
+
+    async def post_unposted(self) -> None:
+        """Post what a daemon that was killed had only noted: nobody could answer it."""
+        for question in self.open:
+            try:
+                await self._publish(question)
+            except NotSent as refusal:
+                log.warning("%s: %s could not be posted: %s", self._nick, question.id, refusal)
+
+    def stop(self) -> None:
+        """Let the deadlines pass; the next start sees to them."""
+        self._deadlines.stop()
+
+    async def ask(
+        self, place: str, text: str, timeout: float | None = None, options: Sequence[str] = (), tool: str = ""
+    ) -> Answer:
+        """Post the question and wait; one that was posted before is taken up again."""
+        question = self._store.same(place, text, options, tool)
+        if question is None:
+            question = await self._new(place, text, timeout, tuple(options), tool)
+        elif question.answer is not None:
+            self._store.tell(question)
+            return question.answer
+        elif timeout is not None and self._store.clock() + timeout < question.deadline:
+            question = self._store.shorten(question, self._store.clock() + timeout)
+        self._deadlines.arm(question.number, question.deadline)
+        return await self._wait(question)
+
+    async def again(self, id: str, reply: str | None = None) -> Answer:
+        """Take the wait for a question up again, after a reply to whoever asked back."""
+        question = self._store.get(int(id[1:])) if id[:1] in "qQ" and id[1:].isdecimal() and len(id) < 12 else None
+        if question is None:
+            known = posting.listed(self.open) or "none"
+            raise NoSuchQuestion(f"you have asked no question {id}; open: {known}")
+        if reply:
+            await self._around.post(question.place, posting.ANSWER_PREFIX + reply)
+        if (question := self._store.get(question.number) or question).answer is not None:
+            self._store.tell(question)
+            return question.answer
+        mail = self._around.next_aside(question.number)
+        if mail is not None:
+            return interrogated(question, mail.sender, mail.account, mail.kind, mail.text, mail.msgid)
+        return await self._wait(question)
+
+    def offer(self, message: Message) -> Taken | None:
+        """Take a message to the agent as being about a question; None when it is about none."""
+        return self._hearing.hear(message)
+
+    def given_up(self, message: Message) -> None:
+        """Somebody's daemon tells that they never will answer: who was asked alone ends the question by that.
+
+        Nobody does whose answer would not count either, and nobody leave to use a tool.
+        """
+        question = self._store.posted_as(message.tags.get(ClientTag.REPLY.value, NAMELESS))
+        if question is None or not question.is_open or question.tool:
+            return
+        if why_not(self._trust, message.kind, message.sender, question.electorate) is not None:
+            return
+        if self._around.called(question.place, question.text) == {fold(message.sender)}:
+            confirmed = message.kind is UserClass.HUMAN and message.account is not None
+            who = (message.sender, message.account, message.kind.value, confirmed, message.msgid, question.id)
+            self.close(question, Answer(Outcome.ABORTED, message.text, *who), ABORT)
+
+    def is_asked_there(self, message: Message) -> bool:
+        """Whether a choice is open where this was said."""
+        return any(
+            question.options and (message.private or fold(question.place) == fold(message.channel))
+            for question in self.open
+        )
+
+    def note(self) -> str:
+        """What an agent must know that has forgotten what it asked; empty when nothing is open."""
+        return f"(you have asked and wait for an answer: {posting.listed(self.open)})" if self.open else ""
+
+    def turn_over(self) -> None:
+        """The agent's turn is over, and so is what it had to be told in it."""
+        self._store.settle()
+
+    def abandon(self, task: str) -> None:
+        """The task that asked is aborted."""
+        for question in self.open:
+            if question.task == task or question.number in self._waiting:
+                self.close(question, Answer(Outcome.ABORTED, question=question.id), ABORT)
+
+    def close(self, question: Question, answer: Answer, choice: str = "") -> bool:
+        """End a question; whether the agent waits for it and has it now."""
+        told = self._waiting.tell(question.number, answer)
+        self._store.close(question, answer, choice, told=told)
+        self._deadlines.disarm(question.number)
+        self._around.changed()
+        return told
+
+    def aside(self, question: Question, message: Message, said: str) -> bool:
+        """Something about a question that is no answer; whether the agent waits for it and has it now."""
+        if not question.discussed:
+            text = posting.discussion(self._nick, question, message.sender)
+            self._around.fire("agent_question", text, place=question.place)
+        question = self._store.discuss(question)
+        if question.tool or question.asides > MOST_ASIDES:
+            return False
+        back = interrogated(question, message.sender, message.account, message.kind, said, message.msgid)
+        return self._waiting.tell(question.number, back)
+
+    async def _new(self, place: str, text: str, timeout: float | None, options: tuple[str, ...], tool: str) -> Question:
+        if len(self.open) >= MOST_OPEN:
+            raise TooManyQuestions(f"{MOST_OPEN} questions are open: wait for an answer to one of them")
+        trust, now = self._trust, self._store.clock()
+        votes = trust is not None and trust.agents != "never"
+        electorate = await self._around.agents(place, self._nick) if votes else ()
+        if timeout is None:
+            timeout = trust.timeout if trust is not None else ASK_TIMEOUT
+        # A permission is never given by silence, whatever the rules.
+        action = trust.timeout_action if trust is not None else "deny" if tool else ""
+        # Looking around takes a moment, in which the same may have been asked by another call of the agent's.
+        if (same := self._store.same(place, text, options, tool)) is not None and same.is_open:
+            return same
+        task = self._around.task()
+        return self._store.add(Question(0, place, text, options, tool, electorate, task, now, now + timeout, action))
+
+    async def _publish(self, question: Question) -> None:
+        if question.msgids or question.number in self._posting:
+            return
+        self._posting.add(question.number)
+        try:
+            await self._post(question)
+        finally:
+            self._posting.discard(question.number)
+
+    async def _post(self, question: Question) -> None:
+        others = any(fold(each.place) == fold(question.place) and each.number != question.number for each in self.open)
+        try:
+            said = await self._around.post_once(
+                question.key, question.place, posting.lines(self._nick, question, others=others)
+            )
+        except NotSent as refusal:
+            if refusal.uncertain:
+                # People may have it: it stays, and is posted when the connection is back if they have not.
+                log.warning("%s: %s may not be posted yet: %s", self._nick, question.id, refusal)
+                return
+            self._around.once.forget(question.key)
+            self._store.remove(question.number)
+            raise
+        if self._store.get(question.number) in self.open:
+            self._store.posted(question, said or (NAMELESS,))
+        self._around.once.forget(question.key)
+        self._around.fire("agent_question", posting.alert(self._nick, question), place=question.place)
+
+    async def _wait(self, question: Question) -> Answer:
+        with self._waiting.one(question.number) as answer:
+            await self._publish(question)
+            return await answer
+
+    def _expire(self, number: int) -> None:
+        try:
+            self._end_in_time(number)
+        except sqlite3.Error:
+            # An agent that waits for this question would wait for ever.
+            log.exception("%s: q%d could not be ended", self._nick, number)
+            self._deadlines.after(number, LOOK_AFTER_TROUBLE)
+
+    def _end_in_time(self, number: int) -> None:
+        question = self._store.get(number)
+        if question is None or not question.is_open:
+            return
+        if question.deadline > self._store.clock():
+            self._deadlines.arm(number, question.deadline)
+            return
+        if not self._around.transport.settled and not self._is_over(question):
+            self._deadlines.after(number, _LOOK_AGAIN)
+            return
+        self._around.fire("agent_timeout", posting.timeout(self._nick, question), place=question.place)
+        answer = Answer(Outcome.TIMED_OUT, question=question.id, action=question.action or None)
+        self.close(question, answer)
+        if question.action:
+            self._around.notify(question.place, replies.silence(self._nick, question))
+            self._around.silence(question.action, question.task)
+
+    def _is_over(self, question: Question) -> bool:
+        """Whether it is of no use to wait for what may have been said in time while there is no connection."""
+        return question.number in self._waiting and self._store.clock() - question.deadline >= OUTAGE

@@ -1,0 +1,121 @@
+"""Permissions for tools: what is asked, and what somebody allows for good."""
+
+import json
+import re
+import unicodedata
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from hashlib import sha256
+from pathlib import Path
+
+from culture.clients.shared.answers import CHOICES, Kind, Reading, without_ids
+from culture.protocol.split import clip
+
+ALWAYS = "always"
+OPTIONS = CHOICES
+_INPUT_BYTES = 400
+# What the agent says of a use beside the use itself.
+_ASIDES = frozenset({"description", "timeout"})
+# What a command may have beside itself to be covered by a pattern; not for instance leave to go without a sandbox.
+_WITH_COMMAND = _ASIDES | {"command", "run_in_background"}
+_UNSEEN = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+_PATTERN = re.compile(r"(?P<tool>[A-Za-z_][\w-]*)(?:\((?P<what>.+)\))?")
+# What a pattern is matched against, the first that a tool has.
+_PATHS = ("file_path", "notebook_path", "path")
+_SUBJECTS = ("command", *_PATHS, "url", "query", "pattern")
+
+
+def text(tool: str, given: Mapping[str, object]) -> str:
+    """What the agent wants to do, as people are asked; nothing in it is expanded, nothing is hidden by its letters.
+
+    What is not shown as it is has a mark of its own, so that leave for one thing is never leave for another.
+    """
+    subject = _subject(given)
+    what = subject if subject is not None else json.dumps(dict(given), ensure_ascii=False, default=str)
+    visible = _visible(what)
+    shown = clip(visible, _INPUT_BYTES)
+    told = {key: value for key, value in given.items() if key not in _ASIDES}
+    if shown != what or len(told) > 1:
+        mark = sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()[:8]
+        shown += f"{'…' if shown != visible else ''} [{len(what)} characters, {mark}]"
+    return f'"{tool}: {shown} Proceed? [y/N]"'
+
+
+def _visible(what: str) -> str:
+    """The text in one line, with whatever nobody sees spelled out."""
+    return "".join(_seen(letter) for letter in what)
+
+
+def _seen(letter: str) -> str:
+    if letter == "\n":
+        return " ⏎ "
+    return f"\\u{ord(letter):04x}" if unicodedata.category(letter) in _UNSEEN else letter
+
+
+def read_always(said: str, tool: str) -> tuple[Reading, str] | None:
+    """A text that says ``always …``: the reading, or what to tell about it; None when it says no such thing."""
+    word, _, rest = without_ids(said).partition(" ")
+    if word.rstrip(",:.!").casefold() != ALWAYS:
+        return None
+    why = wrong_pattern(rest.strip().strip("`"), tool)
+    return Reading(Kind.ANSWER, ALWAYS), why
+
+
+def wrong_pattern(pattern: str, tool: str) -> str:
+    """Why this is no pattern that may be allowed for good; empty when it is one."""
+    example = f'for example "always {tool}(git status:*)"' if tool == "Bash" else f'for example "always {tool}(docs/*)"'
+    found = _PATTERN.fullmatch(pattern)
+    if not pattern or found is None:
+        return f"always needs a pattern that says what, {example}. The question stays open"
+    if found["tool"] != tool:
+        return f"always is for the tool that is asked for, {tool}, {example}. The question stays open"
+    what = (found["what"] or "").strip().removesuffix(":*")
+    if not what or not re.search(r"\w{2}", what):
+        return f"that would allow {tool} for everything; say what, {example}. The question stays open"
+    return ""
+
+
+def pattern_of(said: str) -> str:
+    """The pattern in ``always …``."""
+    return without_ids(said).partition(" ")[2].strip().strip("`")
+
+
+def allows(pattern: str, tool: str, given: Mapping[str, object], directory: Path) -> bool:
+    """Whether a pattern allows this use of a tool: ``:*`` at its end is any continuation, else ``*`` any text.
+
+    A path that does not begin with ``/`` is one in the agent's directory.
+    """
+    found, subject = _PATTERN.fullmatch(pattern), _subject(given)
+    if found is None or found["tool"] != tool or found["what"] is None or subject is None:
+        return False
+    what = found["what"].strip()
+    if "command" in given and given.keys() - _WITH_COMMAND:
+        return False
+    if "command" in given and _chains(subject):
+        return subject == what
+    if what.endswith(":*"):
+        start = what.removesuffix(":*")
+        return subject == start or subject.startswith(f"{start} ")
+    if not what.startswith("/") and not given.keys().isdisjoint(_PATHS):
+        return fnmatchcase(_within(directory, subject), what)
+    return ".." not in subject.split("/") and fnmatchcase(subject, what)
+
+
+def _within(directory: Path, path: str) -> str:
+    """A path in the directory as seen from there, wherever links lead; empty for one outside."""
+    try:
+        return str((directory / path).resolve().relative_to(directory.resolve()))
+    except (OSError, ValueError, RuntimeError):  # outside, a NUL, links in a circle
+        return ""
+
+
+def _chains(command: str) -> bool:
+    """Whether a command line is more than one simple command, so that its beginning says little."""
+    return re.search(r"[;&|<>`\n\r$()\\]", command) is not None
+
+
+def _subject(given: Mapping[str, object]) -> str | None:
+    for name in _SUBJECTS:
+        if isinstance(value := given.get(name), str):
+            return value
+    return None

@@ -1,0 +1,114 @@
+"""What those who answer a question are told, and what the agent is told of an answer that it did not wait for."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from culture.clients.shared.questions.model import Answer, Outcome, Question
+from culture.clients.shared.questions.posting import listed, short
+from culture.protocol.names import fold, is_channel
+
+
+def late(question: Question) -> str:
+    """Nobody answered in time."""
+    became = {"pause": "I am paused since then", "deny": "it counted as no", "abort": "the task was aborted"}
+    then = became.get(question.action, "I went on without an answer")
+    return f"too late for {question.id}: its time was over at {_clock(question.deadline)}, and {then}. Nothing changes."
+
+
+def silence(nick: str, question: Question) -> str:
+    """What everybody there is told when nobody answered."""
+    then = {
+        "pause": f"I am paused. Reply @{nick} resume",
+        "deny": "that counts as no",
+        "abort": "the task is aborted",
+    }
+    return f"nobody answered {question.id} in time: {then[question.action]}."
+
+
+def answered_before(question: Question, asks: str) -> str:
+    """Somebody else was first; what was said in private is told to nobody else."""
+    answer = question.answer
+    assert answer is not None
+    if answer.outcome is Outcome.TIMED_OUT:
+        return late(question)
+    who = f" by {answer.by}" if answer.by else ""
+    is_private = not is_channel(question.place) and fold(question.place) != fold(asks)
+    what = answer.outcome.value if is_private else short(question.choice or answer.text or answer.outcome.value, 80)
+    when = _clock(question.closed or question.deadline)
+    return f'{question.id} was already answered{who} at {when}: "{what}". Nothing changes.'
+
+
+def twice(question: Question) -> str:
+    """They have said so before."""
+    return f"I have your answer to {question.id} already; it counts once."
+
+
+def not_allowed(question: Question, why: str) -> str:
+    """They are not among those who decide this."""
+    return f"your answer to {question.id} does not count: {why}. The question stays open."
+
+
+def unclear(nick: str, question: Question) -> str:
+    """It could mean this or that."""
+    options = " or ".join(f'"@{nick} {option}"' for option in question.options)
+    return f"I cannot tell what that means for {question.id}. Say {options}, alone or with words that leave no doubt."
+
+
+def which_one(nick: str, questions: Sequence[Question], place: str) -> str:
+    """It could be about this or that."""
+    first = questions[0]
+    example = f'"@{nick} {first.options[0] if first.options else "your answer"} {first.id}"'
+    return f"which question do you mean? Open: {listed(questions, place)}. Say for example {example}."
+
+
+def one_at_a_time() -> str:
+    """Several at once can only be denied."""
+    return 'several questions at once can only be denied ("deny q1 q2"); answer them one by one.'
+
+
+def unknown(number: int, questions: Sequence[Question], place: str) -> str:
+    """There is no such question."""
+    rest = f"Open: {listed(questions, place)}." if questions else "None is open."
+    return f"I have asked no question q{number}. {rest}"
+
+
+def counted(question: Question, choice: str, votes: int, needed: str) -> str:
+    """A vote that does not decide it yet."""
+    return f'noted for {question.id}: "{short(choice, 80)}". {votes} of {needed} so far; your last word counts.'
+
+
+def decided(question: Question, choice: str) -> str:
+    """Their answer is the one."""
+    return f'{question.id} is answered: "{short(choice, 80)}".'
+
+
+def overrules(question: Question, choice: str) -> str:
+    """An operator, or a person where agents had decided, says otherwise."""
+    answer = question.answer
+    assert answer is not None
+    before = short(question.choice or answer.text or "", 80)
+    return (
+        f'{question.id} was answered by {answer.by} with "{before}", and I have acted on it. '
+        f'Your word goes above it: I am told of your "{short(choice, 80)}" now.'
+    )
+
+
+def denied(questions: Sequence[Question]) -> str:
+    """Several are closed."""
+    return f"denied: {', '.join(question.id for question in questions)}." if questions else "none of these is open."
+
+
+def waits(question: Question) -> str:
+    """A question back to an agent that cannot speak before its question is answered."""
+    options = "/".join(question.options)
+    return f"I can say nothing before {question.id} is answered ({options}); I read your message afterwards."
+
+
+def remark(question: Question, answer: Answer) -> str:
+    """What a message is that answers a question, for the agent that did not wait for it."""
+    confirmed = ", and it is certain that a person said it" if answer.human_confirmed else ""
+    return f'answers your question {question.id}, "{short(question.text, 120)}": {answer.outcome.value}{confirmed}'
+
+
+def _clock(at: float) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%H:%M} UTC"

@@ -1,0 +1,196 @@
+"""A runner that has a queue: order, callbacks and exit codes once, so that a backend takes one turn at a time."""
+
+import asyncio
+import logging
+import time
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from culture.clients.shared.base import AgentRunnerBase
+from culture.clients.shared.budget import Quota
+from culture.clients.shared.turn import AgentDied, Can, Permit, RunnerSetup, Turn
+
+log = logging.getLogger(__name__)
+
+LONGEST_QUEUE = 1000
+# Interrupting is a matter of milliseconds; an agent that does not react is ended.
+INTERRUPT_PATIENCE = 5.0
+CLOSE_PATIENCE = 10.0
+UNKNOWN_EXIT = 1
+
+
+class QueuedRunner(AgentRunnerBase):
+    """Works prompts off one by one. A backend writes ``open``, ``take_turn``, ``close`` and perhaps ``interrupt``."""
+
+    on_turn: Callable[[Turn], Awaitable[None]] | None = None
+    """Called when a turn is over, before the next prompt is taken."""
+    take_whispers: Callable[[], list[str]] | None = None
+    """Gives what shall reach the agent before its turn is over, where the backend can; it counts as delivered then."""
+    on_usage: Callable[[int], None] | None = None
+    """Called within a turn with the tokens that it has used so far, where the backend can tell."""
+    on_quotas: Callable[[Sequence[Quota]], None] | None = None
+    """Called when the provider tells how much of a subscription's windows is gone, where the backend can tell."""
+    permit: Callable[[str, Mapping[str, object]], Awaitable[Permit]] | None = None
+    """Asks whether the agent may use a tool, with what it is given; where the backend asks at all."""
+    can: frozenset[Can] = frozenset()
+
+    def __init__(self, setup: RunnerSetup) -> None:
+        self.setup = setup
+        self.last_event = time.monotonic()
+        self._prompts: asyncio.Queue[str] = asyncio.Queue(LONGEST_QUEUE)
+        self._worker: asyncio.Task[None] | None = None
+        self._running = False
+        self._busy = False
+        self._exited = False
+        self._lost: int | None = None
+        self._telling = asyncio.Lock()
+
+    @abstractmethod
+    async def open(self) -> None:
+        """Spawn or connect; when this returns a turn can be taken. AgentDied when it cannot be."""
+
+    @abstractmethod
+    async def take_turn(self, prompt: str) -> Turn:
+        """Give the agent a prompt and wait for the end of its answer; AgentDied when it ended meanwhile."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """End the agent's process and whatever it started; called once, also after a death."""
+
+    async def interrupt(self) -> None:
+        """Break the present turn off, so that ``take_turn`` returns soon."""
+
+    def think_deeper(self) -> None:
+        """Give the next turn more thought, where the backend can."""
+
+    async def start(self, initial_prompt: str = "") -> None:
+        """Make the agent ready."""
+        self._begin_anew()
+        await self.open()
+        if self._lost is not None:
+            await self.close()
+            raise AgentDied(self._lost)
+        self._running = True
+        self._worker = asyncio.create_task(self._work(), name=f"runner of {self.setup.nick}")
+        if initial_prompt:
+            await self.send_prompt(initial_prompt)
+
+    async def stop(self) -> None:
+        """End the agent; what is queued is dropped, the daemon's inbox has it."""
+        self._running = False
+        if self._busy:
+            await self._break_off()
+        await self._end_worker()
+        try:
+            async with asyncio.timeout(CLOSE_PATIENCE):
+                await self.close()
+        except TimeoutError:
+            log.warning("%s: the agent did not close in time", self.setup.nick)
+        await self._tell_exit(0)
+
+    async def send_prompt(self, text: str) -> None:
+        """Queue a prompt."""
+        self._prompts.put_nowait(text)
+
+    def is_running(self) -> bool:
+        """Whether prompts are taken."""
+        return self._running
+
+    @property
+    def busy(self) -> bool:
+        """Whether a turn is being taken."""
+        return self._busy
+
+    def touch(self) -> None:
+        """The agent gave a sign of life."""
+        self.last_event = time.monotonic()
+
+    async def emit(self, content: Sequence[dict[str, Any]], model: str | None = None) -> None:
+        """Pass on what the agent said, thought or called, as the contract's dict."""
+        self.touch()
+        if self.on_message is not None:
+            known = model or self.setup.model or ""
+            await self.on_message({"type": "assistant", "model": known, "content": list(content)})
+
+    def used(self, tokens: int) -> None:
+        """The present turn has used so many tokens so far."""
+        if self.on_usage is not None:
+            self.on_usage(tokens)
+
+    def forgotten(self, session: str) -> str:
+        """The session to take up is gone; what the agent is told of it in the new one."""
+        log.warning("%s: session %s is gone, a new one begins", self.setup.nick, session)
+        return f"Your earlier session {session} is gone: you begin without its memory."
+
+    def told_quotas(self, quotas: Sequence[Quota]) -> None:
+        """So much of the windows of the subscription is gone."""
+        if quotas and self.on_quotas is not None:
+            self.on_quotas(quotas)
+
+    async def died(self, code: int) -> None:
+        """The process ended by itself: the present turn is over, and the daemon is told once."""
+        if not self._running:
+            # While it is being started, who starts it tells.
+            self._lost = code or UNKNOWN_EXIT
+            return
+        self._running = False
+        if self._worker is not asyncio.current_task():
+            async with self._telling:
+                await self._end_worker()
+        await self._tell_exit(code or UNKNOWN_EXIT)
+
+    def _begin_anew(self) -> None:
+        self._prompts = asyncio.Queue(LONGEST_QUEUE)
+        self._exited, self._lost = False, None
+        self.touch()
+
+    async def _work(self) -> None:
+        while self._worker is asyncio.current_task():
+            prompt = await self._prompts.get()
+            self._busy = True
+            self.touch()
+            try:
+                turn = await self.take_turn(prompt)
+            except AgentDied as death:
+                await self.died(death.code)
+                return
+            except Exception:
+                log.exception("%s: the backend failed", self.setup.nick)
+                await self.died(UNKNOWN_EXIT)
+                return
+            finally:
+                self._busy = False
+            self.touch()
+            if self.on_turn is not None:
+                # A turn that was taken counts, also when the agent dies while it is told.
+                async with self._telling:
+                    await self._tell_turn(self.on_turn, turn)
+
+    async def _tell_turn(self, on_turn: Callable[[Turn], Awaitable[None]], turn: Turn) -> None:
+        """Whatever goes wrong there, such as a full disk: an agent that takes prompts works them off."""
+        try:
+            await on_turn(turn)
+        except Exception:
+            log.exception("%s: a turn could not be noted", self.setup.nick)
+
+    async def _break_off(self) -> None:
+        try:
+            async with asyncio.timeout(INTERRUPT_PATIENCE):
+                await self.interrupt()
+        except TimeoutError:
+            log.warning("%s: the agent cannot be interrupted", self.setup.nick)
+        except Exception:
+            log.exception("%s: the backend failed to interrupt", self.setup.nick)
+
+    async def _end_worker(self) -> None:
+        worker, self._worker = self._worker, None
+        # Who stops the runner from a callback is in the worker itself, which then ends by itself.
+        if worker is not None and worker is not asyncio.current_task():
+            worker.cancel()
+            await asyncio.wait([worker])
+
+    async def _tell_exit(self, code: int) -> None:
+        if not self._exited and self.on_exit is not None:
+            self._exited = True
+            await self.on_exit(code)

@@ -1,0 +1,345 @@
+"""What the daemon does for its agent and for those who look after it: the desk behind the socket."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import cast
+
+from culture.clients.shared.desk import (
+    Answer,
+    Errand,
+    Found,
+    Hired,
+    JoinedChannel,
+    Person,
+    Read,
+    ReadMessage,
+    RequestFailed,
+    Sent,
+)
+from culture.clients.shared.parts import Parts
+from culture.clients.shared.questions import NoSuchQuestion, TooManyQuestions
+from culture.clients.shared.trust import rules, who_may
+from culture.clients.shared.turn import CLEAR, COMPACT
+from culture.protocol.names import fold, is_channel, nearest
+from culture.protocol.vocabulary import UserKey
+from culture.transport import Message, NotSent
+
+
+class Service:
+    """Implements ``Desk`` and what control words act upon."""
+
+    def __init__(self, parts: Parts, shut_down: Callable[[], None], show: Callable[[], None]) -> None:
+        self._parts = parts
+        self._shut_down = shut_down
+        self._show = show
+        self.on_read: Callable[[], None] = lambda: None
+        self.on_activity: Callable[[dict[str, object]], None] = lambda turn: None
+        self.take_whispers: Callable[[], list[str]] = list
+        self.on_release: Callable[[], Awaitable[None]] = _nothing
+        """Called when a person lets an agent go on that its supervisor has held."""
+        self.context_pct: float | None = None
+        self.last_heard: Message | None = None
+        self.last_active: datetime | None = None
+        """When the agent last said, thought or called something."""
+        self.breaks_off = False
+        """Whether the turn that runs is to end with the tool call that is running."""
+
+    async def send(self, channel: str, text: str) -> Sent:
+        """Say it."""
+        self._check_place(channel)
+        try:
+            msgids = await self._parts.once.say_surely(channel, text, self._parts.loops.tags())
+        except NotSent as refusal:
+            raise RequestFailed(str(refusal)) from None
+        self._parts.work.said(channel)
+        return {"channel": channel, "msgids": msgids}
+
+    async def read(self, channel: str, limit: int) -> Read:
+        """The oldest that the agent has not read."""
+        self._check_place(channel)
+        self.on_read()
+        try:
+            page = await self._parts.reading.read(channel, limit)
+        except NotSent as refusal:
+            raise RequestFailed(str(refusal)) from None
+        return {"messages": [_as_read(message) for message in page.messages], "remaining": page.remaining}
+
+    async def ask(self, channel: str, question: str, timeout: float | None, options: Sequence[str] = ()) -> Answer:
+        """Post a question and wait."""
+        self._check_place(channel)
+        try:
+            self._parts.work.said(channel)
+            answer = await self._parts.questions.ask(channel, question, timeout, options)
+        except (NotSent, TooManyQuestions) as refusal:
+            raise RequestFailed(str(refusal)) from None
+        return cast(Answer, answer.as_data())
+
+    async def again(self, id: str, reply: str | None) -> Answer:
+        """Wait on for a question."""
+        try:
+            answer = await self._parts.questions.again(id, reply)
+        except (NotSent, NoSuchQuestion) as refusal:
+            raise RequestFailed(str(refusal)) from None
+        return cast(Answer, answer.as_data())
+
+    async def questions(self, closed: bool) -> list[dict[str, object]]:
+        """What the agent has asked."""
+        questions, trust = self._parts.questions, self._parts.config.trust
+        found = [*questions.open, *(questions.recent if closed else [])]
+        return [{**each.as_data(), "who": who_may(rules(trust, each.tool), each.electorate)} for each in found]
+
+    async def search(self, channel: str, text: str, by_meaning: bool, limit: int) -> list[Found]:
+        """What the server's history has of it."""
+        try:
+            found = await self._parts.transport.search(channel, text, by_meaning)
+        except NotSent as refusal:
+            raise RequestFailed(str(refusal)) from None
+        return [_as_found(message) for message in (found[:limit] if by_meaning else found[-limit:])]
+
+    async def join(self, channel: str) -> None:
+        """Enter a channel."""
+        try:
+            await self._parts.transport.join_channel(channel)
+        except NotSent as refusal:
+            raise RequestFailed(str(refusal)) from None
+
+    async def part(self, channel: str) -> None:
+        """Leave a channel."""
+        self._check_place(channel)
+        if fold(channel) == fold(self._parts.webhook.channel):
+            raise RequestFailed(f"{channel} is where people hear of your alerts; it is not left")
+        try:
+            await self._parts.transport.part_channel(channel)
+        except NotSent as refusal:
+            raise RequestFailed(str(refusal)) from None
+        self._parts.buffer.forget(channel)
+
+    async def channels(self) -> list[JoinedChannel]:
+        """The channels it is in."""
+        transport = self._parts.transport
+        return [{"channel": name, "members": len(transport.members(name))} for name in transport.channels]
+
+    async def who(self, target: str) -> list[Person]:
+        """The members of a channel, or one nick."""
+        try:
+            members = await self._parts.transport.send_who(target)
+        except NotSent as refusal:
+            raise RequestFailed(str(refusal)) from None
+        if not members:
+            raise RequestFailed(self._nobody(target))
+        return [
+            {
+                "nick": member.nick,
+                "modes": member.modes,
+                "account": member.account,
+                "class": member.kind.value,
+                "away": "away" if member.away else None,
+            }
+            for member in members
+        ]
+
+    async def spawn_agent(self, role: str, text: str, timeout: float | None) -> Hired:
+        """Ask for another agent."""
+        return await self._parts.hiring.ask(role, text, timeout)
+
+    async def compact(self) -> None:
+        """Shorten its context."""
+        self._parts.work.command(COMPACT)
+
+    async def clear(self) -> None:
+        """Begin a new conversation."""
+        self._parts.work.command(CLEAR)
+
+    async def pause(self, soon: bool = False) -> None:
+        """Give the agent nothing more."""
+        self._parts.notes.paused = True
+        self.breaks_off = soon and self._parts.work.busy
+        self._show()
+
+    async def resume(self) -> None:
+        """Go on, also after so many crashes that it was parked."""
+        self._parts.notes.paused = False
+        self.breaks_off = False
+        self._parts.purse.resume()
+        await self._release()
+        await self._parts.keeper.revive()
+        self._show()
+        self._parts.work.wake()
+
+    async def abort(self) -> str:
+        """Break off the present task."""
+        prompt, held = self._parts.work.prompt, await self._release()
+        if prompt is None and held is not None:
+            self._parts.inbox.discard()
+            self._show()
+            self._parts.work.wake()
+            return f'aborted "{held}"; I go on with what is next.'
+        if prompt is None:
+            return "there is no task to abort."
+        self._parts.work.abort()
+        self._parts.questions.abandon(prompt.task)
+        await self._parts.keeper.interrupt()
+        return f'aborted "{prompt.task}".'
+
+    async def _release(self) -> str | None:
+        """The supervisor's hold is over; the task it was for, or None when there was none."""
+        held, self._parts.notes.held = self._parts.notes.held, None
+        if held is not None:
+            await self.on_release()
+        return held
+
+    async def go_on(self) -> str:
+        """Give the agent what was held back, so that it may answer other agents again."""
+        self._parts.notes.stood_down = False
+        released = self._parts.loops.go_on()
+        self._show()
+        self._parts.work.wake()
+        return f"going on with {released} messages that were held back." if released else "nothing is held back."
+
+    async def stand_down(self) -> str:
+        """Its work is finished: only people wake it."""
+        self._parts.notes.stood_down = True
+        self._show()
+        return "standing down: only people wake me, until one of them says go on."
+
+    async def activity(self, content: list[dict[str, object]], hear: bool) -> list[str]:
+        """Let the supervisor see it, and hear what it says."""
+        if content:
+            self.on_activity({"type": "assistant", "model": "", "content": content})
+        return self.take_whispers() if hear else []
+
+    async def prompt(self, key: str, text: str | None, place: str | None, wait: bool, timeout: float | None) -> Errand:
+        """Give the agent something to do, and perhaps wait for its end."""
+        if place is not None:
+            self._check_place(place)
+        errands = self._parts.errands
+        if text is not None and errands.take(key, text, place):
+            self._parts.reporting.wake()
+            self._parts.work.wake()
+        if wait:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(timeout):
+                    await errands.ended(key)
+        found = errands.get(key)
+        if found is None:
+            raise RequestFailed(f"no prompt has the key {key}; text is missing")
+        return found
+
+    async def shutdown(self) -> None:
+        """Begin to stop."""
+        self._shut_down()
+
+    async def status(self) -> dict[str, object]:
+        """All there is to know, for `culture status`."""
+        parts = self._parts
+        unread, stale = parts.inbox.counts()
+        spent, ever = parts.inbox.spent(_midnight()), parts.inbox.spent_ever()
+        heard = self.last_heard
+        return {
+            "nick": parts.config.nick,
+            "backend": parts.config.agent,
+            "state": parts.presence.state.value,
+            "next": parts.presence.then.value if parts.presence.then else None,
+            "task": parts.work.prompt.task if parts.work.prompt else None,
+            "stuck_on": parts.notes.held,
+            "since": parts.presence.since.isoformat(),
+            "last_active": self.last_active.isoformat() if self.last_active else None,
+            "tokens_today": spent.tokens,
+            "cost_usd_today": round(spent.cost_usd, 6),
+            "turns_today": spent.turns,
+            "tokens_ever": ever.tokens,
+            "cost_usd_ever": round(ever.cost_usd, 6),
+            "cannot": parts.keeper.cannot,
+            "budget": parts.purse.why_not(),
+            "subscription": parts.purse.is_subscription,
+            "windows": [
+                {"name": each.name, "used_pct": round(100 * each.used, 1), "resets": _moment(each.resets).isoformat()}
+                for each in parts.purse.windows
+            ],
+            "context_pct": self.context_pct,
+            "unread": unread,
+            "stale": stale,
+            "held": parts.inbox.held(),
+            "stood_down": parts.notes.stood_down,
+            "last_message": {"msgid": heard.msgid, "at": heard.timestamp.isoformat()} if heard else None,
+            "connected": parts.transport.connected,
+            "session": parts.notes.session,
+            "questions": len(parts.questions.open),
+            "webhook": parts.webhook.status(),
+            "quiet": parts.work.is_quiet,
+            "directory": str(parts.config.directory),
+            "channels": list(parts.transport.channels),
+        }
+
+    def summary(self) -> str:
+        """The status in a line."""
+        parts, state = self._parts, self._parts.presence.state
+        task = f' on "{parts.work.prompt.task}"' if parts.work.prompt else ""
+        unread, _ = parts.inbox.counts()
+        since = f"since {parts.presence.since:%H:%M} UTC"
+        quiet = "; quiet hours, messages wait" if parts.work.is_quiet else ""
+        then = "; pauses after this turn" if parts.presence.then else ""
+        return f"{state.value}{task} {since}, {unread} unread{quiet}{then}. {self.spent()}"
+
+    def spent(self) -> str:
+        """What today has cost, in a line."""
+        spent, purse = self._parts.inbox.spent(_midnight()), self._parts.purse
+        why, notional = purse.why_not(), " (notional)" if purse.is_subscription else ""
+        today = f"Today: {spent.turns} turns, {spent.tokens} tokens, ${spent.cost_usd:.2f}{notional}."
+        windows = [
+            f"{each.title}: {100 * each.used:.0f} % until {_moment(each.resets).astimezone():%Y-%m-%d %H:%M}."
+            for each in purse.windows
+        ]
+        return " ".join([today, *windows, *([f"{why}."] if why else [])])
+
+    def figures(self) -> dict[UserKey, str]:
+        """What today has cost and how full the context is, as metadata."""
+        spent = self._parts.inbox.spent(_midnight())
+        full = "" if self.context_pct is None else f"{self.context_pct:.0f}"
+        return {UserKey.TOKENS: str(spent.tokens), UserKey.COST_USD: f"{spent.cost_usd:.4f}", UserKey.CONTEXT_PCT: full}
+
+    def _check_place(self, place: str) -> None:
+        transport = self._parts.transport
+        if not is_channel(place) or place.casefold() in map(str.casefold, transport.channels):
+            return
+        near = nearest(place, transport.channels)
+        hint = f"did you mean {near}?" if near else f"join it first: irc_client join '{place}'"
+        raise RequestFailed(f"you are not in {place}; {hint}")
+
+    def _nobody(self, target: str) -> str:
+        if is_channel(target):
+            near = nearest(target, self._parts.transport.channels)
+            return f"there is no channel {target} that you can see" + (f"; did you mean {near}?" if near else "")
+        known = {
+            member.nick for name in self._parts.transport.channels for member in self._parts.transport.members(name)
+        }
+        near = nearest(target, known)
+        return f"nobody is called {target}" + (f"; did you mean {near}?" if near else "")
+
+
+async def _nothing() -> None:
+    """Nobody wants to know."""
+
+
+def _midnight() -> float:
+    return datetime.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
+
+
+def _moment(at: float) -> datetime:
+    return datetime.fromtimestamp(at, UTC)
+
+
+def _as_read(message: Message) -> ReadMessage:
+    return {**_as_found(message), "class": message.kind.value}
+
+
+def _as_found(message: Message) -> Found:
+    return {
+        "nick": message.sender,
+        "text": message.text,
+        "timestamp": message.timestamp.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+        "msgid": message.msgid,
+        "channel": message.channel,
+    }

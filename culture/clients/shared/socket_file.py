@@ -1,0 +1,121 @@
+"""The file of a daemon's socket: for its owner alone from the first moment, and never taken from a living daemon."""
+
+import fcntl
+import os
+import socket
+import stat
+from pathlib import Path
+
+from culture.config import paths
+
+BACKLOG = 128
+_PROBE_PATIENCE = 2.0
+
+
+class SocketTaken(Exception):
+    """The daemon cannot have its socket; the text says why and what to do."""
+
+
+class SocketFile:
+    """A listening socket, its file, and the lock that says whose it is."""
+
+    def __init__(self, path: Path) -> None:
+        if len(os.fsencode(path)) > paths.SOCKET_PATH_LIMIT:
+            raise SocketTaken(
+                f"{path} is longer than the {paths.SOCKET_PATH_LIMIT} bytes a Unix socket's path may have: "
+                "set XDG_RUNTIME_DIR to a folder with a shorter path"
+            )
+        self.path = path
+        self._lock = _lock(path)
+        try:
+            _check_folder(path.parent)
+            _remove_dead(path)
+            self.socket = _listen(path)
+        except BaseException:
+            os.close(self._lock)
+            raise
+        self._inode = path.lstat().st_ino
+
+    def remove(self) -> None:
+        """Take the file away, unless it has become somebody else's."""
+        try:
+            if self.path.lstat().st_ino == self._inode:
+                self.path.unlink()
+        except FileNotFoundError:
+            pass
+        os.close(self._lock)
+
+
+def _lock(path: Path) -> int:
+    """Two daemons that start at once must not both find the old socket dead."""
+    descriptor = paths.open_private(paths.home() / "run" / f"{path.name}.lock", os.O_RDWR)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise _living(path) from None
+    return descriptor
+
+
+def _living(path: Path) -> SocketTaken:
+    return SocketTaken(f"a daemon is running at {path}: stop that one first")
+
+
+def _check_folder(folder: Path) -> None:
+    try:
+        paths.private_directory(folder)
+        status = folder.stat()
+    except OSError as error:
+        raise SocketTaken(f"{folder}: {error.strerror}; set XDG_RUNTIME_DIR to a folder of your own") from None
+    is_shared = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    if is_shared and not status.st_mode & stat.S_ISVTX:
+        raise SocketTaken(f"others may write to {folder}: chmod 700 it, or set XDG_RUNTIME_DIR to another folder")
+    if status.st_uid not in (0, os.geteuid()):
+        raise SocketTaken(f"{folder} belongs to another user: set XDG_RUNTIME_DIR to a folder of your own")
+
+
+def _remove_dead(path: Path) -> None:
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(status.st_mode):
+        kind = "a symlink" if stat.S_ISLNK(status.st_mode) else "no socket"
+        raise SocketTaken(f"{path} is {kind}, and none of ours: look at it and remove it")
+    if status.st_uid != os.geteuid():
+        raise SocketTaken(f"{path} belongs to another user: set XDG_RUNTIME_DIR to a folder of your own")
+    if _answers(path):
+        raise _living(path)
+    path.unlink()
+
+
+def _answers(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(_PROBE_PATIENCE)
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            return False
+        except OSError:
+            # Somebody listens who is too busy to accept.
+            return True
+    return True
+
+
+def _listen(path: Path) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        # bind() gives the file the mode that the socket itself has; the umask is everybody's, and stays as it is.
+        os.fchmod(listener.fileno(), paths.PRIVATE_FILE)
+        listener.bind(str(path))
+        if stat.S_IMODE(path.lstat().st_mode) != paths.PRIVATE_FILE:
+            raise SocketTaken(f"{path} cannot be made for its owner alone: set XDG_RUNTIME_DIR to another folder")
+        listener.listen(BACKLOG)
+        listener.setblocking(False)
+    except OSError as error:
+        listener.close()
+        raise SocketTaken(f"{path}: {error.strerror}") from None
+    except SocketTaken:
+        listener.close()
+        raise
+    return listener

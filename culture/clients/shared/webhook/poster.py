@@ -1,0 +1,67 @@
+"""Posts bundles of alerts to one address, as its receiver wants them and as often as the configuration allows."""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Mapping
+
+from culture.clients.shared.webhook.alerts import Bundle
+from culture.clients.shared.webhook.coalescing import Bucket
+from culture.clients.shared.webhook.connecting import Ways
+from culture.clients.shared.webhook.courier import Sleep
+from culture.clients.shared.webhook.formats import Kind, body_for, kind_of, split_topic
+from culture.clients.shared.webhook.posting import NotPosted, Post, post
+from culture.clients.shared.webhook.retrying import delay
+from culture.clients.shared.webhook.signing import signed
+from culture.clients.shared.webhook.targets import Target
+from culture.config.agents import WebhookConfig
+
+# How many posts at once, and then one every so many seconds: below what each receiver allows.
+LIMITS: Mapping[Kind, tuple[int, float]] = {
+    "discord": (5, 2.4),
+    "slack": (1, 1.0),
+    "ntfy": (10, 6.0),
+    "json": (5, 1.0),
+}
+
+
+class Poster:
+    """Knows one receiver."""
+
+    def __init__(
+        self,
+        config: WebhookConfig,
+        url: str,
+        ways: Ways,
+        *,
+        sleep: Sleep = asyncio.sleep,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        """Raises TargetRefused where nothing can be posted."""
+        target = Target.parse(url)
+        self.kind: Kind = kind_of(target.host) if config.format == "auto" else config.format
+        self.target, self._topic = split_topic(target) if self.kind == "ntfy" else (target, "")
+        self.bucket = Bucket(*LIMITS[self.kind])
+        self._config = config
+        self._ways = ways
+        self._sleep = sleep
+        self._chance = chance
+
+    async def post(self, bundle: Bundle) -> None:
+        """Post it, several times if need be; NotPosted when it did not succeed."""
+        body = body_for(self.kind, bundle, self._topic)
+        for attempt in range(1, self._config.attempts + 1):
+            try:
+                return await post(Post(self.target, self._headers(body), body, self._ways), self._config.timeout)
+            except NotPosted as failure:
+                if failure.retry_after is not None:
+                    self.bucket.rest(failure.retry_after)
+                if not failure.passing or attempt == self._config.attempts:
+                    raise
+                await self._sleep(delay(attempt, failure.retry_after, self._chance()))
+
+    def _headers(self, body: bytes) -> dict[str, str]:
+        headers = {"Content-Type": "application/json", "User-Agent": "culture"}
+        if self.kind == "json" and self._config.secret is not None:
+            headers |= signed(self._config.secret, body, int(time.time()))
+        return headers

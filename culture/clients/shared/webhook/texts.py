@@ -1,0 +1,73 @@
+"""What alerts say: short, scannable, and the same every time."""
+
+import re
+
+from culture.protocol.names import is_channel
+from culture.protocol.split import clip
+
+LONGEST_LINE = 1000
+"""So many bytes of an alert are said in the channel."""
+
+_ENDS = re.compile(r"[\r\n\v\f\x85\u2028\u2029]+")
+# Colours first, as their digits belong to them; then all that is not text, and what turns text around.
+_UNSEEN = re.compile(
+    r"\x03(?:\d{1,2}(?:,\d{1,2})?)?|\x04(?:[0-9A-Fa-f]{6})?|[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
+)
+_CALL = re.compile(r"@(?=[^\s@])")
+
+
+def spiraling(nick: str, task: str, reason: str) -> str:
+    """An agent that gets nowhere."""
+    return f'[SPIRALING] {nick} stuck on task "{task}". {reason.rstrip().rstrip(".")}. Awaiting guidance.'
+
+
+def question(nick: str, text: str) -> str:
+    """An agent that waits for an answer."""
+    return f'[QUESTION] {nick} needs input: "{text}"'
+
+
+def timeout(nick: str, text: str) -> str:
+    """A question that nobody answered."""
+    return f'[TIMEOUT] {nick} got no answer: "{text}"'
+
+
+def crashed(nick: str, code: int) -> str:
+    """An agent whose program ended."""
+    return f"[ERROR] {nick} crashed: process exited with code {code}"
+
+
+def parked(nick: str, crashes: int, window: float) -> str:
+    """An agent that crashed too often."""
+    return f"[ESCALATION] {nick} crashed {crashes} times within {window:g} s and is parked. Reply @{nick} resume"
+
+
+def unable(nick: str, why: str) -> str:
+    """An agent whose program, login or configuration has gone while it was running."""
+    return f"[ESCALATION] {nick} cannot start again and is parked: {why}. Reply @{nick} resume"
+
+
+def complete(nick: str, task: str, place: str) -> str:
+    """An agent that is done; what it was asked in private is told to nobody else."""
+    if is_channel(place):
+        return f'[COMPLETE] {nick} finished task "{task}". Results in {place}.'
+    return f'[COMPLETE] {nick} finished task "(private)". Results in private.'
+
+
+def one_line(text: str) -> str:
+    """The text in one line that colours nothing and turns nothing around."""
+    return _UNSEEN.sub("", _ENDS.sub(" ", text)).strip()
+
+
+def said(text: str, nick: str) -> str:
+    """The text as the channel for alerts gets it: not too long, and calling nobody but the agent it is about.
+
+    What people and agents wrote stands in it, and the channel is full of agents that wake when they are called.
+    """
+    short = clip(text, LONGEST_LINE)
+    quiet = _CALL.sub(lambda call: _uncalled(short, call, nick), short)
+    return quiet if short == text else f"{quiet}…"
+
+
+def _uncalled(text: str, call: re.Match[str], nick: str) -> str:
+    word = re.split(r"[\s,.;:!?\"']", text[call.end() :], maxsplit=1)[0]
+    return "@" if word == nick else "@\u200b"

@@ -1,0 +1,330 @@
+"""The task loop: what is unread becomes one prompt, a prompt becomes a turn, and the turn's end makes it answered."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Literal, Protocol
+
+from culture.clients.shared import quiet
+from culture.clients.shared.inbox import Inbox, Mail
+from culture.clients.shared.prompts import Prompt, compose
+from culture.clients.shared.turn import COMPACT, Turn
+from culture.protocol.names import fold
+from culture.protocol.split import clip
+from culture.protocol.vocabulary import ClientTag, UserClass
+
+log = logging.getLogger(__name__)
+
+FAILED = "[ERROR] I gave up on "
+"""How that begins by which who waits for an answer knows that there will be none."""
+_LONGEST_ERROR = 200
+PostOutput = Literal["auto", "always", "never"]
+
+
+class Say(Protocol):
+    """Says something in a place, at once or as soon as there is a connection."""
+
+    def __call__(self, place: str, text: str, *, notice: bool = False, tags: Mapping[str, str] = ...) -> None:
+        """Say it."""
+
+
+class Feeder(Protocol):
+    """Takes prompts for the agent."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether it takes one now."""
+
+    async def feed(self, text: str) -> None:
+        """Give the agent a prompt."""
+
+
+class Work:
+    """What the agent is given, one thing at a time."""
+
+    def __init__(
+        self,
+        nick: str,
+        inbox: Inbox,
+        feeder: Feeder,
+        say: Say,
+        *,
+        post_output: PostOutput,
+        quiet_hours: str | None,
+        retry_after: float,
+        cool_down: float = 0.0,
+        may_begin: Callable[[], bool],
+        changed: Callable[[], None],
+        begun: Callable[[Sequence[Mail]], None] = lambda mails: None,
+        tags: Callable[[], Mapping[str, str]] = dict,
+        renew: Callable[[], None],
+        answered: Callable[[Prompt, Turn], None] = lambda prompt, turn: None,
+        completed: Callable[[Prompt], None] = lambda prompt: None,
+        further: Callable[[], Sequence[str]] = tuple,
+        until: Callable[[], float | None] = lambda: None,
+        now: Callable[[], datetime] = lambda: datetime.now().astimezone(),
+    ) -> None:
+        self._nick = nick
+        self._inbox = inbox
+        self._feeder = feeder
+        self._say = say
+        self._post_output = post_output
+        self._quiet_hours = quiet_hours
+        self._retry_after = retry_after
+        self._cool_down = cool_down
+        self._may_begin = may_begin
+        self._changed = changed
+        self._begun = begun
+        self._tags = tags
+        self._renew = renew
+        self._answered = answered
+        self._completed = completed
+        self._further = further
+        self._until = until
+        self._now = now
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._commands: deque[str] = deque()
+        self._command: str | None = None
+        self._turn = 0
+        self._unsettled = 0  # a turn whose end could not be written down
+        self._sent: set[str] = set()
+        self._note = ""
+        self._told = ""  # the note of the present prompt
+        self._not_before = 0.0
+        self._cool_at = 0.0  # until then agents alone begin no turn
+        self._aborted = False
+        self.prompt: Prompt | None = None
+        self.last: Prompt | None = None
+        """The present prompt, or else the one before."""
+
+    def start(self) -> None:
+        """Begin to give out work."""
+        self._task = asyncio.create_task(self._run(), name=f"work of {self._nick}")
+
+    async def stop(self) -> None:
+        """Give out nothing more."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    def wake(self) -> None:
+        """Something has changed: look whether there is something to do."""
+        self._wake.set()
+
+    def command(self, command: str) -> None:
+        """Have the agent do this when it has nothing else to do, before any message."""
+        if command not in self._commands:
+            self._commands.append(command)
+        self.wake()
+
+    def tell(self, note: str) -> None:
+        """The agent learns this with its next prompt."""
+        if note not in self._note:
+            self._note = f"{self._note}\n{note}" if self._note else note
+
+    def said(self, place: str) -> None:
+        """The agent has said something there itself."""
+        self._sent.add(fold(place))
+
+    @property
+    def busy(self) -> bool:
+        """Whether a turn is under way."""
+        return self.prompt is not None or self._command is not None
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether messages wait for the end of the quiet hours."""
+        return quiet.is_quiet(self._quiet_hours, self._now())
+
+    async def ended(self, turn: Turn, *, overspent: bool = False) -> None:
+        """The agent has finished its turn, or was ``overspent`` and broken off in it."""
+        prompt, command = self.prompt, self._command
+        self.prompt = self._command = None
+        self._cool()
+        self._unsettled = self._turn if prompt is not None else 0
+        try:
+            if prompt is None or turn.full:
+                self._inbox.spend(turn.tokens, turn.cost_usd)
+            if turn.full:
+                self._hand_over(prompt)
+            elif prompt is not None:
+                self._settle(prompt, turn, overspent=overspent)
+            self._unsettled = 0
+            if command is not None and turn.error:
+                self._refused(command, turn)
+            elif (command == COMPACT or turn.compacted) and not turn.full:
+                self._restate()
+        finally:
+            self._changed()
+            self.wake()
+
+    def broken(self, outcome: str) -> list[Mail]:
+        """The agent died: what it worked on comes again; what is given up is returned, and its senders are told."""
+        prompt, self.prompt, self._command = self.prompt, None, None
+        self._cool()
+        if prompt is None:
+            return []
+        self._unsettled = self._turn
+        self.tell(self._told)
+        if self._aborted:
+            self._drop(prompt)
+            lost = []
+        else:
+            lost = self._give_up(self._inbox.broken(self._turn, outcome), outcome)
+        self._unsettled = 0
+        return lost
+
+    def abort(self) -> None:
+        """The present task is not wanted any more: what its turn still says is not posted."""
+        self._aborted = self.prompt is not None
+
+    async def _run(self) -> None:
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._patience()):
+                    await self._wake.wait()
+            self._wake.clear()
+            try:
+                await self._next()
+            except Exception:
+                log.exception("%s: no prompt could be given", self._nick)
+                # Perhaps the disk is full: look again, though nothing else happens.
+                self._not_before = asyncio.get_running_loop().time() + self._retry_after
+
+    def _patience(self) -> float | None:
+        """How long to wait for something to happen: for ever, but for the end of the quiet hours or of a pause."""
+        waits, now = [], asyncio.get_running_loop().time()
+        if self._quiet_hours is not None and self.is_quiet:
+            waits.append(quiet.seconds_left(self._quiet_hours, self._now()) + 0.1)
+        if self._not_before > now:
+            waits.append(self._not_before - now)
+        if self._cool_at > now and self._inbox.waiting:
+            waits.append(self._cool_at - now)
+        if (seconds := self._until()) is not None:
+            waits.append(seconds + 0.1)
+        return min(waits, default=None)
+
+    async def _next(self) -> None:
+        if self.busy or not self._feeder.ready or not self._may_begin():
+            return
+        if self._unsettled:
+            self._inbox.broken(self._unsettled, "its end could not be noted", blamed=False)
+            self._unsettled = 0
+        if self._commands:
+            self._command = self._commands.popleft()
+            await self._feeder.feed(self._command)
+            self._changed()
+        elif self._inbox.waiting and not self.is_quiet and not self._is_resting():
+            await self._begin(self._inbox.next())
+
+    def _cool(self) -> None:
+        """A turn is over: what agents say within a while becomes one prompt, unless a person calls."""
+        self._cool_at = asyncio.get_running_loop().time() + self._cool_down
+
+    def _is_resting(self) -> bool:
+        now = asyncio.get_running_loop().time()
+        return now < self._not_before or (now < self._cool_at and not self._inbox.is_called_by_people)
+
+    async def _begin(self, mails: Sequence[Mail]) -> None:
+        for note in self._further():
+            self.tell(note)
+        prompt = self.last = compose(mails, self._note)
+        self._turn = self._inbox.begin(mails, prompt.title)
+        self.prompt, self._told, self._note, self._aborted = prompt, self._note, "", False
+        self._sent.clear()
+        self._begun(mails)
+        self._changed()
+        await self._feeder.feed(prompt.text)
+
+    def _settle(self, prompt: Prompt, turn: Turn, *, overspent: bool) -> None:
+        if self._aborted:
+            self._drop(prompt, turn.tokens, turn.cost_usd)
+            return
+        if turn.limited_until is not None:
+            self._inbox.spend(turn.tokens, turn.cost_usd)
+            self._inbox.broken(self._turn, "usage limit reached", blamed=False)
+            return
+        if overspent and turn.interrupted and not prompt.mails[0].is_errand:
+            self.tell(self._told)
+            self._inbox.spend(turn.tokens, turn.cost_usd)
+            self._give_up(self._inbox.broken(self._turn, "budget spent", blamed=None), "it was cut off too often")
+            return
+        if turn.error and not turn.interrupted:
+            self._failed(prompt, turn)
+            return
+        # Killed in between, an answer that was said would be given once more, or one that was not would be missing.
+        with self._inbox.at_once():
+            if self._shall_post(prompt, turn):
+                self._say(prompt.target, turn.text, tags={**reply_to(prompt.mails[0]), **self._tags()})
+            self._answered(prompt, turn)
+            self._inbox.end(self._turn, "interrupted" if turn.interrupted else "done", turn.tokens, turn.cost_usd)
+        unread, _ = self._inbox.counts()
+        if not turn.interrupted and not unread:
+            self._completed(prompt)
+
+    def _shall_post(self, prompt: Prompt, turn: Turn) -> bool:
+        if turn.interrupted or not turn.text.strip() or self._post_output == "never":
+            return False
+        return self._post_output == "always" or fold(prompt.target) not in self._sent
+
+    def _failed(self, prompt: Prompt, turn: Turn) -> None:
+        """The model could not be asked: once more after a while, then the sender is told."""
+        log.error("%s: the turn failed: %s", self._nick, turn.error)
+        why = clip(turn.error.splitlines()[0], _LONGEST_ERROR)
+        self.tell(self._told)
+        self._inbox.spend(turn.tokens, turn.cost_usd)
+        lost = self._inbox.broken(self._turn, f"error: {why}")
+        self._give_up(lost, why)
+        if not lost:
+            self._say(prompt.target, f"[ERROR] {why}; I try once more.", notice=True)
+        self._not_before = asyncio.get_running_loop().time() + self._retry_after
+
+    def _refused(self, command: str, turn: Turn) -> None:
+        """A command was not carried out; the agent goes on as before."""
+        log.error("%s: %s failed: %s", self._nick, command, turn.error)
+        if not turn.full:
+            self.tell(f"(your {command} failed: {turn.error})")
+
+    def _hand_over(self, prompt: Prompt | None) -> None:
+        """The session is full: a new one begins, and is told what the journal knows of the old one."""
+        if prompt is not None and self._aborted:
+            self._drop(prompt)
+        elif prompt is not None:
+            self._give_up(self._inbox.broken(self._turn, "context full"), "it does not fit into my context")
+        done = [f"  {at:%H:%M} in {place}: {task} ({outcome})" for at, place, task, outcome in self._inbox.journal(10)]
+        self.tell(
+            "\n".join(["(your last session was full, and this is a new one; what you were last given:", *done, ")"])
+        )
+        self._renew()
+
+    def _drop(self, prompt: Prompt, tokens: int = 0, cost_usd: float = 0.0) -> None:
+        """A person has aborted the task; another agent that waits for an answer waits no longer."""
+        with self._inbox.at_once():
+            self._inbox.end(self._turn, "aborted", tokens, cost_usd)
+            called = [mail for mail in prompt.mails if mail.kind is not UserClass.HUMAN and not mail.is_errand]
+            self._give_up(called, "a person has aborted it")
+
+    def _give_up(self, lost: list[Mail], why: str) -> list[Mail]:
+        for mail in lost:
+            self._say(mail.place, given_up(mail, why), notice=True, tags=reply_to(mail))
+        return lost
+
+    def _restate(self) -> None:
+        """What a shortened context must not have lost."""
+        last = "".join(f' The last task was "{task}" from {place}.' for _, place, task, _ in self._inbox.journal(1))
+        self.tell(f"(your context was shortened: you are {self._nick} on IRC, and answer where you are asked.{last})")
+
+
+def given_up(mail: Mail, why: str) -> str:
+    """What is said of a message that is not answered any more."""
+    return f"{FAILED}{mail.sender}'s message {mail.msgid}: {why}"
+
+
+def reply_to(mail: Mail) -> dict[str, str]:
+    """The tag of what is said because of a message."""
+    return {ClientTag.REPLY.value: mail.msgid} if not mail.msgid.startswith("local.") else {}
