@@ -1,0 +1,55 @@
+"""Who calls a tool, whom they may speak for, and how often."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from culture.transport import NotSent
+
+BURST = 40
+PER_SECOND = 10.0
+_REMEMBERED = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The identity of a token; without names, a program of this machine where there are no tokens."""
+
+    key: str = ""
+    """By which its calls are counted."""
+    names: tuple[str, ...] = ()
+    """Its own nick, then those that it may speak for."""
+    channels: tuple[str, ...] = ()
+    """Where it is from the beginning."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it has shown a token."""
+        return bool(self.names)
+
+
+NOBODY = Caller()
+
+
+class Pace:
+    """So many calls at once, then so many a second, for each caller by itself."""
+
+    def __init__(
+        self, burst: int = BURST, per_second: float = PER_SECOND, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._burst = float(burst)
+        self._rate = per_second
+        self._clock = clock
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, key: str) -> None:
+        """Count a call; ``NotSent`` when it is one too many."""
+        now = self._clock()
+        left, at = self._left.pop(key, (self._burst, now))
+        left = min(self._burst, left + (now - at) * self._rate)
+        self._left[key] = (max(0.0, left - 1), now)
+        if len(self._left) > _REMEMBERED:
+            self._left.popitem(last=False)
+        if left < 1:
+            raise NotSent(f"too many calls: wait a second, then at most {self._rate:g} a second")

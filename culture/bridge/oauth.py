@@ -1,0 +1,217 @@
+"""Consent for a remote program: it registers itself, its owner types a code, and it gets a token (OAuth 2.1, PKCE)."""
+
+import logging
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from mcp.server.auth.provider import (
+    AuthorizationCode,
+    AuthorizationParams,
+    AuthorizeError,
+    OAuthAuthorizationServerProvider,
+    RefreshToken,
+    RegistrationError,
+    TokenError,
+    construct_redirect_uri,
+)
+from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+
+from culture.bridge.access import ACCESS_LIFETIME, CONSENT_LIFETIME, Access
+from culture.bridge.callers import Pace
+from culture.bridge.kept import Client, Grant
+from culture.bridge.shown import Shown, Verifier
+from culture.config.exposure import is_loopback
+from culture.transport import NotSent
+
+log = logging.getLogger(__name__)
+
+_PENDING, _PENDING_LIFETIME = 1000, 600.0
+_PENDING_EACH = 20
+_TRIES = 5
+_REGISTRATIONS, _REGISTRATIONS_PER_SECOND = 30, 0.1
+_LONGEST_REGISTRATION, _LONGEST_QUESTION = 8192, 8192
+"""Bytes: anybody may send them, and they are kept."""
+_NEVER = frozenset({"javascript", "data", "file", "blob", "about", "vbscript", "ftp", "ws", "wss"})
+
+
+@dataclass(slots=True)
+class Asked:
+    """A program that waits for its owner's consent."""
+
+    client: OAuthClientInformationFull
+    params: AuthorizationParams
+    until: float
+    tries: int = _TRIES
+    """Wrong codes that may still be typed."""
+
+
+class Code(AuthorizationCode):
+    """What the program gets when its owner has consented, for a moment."""
+
+    grant: Grant
+
+
+class Renewal(RefreshToken):
+    """A secret for the next token."""
+
+    grant: Grant
+
+
+class Consents(OAuthAuthorizationServerProvider[Code, Renewal, Shown]):
+    """The authorization server of a bridge: what the SDK asks, and what the consent page asks."""
+
+    def __init__(self, access: Access, url: str, clock: Callable[[], float] = time.time) -> None:
+        self._access = access
+        self._url = url
+        self._clock = clock
+        self._verifier = Verifier(access)
+        self._asked: OrderedDict[str, Asked] = OrderedDict()
+        self._codes: OrderedDict[str, Code] = OrderedDict()
+        self._registrations = Pace(_REGISTRATIONS, _REGISTRATIONS_PER_SECOND, clock)
+
+    # The consent page
+
+    def asked(self, request: str) -> Asked | None:
+        """What waits for consent under this id."""
+        found = self._asked.get(request)
+        return found if found is not None and found.until > self._clock() else None
+
+    def consent(self, request: str, code: str) -> str | None:
+        """Where to send the owner's browser; None when the code is not one."""
+        asked = self.asked(request)
+        if asked is None:
+            return None
+        grant = self._access.redeem(code)
+        asked.tries -= grant is None
+        if grant is not None or not asked.tries:
+            del self._asked[request]
+        if grant is None:
+            return None
+        made = Code(
+            code=secrets.token_urlsafe(32),
+            scopes=[],
+            expires_at=self._clock() + CONSENT_LIFETIME,
+            client_id=asked.client.client_id or "",
+            code_challenge=asked.params.code_challenge,
+            redirect_uri=asked.params.redirect_uri,
+            redirect_uri_provided_explicitly=asked.params.redirect_uri_provided_explicitly,
+            resource=asked.params.resource,
+            subject=grant.names[0],
+            grant=grant,
+        )
+        _keep(self._codes, made.code, made)
+        return construct_redirect_uri(str(made.redirect_uri), code=made.code, state=asked.params.state, iss=self._url)
+
+    def deny(self, request: str) -> str | None:
+        """Where to send the browser of an owner who does not want it."""
+        asked = self._asked.pop(request, None)
+        if asked is None:
+            return None
+        uri = str(asked.params.redirect_uri)
+        return construct_redirect_uri(uri, error="access_denied", state=asked.params.state, iss=self._url)
+
+    # What the SDK asks
+
+    async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
+        """A program that registered itself."""
+        known = self._access.client(client_id)
+        return None if known is None else OAuthClientInformationFull.model_validate_json(known.information)
+
+    async def register_client(self, client_info: OAuthClientInformationFull) -> None:
+        """Keep a registration; it gives no right by itself."""
+        try:
+            self._registrations.take("")
+        except NotSent:
+            raise RegistrationError("invalid_client_metadata", "too many registrations: try again later") from None
+        for uri in client_info.redirect_uris or []:
+            parts = urlsplit(str(uri))
+            if parts.scheme in _NEVER or (parts.scheme == "http" and not is_loopback(parts.hostname or "")):
+                raise RegistrationError("invalid_redirect_uri", "https, a loopback address, or a program's own scheme")
+            if "@" in parts.netloc:  # https://claude.ai@evil.example leads to evil.example
+                raise RegistrationError("invalid_redirect_uri", "without a user's name before the host")
+        information = client_info.model_dump_json()
+        if len(information) > _LONGEST_REGISTRATION:
+            raise RegistrationError("invalid_client_metadata", f"at most {_LONGEST_REGISTRATION} bytes")
+        self._access.register(Client(id=client_info.client_id or "", information=information))
+
+    async def authorize(self, client: OAuthClientInformationFull, params: AuthorizationParams) -> str:
+        """The address of the consent page."""
+        if params.resource is not None and _origin(params.resource) != _origin(self._url):
+            raise AuthorizeError("invalid_target", "that is not this bridge")
+        if len(params.model_dump_json()) > _LONGEST_QUESTION:
+            raise AuthorizeError("invalid_request", f"at most {_LONGEST_QUESTION} bytes")
+        theirs = [id for id, asked in self._asked.items() if asked.client.client_id == client.client_id]
+        for id in theirs[: 1 - _PENDING_EACH]:
+            del self._asked[id]
+        request = secrets.token_urlsafe(24)
+        _keep(self._asked, request, Asked(client, params, self._clock() + _PENDING_LIFETIME))
+        return f"{self._url}/consent?request={request}"
+
+    async def load_authorization_code(self, client: OAuthClientInformationFull, authorization_code: str) -> Code | None:
+        """What was consented to."""
+        return self._codes.get(authorization_code)
+
+    async def exchange_authorization_code(
+        self, client: OAuthClientInformationFull, authorization_code: Code
+    ) -> OAuthToken:
+        """A token, once."""
+        if self._codes.pop(authorization_code.code, None) is None:
+            raise TokenError("invalid_grant", "the code was used")
+        made = self._access.open(authorization_code.grant, client.client_id or "")
+        if made is None:
+            raise TokenError("invalid_grant", "it was taken back")
+        return _token(made)
+
+    async def load_refresh_token(self, client: OAuthClientInformationFull, refresh_token: str) -> Renewal | None:
+        """The token that this renews."""
+        grant = self._access.refreshable(refresh_token, client.client_id or "")
+        if grant is None:
+            stolen = self._access.end_stolen(refresh_token, client.client_id or "")
+            if stolen is not None:
+                log.warning("token %s of %s is taken back: it was renewed twice", stolen.id, stolen.names[0])
+            return None
+        return Renewal(
+            token=refresh_token,
+            client_id=client.client_id or "",
+            scopes=[],
+            expires_at=int(grant.ends),
+            subject=grant.names[0],
+            grant=grant,
+        )
+
+    async def exchange_refresh_token(
+        self, client: OAuthClientInformationFull, refresh_token: Renewal, scopes: list[str]
+    ) -> OAuthToken:
+        """The next token; the one before holds no longer."""
+        renewed = self._access.renew(refresh_token.grant)
+        if renewed is None:
+            raise TokenError("invalid_grant", "it was used or taken back")
+        return _token(renewed)
+
+    async def load_access_token(self, token: str) -> Shown | None:
+        """Whose token it is."""
+        return await self._verifier.verify_token(token)
+
+    async def revoke_token(self, token: Shown | Renewal) -> None:
+        """The program gives it back."""
+        self._access.revoke(token.grant.id if isinstance(token, Renewal) else token.caller.key)
+
+
+def _keep(among: "OrderedDict[str, Asked] | OrderedDict[str, Code]", key: str, value: object) -> None:
+    among[key] = value  # type: ignore[assignment]
+    while len(among) > _PENDING:
+        among.popitem(last=False)
+
+
+def _token(made: tuple[str, str]) -> OAuthToken:
+    access, refresh = made
+    return OAuthToken(access_token=access, refresh_token=refresh, expires_in=int(ACCESS_LIFETIME))
+
+
+def _origin(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    return parts.scheme.lower(), parts.netloc.lower()

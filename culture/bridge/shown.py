@@ -1,0 +1,55 @@
+"""Tokens that programs show with each request."""
+
+import logging
+from typing import Any
+
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.mcpserver import Context
+
+from culture.bridge.access import Access, Broken
+from culture.bridge.callers import Caller
+from culture.transport import NotSent
+
+log = logging.getLogger(__name__)
+
+
+class Shown(AccessToken):
+    """A token that was shown, with whose it is."""
+
+    caller: Caller
+
+
+class Verifier:
+    """Looks tokens up."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    async def verify_token(self, token: str) -> Shown | None:
+        """Whose token it is; None when it does not hold."""
+        try:
+            grant = self._access.shown(token)
+        except Broken as broken:
+            log.error("nobody is let in: %s", broken)
+            return None
+        if grant is None:
+            return None
+        return Shown(
+            token=token,
+            client_id=grant.client or grant.id,
+            scopes=[],
+            expires_at=int(grant.expires),
+            subject=grant.names[0],
+            caller=grant.caller,
+        )
+
+
+def caller_of(context: Context[Any, Any]) -> Caller:
+    """Whose request it is: who sent this very one, not who opened the session."""
+    request = context.request_context.request
+    user = None if request is None else request.scope.get("user")
+    token = user.access_token if isinstance(user, AuthenticatedUser) else None
+    if not isinstance(token, Shown):
+        raise NotSent("nobody has shown a token")
+    return token.caller

@@ -1,0 +1,58 @@
+"""A wiki as a program uses it: the contract, and the wiki of this machine; `remote` has the other one."""
+
+import asyncio
+from typing import Protocol
+
+from culture.wiki.pages import Pages
+from culture.wiki.values import Change, Entry, Hit, Page, Written
+
+
+class WikiClient(Protocol):
+    """The five things to do with a wiki; each raises a WikiError when it cannot be done."""
+
+    async def read(self, page: str, revision: str = "") -> Page:
+        """The page as it is, or as it was at that revision."""
+        ...
+
+    async def write(self, page: str, text: str, base_revision: str, author: str, message: str = "") -> Written:
+        """Write on top of a revision, or raise Conflict."""
+        ...
+
+    async def pages(self, under: str = "") -> list[Entry]:
+        """The pages, or those in a folder."""
+        ...
+
+    async def search(self, words: str, limit: int = 20) -> list[Hit]:
+        """The pages with all these words."""
+        ...
+
+    async def history(self, page: str, limit: int = 20) -> list[Change]:
+        """Who wrote it when."""
+        ...
+
+
+class LocalWiki:
+    """A wiki on this machine; git works beside the loop."""
+
+    def __init__(self, pages: Pages) -> None:
+        self._pages = pages
+
+    async def read(self, page: str, revision: str = "") -> Page:
+        """The page as it is, or as it was at that revision."""
+        return await asyncio.to_thread(self._pages.read, page, revision)
+
+    async def write(self, page: str, text: str, base_revision: str, author: str, message: str = "") -> Written:
+        """Write on top of a revision, or raise Conflict."""
+        return await asyncio.to_thread(self._pages.write, page, text, base_revision, author, message)
+
+    async def pages(self, under: str = "") -> list[Entry]:
+        """The pages, or those in a folder."""
+        return await asyncio.to_thread(self._pages.pages, under)
+
+    async def search(self, words: str, limit: int = 20) -> list[Hit]:
+        """The pages with all these words."""
+        return await asyncio.to_thread(self._pages.search, words, limit)
+
+    async def history(self, page: str, limit: int = 20) -> list[Change]:
+        """Who wrote it when."""
+        return await asyncio.to_thread(self._pages.history, page, limit)

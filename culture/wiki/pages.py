@@ -1,0 +1,230 @@
+"""The pages of a wiki: read, write on top of what was read, list, search, history. Everything here may block."""
+
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from culture.config import paths
+from culture.protocol.names import valid_nick
+from culture.wiki import finding, log, names, templates
+from culture.wiki.errors import Conflict, NoSuchPage, Refused, Unavailable
+from culture.wiki.locking import held
+from culture.wiki.repository import NOTHING, File, Repository
+from culture.wiki.values import REVISION_LENGTH, Change, Entry, Hit, Page, Written, revision_of
+
+PAGE_LIMIT = 128 * 1024
+"""Bytes of a page: a conflict's three texts still fit into one answer."""
+MESSAGE_LIMIT = 200
+FOUNDER = "culture"
+_NICK_LIMIT = 64
+_TRIES = 20
+_REVISION = re.compile(r"[0-9a-f]{7,40}")
+
+
+def folder_of(slug: str) -> Path:
+    """Where the wiki of a project is."""
+    if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", slug):
+        raise Refused(f"{slug!r} cannot be the name of a project: small letters, digits, - and _, at most 64")
+    return paths.home() / "wiki" / slug
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The pages of one commit, by the form in which names compare."""
+
+    commit: str
+    files: dict[str, File]
+
+    def find(self, name: str) -> File | None:
+        """The file of a page, whatever the case of its name."""
+        return self.files.get(names.path_of(name)) or self.files.get(names.key(name))
+
+    def settled(self, name: str) -> str:
+        """The name as the wiki spells it, or its folders where the page is new."""
+        found = self.find(name)
+        if found is not None:
+            return found.path.removesuffix(names.SUFFIX)
+        folder, slash, last = name.rpartition("/")
+        while folder:
+            inside = names.key(folder) + "/"
+            for each in self.files.values():
+                if names.key(each.path).startswith(inside):
+                    return f"{'/'.join(each.path.split('/')[: folder.count('/') + 1])}{slash}{last}"
+            folder, _, above = folder.rpartition("/")
+            last = f"{above}/{last}"
+        return name
+
+
+class Pages:
+    """A wiki on this machine. Any number of these may exist for one folder, in any number of processes."""
+
+    def __init__(self, folder: Path) -> None:
+        self._repository = Repository(folder)
+
+    @classmethod
+    def create(cls, folder: Path) -> Self:
+        """Make the wiki with its first pages, whole or not at all; one that is there stays as it is."""
+        paths.private_directory(folder.parent)
+        with held(folder.parent / f".{folder.name}.lock"):
+            if not Repository(folder).exists:
+                begun = folder.with_name(f".{folder.name}.new")
+                shutil.rmtree(begun, ignore_errors=True)
+                begun.mkdir(mode=paths.PRIVATE_DIRECTORY)
+                repository = Repository(begun)
+                repository.create()
+                first = {names.path_of(name): text.encode() for name, text in templates.first_pages().items()}
+                repository.swap(NOTHING, repository.commit(NOTHING, first, FOUNDER, "Begin the wiki"))
+                begun.rename(folder)
+        return cls(folder)
+
+    @property
+    def folder(self) -> Path:
+        """The repository; it can be cloned, and pushed to."""
+        return self._repository.folder
+
+    @property
+    def exists(self) -> bool:
+        """Was it made?"""
+        return self._repository.exists
+
+    def read(self, page: str, revision: str = "") -> Page:
+        """The page as it is, or as it was at that revision."""
+        name = names.page_name(page)
+        snapshot = self._snapshot()
+        file = snapshot.find(name)
+        if file is None:
+            raise NoSuchPage(f"there is no page {name}")
+        name = file.path.removesuffix(names.SUFFIX)
+        changes = log.changes(self._repository, snapshot.commit, file.path, None if revision else 1)
+        for change in changes:
+            if change.revision.startswith(revision):
+                text = self._text(change.blob)
+                return Page(name, change.revision, text, change.author, change.time)
+        raise NoSuchPage(f"{name} never had the revision {revision}")
+
+    def write(self, page: str, text: str, base_revision: str, author: str, message: str = "") -> Written:
+        """Replace the page's text if it is still at the base revision (empty: there is none yet), else Conflict."""
+        name = check(page, text, base_revision, author)
+        with self._repository.writing():
+            for _ in range(_TRIES):
+                snapshot = self._snapshot()
+                name = snapshot.settled(name)
+                written = self._next(snapshot, name, text, base_revision)
+                if written is not None:
+                    return written
+                subject = " ".join(message.split())[:MESSAGE_LIMIT] or f"Write {name}"
+                contents = {names.path_of(name): text.encode()}
+                commit = self._repository.commit(snapshot.commit, contents, author, log.printable(subject))
+                if self._repository.swap(snapshot.commit, commit):
+                    self._repository.tidy()
+                    return Written(name, revision_of(text))
+        raise Unavailable("others write the wiki all the time; try again")
+
+    def pages(self, under: str = "") -> list[Entry]:
+        """The pages by name, all of them or those in a folder, with who wrote them last."""
+        snapshot = self._snapshot()
+        inside = names.key(under.strip("/"))
+        files = [file for file in _files(snapshot) if not inside or names.key(file.path).startswith(inside + "/")]
+        last = log.last_changes(self._repository, snapshot.commit, {file.path for file in files})
+        return [
+            Entry(name, file.blob[:REVISION_LENGTH], file.size, last[file.path].author, last[file.path].time)
+            for file in files
+            for name in [file.path.removesuffix(names.SUFFIX)]
+        ]
+
+    def search(self, words: str, limit: int = 20) -> list[Hit]:
+        """The pages on which all words are, in any case; the best first."""
+        files = [file for file in _files(self._snapshot()) if file.size <= PAGE_LIMIT]
+        texts = self._repository.blobs([file.blob for file in files])
+        found = []
+        for file, data in zip(files, texts, strict=True):
+            name = file.path.removesuffix(names.SUFFIX)
+            rank, lines = finding.found(words, name, data.decode(errors="replace"))
+            if rank:
+                found.append((-rank, name, Hit(name, file.blob[:REVISION_LENGTH], lines)))
+        return [hit for _, _, hit in sorted(found)[:limit]]
+
+    def history(self, page: str, limit: int = 20) -> list[Change]:
+        """Who wrote the page when, newest first."""
+        name = names.page_name(page)
+        snapshot = self._snapshot()
+        file = snapshot.find(name)
+        if file is None:
+            raise NoSuchPage(f"there is no page {name}")
+        found = log.changes(self._repository, snapshot.commit, file.path, limit)
+        return [Change(each.revision, each.author, each.time, each.message, each.commit) for each in found]
+
+    def _snapshot(self) -> Snapshot:
+        commit = self._repository.head()
+        found: dict[str, File] = {}
+        for file in self._repository.files(commit):
+            name = names.page_of(file.path)
+            if name is not None:
+                found[file.path] = file
+                found.setdefault(names.key(name), file)
+        return Snapshot(commit, found)
+
+    def _next(self, snapshot: Snapshot, name: str, text: str, base_revision: str) -> Written | None:
+        """What to answer when there is nothing to write; None when the text may be written."""
+        file = snapshot.find(name)
+        current = file.blob[:REVISION_LENGTH] if file else ""
+        if current and current == revision_of(text):
+            return Written(name, current, changed=False)
+        base = base_revision[:REVISION_LENGTH]
+        if current.startswith(base) if base else not current:
+            return None
+        raise Conflict(
+            name,
+            revision=current,
+            base=self._base(snapshot, name, base_revision),
+            current=self._text(file.blob) if file else "",
+            yours=text,
+        )
+
+    def _base(self, snapshot: Snapshot, name: str, revision: str) -> str | None:
+        if not revision:
+            return ""
+        for change in log.changes(self._repository, snapshot.commit, names.path_of(name), None):
+            if change.revision.startswith(revision[:REVISION_LENGTH]):
+                return self._text(change.blob)
+        return None
+
+    def _text(self, blob: str) -> str:
+        [data] = self._repository.blobs([blob])
+        if len(data) > PAGE_LIMIT:
+            raise Refused(f"this text has {len(data)} bytes, a page has at most {PAGE_LIMIT}: look at it in a clone")
+        return data.decode(errors="replace")
+
+
+def _files(snapshot: Snapshot) -> Sequence[File]:
+    return sorted({file.path: file for file in snapshot.files.values()}.values(), key=lambda file: file.path)
+
+
+def check(page: str, text: str, base_revision: str, author: str) -> str:
+    """Refuse what no wiki will ever take; the name of the page in its one form."""
+    _check_text(text)
+    _check_origin(base_revision, author)
+    return names.page_name(page)
+
+
+def _check_text(text: str) -> None:
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        raise Refused("the text has letters that are none (half of a surrogate pair)") from None
+    if len(data) > PAGE_LIMIT:
+        raise Refused(f"the text has {len(data)} bytes, a page has at most {PAGE_LIMIT}: make two pages of it")
+    if b"\0" in data:
+        raise Refused("the text has a NUL in it; pages are text")
+
+
+def _check_origin(base_revision: str, author: str) -> None:
+    if base_revision and not _REVISION.fullmatch(base_revision):
+        raise Refused(
+            f"{base_revision!r} is no revision: take the one that reading the page gave, or '' for a new page"
+        )
+    if not valid_nick(author, _NICK_LIMIT):
+        raise Refused(f"{author!r} is no nick, and every text has an author")

@@ -1,0 +1,201 @@
+"""A bare git repository, written by git's plumbing alone: no work tree, no hooks, nobody's configuration."""
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from culture.wiki.errors import DiskFull, Refused, Unavailable
+from culture.wiki.locking import held
+
+BRANCH = "refs/heads/main"
+NOTHING = "0" * 40
+_SETTINGS = ("core.hooksPath=/dev/null", "core.fsync=all", "gc.auto=0", "log.showSignature=false", "core.quotePath=off")
+_TIMEOUT = 60.0
+_LOCKS = ("HEAD.lock", f"{BRANCH}.lock")
+# Git holds the lock of a branch for milliseconds: one that is older belongs to nobody who lives.
+_LEFT_BEHIND = 5.0
+_PATIENCE = 10.0
+_PAUSE = 0.05
+_NO_ROOM = ("No space left on device", "Disk quota exceeded")
+_ROOM_NEEDED = 64 * 1024
+# A folder of 256 with so many loose objects in it: about 6,000 of them in all.
+_LOOSE_LIMIT = 24
+
+
+class GitFailed(Unavailable):
+    """Git refused; the text is what it said."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A plain file of a commit."""
+
+    path: str
+    blob: str
+    size: int
+
+
+class Repository:
+    """The objects and the one branch of a bare repository."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._index = folder / "culture.index"
+
+    @property
+    def exists(self) -> bool:
+        """Is there a repository?"""
+        return (self.folder / "objects").is_dir() and (self.folder / "HEAD").is_file()
+
+    def create(self) -> None:
+        """Make an empty one."""
+        self.git("init", "--quiet", "--bare", "--object-format=sha1", "--initial-branch=main", "--template=", ".")
+        for setting in ("core.hooksPath=/dev/null", "receive.denyNonFastForwards=true", "receive.denyDeletes=true"):
+            self.git("config", *setting.split("=", 1))
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Be the one who writes, also among processes."""
+        with held(self.folder / "culture.lock"):
+            yield
+
+    def head(self) -> str:
+        """The newest commit; NOTHING before the first."""
+        try:
+            return self.git("rev-parse", "--verify", "--quiet", f"{BRANCH}^{{commit}}").decode().strip()
+        except GitFailed as failed:
+            if str(failed):
+                raise
+            return NOTHING
+
+    def files(self, commit: str) -> list[File]:
+        """The plain files of a commit; links and other repositories are none."""
+        if commit == NOTHING:
+            return []
+        found = []
+        for row in self.git("ls-tree", "-r", "-z", "--long", commit).split(b"\0"):
+            facts, _, path = row.partition(b"\t")
+            if facts[:6] in (b"100644", b"100755"):
+                _, _, blob, size = facts.decode().split()
+                found.append(File(os.fsdecode(path), blob, int(size)))
+        return found
+
+    def blobs(self, ids: Sequence[str]) -> list[bytes]:
+        """The contents of these objects, in this order."""
+        rest = self.git("cat-file", "--batch", stdin="".join(f"{each}\n" for each in ids).encode())
+        found = []
+        for _ in ids:
+            header, _, rest = rest.partition(b"\n")
+            if header.endswith(b"missing"):
+                raise GitFailed(f"the wiki is damaged: {header.decode()}; `git fsck` in {self.folder} tells more")
+            size = int(header.split()[2])
+            found.append(rest[:size])
+            rest = rest[size + 1 :]
+        return found
+
+    def commit(self, parent: str, contents: Mapping[str, bytes], author: str, message: str) -> str:
+        """A commit that puts these files on top of the parent; nobody sees it before `swap`. Only within `writing`."""
+        for leftover in (self._index, self._index.with_name("culture.index.lock")):
+            leftover.unlink(missing_ok=True)
+        if parent != NOTHING:
+            self.git("read-tree", parent, index=True)
+        for path, data in contents.items():
+            blob = self.git("hash-object", "-w", "--stdin", stdin=data).decode().strip()
+            self.git("update-index", "--add", "--cacheinfo", f"100644,{blob},{path}", index=True)
+        tree = self.git("write-tree", index=True).decode().strip()
+        now = f"{int(time.time())} +0000"
+        lines = [f"tree {tree}", *([f"parent {parent}"] if parent != NOTHING else [])]
+        # Written whole, since git itself would drop letters of a nick such as `ori\`.
+        lines += [
+            f"author {author} <{author}@culture> {now}",
+            f"committer culture <wiki@culture> {now}",
+            "",
+            message,
+            "",
+        ]
+        return (
+            self.git("hash-object", "-t", "commit", "-w", "--stdin", stdin="\n".join(lines).encode()).decode().strip()
+        )
+
+    def swap(self, old: str, new: str) -> bool:
+        """Make the new commit the newest if the old one still is; False when somebody was faster."""
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                self.git("update-ref", BRANCH, new, old)
+                return True
+            except GitFailed as failed:
+                if self.head() != old:
+                    return False
+                if not self._clear_leftovers():
+                    if time.monotonic() > deadline:
+                        raise Unavailable(f"git does not let the wiki be written: {failed}") from None
+                    time.sleep(_PAUSE)
+
+    def tidy(self) -> None:
+        """Pack loose objects when there are many; nothing is ever thrown away. Only within `writing`."""
+        folder = self.folder / "objects" / "17"
+        if folder.is_dir() and len(os.listdir(folder)) > _LOOSE_LIMIT:
+            self.git("repack", "-d", "-l", "--quiet")
+
+    def git(self, *arguments: str, stdin: bytes = b"", index: bool = False) -> bytes:
+        """Run git; what it printed."""
+        command = ["git", *(word for setting in _SETTINGS for word in ("-c", setting)), *arguments]
+        try:
+            done = subprocess.run(
+                command,
+                input=stdin,
+                capture_output=True,
+                cwd=self.folder,
+                env=self._environment(index),
+                umask=0o077,
+                timeout=_TIMEOUT,
+                check=False,
+            )
+        except FileNotFoundError:
+            raise Unavailable(f"there is no wiki in {self.folder}, or git is not installed") from None
+        except subprocess.TimeoutExpired:
+            raise Unavailable(f"git {arguments[0]} took longer than {_TIMEOUT:g} s") from None
+        if done.returncode:
+            self._fail(done.stderr.decode(errors="replace").strip())
+        return done.stdout
+
+    def _fail(self, said: str) -> None:
+        room = os.statvfs(self.folder)
+        if any(words in said for words in _NO_ROOM) or room.f_bavail * room.f_frsize < _ROOM_NEEDED:
+            raise DiskFull(f"the disk of the wiki is full ({self.folder}); nothing was written")
+        if "appears as both a file and as a directory" in said:
+            raise Refused("a folder of the wiki has the name of that page's file")
+        raise GitFailed(said)
+
+    def _clear_leftovers(self) -> bool:
+        """Remove the locks of a git that was killed; whether there were any."""
+        found = False
+        for name in _LOCKS:
+            lock = self.folder / name
+            try:
+                # One from the future is from before the clock was set back.
+                if abs(time.time() - lock.lstat().st_mtime) > _LEFT_BEHIND:
+                    lock.unlink()
+                    found = True
+            except FileNotFoundError:
+                continue
+        return found
+
+    def _environment(self, index: bool) -> dict[str, str]:
+        """Nothing of ours but the path: no identity, no configuration, no other repository."""
+        return {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "LC_ALL": "C",
+            "GIT_DIR": str(self.folder),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_NO_REPLACE_OBJECTS": "1",
+            "GIT_LITERAL_PATHSPECS": "1",
+            **({"GIT_INDEX_FILE": str(self._index)} if index else {}),
+        }
