@@ -1,0 +1,114 @@
+"""What the team, a task and a member may spend: when it is gone, nobody works on it until a person says so."""
+
+import logging
+
+from culture.config.team import TeamConfig
+from culture.orchestrator.errors import NoAnswer
+from culture.orchestrator.hiring import SEEN, Hiring
+from culture.orchestrator.parts import Parts
+from culture.orchestrator.state import Member, State, What
+
+log = logging.getLogger(__name__)
+
+TEAM = "team"
+GO_ON = """The budget of {id} was spent while you were at work, and you were stopped in the middle of it. More may be
+used now: look where you were, and go on."""
+
+
+def goes_on(member: Member) -> str:
+    """How the keys of the prompts begin with which somebody goes on who was stopped."""
+    return f"goon-{member.nick}-"
+
+
+def allowance(config: TeamConfig, state: State, id: str) -> tuple[float | None, int | None]:
+    """Dollars and tokens that may be used for a task, or by the team; None is no limit."""
+    said = state.allowances.get(id)
+    if said is not None:
+        return said
+    limit = config.budget.team if id == TEAM else config.budget.task
+    return limit.usd, limit.tokens
+
+
+def used(state: State, id: str) -> tuple[float, int]:
+    """What was used for a task, or by the team."""
+    return (state.usd(), state.tokens()) if id == TEAM else (state.task_usd(id), state.task_tokens(id))
+
+
+class Budget:
+    """Looks at what was used whenever that has changed. A member's own limit is kept by its daemon."""
+
+    def __init__(self, parts: Parts, hiring: Hiring) -> None:
+        self._parts = parts
+        self._hiring = hiring
+
+    async def look(self) -> None:
+        """Stop what has spent its share, and let go on what may again."""
+        state = self._parts.book.state
+        for id in (TEAM, *(task.id for task in state.live_tasks())):
+            gone = self._is_gone(id)
+            if gone and id not in self._parts.book.state.parked:
+                await self._park(id)
+            elif not gone and id in self._parts.book.state.parked:
+                await self._release(id)
+
+    def is_parked(self, member: Member) -> bool:
+        """Whether somebody may not work."""
+        return bool(self._parts.book.state.parked & {TEAM, member.task_id or ""})
+
+    async def hold(self, member: Member) -> None:
+        """Somebody who may not work, such as after a restart, does not."""
+        await self._order(member, "pause")
+
+    async def _stop(self, member: Member, id: str) -> None:
+        """The tool call that is running ends, then the turn does (decision 22); what was broken off is gone on with."""
+        key, text = f"{goes_on(member)}{self._parts.book.state.number}", GO_ON.format(id=id)
+        try:
+            is_at_work = (await self._parts.daemons.call(member.nick, "status")).get("state") in SEEN
+            if is_at_work:
+                self._hiring.promise(member.nick, key, text, member.channels[0])
+            await self._parts.daemons.call(member.nick, "pause", soon=True)
+        except NoAnswer as why:
+            # One that was started before an upgrade knows only the end of its turn.
+            log.warning("%s is not stopped at once: %s", member.nick, why)
+            await self._order(member, "pause")
+            return
+        if is_at_work:
+            # It is kept by the daemon, as whatever is said to it, until it may work again.
+            await self._hiring.tell(member.nick, key, text, member.channels[0])
+
+    def _is_gone(self, id: str) -> bool:
+        state = self._parts.book.state
+        (usd, tokens), (used_usd, used_tokens) = allowance(self._parts.config, state, id), used(state, id)
+        return (usd is not None and used_usd >= usd) or (tokens is not None and used_tokens >= tokens)
+
+    async def _park(self, id: str) -> None:
+        parts = self._parts
+        parts.book.intend(What.PARK, id=id)
+        for member in self._concerned(id):
+            await self._stop(member, id)
+        parts.book.done(What.PARK, id=id)
+        usd, tokens = used(parts.book.state, id)
+        text = (
+            f"[BUDGET] {id} has used ${usd:.2f} and {tokens} tokens, all that it may. Nobody works on it until a "
+            f"person allows more: culture team budget {'' if id == TEAM else f'{id} '}--usd N or --tokens N."
+        )
+        task = parts.book.state.tasks.get(id)
+        rooms = (parts.config.project_channel, parts.config.standup_channel, *((task.channel,) if task else ()))
+        await parts.rooms.say_once(f"budget {id} {usd:.4f} {tokens}", text, *rooms)
+
+    async def _release(self, id: str) -> None:
+        self._parts.book.done(What.RELEASE, id=id)
+        for member in self._concerned(id):
+            if not self.is_parked(member):
+                await self._order(member, "resume")
+        await self._parts.rooms.say(self._parts.config.standup_channel, f"[BUDGET] {id} goes on.")
+
+    def _concerned(self, id: str) -> list[Member]:
+        state = self._parts.book.state
+        return list(state.members.values()) if id == TEAM else state.team_of(id)
+
+    async def _order(self, member: Member, verb: str) -> None:
+        try:
+            await self._parts.daemons.call(member.nick, verb)
+        except NoAnswer as why:
+            log.warning("%s was not told to %s: %s", member.nick, verb, why)

@@ -1,0 +1,108 @@
+"""Running git: with nothing of the caller's git variables, no prompt for a password, and an end in any case."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+PATIENCE = 120.0
+# What we do by ourselves runs nobody's hooks, signs nothing and tidies nothing up on the side.
+QUIETLY = (
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "commit.gpgSign=false",
+    "-c",
+    "gc.auto=0",
+    "-c",
+    "core.fsmonitor=false",
+)
+OURSELVES = {
+    "GIT_AUTHOR_NAME": "culture",
+    "GIT_AUTHOR_EMAIL": "culture@localhost",
+    "GIT_COMMITTER_NAME": "culture",
+    "GIT_COMMITTER_EMAIL": "culture@localhost",
+}
+_LONGEST_WORDS = 2000
+
+
+class GitFailed(Exception):
+    """git refused; ``code`` is its exit code, the text its words."""
+
+    def __init__(self, command: Sequence[str], code: int, words: str) -> None:
+        super().__init__(f"git {' '.join(command)}: {words.strip()[-_LONGEST_WORDS:] or f'exit code {code}'}")
+        self.code = code
+        self.words = words
+
+
+async def git(
+    folder: Path,
+    *arguments: str,
+    environment: Mapping[str, str] | None = None,
+    quietly: bool = True,
+    given: bytes = b"",
+    codes: Sequence[int] = (0,),
+    patience: float = PATIENCE,
+) -> str:
+    """What git prints; GitFailed for any exit code but these."""
+    process = await asyncio.create_subprocess_exec(
+        "git",
+        *(QUIETLY if quietly else ()),
+        *arguments,
+        cwd=folder,
+        env={**_environment(), **(environment or {})},
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        async with asyncio.timeout(patience):
+            out, words = await process.communicate(given)
+    except BaseException as error:
+        _end(process)
+        await process.wait()
+        if isinstance(error, TimeoutError):
+            raise GitFailed(arguments, -1, f"not done within {patience:g} s") from None
+        raise
+    assert process.returncode is not None
+    if process.returncode not in codes:
+        raise GitFailed(arguments, process.returncode, words.decode(errors="replace"))
+    return out.decode(errors="surrogateescape")
+
+
+async def holds(folder: Path, *arguments: str) -> bool:
+    """Whether a question to git, such as ``merge-base --is-ancestor``, is answered with yes."""
+    try:
+        await git(folder, *arguments)
+    except GitFailed as no:
+        if no.code == 1:
+            return False
+        raise
+    return True
+
+
+async def commit_of(folder: Path, name: str) -> str | None:
+    """The commit that a name means; None when there is none."""
+    try:
+        return (await git(folder, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")).strip() or None
+    except GitFailed:
+        return None
+
+
+def readable(text: str) -> str:
+    """What git printed as text that can be written and sent, whatever bytes were in it."""
+    return text.encode(errors="surrogateescape").decode(errors="replace")
+
+
+def _end(process: asyncio.subprocess.Process) -> None:
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return {**kept, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C.UTF-8"}

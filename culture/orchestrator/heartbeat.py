@@ -1,0 +1,235 @@
+"""Looking after the members: that they are there, what they use, what they missed, and whether they are idle."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from culture.orchestrator.budget import Budget
+from culture.orchestrator.conflicts import Conflicts
+from culture.orchestrator.context import Fill
+from culture.orchestrator.errors import NoAnswer, Stays
+from culture.orchestrator.handles import figures, handle
+from culture.orchestrator.hearing import CHECK
+from culture.orchestrator.hiring import SEEN, Hiring
+from culture.orchestrator.parts import Parts
+from culture.orchestrator.recovery import Recovery
+from culture.orchestrator.shift import Shift
+from culture.orchestrator.state import Member, Stage, Task
+from culture.orchestrator.taskfacts import publish
+
+log = logging.getLogger(__name__)
+
+IDLE_QUESTION = (
+    "Here is the last 5 minutes of IRC activity for agent '{nick}'. Is it idle? Respond with only: yes or no.\n\n"
+    "{activity}"
+)
+CHECK_IN = f"{CHECK} If there is something for you, see to it; if not, say nothing."
+WRAP_UP = """Your context is {full} % full. Bring what you are at to an end and commit it; begin nothing new. Somebody
+with a fresh context takes over soon."""
+SOON = 0.5
+"""So long after somebody has spoken it is looked at what they used."""
+STANDSTILL = 600.0
+"""A task at which nobody works for so long is told of."""
+AGAIN = 2.0
+"""And again so long after that, for as long as they work."""
+Judge = Callable[[str], Awaitable[str]]
+
+
+@dataclass
+class Pulse:
+    """What is remembered of one member between two looks."""
+
+    busy_at: float
+    """When it was last seen to have something to do, or was first looked at."""
+    step: int = 0
+    """How often it was found idle in a row."""
+    next_at: float = 0.0
+    """It is not asked about before."""
+    silent: int = 0
+    """How often its daemon did not answer in a row."""
+
+
+class Heartbeat:
+    """Every so often, and soon after somebody has spoken."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        hiring: Hiring,
+        budget: Budget,
+        shift: Shift,
+        recovery: Recovery,
+        take_up: Callable[[], None],
+        judge: Judge | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._parts = parts
+        self._hiring = hiring
+        self._budget = budget
+        self._shift = shift
+        self._recovery = recovery
+        self._conflicts = Conflicts(parts, hiring)
+        self._take_up = take_up
+        self._judge = judge
+        self._clock = clock
+        self._pulses: dict[str, Pulse] = {}
+        self._spoke = asyncio.Event()
+        self._speakers: set[str] = set()
+
+    def heard(self, nick: str) -> None:
+        """Somebody has spoken: a turn goes on or has ended."""
+        self._speakers.add(nick)
+        self._spoke.set()
+
+    async def run(self) -> None:
+        """Look after everybody, until cancelled."""
+        due = self._clock() + self._parts.config.heartbeat
+        while True:
+            if self._clock() >= due:
+                await self.beat()
+                due = self._clock() + self._parts.config.heartbeat
+            try:
+                async with asyncio.timeout(max(0.0, due - self._clock())):
+                    await self._spoke.wait()
+                    await asyncio.sleep(SOON)
+            except TimeoutError:
+                continue
+            await self.glance()
+
+    async def glance(self) -> None:
+        """What those who have spoken used meanwhile."""
+        self._spoke.clear()
+        speakers, self._speakers = self._speakers, set()
+        found = [member for nick in speakers if (member := self._parts.book.state.member(nick)) is not None]
+        there = [member for member in found if member.hired and not member.leaving]
+        for member, status in zip(there, await asyncio.gather(*map(self._figures, there)), strict=True):
+            if status is not None and status.get("state") in SEEN:
+                # What a turn has used is known when it is over.
+                asyncio.get_running_loop().call_later(AGAIN, self.heard, member.nick)
+        await self._budget.look()
+
+    async def beat(self) -> None:
+        """Look at everything."""
+        parts = self._parts
+        self._take_up()
+        members = [member for member in parts.book.state.members.values() if member.hired and not member.leaving]
+        await asyncio.gather(*(self._look(member) for member in members))
+        await self._budget.look()
+        for task in parts.book.state.live_tasks():
+            await self._notice_standstill(task)
+            await publish(parts, task.id)
+        await self._conflicts.look()
+        await parts.record.catch_up()
+        await parts.rooms.catch_up()
+
+    async def _look(self, member: Member) -> None:
+        if self._shift.is_open(member.nick):
+            return
+        if not self._parts.daemons.is_running(member.nick):
+            await self._recovery.bring_back(member, "its daemon is gone")
+            return
+        status = await self._figures(member)
+        pulse = self._pulse(member)
+        if status is None or status.get("state") != "idle" or status.get("unread"):
+            pulse.busy_at = self._clock()
+        if status is None:
+            pulse.silent += 1
+            if pulse.silent >= self._parts.config.limits.attempts:
+                pulse.silent = 0
+                try:
+                    await self._parts.daemons.stop(member.nick)
+                except Stays as why:
+                    await self._parts.complain(f"stays {member.nick}", str(why))
+                    return
+                await self._recovery.bring_back(member, "its daemon does not answer")
+            return
+        pulse.silent = 0
+        if status.get("state") == "crashed":
+            await self._recovery.replace(member, "its program does not run")
+        elif self._budget.is_parked(member):
+            await self._budget.hold(member)
+        elif not self._shift.is_open(member.nick):
+            await self._wake_if_missed(member, status)
+            try:
+                await self._hiring.catch_up(member.nick)
+            except NoAnswer as why:
+                log.info("%s: %s", member.nick, why)
+            if self._parts.config.idle_check == "model":
+                await self._check_in_if_idle(member, status, pulse)
+
+    async def _figures(self, member: Member) -> Mapping[str, Any] | None:
+        """What it has used; None when its daemon does not answer."""
+        try:
+            status = await figures(self._parts, member)
+        except NoAnswer as why:
+            log.info("%s: %s", member.nick, why)
+            return None
+        if (now := self._parts.book.state.member(member.nick)) is not None:
+            await self._mind_context(now)
+        return status
+
+    async def _mind_context(self, member: Member) -> None:
+        tracker = handle(self._parts, member).session.context_tracker
+        if self._shift.is_open(member.nick) or self._budget.is_parked(member):
+            return
+        if tracker.fill is Fill.SHIFT:
+            self._shift.begin(member, f"the context is {tracker.pct:.0f} % full")
+        elif tracker.fill is Fill.WARN and not member.wrapping_up:
+            key = f"wrap-{member.order_key}-{self._parts.book.state.shifts}"
+            try:
+                await self._hiring.give(member.nick, key, WRAP_UP.format(full=round(tracker.pct)), wrap_up=True)
+            except NoAnswer as why:
+                log.info("%s was not warned: %s", member.nick, why)
+
+    def _pulse(self, member: Member) -> Pulse:
+        return self._pulses.setdefault(member.nick, Pulse(self._clock()))
+
+    async def _notice_standstill(self, task: Task) -> None:
+        """People hear of a task at which nobody is any more; whether that is right they know best."""
+        team = self._parts.book.state.team_of(task.id)
+        if task.stage is not Stage.WORKING or not team or task.id in self._parts.book.state.parked:
+            return
+        since = max(self._pulse(member).busy_at for member in team)
+        if self._clock() - since >= STANDSTILL:
+            text = f"[{task.id}] nobody has had anything to do for {STANDSTILL / 60:.0f} minutes: it waits for a word."
+            rooms = (self._parts.config.standup_channel, task.channel)
+            await self._parts.rooms.say_once(f"still {task.id} {team[0].order_key} {since:.0f}", text, *rooms)
+
+    async def _wake_if_missed(self, member: Member, status: Mapping[str, Any]) -> None:
+        """Messages that came while it was away start no turn by themselves (decision 28)."""
+        stale = int(status.get("stale", 0))
+        if not stale or status.get("state") in SEEN:
+            return
+        last = (status.get("last_message") or {}).get("msgid", "")
+        text = f"{CHECK} {stale} messages came while you were away."
+        await self._hiring.tell(member.nick, f"missed-{member.nick}-{last}-{stale}", text)
+
+    async def _check_in_if_idle(self, member: Member, status: Mapping[str, Any], pulse: Pulse) -> None:
+        """The founding text's way: a small model says who is idle, and those are asked to look around (O09–O11)."""
+        if status.get("state") != "idle":
+            pulse.step, pulse.next_at = 0, 0.0
+            return
+        if self._judge is None or self._clock() < pulse.next_at:
+            return
+        if not await self.is_idle(member.nick):
+            pulse.step, pulse.next_at = 0, 0.0
+            return
+        backoff = self._parts.config.heartbeat_backoff
+        pulse.next_at = self._clock() + backoff[min(pulse.step, len(backoff) - 1)]
+        pulse.step += 1
+        key = f"idle-{member.nick}-{self._parts.book.state.number}"
+        await self._hiring.tell(member.nick, key, CHECK_IN)
+
+    async def is_idle(self, nick: str) -> bool:
+        """What the small model says; who cannot be judged is left alone."""
+        assert self._judge is not None
+        activity = self._parts.rooms.lately(nick) or "(nothing)"
+        try:
+            said = await self._judge(IDLE_QUESTION.format(nick=nick, activity=activity))
+        except Exception as error:
+            log.warning("nobody can say whether %s is idle: %s", nick, error)
+            return False
+        return said.strip().strip(".!").lower() == "yes"

@@ -1,0 +1,32 @@
+"""What a member is told about its role: the project's own words where it has some, else ours."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from culture.config.team import ROLES
+
+FOLDER = "prompts"
+SHIPPED = Path(__file__).with_name(FOLDER)
+WORKER = "worker"
+HANDOFF = "handoff"
+_PLACE = re.compile(r"\{([a-z_]+)\}")
+
+
+def load(project: Path, role: str, facts: Mapping[str, str]) -> str:
+    """The text for a role, with what is known put into its places; for a worker that of all workers comes first."""
+    parts = [_read(project, role)]
+    if role in ROLES[2:]:
+        parts.insert(0, _read(project, WORKER))
+    return "\n".join(filled(part, facts).strip() + "\n" for part in parts)
+
+
+def filled(text: str, facts: Mapping[str, str]) -> str:
+    """The text with ``{name}`` and the like replaced; what is not known stays as it is."""
+    return _PLACE.sub(lambda place: facts.get(place[1], place[0]), text)
+
+
+def _read(project: Path, role: str) -> str:
+    own = project / FOLDER / f"{role}.md"
+    file = own if own.is_file() else SHIPPED / f"{role}.md"
+    return file.read_text(encoding="utf-8")

@@ -1,0 +1,129 @@
+"""The members' own agents.yaml and what each is told of itself, made from team.yaml and the state."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from culture.config import paths
+from culture.config.team import TeamConfig
+from culture.orchestrator.prompts import load
+from culture.orchestrator.state import Member, State
+from culture.orchestrator.worktrees import branch_of
+from culture.protocol.vocabulary import Channel
+
+AGENTS, INSTRUCTIONS = "agents.yaml", "instructions"
+# What members say to each other is paid for by the task's budget, and held back by nothing else.
+_UNHINDERED = {"max_hops": "off", "pair_turns_per_hour": 100_000, "channel_turns_per_hour": 100_000}
+
+
+class Roster:
+    """Writes what the members' daemons read when they start."""
+
+    def __init__(self, config: TeamConfig, folder: Path, main: str, orchestrator: str, em: str) -> None:
+        self._config = config
+        self._folder = folder
+        self._main = main
+        self._orchestrator = orchestrator
+        self._em = em
+
+    @property
+    def file(self) -> Path:
+        """The members' agents.yaml."""
+        return self._folder / AGENTS
+
+    def write(self, state: State) -> None:
+        """Write it for everybody who is in the team."""
+        config = self._config
+        said = {
+            "server": config.server.model_dump(mode="json", exclude_none=True),
+            "supervisor": config.supervisor.model_dump(mode="json", exclude_unset=True),
+            "webhooks": config.webhooks.model_dump(mode="json", exclude_unset=True),
+            **({"trust": config.trust.model_dump(mode="json", exclude_unset=True)} if config.trust else {}),
+            **_UNHINDERED,
+            "agents": [self._described(member, state) for member in state.members.values()],
+        }
+        _put(self.file, json.dumps(said, ensure_ascii=False, indent=1))
+
+    def facts(self, member: Member, state: State) -> dict[str, str]:
+        """What the places in a prompt are filled with."""
+        config, task = self._config, state.tasks.get(member.task_id or "")
+        return {
+            "name": member.name,
+            "nick": member.nick,
+            "slug": config.slug,
+            "em": self._em,
+            "project_channel": config.project_channel,
+            "standup_channel": config.standup_channel,
+            "main_branch": self._main,
+            **(
+                {
+                    "task": task.id,
+                    "work_channel": task.channel,
+                    "branch": branch_of(task.id),
+                    "manager": task.manager or self._em,
+                }
+                if task
+                else {}
+            ),
+        }
+
+    def channels_of(self, role: str, task_channel: str | None) -> tuple[str, ...]:
+        """Where somebody of a role is."""
+        config = self._config
+        if role == "em":
+            return (config.project_channel, config.standup_channel, Channel.ERRORS.value)
+        assert task_channel is not None
+        return (task_channel, config.standup_channel, config.project_channel) if role == "manager" else (task_channel,)
+
+    def told(self, member: Member, state: State) -> str:
+        """What a member is told of its role."""
+        return load(self._config.project_dir, member.role, self.facts(member, state))
+
+    def instructions(self, member: Member, state: State) -> Path:
+        """The file with that."""
+        file = self._folder / INSTRUCTIONS / f"{member.nick}.md"
+        _put(file, self.told(member, state))
+        return file
+
+    def mcp_servers(self, nick: str) -> dict[str, dict[str, object]]:
+        """The MCP servers of a member (O07): the wiki, and the bridge where one is named."""
+        urls = {"dev-wiki": self._config.wiki_mcp_url, "irc-bridge": self._config.mcp_bridge_url}
+        return {name: {"type": "http", "url": _as_nick(url, nick)} for name, url in urls.items() if url}
+
+    def _described(self, member: Member, state: State) -> dict[str, Any]:
+        role = self._config.role(member.role)
+        task = state.tasks.get(member.task_id or "")
+        servers = self.mcp_servers(member.nick)
+        place = task.channel if task else self._config.standup_channel
+        return {
+            "nick": member.nick,
+            "directory": member.worktree_path or str(self._config.project_dir),
+            "channels": list(member.channels),
+            "agent": role.agent,
+            **({"model": role.model} if role.model else {}),
+            **({"permission_mode": "bypassPermissions"} if role.agent == "claude" else {}),
+            **({"mcp_servers": servers} if role.agent == "claude" and servers else {}),
+            "instructions_file": str(self.instructions(member, state)),
+            "team": {"orchestrator": self._orchestrator, "channel": place},
+            **self._budget(),
+            **role.options,
+        }
+
+    def _budget(self) -> Mapping[str, object]:
+        member = self._config.budget.member
+        said = {"usd_total": member.usd, "tokens_total": member.tokens}
+        limits = {name: value for name, value in said.items() if value is not None}
+        return {"budget": limits} if limits else {}
+
+
+def _as_nick(url: str, nick: str) -> str:
+    return f"{url}{'&' if '?' in url else '?'}nick={nick}"
+
+
+def _put(file: Path, text: str) -> None:
+    beside = file.with_name(f"{file.name}.new")
+    with open(paths.open_private(beside, os.O_WRONLY | os.O_TRUNC), "w", encoding="utf-8") as out:
+        out.write(text)
+    beside.replace(file)
