@@ -1,0 +1,80 @@
+"""The questions of agents as the ledger has them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from culture.facts import said
+from culture.facts.ledger import Fact
+from culture.protocol.names import fold
+from culture.protocol.vocabulary import FactKind
+
+_LONGEST_WORD = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What an agent wants to know, and what became of it."""
+
+    nick: str
+    id: str
+    server: str
+    is_open: bool
+    told: datetime
+    asked: datetime
+    deadline: datetime | None = None
+    place: str = ""
+    """Empty where not everybody may know."""
+    text: str = ""
+    """Empty where not everybody may know."""
+    options: tuple[str, ...] = ()
+    """The words to choose from; none where anything may be answered, or not everybody may know."""
+    who: str = ""
+    """Who may answer."""
+    outcome: str = ""
+    choice: str = ""
+    by: str = ""
+    by_class: str = ""
+
+    def age(self, now: datetime) -> float:
+        """For how many seconds it is there."""
+        return max((now - self.asked).total_seconds(), 0.0)
+
+    def left(self, now: datetime) -> float | None:
+        """How many seconds there are for an answer, 0 when the time is over; None when nobody knows."""
+        return None if self.deadline is None else max((self.deadline - now).total_seconds(), 0.0)
+
+
+def questions(facts: Iterable[Fact]) -> list[Question]:
+    """All of them: those that wait, the oldest first, then those that are closed, the latest first."""
+    found = {(fold(fact.nick), fact.key): _question(fact) for fact in facts if fact.kind == FactKind.QUESTION}
+    waiting = sorted((each for each in found.values() if each.is_open), key=lambda each: (each.asked, each.nick))
+    closed = [each for each in found.values() if not each.is_open]
+    return waiting + sorted(closed, key=lambda each: (each.told, each.nick), reverse=True)
+
+
+def find(questions: Iterable[Question], nick: str, id: str) -> Question | None:
+    """The question that an agent calls by this id."""
+    wanted = fold(nick), fold(id)
+    return next((each for each in questions if (fold(each.nick), fold(each.id)) == wanted), None)
+
+
+def _question(fact: Fact) -> Question:
+    value = fact.value
+    return Question(
+        nick=fact.nick,
+        id=fact.key,
+        server=fact.server,
+        is_open=bool(value.get("open")),
+        told=fact.at,
+        asked=said.moment(value, "asked") or fact.at,
+        deadline=said.moment(value, "deadline"),
+        place=said.text(value, "place", _LONGEST_WORD),
+        text=said.text(value, "text"),
+        options=said.words(value, "options"),
+        who=said.text(value, "who"),
+        outcome=said.text(value, "outcome", _LONGEST_WORD).lower().replace("_", " "),
+        choice=said.text(value, "choice"),
+        by=said.text(value, "by", _LONGEST_WORD),
+        by_class=said.text(value, "class", _LONGEST_WORD),
+    )

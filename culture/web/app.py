@@ -1,0 +1,89 @@
+"""The page put together."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from culture.transport import Identity
+from culture.web.database import Database
+from culture.web.files import files
+from culture.web.ledger import Ledger
+from culture.web.links import Links
+from culture.web.page import Page, Person
+from culture.web.push import Post, Pusher
+from culture.web.seats import Seats
+from culture.web.security import Gate
+from culture.web.sessions import Sessions
+from culture.web.site import Settings, Site
+from culture.web.throttle import Throttle
+from culture.web.view import View, found
+
+
+def create(settings: Settings, views: Sequence[View] | None = None, post: Post | None = None) -> Starlette:
+    """The page for a server; its connections are opened when it begins to serve, and closed when it ends.
+
+    ``post`` is how phones are woken; without it none is.
+    """
+    database = Database(settings.folder)
+    sessions = Sessions(database, settings.web.session_days, standing=settings.standing)
+
+    def identity_of(person: Person) -> Identity:
+        return Identity(person.nick, settings.account, settings.token, bot=False, on_behalf=person.account)
+
+    own = Identity(settings.nick_of(settings.account), settings.account, settings.token, realname="the web page")
+    ledger = Ledger(settings.address, own)
+
+    def refused(account: str) -> None:
+        """Whom the server does not let in is logged out; where the page itself is not let in, nobody is to blame."""
+        if not ledger.is_refused:
+            sessions.revoke_of(account)
+
+    seats = Seats(settings.address, identity_of, settings.server.channels[0], on_refused=refused)
+
+    def changed(kinds: frozenset[str]) -> None:
+        for seat in seats.open:
+            seat.hub.tell("facts", {"kinds": sorted(kinds)})
+
+    ledger.on_change = changed
+    site = Site(settings, sessions, Links(database), seats, ledger, Throttle())
+    pusher = Pusher(settings.web.push, settings.url, seats, settings.nick_of, post) if post is not None else None
+    shown = tuple(found() if views is None else views)
+    routes: list[Route] = [route for view in shown for route in view.routes]
+
+    @asynccontextmanager
+    async def running(_app: Starlette) -> AsyncIterator[None]:
+        await site.ledger.start()
+        site.seats.start()
+        if pusher is not None:
+            pusher.start()
+        try:
+            yield
+        finally:
+            if pusher is not None:
+                await pusher.stop()
+            await site.ledger.stop()
+            await site.seats.close()
+            database.close()
+
+    app = Starlette(
+        routes=[*routes, *files()],
+        middleware=[Middleware(Gate, settings=settings, sessions=sessions)],
+        exception_handlers={404: _not_found, 500: _failed},
+        lifespan=running,
+    )
+    app.state.site = site
+    app.state.views = shown
+    return app
+
+
+async def _not_found(request: Request, _error: Exception) -> Response:
+    return Page(request).refuse("There is no such page.", 404)
+
+
+async def _failed(request: Request, _error: Exception) -> Response:
+    return Page(request).refuse("Something went wrong here; the log of the page says what.", 500)

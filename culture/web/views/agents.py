@@ -1,0 +1,86 @@
+"""The agents: what they do and what they use, and a word to each of them."""
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from urllib.parse import quote
+
+from starlette.responses import Response
+
+from culture.facts.agents import Agent
+from culture.facts.spend import by_day, midnight
+from culture.protocol.names import fold
+from culture.protocol.vocabulary import Control
+from culture.web.boards import board_of
+from culture.web.chart import chart
+from culture.web.page import Page
+from culture.web.telling import tell
+from culture.web.view import View, done, shown
+from culture.web.views.today import urgency
+
+_WORDS = (Control.PAUSE, Control.RESUME, Control.ABORT, Control.STAND_DOWN, Control.GO_ON, Control.COMPACT)
+_ERRANDS, _QUESTIONS, _DAYS = 12, 8, 14
+
+
+async def _agents(page: Page) -> Response:
+    board = board_of(page)
+    await board.look()
+    found = sorted(board.agents(), key=urgency)
+    wanted = page.query.get("state", "")
+    return page.show(
+        "agents.html",
+        agents=[agent for agent in found if not wanted or _shown_state(agent) == wanted],
+        states=Counter(map(_shown_state, found)),
+        wanted=wanted,
+        everybody=len(found),
+        words={agent.nick: board.last_words(agent.nick) for agent in found},
+        problem=page.web.ledger.problem,
+    )
+
+
+async def _agent(page: Page) -> Response:
+    board = board_of(page)
+    await board.look()
+    agent = _find(board.agents(), page.words["nick"])
+    if agent is None:
+        return page.refuse(f"No agent called {page.words['nick']} has said what it does.", 404)
+    name = fold(agent.nick)
+    taken = [turn for turn in board.turns() if fold(turn.nick) == name]
+    return page.show(
+        "agent.html",
+        agent=agent,
+        words={agent.nick: board.last_words(agent.nick)},
+        errands=board.errands(agent.nick)[:_ERRANDS],
+        questions=[each for each in board.questions() if fold(each.nick) == name][:_QUESTIONS],
+        alerts=[each for each in board.alerts() if fold(each.nick) == name][:_QUESTIONS],
+        chart=chart(by_day(taken), midnight().date(), _DAYS),
+        now=datetime.now(UTC),
+        spent=any(turn.cost_usd for turn in taken if datetime.now(UTC) - turn.at < timedelta(days=_DAYS)),
+        problem=page.web.ledger.problem,
+    )
+
+
+async def _say(page: Page) -> Response:
+    nick, word = page.words["nick"], page.form.get("word", "")
+    if word not in _WORDS or _find(board_of(page).agents(), nick) is None:
+        return page.refuse(f"{word!r} is nothing that {nick} could be told.", 400)
+    told = await tell(await page.seat(), nick, f"@{nick} {word}")
+    return page.show(
+        "told.html", is_part=page.is_part, told=told, is_done=bool(told.text), back=f"/agents/{quote(nick, safe='')}"
+    )
+
+
+def _find(agents: list[Agent], nick: str) -> Agent | None:
+    return next((agent for agent in agents if fold(agent.nick) == fold(nick)), None)
+
+
+def _shown_state(agent: Agent) -> str:
+    return agent.state if agent.runs else "stopped"
+
+
+VIEW = View(
+    path="/agents",
+    title="Agents",
+    order=20,
+    icon="agents",
+    routes=[shown("/agents", _agents), shown("/agents/{nick}", _agent), done("/agents/{nick}/say", _say)],
+)

@@ -1,0 +1,85 @@
+"""The way in, with a password or a link that works once, and the way out."""
+
+from starlette.responses import RedirectResponse, Response
+
+from culture.web.entering import WrongPassword, check_password
+from culture.web.links import LinkRefused
+from culture.web.page import Page
+from culture.web.security import cookie_name, set_cookie
+from culture.web.view import View, done, shown
+
+_LONGEST = 500
+_DAY = 86400
+
+
+async def _form(page: Page) -> Response:
+    if page.visitor is not None:
+        return page.go("/")
+    return _login_page(page, next=page.query.get("next", ""))
+
+
+def _login_page(page: Page, status: int = 200, **values: object) -> Response:
+    blank: dict[str, object] = {"text": "", "token": "", "account": "", "next": ""}
+    response = page.show("login.html", status, **{**blank, **values})
+    set_cookie(response, page.web.settings, page.request.state.cookie, None)
+    return response
+
+
+async def _log_in(page: Page) -> Response:
+    account, password = page.form.get("account", "").strip()[:_LONGEST], page.form.get("password", "")[:_LONGEST]
+    beyond = page.form.get("next", "")
+    try:
+        name = await check_password(page.web, page.address, account, password)
+    except WrongPassword as wrong:
+        return _login_page(page, wrong.status, text=str(wrong), account=account, next=beyond)
+    return let_in(page, name, beyond)
+
+
+async def _link(page: Page) -> Response:
+    token = page.words["token"]
+    try:
+        return _login_page(page, token=token, account=page.web.links.account_of(token))
+    except LinkRefused as refused:
+        return _login_page(page, 410, text=str(refused))
+
+
+async def _use_link(page: Page) -> Response:
+    try:
+        return let_in(page, page.web.links.use(page.words["token"]), "/")
+    except LinkRefused as refused:
+        return _login_page(page, 410, text=str(refused))
+
+
+def let_in(page: Page, account: str, beyond: str) -> Response:
+    """A new secret for the browser, whatever it had before: one that somebody else knew would be of use to them."""
+    if page.visitor is not None:
+        page.web.sessions.revoke(page.visitor.session)
+    secret = page.web.sessions.begin(account, page.request.headers.get("user-agent", ""), page.caller)
+    response = RedirectResponse(inside(beyond), 303)
+    set_cookie(response, page.web.settings, secret, page.web.settings.web.session_days * _DAY)
+    return response
+
+
+def inside(path: str) -> str:
+    """A path of this page, never another site."""
+    is_path = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable() and "\\" not in path
+    return path if is_path and not path.startswith(("/login", "/logout")) else "/"
+
+
+async def _log_out(page: Page) -> Response:
+    page.web.sessions.revoke(page.person.session)
+    response = page.go("/login")
+    response.delete_cookie(cookie_name(page.web.settings), path="/", secure=page.web.settings.is_secure, httponly=True)
+    return response
+
+
+VIEW = View(
+    path="/login",
+    routes=[
+        shown("/login", _form),
+        done("/login", _log_in),
+        shown("/login/{token}", _link),
+        done("/login/{token}", _use_link),
+        done("/logout", _log_out),
+    ],
+)

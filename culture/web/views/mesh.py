@@ -1,0 +1,28 @@
+"""The mesh as a picture."""
+
+from collections import Counter
+from datetime import UTC, datetime
+
+from starlette.responses import Response
+
+from culture.web.boards import board_of
+from culture.web.page import Page
+from culture.web.picture import picture
+from culture.web.view import View, shown
+
+
+async def _mesh(page: Page) -> Response:
+    board = board_of(page)
+    mesh = board.mesh()
+    running = [agent for agent in board.agents() if agent.runs]
+    return page.show(
+        "mesh.html",
+        picture=picture(mesh, board.server),
+        mesh=mesh,
+        counts=Counter(agent.server for agent in running),
+        now=datetime.now(UTC),
+        problem=page.web.ledger.problem,
+    )
+
+
+VIEW = View(path="/mesh", title="Mesh", order=45, icon="mesh", routes=[shown("/mesh", _mesh)])
