@@ -5,12 +5,13 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from culture.cli.choices import Choices, ConfigFile
+from culture.cli.choices import AsJson, Choices, ConfigFile
+from culture.cli.harmless import as_json as in_json
 from culture.cli.secret import NoTerminal, ask_password
 from culture.protocol.names import nearest
 from culture.protocol.vocabulary import Exit, UserClass
 from culture.server.accounts.errors import AccountRefused, NoSuchAccount
-from culture.server.accounts.model import Account, account_name, new_account
+from culture.server.accounts.model import Account, account_name, new_account, via_word
 from culture.server.accounts.password import UnfitPassword, prepare
 from culture.server.accounts.store import AccountStore
 from culture.server.accounts.verifier import Verifier
@@ -43,6 +44,20 @@ def add(
         list[str] | None,
         typer.Option("--certificate", metavar="FINGERPRINT", help="SHA-256 of a certificate to log in with; likewise."),
     ] = None,
+    via: Annotated[
+        str | None,
+        typer.Option(
+            "--via",
+            metavar="WORD",
+            help="A program (of class bot) that logs in for people; WHOIS then says that they are here via WORD.",
+        ),
+    ] = None,
+    user: Annotated[
+        str | None,
+        typer.Option(
+            "--user", metavar="USER", help="A user of this machine, whose own programs need no login for this account."
+        ),
+    ] = None,
     always_on: Annotated[
         bool | None,
         typer.Option("--always-on/--no-always-on", help="Stay when the last client leaves.  [default: people do]"),
@@ -60,10 +75,12 @@ def add(
     store = _store(config)
     try:
         account_name(name)
+        if via is not None:
+            via_word(via, UserClass(kind))
         owner = store.owner_of(name)
         if owner:
             _fail(_taken(name, owner))
-        asked = password_stdin or not (no_password or certificate)
+        asked = password_stdin or not (no_password or certificate or user)
         store.add(
             new_account(
                 name,
@@ -72,12 +89,14 @@ def add(
                 certificates=tuple(certificate or ()),
                 nicks=tuple(nick or ()),
                 always_on=always_on,
+                via=via,
+                user=user,
             )
         )
     except AccountRefused as refused:
         _fail(str(refused))
     typer.echo(f"{name} may log in: {_described(store, name)}.")
-    if not asked and not certificate:
+    if not asked and not certificate and not user:
         typer.echo(f"It has no way to do so yet; make one with `culture account token {name}`.")
 
 
@@ -134,10 +153,13 @@ def certificate(
 
 
 @group.command("list")
-def show(config: ConfigFile = None) -> None:
+def show(config: ConfigFile = None, as_json: AsJson = False) -> None:
     """Show all accounts."""
     store = _store(config)
     accounts = sorted(store.all(), key=lambda account: account.name.lower())
+    if as_json:
+        typer.echo(in_json([_entry(account) for account in accounts]))
+        return
     if not accounts:
         typer.echo("There are no accounts. Make one with `culture account add NAME`.")
     width = max((len(account.name) for account in accounts), default=0)
@@ -157,6 +179,23 @@ def revoke(name: Name, config: ConfigFile = None) -> None:
     typer.echo(f"{account.name} is revoked. `culture account passwd {account.name}` would let it in again.")
 
 
+def _entry(account: Account) -> dict[str, object]:
+    """What may be known of an account; nothing with which one could log in."""
+    return {
+        "name": account.name,
+        "class": account.kind.value,
+        "always_on": account.always_on,
+        "created": account.created,
+        "revoked": account.revoked,
+        "password": account.verifier is not None,
+        "tokens": len(account.tokens),
+        "certificates": list(account.certificates),
+        "nicks": list(account.nicks),
+        "via": account.via,
+        "user": account.user,
+    }
+
+
 def _store(config: ConfigFile) -> AccountStore:
     settings = Choices(config).load().config
     return AccountStore(settings.accounts_file, settings.account_prefix)
@@ -166,7 +205,7 @@ def _known(store: AccountStore, name: str) -> Account:
     account = store.get(name)
     if account is None:
         close = nearest(name, [account.name for account in store.all()])
-        _fail(f"{NoSuchAccount(name)}{f'; did you mean {close}?' if close else ''}")
+        _fail(f"{NoSuchAccount(name)}; {f'did you mean {close}?' if close else '`culture account list` shows them'}")
     return account
 
 
@@ -195,9 +234,11 @@ def _described(store: AccountStore, name: str) -> str:
         *(f"token {each.label}" for each in account.tokens),
         *(f"certificate {text[:16]}…" for text in account.certificates),
         f"tokens of {account.subject.issuer}" if account.subject else "",
+        f"programs of {account.user} on this machine" if account.user else "",
     ]
     facts = [
         account.kind.value,
+        f"acts for people via {account.via}" if account.via else "",
         "always on" if account.always_on else "",
         f"revoked {account.revoked}" if account.revoked else "",
         f"also {', '.join(account.nicks)}" if account.nicks else "",

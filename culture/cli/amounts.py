@@ -8,8 +8,8 @@ from typing import TypeVar
 import typer
 
 from culture.config.values import seconds
+from culture.server.ids import MICROSECONDS
 
-MICROSECONDS = 1_000_000
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 _THOUSAND = 1000
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)b?", re.IGNORECASE)

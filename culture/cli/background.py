@@ -1,60 +1,93 @@
-"""Starting a server that stays when the command line is gone."""
+"""Starting what stays when the command line is gone: the server first of all."""
 
 import os
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from culture.cli import pidfile
 from culture.config import paths
+from culture.protocol.vocabulary import Exit
 from culture.server.errors import StartError
 
 PATIENCE = 30.0
+"""How long a server, or its page, may take until it answers."""
 STEP = 0.02
 LAST_LINES = 20
+T = TypeVar("T")
 
 
 class EndedEarly(Exception):
-    """The server ended before it accepted anybody; ``text`` is what it said, ``code`` how it ended."""
+    """What was started ended before it was there; ``text`` is what it said, ``code`` how it ended."""
 
     def __init__(self, text: str, code: int) -> None:
         super().__init__(text)
         self.text = text
-        self.code = code
+        self.code = Exit.WRONG_CONFIGURATION if code == Exit.WRONG_CONFIGURATION else Exit.FAILED
+
+
+class Begun:
+    """A `culture` with these words, as a process of its own that prints to a log."""
+
+    def __init__(self, name: str, words: Sequence[str], log: Path) -> None:
+        self._name = name
+        self._log = log
+        fd = paths.open_private(log, os.O_WRONLY | os.O_APPEND)
+        try:
+            self._before = os.fstat(fd).st_size
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "culture", *words],
+                stdin=subprocess.DEVNULL,
+                stdout=fd,
+                stderr=fd,
+                start_new_session=True,
+            )
+        finally:
+            os.close(fd)
+
+    def until(self, ready: Callable[[int], T | None], patience: float) -> T | None:
+        """What ``ready`` knows of its pid, as soon as it knows it; None when that takes longer than this."""
+        deadline = time.monotonic() + patience
+        while time.monotonic() < deadline:
+            if self._process.poll() is not None:
+                raise EndedEarly(self._said(), self._process.returncode)
+            found = ready(self._process.pid)
+            if found is not None:
+                return found
+            time.sleep(STEP)
+        return None
+
+    def end(self) -> None:
+        """Have it end after all."""
+        self._process.terminate()
+
+    def _said(self) -> str:
+        with self._log.open("rb") as text:
+            # It may have been put aside meanwhile.
+            text.seek(self._before if self._log.stat().st_size >= self._before else 0)
+            lines = text.read().decode(errors="replace").splitlines()
+        return "\n".join(lines[-LAST_LINES:]) or f"{self._name} ended at once; see {self._log}"
 
 
 def start(server: str, options: Sequence[str]) -> pidfile.Note:
     """Run the server as a process of its own and return as soon as it accepts connections."""
     log = paths.log_file(server)
-    fd = paths.open_private(log, os.O_WRONLY | os.O_APPEND)
-    try:
-        before = os.fstat(fd).st_size
-        process = subprocess.Popen(
-            [sys.executable, "-m", "culture", "server", "start", "--foreground", *options],
-            stdin=subprocess.DEVNULL,
-            stdout=fd,
-            stderr=fd,
-            start_new_session=True,
-        )
-    finally:
-        os.close(fd)
-    return _ready(server, process, log, before)
+    begun = Begun(server, ["server", "start", "--foreground", *options], log)
 
-
-def _ready(server: str, process: subprocess.Popen[bytes], log: Path, before: int) -> pidfile.Note:
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            raise EndedEarly(_said(log, before), process.returncode)
+    def accepting(pid: int) -> pidfile.Note | None:
         note = pidfile.running(server)
-        if note and note.pid == process.pid and note.addresses and all(map(accepts, note.addresses)):
-            return note
-        time.sleep(STEP)
-    process.terminate()
-    raise StartError(f"{server} did not accept connections within {PATIENCE:g} s; see {log}")
+        is_ready = note and note.pid == pid and note.addresses and all(map(accepts, note.addresses))
+        return note if is_ready else None
+
+    note = begun.until(accepting, PATIENCE)
+    if note is None:
+        begun.end()
+        raise StartError(f"{server} did not accept connections within {PATIENCE:g} s; see {log}")
+    return note
 
 
 def accepts(address: tuple[str, int]) -> bool:
@@ -64,10 +97,3 @@ def accepts(address: tuple[str, int]) -> bool:
     except OSError:
         return False
     return True
-
-
-def _said(log: Path, before: int) -> str:
-    with log.open("rb") as text:
-        text.seek(before)
-        lines = text.read().decode(errors="replace").splitlines()
-    return "\n".join(lines[-LAST_LINES:])

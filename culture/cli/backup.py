@@ -11,7 +11,7 @@ import typer
 from culture.cli.amounts import shown_size
 from culture.cli.choices import Choices, ConfigFile, DataDir, Name
 from culture.cli.failing import fail
-from culture.cli.living import as_running
+from culture.cli.living import as_running, certainly
 from culture.cli.progress import Progress
 from culture.config import paths
 from culture.config.model import ServerConfig
@@ -26,9 +26,7 @@ NOT_INCLUDED = "The history is in PostgreSQL and not in this file"
 def backup(
     file: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="[FILE]", show_default=False, help="Where to; culture-<name>-<time>.tar.gz if not said."
-        ),
+        typer.Argument(metavar="FILE", show_default=False, help="Where to; culture-<name>-<time>.tar.gz if not said."),
     ] = None,
     with_tls: Annotated[
         bool, typer.Option("--with-tls", help="With the certificates and keys in ~/.culture/tls.")
@@ -45,6 +43,7 @@ def backup(
     settings = choices.load().config
     folder = settings.data_dir.resolve()
     if not folder.is_dir():
+        certainly(Choices(config, name, None, None, data_dir))
         fail(f"{settings.name} has no data in {folder}")
     now = time.time()
     target = (file or Path(f"culture-{settings.name}-{stamp(now)}.tar.gz")).absolute()

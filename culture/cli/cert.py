@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from culture.cli import fingerprint
 from culture.config import paths
 from culture.protocol.vocabulary import Exit
 
@@ -27,26 +28,29 @@ def cert(name: Names = None, days: Days = 825, force: Force = False) -> None:
     names = name or [socket.gethostname()]
     certificate, key = (paths.tls_file(names[0], kind) for kind in ("pem", "key"))
     if not force and (certificate.exists() or key.exists()):
+        shown = fingerprint.of(certificate)
         typer.echo(
-            f"{certificate} is there already: --force replaces it, and whoever pinned it must be told.", err=True
+            f"{certificate} is there already{f', SHA-256 {shown}' if shown else ''}: "
+            "--force replaces it, and whoever pinned it must be told.",
+            err=True,
         )
         raise typer.Exit(Exit.FAILED)
     # What makes certificates takes long to load, and no other command needs it.
     make = import_module("culture.server.certificates").make
     try:
-        fingerprint: str = make(names, days, certificate, key)
+        made: str = make(names, days, certificate, key)
     except ValueError as error:
         typer.echo(f"no certificate for {', '.join(names)}: {error}", err=True)
         raise typer.Exit(Exit.FAILED) from None
-    typer.echo(_explained(certificate, key, fingerprint))
+    typer.echo(_explained(certificate, key, made))
 
 
-def _explained(certificate: Path, key: Path, fingerprint: str) -> str:
+def _explained(certificate: Path, key: Path, shown: str) -> str:
     return os.linesep.join(
         [
             f"certificate  {certificate}",
             f"key          {key}",
-            f"SHA-256      {fingerprint}",
+            f"SHA-256      {shown}",
             "",
             f"In {paths.server_file()}:",
             "",

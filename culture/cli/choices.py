@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
 
 from culture.config.load import Loaded, Options, load_server
-from culture.config.model import ServerConfig
+
+if TYPE_CHECKING:
+    from culture.config.model import ServerConfig
 
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="Read this file, not ~/.culture/culture.yaml.")
@@ -21,6 +23,7 @@ Port = Annotated[
     int | None,
     typer.Option("--port", min=0, max=65535, metavar="PORT", help="Listen on this port; 0 takes a free one."),
 ]
+AsJson = Annotated[bool, typer.Option("--json", help="The same for programs.")]
 DataDir = Annotated[Path | None, typer.Option("--data-dir", metavar="FOLDER", help="Keep the server's data here.")]
 
 
@@ -62,7 +65,7 @@ class Choices:
         """These choices, and those of ``others`` where these are silent."""
         return replace(others, **{key: value for key, value in vars(self).items() if value is not None})
 
-    def load(self) -> Loaded[ServerConfig]:
+    def load(self) -> "Loaded[ServerConfig]":
         """The configuration with these choices in it."""
         data_dir = self.data_dir.absolute() if self.data_dir else None
         return load_server(self.config, Options(self.name, self.host, self.port, data_dir))

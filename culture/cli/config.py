@@ -4,10 +4,12 @@ from pathlib import Path
 
 import typer
 
+from culture.cli.secret import is_open_to_others
 from culture.config import paths
 from culture.config.errors import ConfigError, Key, Problem
 from culture.config.load import Loaded, load_agents, load_server
 from culture.config.model import ServerConfig
+from culture.config.provenance import has_secrets
 from culture.config.values import Settings
 from culture.protocol.vocabulary import Exit
 from culture.server.installed import WrongSkill, wanted
@@ -29,12 +31,15 @@ def check() -> None:
     faults = 0
     for file, load in ((paths.server_file(), load_server), (paths.agents_file(), load_agents)):
         try:
-            check_skills(load())
+            loaded = load()
+            check_skills(loaded)
         except ConfigError as error:
             faults += len(error.problems)
             typer.echo(error, err=True)
         else:
             typer.echo(f"{file}: {'fine' if file.exists() else 'not there, defaults hold'}")
+            if has_secrets(loaded) and is_open_to_others(file):
+                typer.echo(f"{file}: others on this machine may read the secrets in it: `chmod 600 {file}`", err=True)
     if faults:
         raise typer.Exit(Exit.WRONG_CONFIGURATION)
 

@@ -2,7 +2,10 @@
 
 import getpass
 import re
+import shutil
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from culture.config.model import ServerConfig
 from culture.protocol.names import reserved
@@ -10,10 +13,15 @@ from culture.protocol.names import reserved
 _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
 
 
+def reached_by(host: str) -> str:
+    """The address by which this machine reaches a listener on it."""
+    return _EVERYWHERE.get(host, host)
+
+
 def how_to_connect(settings: ServerConfig, addresses: Sequence[tuple[str, int]]) -> str:
     """How to reach the server with the clients people have, under a nick it accepts."""
     host, port = addresses[0] if addresses else (settings.listen[0].host, settings.listen[0].port)
-    host = _EVERYWHERE.get(host, host)
+    host = reached_by(host)
     nick, channel = example_nick(settings), settings.channels[0] if settings.channels else "#general"
     place = f"[{host}]" if ":" in host else host
     user = nick.rpartition("-")[2]
@@ -27,6 +35,14 @@ def how_to_connect(settings: ServerConfig, addresses: Sequence[tuple[str, int]])
         f"Then say hello (in irssi /join {channel} first).",
     ]
     return "\n".join(lines)
+
+
+def how_to_be_found() -> str:
+    """What to type so that the shell finds the commands that are named here; nothing where it does."""
+    folder = Path(sys.executable).parent
+    if shutil.which("culture") or not (folder / "culture").exists():
+        return ""
+    return f'\nYour shell does not find `culture` yet. In another terminal:\n\n  export PATH="{folder}:$PATH"\n\n'
 
 
 def example_nick(settings: ServerConfig) -> str:

@@ -2,12 +2,15 @@
 
 import json
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from culture.cli import pidfile
 from culture.config.links import Link
 from culture.config.model import ServerConfig
 from culture.federation import status
+
+_STATES = {"waiting": "waiting for it to dial", "not running": "not linked, since this server does not run"}
 
 
 def figures(settings: ServerConfig) -> list[dict[str, Any]]:
@@ -22,17 +25,24 @@ def figures(settings: ServerConfig) -> list[dict[str, Any]]:
 
 def at_rest(link: Link) -> dict[str, Any]:
     """A link of a server that does not run."""
-    return {"name": link.name, "address": link.address, "trust": link.trust, "state": "not running"}
+    row = {"name": link.name, "address": link.address, "trust": link.trust, "state": "not running"}
+    return {**row, "channels": list(link.channels)}
+
+
+def intended(link: Link) -> str:
+    """What a link shall be: ``thor is dialled at 10.0.0.2:6697, trust full``."""
+    how = f"is dialled at {link.address}" if link.address else "is let in when it dials"
+    return f"{link.name} {how}, {_trust(link.trust, link.channels)}"
 
 
 def described(row: dict[str, Any]) -> str:
-    """``thor  linked for 3h, full; 0 behind, acknowledged 4711``."""
-    facts = [row["state"]]
+    """``thor  linked for 3h, at 10.0.0.2:6697, trust full, has all our messages``."""
+    facts = [_STATES.get(row["state"], row["state"])]
     if row.get("since"):
         facts[0] += f" for {_ago(time.time() - row['since'])}"
-    facts.append(row["trust"])
     if row.get("address"):
         facts.append(f"at {row['address']}")
+    facts.append(_trust(row["trust"], row.get("channels", ())))
     for key, text in (
         ("behind", "{} messages behind"),
         ("queued", "{} bytes on their way"),
@@ -42,13 +52,17 @@ def described(row: dict[str, Any]) -> str:
             facts.append(text.format(row[key]))
     if row.get("lag"):
         facts.append(f"{_ago(row['lag'])} late")
-    if row.get("acknowledged"):
-        facts.append(f"acknowledged up to {row['acknowledged']}")
+    if row.get("acknowledged") and not row.get("behind"):
+        facts.append("has all our messages")
     if row.get("secret") == "old":
         facts.append("by its old secret")
-    if row.get("problem"):
-        facts.append(row["problem"])
-    return f"{row['name']}  {', '.join(facts)}"
+    problem = f"; {row['problem']}" if row.get("problem") else ""
+    return f"{row['name']}  {', '.join(facts)}{problem}"
+
+
+def _trust(trust: str, channels: Iterable[str]) -> str:
+    named = ", ".join(channels)
+    return f"trust {trust} to {named}" if named else f"trust {trust}"
 
 
 def _ago(seconds: float) -> str:

@@ -2,29 +2,29 @@
 
 import json
 import os
-import select
-import signal
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from culture.config import paths
-from culture.config.model import ServerConfig
+from culture import __version__
+from culture.cli.printing import prints_to
+from culture.config import paths, process
+from culture.config.lockfile import LockFile, Taken, note_of_holder
 from culture.server.errors import StartError
-from culture.server.lock import LockFile, Taken, note_of_holder
+
+if TYPE_CHECKING:  # whoever only asks who runs needs no settings
+    from culture.config.model import ServerConfig
 
 # How much longer than its own time to say goodbye a server may take to be gone.
 GRACE = 5.0
-STDERR = 2
 
 
 @dataclass(frozen=True)
 class Note:
     """What a running server says about itself; no addresses means it does not accept yet, no log that it
-    prints to where it was started."""
+    prints to where it was started, no version that it is older than this field."""
 
     pid: int
     since: float
@@ -33,6 +33,7 @@ class Note:
     options: tuple[str, ...] = ()
     addresses: tuple[tuple[str, int], ...] = ()
     log: str = ""
+    version: str = ""
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
@@ -42,7 +43,8 @@ class Note:
             addresses = tuple((str(host), int(port)) for host, port in said["addresses"])
             options = tuple(map(str, said["options"]))
             pid, since, timeout = int(said["pid"]), float(said["since"]), float(said["shutdown_timeout"])
-            return cls(pid, since, str(said["data_dir"]), timeout, options, addresses, str(said.get("log", "")))
+            log, version = (str(said.get(key, "")) for key in ("log", "version"))
+            return cls(pid, since, str(said["data_dir"]), timeout, options, addresses, log, version)
         except (ValueError, KeyError, TypeError):
             return None
 
@@ -53,7 +55,7 @@ class Note:
 class PidFile:
     """The running server's own side: hold the file, and say in it what others want to know."""
 
-    def __init__(self, config: ServerConfig, options: Sequence[str]) -> None:
+    def __init__(self, config: "ServerConfig", options: Sequence[str]) -> None:
         self._server = config.name
         self._lock = LockFile(paths.pid_file(config.name))
         timeout = config.limits.shutdown_timeout
@@ -64,7 +66,8 @@ class PidFile:
             str(config.data_dir),
             timeout,
             tuple(options),
-            log=str(log) if _prints_to(log) else "",
+            log=str(log) if prints_to(log) else "",
+            version=__version__,
         )
 
     @contextmanager
@@ -85,14 +88,6 @@ class PidFile:
         self._lock.write(str(self._note))
 
 
-def _prints_to(file: Path) -> bool:
-    """Whether this process was started with its output going to the file."""
-    try:
-        return os.path.samestat(os.fstat(STDERR), file.stat())
-    except OSError:
-        return False
-
-
 def already_running(server: str, note: Note | None) -> str:
     """What to say to somebody who starts a server twice."""
     pid = f" (pid {note.pid})" if note else ""
@@ -107,24 +102,15 @@ def running(server: str) -> Note | None:
     return Note.parse(text) if text is not None else None
 
 
-def end(server: str, grace: float = GRACE) -> bool | None:
-    """Ask the server to stop and wait until its process is gone: whether it went; None when there was none.
+def all_running() -> list[str]:
+    """The names of the servers that live in this home folder."""
+    found = sorted(file.stem for file in (paths.home() / "run").glob("*.pid"))
+    return [server for server in found if running(server)]
 
-    The process is pinned before its identity is checked, so a recycled pid is never signalled.
-    """
+
+def end(server: str, grace: float = GRACE) -> bool | None:
+    """Ask the server to stop and wait until its process is gone: whether it went; None when there was none."""
     note = running(server)
     if note is None:
         return None
-    try:
-        process = os.pidfd_open(note.pid)
-    except ProcessLookupError:
-        return None
-    try:
-        if running(server) != note:
-            return None
-        signal.pidfd_send_signal(process, signal.SIGTERM)
-        return bool(select.select([process], [], [], note.shutdown_timeout + grace)[0])
-    except ProcessLookupError:
-        return True
-    finally:
-        os.close(process)
+    return process.end(note.pid, lambda: running(server) == note, note.shutdown_timeout + grace)

@@ -19,15 +19,17 @@ from culture.config import paths
 from culture.config.load import Options, load_server
 from culture.config.model import ServerConfig
 from culture.server import disk
+from culture.server.accounts.errors import AccountsError
 from culture.server.backup import restore as restoring
 from culture.server.backup import tarball
 from culture.server.backup.manifest import TLS, BadBackup, Manifest
 from culture.server.backup.restore import Unpacked
 from culture.server.lock import DataLock
 from culture.skills.history.sqlite.schema import STEPS as HISTORY
+from culture.skills.ledger.schema import STEPS as LEDGER
 from culture.skills.urlindex.schema import STEPS as URLINDEX
 
-_KNOWN = {"history/history.db": len(HISTORY), "urlindex/links.db": len(URLINDEX)}
+_KNOWN = {"history/history.db": len(HISTORY), "urlindex/links.db": len(URLINDEX), "ledger/ledger.db": len(LEDGER)}
 
 
 def restore(
@@ -35,6 +37,9 @@ def restore(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     restart: Annotated[
         bool, typer.Option("--restart", help="Stop the server if it runs, and start it again with the same options.")
+    ] = False,
+    with_revoked: Annotated[
+        bool, typer.Option("--with-revoked", help="Also let in again whose account was revoked since the backup.")
     ] = False,
     config: ConfigFile = None,
     name: Name = None,
@@ -69,6 +74,8 @@ def restore(
             _stopped(settings.name, note),
         ):
             bar.close()
+            if new.accounts and not with_revoked:
+                _keep_revoked(new.accounts, settings)
             _put(new, settings, folder, now)
             if is_new and new.config:
                 _put_config(new.config, choices.config or paths.server_file())
@@ -141,6 +148,17 @@ def _put(new: Unpacked, settings: ServerConfig, folder: Path, now: str) -> None:
         _put_file(new.accounts, settings.accounts_file, now)
     for path in new.tls:
         _put_file(path, paths.home() / TLS / path.name, now)
+
+
+def _keep_revoked(new: Path, settings: ServerConfig) -> None:
+    """Who was thrown out stays out: a backup of before knows nothing of it."""
+    try:
+        names = restoring.keep_revoked(new, settings.accounts_file, settings.account_prefix)
+    except AccountsError as error:
+        typer.echo(f"Whose account was revoked since cannot be told: {error}", err=True)
+        return
+    if names:
+        typer.echo(f"Revoked since the backup, and stay so (else --with-revoked): {', '.join(names)}.")
 
 
 def _free(folder: Path, now: str) -> Path:

@@ -9,9 +9,9 @@ from pathlib import Path
 import typer
 
 from culture.cli.failing import fail
+from culture.config.compare import same_secret
 from culture.config.paths import PRIVATE_FILE
 from culture.protocol.vocabulary import Exit
-from culture.server.compare import same_secret
 
 _TRIES = 3
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -44,11 +44,15 @@ def link_secret(peer: str, file: Path | None, from_stdin: bool, new: Path | None
         return _made(new)
     try:
         if file is not None:
+            if is_open_to_others(file):
+                typer.echo(f"Others on this machine may read {file}: remove it when both sides have it.", err=True)
             return file.read_text(encoding="utf-8").partition("\n")[0].strip()
         if from_stdin:
             return sys.stdin.readline().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        fail(f"the secret cannot be read: {error}")
+    except OSError as error:
+        fail(f"the secret cannot be read: {file or 'standard input'}: {error.strerror}")
+    except UnicodeDecodeError:
+        fail(f"the secret cannot be read: {file or 'standard input'} is no text")
     if not sys.stdin.isatty():
         fail(
             "there is no terminal to ask for the secret at; give --secret-file, --secret-stdin or --new-secret",
@@ -57,14 +61,22 @@ def link_secret(peer: str, file: Path | None, from_stdin: bool, new: Path | None
     return getpass.getpass(f"Secret of the link to {peer}: ").strip()
 
 
+def is_open_to_others(file: Path) -> bool:
+    """Whether anybody but its owner may read a file."""
+    try:
+        return bool(file.stat().st_mode & 0o077)
+    except OSError:
+        return False
+
+
 def _made(file: Path) -> str:
     secret = secrets.token_urlsafe(32)
     if file.exists():
-        fail(f"{file} is there already")
+        fail(f"{file} is there already: give a name that is free, or use the secret that is in it with --secret-file")
     try:
         with os.fdopen(os.open(file, _NEW, PRIVATE_FILE), "w", encoding="utf-8") as target:
             target.write(f"{secret}\n")
     except OSError as error:
         fail(f"{file} cannot be written: {error.strerror}")
-    typer.echo(f"The secret is in {file}: take it to the other side, and remove the file.", err=True)
+    typer.echo(f"The secret is in {file}: take it to the other side, and remove the file on both.", err=True)
     return secret

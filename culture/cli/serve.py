@@ -6,11 +6,11 @@ import logging
 import resource
 import signal
 from collections.abc import Callable, Sequence
-from enum import Enum
 from operator import attrgetter
 
-from culture.cli import notify
+from culture.cli import printing
 from culture.cli.pidfile import PidFile
+from culture.config import notify, paths
 from culture.config.errors import ConfigError
 from culture.config.model import NEEDS_RESTART, ServerConfig
 from culture.server.ircd import IRCd
@@ -21,31 +21,21 @@ log = logging.getLogger(__name__)
 
 _GARBAGE = 50_000  # new objects before the youngest are looked through; a message makes some ten, and frees them
 
-Addresses = Sequence[tuple[str, int]]
 Load = Callable[[], ServerConfig]
-Ready = Callable[[ServerConfig, Addresses], None]
 
 
-class Hangup(Enum):
-    """What SIGHUP means: a daemon reads its configuration again, a program in a terminal ends with it."""
-
-    RELOAD = "reload"
-    STOP = "stop"
-
-
-def serve(
-    load: Load, *, options: Sequence[str] = (), ready: Ready | None = None, hangup: Hangup = Hangup.RELOAD
-) -> None:
-    """Serve until SIGTERM or SIGINT; ``load`` is called again for a reload, ``ready`` when clients may connect."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+def serve(load: Load, *, options: Sequence[str] = ()) -> None:
+    """Serve until SIGTERM or SIGINT; ``load`` is called again for a reload."""
+    logging.basicConfig(level=logging.INFO, format=printing.FORM)
     config = load()
+    printing.begin(paths.log_file(config.name))
     _prepare_process()
     poller = Poller()
     with (
         PidFile(config, options).held() as pid_file,
         asyncio.Runner(loop_factory=lambda: ServerLoop(poller)) as runner,
     ):
-        runner.run(_Run(config, load, pid_file, hangup, poller).until_told(ready))
+        runner.run(_Run(config, load, pid_file, poller).until_told())
 
 
 def _prepare_process() -> None:
@@ -59,23 +49,20 @@ def _prepare_process() -> None:
 class _Run:
     """One server from its first to its last moment, and the signals it heeds."""
 
-    def __init__(self, config: ServerConfig, load: Load, pid_file: PidFile, hangup: Hangup, poller: Poller) -> None:
+    def __init__(self, config: ServerConfig, load: Load, pid_file: PidFile, poller: Poller) -> None:
         self._config = config
         self._load = load
         self._pid_file = pid_file
-        self._hangup = hangup
         self._told = asyncio.Event()
         self._ircd = IRCd(config, poller=poller)
         self._ircd.reload = self._fresh
 
-    async def until_told(self, ready: Ready | None) -> None:
+    async def until_told(self) -> None:
         """Serve; leaving the block is what tells the clients and writes what is queued for them."""
         self._heed_signals()
         async with self._ircd.running():
             addresses = [(each.host, port) for each, port in zip(self._config.listen, self._ircd.ports, strict=True)]
             self._pid_file.accepts(addresses)
-            if ready is not None:
-                ready(self._config, addresses)
             notify.notify("READY=1")
             await self._told.wait()
             notify.notify("STOPPING=1")
@@ -84,8 +71,7 @@ class _Run:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop, number)
-        hangup = self._reload if self._hangup is Hangup.RELOAD else self._stop
-        loop.add_signal_handler(signal.SIGHUP, hangup, signal.SIGHUP)
+        loop.add_signal_handler(signal.SIGHUP, self._reload, signal.SIGHUP)
 
     def _stop(self, number: signal.Signals) -> None:
         log.info("%s: stopping", number.name)

@@ -7,8 +7,9 @@ import typer
 
 from culture.cli import background, pidfile
 from culture.cli.cert import cert
-from culture.cli.choices import Choices, ConfigFile, DataDir, Host, Name, Port
+from culture.cli.choices import AsJson, Choices, ConfigFile, DataDir, Host, Name, Port
 from culture.cli.config import check_skills
+from culture.cli.harmless import as_json as in_json
 from culture.cli.serve import serve
 from culture.config import paths
 from culture.config.model import ServerConfig
@@ -75,17 +76,21 @@ def restart(
 
 
 @group.command()
-def status(config: ConfigFile = None, name: Name = None) -> None:
+def status(config: ConfigFile = None, name: Name = None, as_json: AsJson = False) -> None:
     """Say whether the server runs, and where.
 
     The exit code is 1 when it does not run or does not answer.
     """
     server = Choices(config, name).server_name()
     note = pidfile.running(server)
+    healthy = note is not None and bool(note.addresses) and all(map(background.accepts, note.addresses))
+    if as_json:
+        typer.echo(in_json(_facts(server, note, healthy)))
+        raise typer.Exit(Exit.DONE if healthy else Exit.FAILED)
     if note is None:
-        typer.echo(f"{server} is not running. Start it with `culture server start`.")
+        start = f"culture server start{f' --name {name}' if name else ''}"
+        typer.echo(f"{server} is not running. Start it with `{start}`.{_others()}")
         raise typer.Exit(Exit.FAILED)
-    healthy = bool(note.addresses) and all(map(background.accepts, note.addresses))
     since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(note.since))
     typer.echo(f"{server} is running (pid {note.pid}) since {since}.")
     typer.echo(f"  listens on  {_shown(note.addresses)}{'' if healthy else '  (does not answer)'}")
@@ -102,15 +107,28 @@ def show_config(
     host: Host = None,
     port: Port = None,
     data_dir: DataDir = None,
+    as_json: AsJson = False,
 ) -> None:
     """Show every setting and where its value came from.
 
     Secrets are shown as stars.
     """
     rows = effective(Choices(config, name, host, port, data_dir).load())
+    if as_json:
+        typer.echo(in_json([row._asdict() for row in rows]))
+        return
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     for row in rows:
         typer.echo(f"{row.key:<{widths[0]}}  {row.value:<{min(widths[1], 40)}}  {row.source}")
+
+
+def _facts(server: str, note: pidfile.Note | None, healthy: bool) -> dict[str, object]:
+    known: dict[str, object] = {"name": server, "running": note is not None, "answers": healthy}
+    if note is None:
+        return known
+    listens = [{"host": host, "port": port} for host, port in note.addresses]
+    log = str(note.log) if note.log else None
+    return {**known, "pid": note.pid, "since": note.since, "listens": listens, "data": str(note.data_dir), "log": log}
 
 
 def _start(choices: Choices, settings: ServerConfig) -> None:
@@ -122,20 +140,24 @@ def _start(choices: Choices, settings: ServerConfig) -> None:
     try:
         note = background.start(server, choices.arguments)
     except background.EndedEarly as early:
-        typer.echo(early.text or f"{server} ended at once; see {paths.log_file(server)}", err=True)
-        wrong = early.code == Exit.WRONG_CONFIGURATION
-        raise typer.Exit(Exit.WRONG_CONFIGURATION if wrong else Exit.FAILED) from None
+        typer.echo(early.text, err=True)
+        raise typer.Exit(early.code) from None
     typer.echo(f"{server} is running (pid {note.pid}) on {_shown(note.addresses)}.")
 
 
 def _stop(server: str) -> str:
     gone = pidfile.end(server)
     if gone is None:
-        return f"{server} is not running."
+        return f"{server} is not running.{_others()}"
     if not gone:
         typer.echo(f"{server} has been told, but is still busy stopping; see {paths.log_file(server)}", err=True)
         raise typer.Exit(Exit.FAILED)
     return f"{server} has stopped."
+
+
+def _others() -> str:
+    living = pidfile.all_running()
+    return f" Of other names there run: {', '.join(living)} (`--name {living[0]}`)." if living else ""
 
 
 def _shown(addresses: tuple[tuple[str, int], ...]) -> str:

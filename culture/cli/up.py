@@ -1,23 +1,30 @@
 """``culture up``: everything there is, on this machine, with one command."""
 
-import os
-import socket
-import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from culture.cli import pidfile
+from culture.cli import background, pages, pidfile
+from culture.cli.agents.beside import Beside, Starting, begin, belongs
+from culture.cli.agents.known import load
+from culture.cli.agents.place import plain_listener
 from culture.cli.choices import Choices, ConfigFile, DataDir, Host, Name, Port
-from culture.cli.connect import how_to_connect
-from culture.cli.serve import Addresses, Hangup, serve
+from culture.cli.connect import how_to_be_found, how_to_connect
+from culture.cli.ending import Ending, say
+from culture.cli.failing import fail
+from culture.cli.living import as_running
+from culture.cli.settling import free_port, settle_the_person, settle_the_server, taken
+from culture.cli.watching.staying import has_terminal, interruptible, stay
+from culture.clients.shared import pidfile as daemons
+from culture.clients.shared.descent import own_agent
 from culture.config import paths
+from culture.config.errors import ConfigError
 from culture.config.model import ServerConfig
-from culture.protocol.names import short_name, valid_short_name
-
-FIRST_FILE = """\
-# The server's name begins every nick here (spark-ori): choose it once.
-name: {name}
-"""
+from culture.protocol.names import owner
+from culture.protocol.vocabulary import Channel, Exit
+from culture.server.accounts.model import Account
 
 
 def up(
@@ -26,47 +33,159 @@ def up(
     host: Host = None,
     port: Port = None,
     data_dir: DataDir = None,
+    agent: Annotated[bool, typer.Option("--agent/--no-agent", help="Run the agents of agents.yaml beside it.")] = True,
+    web: Annotated[bool, typer.Option("--web/--no-web", help="Show the web page beside it.")] = True,
+    budget: Annotated[
+        float | None,
+        typer.Option("--budget", metavar="USD", min=0.01, help="What a new agent may spend a day; else it is asked."),
+    ] = None,
+    detach: Annotated[
+        bool, typer.Option("--detach", "-d", help="Go on in the background; `culture down` stops it.")
+    ] = False,
 ) -> None:
-    """Run the server here and say how to connect.
+    """Run the server, the web page and an agent for this folder, and say how to connect.
 
-    Ctrl-C stops it. The first time, the server's name is written to
-    ~/.culture/culture.yaml.
+    What happens is shown until Ctrl-C, which stops everything. The first time,
+    ~/.culture is made: the server's name, an account for you, and an agent:
+    Claude, Codex, Copilot or one that speaks ACP where it is installed and logged
+    in, else the guide, which has no model. In another folder, an agent for that
+    one is added to what runs.
     """
-    if config is None and name is None:
-        _settle_the_name()
+    agent_of_ours = own_agent()
+    if agent_of_ours is not None:
+        fail(f"this is for people, and you are {agent_of_ours}: `culture down` would end you, too", Exit.DENIED)
     choices = Choices(config, name, host, port, data_dir)
-    settings = choices.load().config
-    note = pidfile.running(settings.name)
-    if note:
-        typer.echo(f"{settings.name} is up already (pid {note.pid}).\n")
-        typer.echo(how_to_connect(settings, note.addresses))
-        return
-    serve(lambda: choices.load().config, options=choices.arguments, ready=_greet, hangup=Hangup.STOP)
-    typer.echo(f"{settings.name} has stopped.")
+    is_up = pidfile.running(choices.server_name()) is not None
+    if config is None and not is_up:
+        settle_the_server(choices)
+        is_up = pidfile.running(choices.server_name()) is not None
+    settings = as_running(choices).load().config
+    run = Run(settings, settle_the_person(settings), detach or is_up)
+    if is_up:
+        run.greet("is up already")
+        raise typer.Exit(run.begin_beside(web=web, agent=agent, budget=budget))
+    with interruptible():
+        code = run.whole(choices, web=web, agent=agent, budget=budget)
+    if code:
+        raise typer.Exit(code)
 
 
-def _greet(settings: ServerConfig, addresses: Addresses) -> None:
-    typer.echo(f"{settings.name} is up; Ctrl-C stops it.\n")
-    typer.echo(how_to_connect(settings, addresses))
+class Run:
+    """One `culture up`: what it begins, and how that ends."""
 
+    def __init__(self, settings: ServerConfig, person: Account | None, in_background: bool) -> None:
+        self._settings = settings
+        self._person = person
+        self._in_background = in_background
+        self._in_terminal = has_terminal()
+        self._wrong = False
 
-def _settle_the_name() -> None:
-    """Write the name down the first time, so that it stays when the host is renamed: data and nicks hang on it."""
-    file = paths.server_file()
-    if file.exists():
-        return
-    name = _ask(paths.default_server_name())
-    with open(paths.open_private(file, os.O_WRONLY | os.O_EXCL), "w", encoding="utf-8") as text:
-        text.write(FIRST_FILE.format(name=name))
-    typer.echo(f"Wrote {file}: this server is called {name}.")
+    def whole(self, choices: Choices, *, web: bool, agent: bool, budget: float | None) -> int:
+        """From the start of the server to its end, or until it can go on alone; the exit code."""
+        try:
+            self._start_server(choices)
+            self.greet("is up")
+            code = self.begin_beside(web=web, agent=agent, budget=budget)
+            if self._in_background:
+                return code
+            stay(self._settings, self._in_terminal)
+        except KeyboardInterrupt:
+            say("")
+        return self._end()
 
+    def greet(self, how: str) -> None:
+        """Say that it is there."""
+        note = pidfile.running(self._settings.name)
+        pid = f" (pid {note.pid})" if note else ""
+        stops = "`culture down` stops it" if self._in_background else "Ctrl-C stops it"
+        typer.echo(f"{self._settings.name} {how}{pid}; {stops}.\n")
 
-def _ask(proposal: str) -> str:
-    """The proposal where it is the host's own name or nobody can be asked, else what the person says."""
-    if short_name(socket.gethostname().lower()) == proposal or not sys.stdin.isatty():
-        return proposal
-    while True:
-        name: str = typer.prompt("A short name for this server (a-z, 0-9)", default=proposal)
-        if valid_short_name(name):
-            return name
-        typer.echo("1 to 12 of a-z and 0-9, a letter first.")
+    def begin_beside(self, *, web: bool, agent: bool, budget: float | None) -> int:
+        """Begin what belongs to the server, and say how to reach everything; the exit code."""
+        note = pidfile.running(self._settings.name)
+        addresses = note.addresses if note else ()
+        with ThreadPoolExecutor(1) as beside_us:
+            # It takes a moment, in which the agents can begin as well.
+            page = beside_us.submit(pages.begin, self._settings) if web else None
+            typer.echo(how_to_connect(self._settings, addresses))
+            starting = self._begin_agents(addresses, budget) if agent else Starting({}, {})
+            shown = page is None or pages.tell(self._settings, self._person, page)
+        if starting.begun:
+            typer.echo()
+        absent = starting.wait(lambda nick: typer.echo(f"{nick} is here."))
+        self._say_hello([nick for nick in starting.begun if nick not in absent])
+        typer.echo(how_to_be_found(), nl=False)
+        failed = self._wrong or absent or not shown
+        return Exit.FAILED if failed and self._in_background else Exit.DONE
+
+    def _start_server(self, choices: Choices) -> None:
+        for listener in taken(self._settings):
+            other = free_port(listener.host, listener.port + 1)
+            fail(
+                f"port {listener.port} of {listener.host} is used by another program. Type "
+                f"`culture up --port {other}`, write another port under `listen:` in "
+                f"{choices.config or paths.server_file()}, or end that program "
+                f"(`ss -ltnp 'sport = :{listener.port}'` shows it)"
+            )
+        try:
+            background.start(self._settings.name, choices.arguments)
+        except background.EndedEarly as early:
+            typer.echo(early.text, err=True)
+            wrong = early.code is Exit.WRONG_CONFIGURATION
+            hint = "`culture config check` shows what is wrong." if wrong else "`culture doctor` looks for the reason."
+            typer.echo(hint, err=True)
+            raise typer.Exit(early.code) from None
+
+    def _begin_agents(self, addresses: tuple[tuple[str, int], ...], budget: float | None) -> Starting:
+        """Begin to start the agents that do not run."""
+        at = plain_listener(self._settings, addresses)
+        if at is None:
+            typer.echo("\nNo agent is started: it would need an address without TLS, or `server:` in agents.yaml.")
+            return Starting({}, {})
+        place, folder = Beside(self._settings, at), Path.cwd().resolve()
+        try:
+            added = place.add_for(folder, budget)
+            running, missing = place.running(), place.to_start()
+        except (ConfigError, OSError) as error:
+            typer.echo(f"\nNo agent is started: {error}\nCorrect the file, then type `culture up` again.", err=True)
+            self._wrong = True
+            return Starting({}, {})
+        if not running and not missing:
+            self._nobody_is_ours()
+        for nick in running:
+            typer.echo(f"{nick} is running already.")
+        if added is not None and running:
+            typer.echo(f"{added} joins them.")
+        return begin(missing, at)
+
+    def _nobody_is_ours(self) -> None:
+        """Say why there is no agent, where agents.yaml has those of another server alone."""
+        others = sorted({owner(agent.nick) for agent in load().agents} - {self._settings.account_prefix})
+        if others:
+            typer.echo(
+                f"\nNo agent is started: those of {paths.agents_file()} belong to {', '.join(others)}. A second server "
+                f"has a folder of its own:\n  CULTURE_HOME=~/{self._settings.short_name} culture up --name "
+                f"{self._settings.short_name}"
+            )
+
+    def _say_hello(self, here: list[str]) -> None:
+        """What to say to one of those who came; however many there are, it is told once."""
+        if not here:
+            return
+        folder, channel = Path.cwd().resolve(), next(iter(self._settings.channels), Channel.GENERAL.value)
+        of_folder = (agent.nick for agent in load().agents if agent.nick in here and agent.directory == folder)
+        nick = next(of_folder, here[0])
+        typer.echo(f"Say `@{nick} hello` in {channel}, or type `culture ask {nick} hello`.")
+
+    def _end(self) -> int:
+        """End what belongs to the server, and it last."""
+        end = Ending()
+        end.agents(nick for nick in daemons.all_running() if belongs(nick, self._settings))
+        end.page(self._settings.name)
+        end.server(self._settings.name)
+        end.look()
+        for line in end.left:
+            say(f"culture: still running: {line}", err=True)
+        if not any(line.startswith(f"{self._settings.name} ") for line in end.ended):
+            say(f"{self._settings.name} has stopped.")
+        return Exit.FAILED if end.left else Exit.DONE

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from culture.cli import pidfile
 from culture.cli.choices import Choices
 from culture.cli.failing import fail
-from culture.cli.living import as_running
+from culture.cli.living import as_running, certainly
 from culture.protocol.names import fold, nearest
 from culture.server import database
 from culture.skills.history.retention import PRIVATE
@@ -64,7 +64,7 @@ def opened(choices: Choices) -> Iterator[History]:
     try:
         place = where(settings.history, folder)
         if path is not None:
-            _check(path, settings.name)
+            _check(path, settings.name, choices)
         store = store_of(settings.history, folder)
         store.open()
         with closing(store):
@@ -83,8 +83,9 @@ def opened(choices: Choices) -> Iterator[History]:
         fail(f"{place} is damaged: {error}")
 
 
-def _check(path: Path, server: str) -> None:
+def _check(path: Path, server: str, choices: Choices) -> None:
     if not path.exists():
+        certainly(choices)
         fail(f"{server} has kept nothing yet: there is no {path}")
     if _schema(path) < len(STEPS) and pidfile.running(server):
         fail(f"{server} runs with an older version of culture, and its history is not changed under it: restart it")

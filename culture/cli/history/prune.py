@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from culture.cli import amounts
-from culture.cli.amounts import MICROSECONDS, counted, shown_moment, shown_size
+from culture.cli.amounts import counted, shown_moment, shown_size
 from culture.cli.choices import Choices, ConfigFile, DataDir, Name
 from culture.cli.failing import confirm, fail
 from culture.cli.history.opening import History, is_private, opened
@@ -15,6 +15,7 @@ from culture.cli.progress import Progress, elapsing
 from culture.config.skills import Retention
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import Exit
+from culture.server.ids import MICROSECONDS
 from culture.skills.history.retention import PRIVATE, Excess, Pieces, excess
 from culture.skills.history.store import Stats, Store, Unavailable, time_of
 

@@ -33,9 +33,7 @@ class Question(NamedTuple):
 
 
 def search(
-    words: Annotated[
-        list[str], typer.Argument(metavar="WORDS…", show_default=False, help="All of them must be there.")
-    ],
+    words: Annotated[list[str], typer.Argument(metavar="WORDS", show_default=False, help="All of them must be there.")],
     channel: Channel = None,
     since: Since = None,
     limit: Annotated[int, typer.Option("--limit", min=1, metavar="N", help="Only the newest N.")] = 50,

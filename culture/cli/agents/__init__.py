@@ -1,0 +1,1 @@
+"""The commands that start agents, stop them, look at them, and talk to them."""

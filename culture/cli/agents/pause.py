@@ -1,0 +1,42 @@
+"""``culture pause`` and ``culture resume``."""
+
+import typer
+
+from culture.cli.agents.delegating import delegated
+from culture.cli.agents.known import Nick, listed, picked
+from culture.cli.failing import fail
+from culture.clients.shared import pidfile
+from culture.clients.shared.descent import own_agent
+from culture.clients.shared.skill.call import CallFailed, call
+from culture.protocol.vocabulary import Exit
+
+PATIENCE = 10.0
+
+
+def pause(nick: Nick) -> None:
+    """Let an agent rest.
+
+    A turn that has begun goes on to its end; what is said to it afterwards is
+    kept, and the sender is told.
+    """
+    name = _tell(nick, "pause")
+    typer.echo(f"{name} is paused; what is said to it waits. `culture resume {name}` lets it go on.")
+
+
+def resume(nick: Nick) -> None:
+    """Let an agent go on that was paused, or parked after too many crashes."""
+    typer.echo(f"{_tell(nick, 'resume')} goes on.")
+
+
+def _tell(nick: str, word: str) -> str:
+    if (agent := own_agent()) is not None:
+        fail(f"this is for people, and you are {agent}: ask one of them", Exit.USAGE)
+    [name] = picked([*listed(), *pidfile.all_running()], [nick], everyone=False)
+    code = delegated(name, word)
+    if code is not None:
+        raise typer.Exit(code)
+    try:
+        call(name, word, patience=PATIENCE)
+    except CallFailed as failure:
+        fail(str(failure))
+    return name

@@ -1,0 +1,56 @@
+"""``culture bridge``: IRC as MCP tools, for programs without a daemon."""
+
+import os
+from typing import Annotated
+
+import typer
+
+from culture.bridge.access import Access
+from culture.bridge.settings import BridgeSettings, WrongSetting, from_environment
+from culture.cli import foreground, tokens
+from culture.cli.choices import Choices
+from culture.cli.commands import Listing
+from culture.cli.failing import fail
+from culture.config import paths
+from culture.protocol.vocabulary import Exit
+
+_SERVING = "culture.bridge.serving"
+
+group = typer.Typer(help="Give programs without a daemon a place on IRC (MCP).", no_args_is_help=True)
+group.add_typer(tokens.group, name="token", cls=Listing)
+
+Host = Annotated[str | None, typer.Option("--host", metavar="ADDRESS", help="Listen here, in place of MCP_HOST.")]
+Port = Annotated[int | None, typer.Option("--port", min=0, max=65535, metavar="PORT", help="In place of MCP_PORT.")]
+
+
+@group.command()
+def serve(host: Host = None, port: Port = None) -> None:
+    """Serve MCP at /mcp (Streamable HTTP) and /sse until told to stop.
+
+    The environment says the rest: IRC_SERVER, IRC_PORT, IRC_NICK, MCP_PORT and others.
+    """
+    settings = _settings(mcp_host=host, mcp_port=port)
+    scheme = "https" if settings.mcp_tls_cert else "http"
+
+    def shown(taken: int) -> str:
+        here = f"{scheme}://{foreground.shown_place(settings.mcp_host, taken)}"
+        return f"MCP at {settings.mcp_public_url or here}/mcp"
+
+    serving = foreground.loaded(_SERVING).serving(settings, Access(), tokens.login_of)
+    foreground.over_http(serving, settings.mcp_host, settings.mcp_port, shown)
+
+
+@group.command()
+def stdio() -> None:
+    """Serve the one program that started this, over standard input and output."""
+    foreground.over_stdio(foreground.loaded(_SERVING).serve_stdio(_settings(), tokens.login_of))
+
+
+def _settings(**more: object) -> BridgeSettings:
+    """What the environment says; trusted_network may be said in culture.yaml too."""
+    if paths.server_file().exists() and Choices().load().config.trusted_network:
+        more["trusted_network"] = True
+    try:
+        return from_environment(os.environ, **more)
+    except WrongSetting as wrong:
+        fail(str(wrong), Exit.WRONG_CONFIGURATION)

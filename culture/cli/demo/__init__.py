@@ -1,0 +1,1 @@
+"""``culture demo``: the whole thing in less than a minute, with nothing kept."""

@@ -1,0 +1,236 @@
+"""The stage: real servers and daemons as processes of their own, and the two people on it."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from threading import Thread
+
+from culture.cli import background
+from culture.cli.agents import launching
+from culture.cli.demo import cast
+from culture.cli.demo.cast import EVE, HERE, THERE, YOU, Person
+from culture.cli.demo.home import end_those_of, temporary_home
+from culture.clients.shared import ending
+from culture.config import paths
+from culture.protocol.names import fold
+from culture.transport import Address, Identity, IRCTransport, Message
+
+HOST = "127.0.0.1"
+PATIENCE = 30.0
+_LOOK_AGAIN = 0.05
+_GRACE = 5.0
+
+
+class Missed(Exception):
+    """Something that had to happen did not; the text says what."""
+
+
+class Ears:
+    """What a person has heard."""
+
+    def __init__(self) -> None:
+        self.all: list[Message] = []
+        self._news = asyncio.Event()
+
+    def hear(self, message: Message) -> None:
+        """Something was said."""
+        self.all.append(message)
+        self._news.set()
+
+    async def expect(self, what: str, wanted: Callable[[Message], bool], since: int = 0) -> Message:
+        """The first message like this, of those heard and of those to come."""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while True:
+                    for message in self.all[since:]:
+                        if wanted(message):
+                            return message
+                    self._news.clear()
+                    await self._news.wait()
+        except TimeoutError:
+            raise Missed(what) from None
+
+
+class Seat:
+    """A person on a server."""
+
+    def __init__(self, person: Person, port: int) -> None:
+        self.nick = person.nick
+        self.ears = Ears()
+        identity = Identity(person.nick, person.nick, person.token, bot=False)
+        self.transport = IRCTransport(Address(HOST, port), identity, cast.CHANNELS, on_message=self.ears.hear)
+
+    def sees(self, nick: str, channel: str = cast.CHANNELS[0]) -> bool:
+        """Whether somebody is in a channel, for all this person knows."""
+        return any(fold(member.nick) == fold(nick) for member in self.transport.members(channel))
+
+    def sees_all(self, channel: str) -> bool:
+        """Whether both people are in a channel, and the agents where they belong."""
+        agents = cast.AGENTS if channel in cast.WHERE_AGENTS_ARE else ()
+        return all(self.sees(nick, channel) for nick in (YOU, EVE, *agents))
+
+
+class Stage:
+    """Everything that runs; ``raised`` makes one."""
+
+    def __init__(
+        self, folder: Path, you: Seat, eve: Seat, ports: dict[str, int], secret: Path, page: str, no_page: str
+    ) -> None:
+        self.folder = folder
+        self.you = you
+        self.eve = eve
+        self.ports = ports
+        self.secret = secret
+        """The file with the secret of the link."""
+        self.page = page
+        """The link to the web page that logs you in; empty where there is none."""
+        self.no_page = no_page
+        """Why there is none, where one was wanted."""
+
+    async def culture(self, *words: str) -> str:
+        """Type a command; what it says. Missed when it fails."""
+        return await _culture(*words)
+
+    async def until(self, what: str, fact: Callable[[], bool]) -> None:
+        """Wait for a fact; Missed when it does not come."""
+        await until(what, fact)
+
+    def whispers(self, nick: str) -> list[str]:
+        """What a supervisor has whispered to its agent, as the daemon's log has it."""
+        mark = "the supervisor whispers "
+        lines = paths.log_file(nick).read_text(encoding="utf-8", errors="replace").splitlines()
+        return [line.partition(mark)[2] for line in lines if mark in line]
+
+
+async def until(what: str, fact: Callable[[], bool]) -> None:
+    """Wait for a fact; Missed when it does not come."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while not fact():  # noqa: ASYNC110
+                await asyncio.sleep(_LOOK_AGAIN)
+    except TimeoutError:
+        raise Missed(what) from None
+
+
+@asynccontextmanager
+async def raised(port: int, web: bool) -> AsyncIterator[Stage]:
+    """The stage, ready to play; at the end nothing of it is left, however the end came."""
+    with temporary_home() as folder:
+        caretaker, hands = _caretaker(folder), ThreadPoolExecutor(len(cast.AGENTS) + 1)
+        try:
+            async with AsyncExitStack() as stack:
+                stage = await _raise(folder, port, web, hands, stack)
+                yield stage
+        finally:
+            await asyncio.shield(_clear(folder, hands, caretaker))
+
+
+async def _raise(folder: Path, port: int, web: bool, hands: ThreadPoolExecutor, stack: AsyncExitStack) -> Stage:
+    secret = folder / "link.secret"
+    secret.write_text(cast.new_secret(), encoding="utf-8")
+    secret.chmod(paths.PRIVATE_FILE)
+    shared = secret.read_text(encoding="utf-8")
+    thor = await _serve(hands, cast.write_server(folder, THERE, 0, {"name": HERE, "secret": shared}), THERE)
+    link = {"name": THERE, "address": f"{HOST}:{thor}", "secret": shared}
+    spark = await _serve(hands, cast.write_server(folder, HERE, port, link), HERE)
+    ports = {HERE: spark, THERE: thor}
+    you, eve = (Seat(cast.admit(folder, nick), ports[nick.partition("-")[0]]) for nick in (YOU, EVE))
+    nicks = [(nick, server) for server in ports for nick in cast.write_agents(folder, server, ports[server])]
+    loop = asyncio.get_running_loop()
+    daemons = [loop.run_in_executor(hands, _start, folder, nick, server) for nick, server in nicks]
+    showing = loop.run_in_executor(hands, _page, folder) if web else None
+    await asyncio.gather(*daemons, *(_come(seat, stack) for seat in (you, eve)))
+    page, no_page = await showing if showing is not None else ("", "")
+    return Stage(folder, you, eve, ports, secret, page, no_page)
+
+
+async def _serve(hands: ThreadPoolExecutor, file: Path, name: str) -> int:
+    """Start a server; its port."""
+    loop = asyncio.get_running_loop()
+    try:
+        note = await loop.run_in_executor(hands, background.start, name, ("--config", str(file)))
+    except background.EndedEarly as early:
+        raise Missed(f"{name} does not start: {early.text}") from None
+    return note.addresses[0][1]
+
+
+def _start(folder: Path, nick: str, server: str) -> None:
+    try:
+        launching.start(nick, cast.agents_file(folder, server), PATIENCE)
+    except launching.NotStarted as failure:
+        raise Missed(str(failure)) from None
+
+
+def _page(folder: Path) -> tuple[str, str]:
+    """The link to the page, or why there is none."""
+    try:
+        page = import_module("culture.cli.demo.page")  # loads what serves pages, which takes a while
+        return page.show(cast.server_file(folder, HERE), YOU), ""
+    except ModuleNotFoundError as missing:
+        return "", f"{missing.name} is not installed"
+    except Exception as error:
+        return "", str(error)
+
+
+async def _come(seat: Seat, stack: AsyncExitStack) -> None:
+    async with asyncio.timeout(PATIENCE):
+        await seat.transport.start()
+    stack.push_async_callback(seat.transport.stop)
+
+
+async def _culture(*words: str) -> str:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "culture", *words),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    out, _ = await process.communicate()
+    said = out.decode(errors="replace").strip()
+    if process.returncode:
+        raise Missed(f"culture {' '.join(words)} ended with {process.returncode}: {said}")
+    return said
+
+
+def _caretaker(folder: Path) -> "subprocess.Popen[bytes]":
+    """Somebody who tidies up, should we be killed."""
+    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(Path(__file__).parents[3])}
+    return subprocess.Popen(
+        [sys.executable, "-m", "culture.cli.demo.caretaker", str(folder)],
+        cwd="/",
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+async def _clear(folder: Path, hands: ThreadPoolExecutor, caretaker: "subprocess.Popen[bytes]") -> None:
+    """End the daemons, then whatever else runs in the folder."""
+    await asyncio.gather(*(_end(nick) for nick in cast.AGENTS))
+    await asyncio.to_thread(_end_everything, folder, hands)
+    assert caretaker.stdin is not None
+    caretaker.kill()
+    caretaker.stdin.close()
+    await asyncio.to_thread(caretaker.wait)
+
+
+def _end_everything(folder: Path, hands: ThreadPoolExecutor) -> None:
+    """Until nothing runs, and nobody is left who might still start something."""
+    letting_go = Thread(target=lambda: hands.shutdown(cancel_futures=True))
+    letting_go.start()
+    while letting_go.is_alive():
+        end_those_of(folder, _GRACE)
+        letting_go.join(_LOOK_AGAIN)
+    end_those_of(folder, _GRACE)
+
+
+async def _end(nick: str) -> None:
+    with suppress(OSError):
+        await ending.end(nick, grace=_GRACE, told=_GRACE)

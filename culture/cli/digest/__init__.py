@@ -1,0 +1,1 @@
+"""``culture digest``: what happened while you were away."""

@@ -1,0 +1,122 @@
+"""The configuration files: what is wrong in them, what YAML makes of them that nobody meant, what they leave open."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from culture.cli.doctor.finding import Finding, error, hint, warning
+from culture.cli.doctor.scene import Scene, shown
+from culture.cli.team.place import TEAM
+from culture.config import paths
+from culture.config.errors import Problem, dotted
+
+_SCRIPTED = "scripted"
+_QUOTED = re.compile(r"""\s*(?:-\s+)?(?:[\w.-]+:\s+)?["'|>&*\[{]""")
+_CUT_OFF = re.compile(r"""^\s*(?:-\s+)?(?P<key>[\w.-]+):\s+[^"'|>&*\[{#\s](?:(?!\s#).)*\s#[^\s#]""")
+_LEADING_ZERO = re.compile(r"^\s*(?:-\s+)?(?:[\w.-]+:\s+)?(?P<number>0[0-9]+)\s*(?:#.*)?$")
+_LOOK_ALIKES = {"\u00a0": "a space that is none", **dict.fromkeys("\u201c\u201d\u2018\u2019", "a typographic quote")}
+_SWITCH = re.compile(r"found the text '(on|off|yes|no|y|n)'", re.IGNORECASE)
+
+# What is in the wrong place, and what YAML cannot make sense of, may be a password: the line is told, not the text.
+_QUOTES = (
+    (re.compile(r"(cannot make sense of) .*", re.DOTALL), r"\1 its value"),
+    (re.compile(r"found the text (?!'(?:on|off|yes|no|y|n)').*", re.DOTALL | re.IGNORECASE), "found another text"),
+    (re.compile(r"\b(alias|anchor|handle|tag) '[^']*'"), r"\1"),
+)
+
+
+def files(scene: Scene) -> Iterator[Finding]:
+    """What keeps a file from being used."""
+    for problem in scene.problems:
+        yield error(
+            _told(problem), "as long as it is so, nothing that needs this file can start", _remedy(problem, scene)
+        )
+
+
+def _told(problem: Problem) -> str:
+    text = problem.text
+    for quoting, instead in _QUOTES:
+        text = quoting.sub(instead, text)
+    place = f"{shown(problem.file)}{f' line {problem.line}' if problem.line else ''}" if problem.file else "environment"
+    return ": ".join(filter(None, (place, dotted(problem.key), text)))
+
+
+def _remedy(problem: Problem, scene: Scene) -> str:
+    hint = problem.hint
+    if _SWITCH.search(problem.text):
+        hint = "YAML has true and false: on, off, yes and no are words to it"
+    edit = f"edit {shown(problem.file)}" if problem.file else "unset it"
+    return f"{f'{hint}; ' if hint else ''}{edit}, then `culture config check`"
+
+
+def traps(scene: Scene) -> Iterator[Finding]:
+    """Lines that YAML reads without complaint, and not as they look."""
+    teams = sorted((scene.home / "team").glob(f"*/{TEAM}"))
+    for file in (paths.server_file(), paths.agents_file(), *teams):
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            continue
+        for number, line in _lines(text):
+            yield from _trap(file, number, line)
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """The lines with keys and values; a block of text (``|``, ``>``) means what it says."""
+    depth: int | None = None
+    for number, line in enumerate(text.splitlines(), 1):
+        indent = len(line) - len(line.lstrip(" "))
+        if depth is not None and (not line.strip() or indent > depth):
+            continue
+        depth = indent if re.search(r"[:-]\s+[|>][-+0-9]*\s*$", line) else None
+        if line.strip() and not line.lstrip().startswith("#"):
+            yield number, line
+
+
+def _trap(file: Path, number: int, line: str) -> Iterator[Finding]:
+    """Never with the line itself: there may be a secret on it."""
+    place, edit = f"{shown(file)} line {number}", f"edit {shown(file)} line {number}"
+    found = _CUT_OFF.match(line)
+    if found:
+        yield warning(
+            f"{place}: the value of {found['key']} ends before the #",
+            "in YAML an unquoted # behind a space begins a comment, so that the rest is lost",
+            f"{edit}: put the whole value in quotes, or a space behind the # of a comment",
+        )
+    zero = _LEADING_ZERO.match(line)
+    if zero:
+        yield warning(
+            f"{place}: a number that begins with 0",
+            f"it is read as {int(zero['number'])}; other programs read it as octal",
+            f"{edit}: leave out the leading zero, or put it in quotes where it is a word",
+        )
+    plain = line.partition(" #")[0]
+    if not _QUOTED.match(plain):
+        for letter in sorted(set(plain) & _LOOK_ALIKES.keys()):
+            yield warning(
+                f"{place}: {_LOOK_ALIKES[letter]} (U+{ord(letter):04X})",
+                "it was copied from a page or a letter, and is a part of the value",
+                f"{edit}: type it anew with the plain character",
+            )
+
+
+def trust(scene: Scene) -> Iterator[Finding]:
+    """Who may answer the questions of agents."""
+    without = [agent.nick for agent in scene.agents if agent.trust is None]
+    if without:
+        yield hint(
+            f"nothing is said about who may answer the questions of {', '.join(without)}",
+            "without a trust block a question waits 5 minutes, for people alone",
+            f"write `trust: {{humans: always, agents: never}}` into {shown(paths.agents_file())}",
+        )
+
+
+def boundary(scene: Scene) -> Iterator[Finding]:
+    """The boundary is the uid: what runs as somebody can do what that one can."""
+    ours = [agent.nick for agent in scene.agents if agent.user is None and agent.agent != _SCRIPTED]
+    if ours:
+        yield hint(
+            f"{', '.join(ours)} run as you" if len(ours) > 1 else f"{ours[0]} runs as you",
+            "an agent can read every file of the user whom it runs as, and speak as that one",
+            f"`user: NAME` under the agent in {shown(paths.agents_file())} runs it as another user",
+        )

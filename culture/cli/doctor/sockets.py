@@ -1,0 +1,153 @@
+"""The Unix sockets of daemons: where they are, whose they are, and whether somebody is behind them."""
+
+import os
+import socket
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from culture.cli.doctor.finding import Finding, error, hint, warning
+from culture.cli.doctor.scene import Scene
+from culture.config import paths
+
+_PATIENCE = 1.0
+_SHARED = stat.S_IWGRP | stat.S_IWOTH
+
+
+def folder(scene: Scene) -> Iterator[Finding]:
+    """The folder in which they are made."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    if not runtime:
+        if scene.agents or scene.teams:
+            yield hint(
+                "XDG_RUNTIME_DIR is not set, so that the sockets of agents are in /tmp",
+                "everybody can make files there; ours are told apart by their owner",
+                "log in in the usual way (not with su), or `export XDG_RUNTIME_DIR=/run/user/$(id -u)`",
+            )
+        return
+    try:
+        status = Path(runtime).stat()
+    except OSError as wrong:
+        yield error(
+            f"XDG_RUNTIME_DIR is {runtime}: {wrong.strerror}",
+            "the sockets of agents are made there",
+            "`loginctl enable-linger` keeps it while you are not logged in; else unset it",
+        )
+        return
+    if status.st_uid not in (0, os.geteuid()):
+        yield error(
+            f"XDG_RUNTIME_DIR is {runtime}, a folder of another user",
+            "it stays so after sudo and su; no socket is made there",
+            "`unset XDG_RUNTIME_DIR`, or set it to a folder of your own",
+        )
+    elif status.st_mode & _SHARED and not status.st_mode & stat.S_ISVTX:
+        yield error(
+            f"others may write to XDG_RUNTIME_DIR, {runtime}", "no socket is made there", f"chmod 700 {runtime}"
+        )
+
+
+def temporary(scene: Scene) -> Iterator[Finding]:
+    """Where programs put what they need for a moment."""
+    said = os.environ.get("TMPDIR")
+    place = Path(said or "/tmp")
+    name = f"TMPDIR, {place}," if said else str(place)
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK, effective_ids=True):
+        yield error(
+            f"{name} cannot be written", "agents' programs and git need it", "`unset TMPDIR`, or make that folder"
+        )
+        return
+    mode = place.stat().st_mode
+    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+        yield warning(
+            f"in {name} everybody may remove the files of everybody",
+            "somebody could put files in the place of yours",
+            f"chmod +t {place}",
+        )
+
+
+def lengths(scene: Scene) -> Iterator[Finding]:
+    """The kernel's limit for their paths."""
+    for agent in scene.agents:
+        try:
+            paths.agent_socket(agent.nick)
+        except ValueError as wrong:
+            yield error(f"{agent.nick} cannot have a socket", str(wrong), "`export XDG_RUNTIME_DIR=` a shorter path")
+
+
+def states(scene: Scene) -> Iterator[Finding]:
+    """Each is ours, for its owner alone, and somebody answers."""
+    runtime = Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp")
+    nicks = {agent.nick for agent in scene.agents} | scene.daemons.keys()
+    ours = {runtime / f"culture-{nick}.sock": nick for nick in nicks}
+    found = {**dict.fromkeys(_of_ours(runtime), ""), **ours}
+    for path, nick in sorted(found.items()):
+        yield from _state(path, nick, nick in scene.daemons and scene.daemons[nick].ready)
+
+
+def _of_ours(runtime: Path) -> Iterator[Path]:
+    """Those of this user, whosever they were."""
+    for path in runtime.glob("culture-*.sock"):
+        try:
+            if path.lstat().st_uid == os.geteuid():
+                yield path
+        except FileNotFoundError:
+            continue
+
+
+def _state(path: Path, nick: str, runs: bool) -> Iterator[Finding]:
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        if runs:
+            yield error(
+                f"{nick} runs, and its socket {path} is not there",
+                "it was removed, or the daemon was started with another XDG_RUNTIME_DIR; the agent cannot use IRC",
+                f"`culture restart {nick}`",
+            )
+        return
+    if not stat.S_ISSOCK(status.st_mode):
+        kind = "a symlink" if stat.S_ISLNK(status.st_mode) else "no socket"
+        yield error(
+            f"{path} is {kind}", "nothing of ours makes that; no daemon starts there", f"ls -l {path}; rm {path}"
+        )
+    elif status.st_uid != os.geteuid():
+        yield error(
+            f"{path} belongs to another user",
+            "it could be somebody who wants to be taken for your agent",
+            "`export XDG_RUNTIME_DIR=` a folder of your own",
+        )
+    elif stat.S_IMODE(status.st_mode) & 0o077:
+        yield warning(
+            f"others may speak to {path}", "they can make the agent do things", f"chmod 600 {path}", _shut(path)
+        )
+    elif not _answers(path):
+        yield hint(
+            f"nobody is behind {path}",
+            "a daemon that was killed has left it; the next start takes it away",
+            f"rm {path}",
+            _remove(path),
+        )
+
+
+def _answers(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as trial:
+        trial.settimeout(_PATIENCE)
+        try:
+            trial.connect(str(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False
+        except OSError:
+            return True  # too busy, or the path is too long: told elsewhere
+    return True
+
+
+def _shut(path: Path) -> Callable[[], None]:
+    return lambda: path.chmod(paths.PRIVATE_FILE)
+
+
+def _remove(path: Path) -> Callable[[], None]:
+    def mend() -> None:
+        if not _answers(path):
+            path.unlink()
+
+    return mend

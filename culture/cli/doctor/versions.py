@@ -1,0 +1,84 @@
+"""Which versions there are: of Python, of culture here and in the servers that run, of agents' programs."""
+
+import sqlite3
+import sys
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+
+from culture import __version__
+from culture.cli.doctor.finding import Finding, error, hint, warning
+from culture.cli.doctor.scene import Scene
+
+TRIED = (3, 11)
+_OLDEST_SQLITE = (3, 35, 0)
+
+
+def python(scene: Scene) -> Iterator[Finding]:
+    """What everything runs in."""
+    yield from of_python(sys.version_info[:3], sqlite3.sqlite_version_info, _options())
+
+
+def of_python(python: tuple[int, ...], sqlite: tuple[int, ...], options: frozenset[str]) -> Iterator[Finding]:
+    """What to say of a Python with such an SQLite."""
+    if python[:2] > TRIED:
+        yield hint(
+            f"Python {_dotted(python)} is newer than what was tried ({_dotted(TRIED)})",
+            "should something be odd, that may be why",
+            f"python{_dotted(TRIED)} -m venv … makes an environment with that one",
+        )
+    if sqlite < _OLDEST_SQLITE or "ENABLE_FTS5" not in options:
+        yield error(
+            f"this Python has SQLite {_dotted(sqlite)}{'' if 'ENABLE_FTS5' in options else ' without FTS5'}",
+            f"the history needs {_dotted(_OLDEST_SQLITE)} or newer, with FTS5",
+            "use the Python of your system's packages, or one of python.org",
+        )
+
+
+def package(scene: Scene) -> Iterator[Finding]:
+    """What is installed is what runs."""
+    try:
+        installed = version("culture")
+    except PackageNotFoundError:
+        installed = __version__
+    if installed != __version__:
+        yield warning(
+            f"culture {__version__} runs here, and {installed} is what was installed",
+            "the environment was not brought up to date with the files",
+            f"{sys.executable} -m pip install --upgrade culture (in a clone: `make env`)",
+        )
+    for server in scene.servers:
+        if server.note is not None and server.note.version != __version__:
+            yield warning(
+                f"{server.config.name} runs as culture {server.note.version or 'of an older version'}, "
+                f"and {__version__} is installed",
+                "it was not started again since the update",
+                f"`culture server restart --name {server.config.name}`",
+            )
+
+
+def backends(scene: Scene) -> Iterator[Finding]:
+    """The programs of the agents that are configured."""
+    for need in scene.needed:
+        who = ", ".join(need.users)
+        if not any(each.version is not None for each in need.programs):
+            remedy = next((each.remedy for each in need.programs if each.remedy), f"`culture backends {need.backend}`")
+            yield error(f"what {need.backend} needs is not installed", f"{who} cannot start", remedy)
+        for each in need.programs:
+            if each.untried:
+                yield hint(
+                    f"{each.program} {each.version} is newer than what was tried ({each.tried})",
+                    f"should {who} be odd, that may be why",
+                    "`culture backends` shows what is installed",
+                )
+
+
+def _options() -> frozenset[str]:
+    connection = sqlite3.connect(":memory:")
+    try:
+        return frozenset(str(row[0]) for row in connection.execute("PRAGMA compile_options"))
+    finally:
+        connection.close()
+
+
+def _dotted(numbers: tuple[int, ...]) -> str:
+    return ".".join(map(str, numbers))

@@ -1,0 +1,38 @@
+"""``culture down``: nothing of this home folder runs any longer."""
+
+import typer
+
+from culture.cli import pidfile
+from culture.cli.ending import Ending, everybody
+from culture.cli.failing import fail
+from culture.cli.harmless import harmless
+from culture.clients.shared.descent import own_agent
+from culture.protocol.vocabulary import Exit
+
+
+def down() -> None:
+    """Stop everything that runs here: teams, agents, web pages, servers.
+
+    It says what it has ended, and looks whether anything of it is still there:
+    the exit code is 1 when something is. What was not answered yet is kept, and
+    comes again at the next start.
+    """
+    agent = own_agent()
+    if agent is not None:
+        fail(f"this is for people, and you are {agent}", Exit.DENIED)
+    end = Ending()
+    end.teams()
+    end.agents(everybody())
+    servers = pidfile.all_running()
+    for name in servers:
+        end.page(name)
+    for name in servers:
+        end.server(name)
+    end.look()
+    end.view()
+    if end.left:
+        typer.echo("culture: this is still running:", err=True)
+        for line in end.left:
+            typer.echo(f"  {harmless(line)}", err=True)
+        raise typer.Exit(Exit.FAILED)
+    typer.echo("Nothing is left running." if end.ended else "Nothing was running.")

@@ -1,0 +1,144 @@
+"""Ending what runs in a home folder, and looking whether it is gone."""
+
+import os
+import signal
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import typer
+
+from culture.cli import pidfile, remains, webpage
+from culture.cli.agents.known import listed
+from culture.cli.agents.start import AT_ONCE
+from culture.cli.amounts import counted
+from culture.clients.shared import ending
+from culture.clients.shared import pidfile as daemons
+from culture.clients.shared.ending import Ended
+from culture.clients.shared.processes import carrying
+from culture.config import paths
+from culture.config.lockfile import note_of_holder
+from culture.config.process import is_gone, pinned
+
+VIEW_GRACE = 15.0
+"""How long a `culture up` may take to see that all is over."""
+
+
+class Ending:
+    """What was ended, and what would not."""
+
+    def __init__(self) -> None:
+        self.ended: list[str] = []
+        self.left: list[str] = []
+        self._leaders: set[int] = set()
+        self._teams: dict[str, int] = {}
+
+    def teams(self) -> None:
+        """End the orchestrators first: they would start their members again."""
+        if not (paths.home() / "team").is_dir():
+            return
+        from culture.cli.team import down, place  # for those who have teams
+
+        for slug in place.known():
+            pid = place.running(slug)
+            if pid is None:
+                continue
+            self._leaders.add(pid)
+            try:
+                down.end(slug)
+            except typer.Exit:
+                pass  # it was said why; everything else is ended all the same
+            if place.running(slug) is None:
+                self._say(f"The team {slug} has stopped.")
+            else:
+                self._teams[slug] = pid
+
+    def agents(self, nicks: Iterable[str]) -> None:
+        """End agents with all they have started; those that do not run may have left something behind."""
+        names, running = list(nicks), daemons.all_running()
+        self._leaders |= {note.pid for nick, note in running.items() if nick in names}
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            for nick, (how, left) in zip(names, pool.map(ending.end_now, names), strict=True):
+                self._agent(nick, how, left)
+
+    def page(self, server: str) -> None:
+        """End the web page of a server."""
+        note = webpage.running(server)
+        if note is None:
+            return
+        self._leaders.add(note.pid)
+        self._went(f"The web page of {server}", webpage.end(server) is not False, f"pid {note.pid}")
+
+    def server(self, name: str) -> None:
+        """End a server."""
+        note = pidfile.running(name)
+        if note is None:
+            return
+        self._leaders.add(note.pid)
+        self._went(name, pidfile.end(name) is not False, f"pid {note.pid}; see {paths.log_file(name)}")
+
+    def look(self) -> None:
+        """Look for what any of them has left behind, and end that as well."""
+        found, still = remains.end(self._leaders)
+        for process in found:
+            self._say(f"Ended what was left behind: {process.command} (pid {process.pid}).")
+        self.left += [f"{process.command} (pid {process.pid}); `kill -9 {process.pid}`" for process in still]
+        for slug, pid in self._teams.items():
+            from culture.cli.team import place
+
+            if place.running(slug) == pid:
+                self.left.append(f"the team {slug} (pid {pid}); `kill {pid}` ends its orchestrator")
+
+    def view(self) -> None:
+        """Wait until a `culture up` in some terminal has seen that all is over."""
+        pid = viewer()
+        if pid is None or pid == os.getpid():
+            return
+        with pinned(pid) as process:
+            if process is not None and not is_gone(process, VIEW_GRACE) and viewer() == pid:
+                signal.pidfd_send_signal(process, signal.SIGTERM)
+                self._went("`culture up`", is_gone(process, VIEW_GRACE), f"pid {pid}")
+
+    def _agent(self, nick: str, how: Ended, left: int) -> None:
+        if how is Ended.STAYS:
+            self.left.append(f"{nick} {how.value}; see {paths.log_file(nick)}")
+            return
+        if how is not Ended.NOT_THERE:
+            self._say(f"{nick} {how.value}.")
+        if left:
+            self._say(f"Ended {counted(left, 'process', 'processes')} that {nick} had left behind.")
+        for token in ending.tokens(nick):
+            self.left += [f"pid {pid}, started by {nick}" for pid in carrying(token)]
+
+    def _went(self, what: str, gone: bool, more: str) -> None:
+        if gone:
+            self._say(f"{what} has stopped.")
+        else:
+            self.left.append(f"{what} ({more})")
+
+    def _say(self, text: str) -> None:
+        self.ended.append(text)
+        say(text)
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Say it, if there is still somebody to hear it: a terminal may be closed meanwhile."""
+    with suppress(OSError):
+        typer.echo(text, err=err)
+
+
+def everybody() -> list[str]:
+    """The agents that run here, and those of agents.yaml."""
+    return list(dict.fromkeys([*daemons.all_running(), *listed()]))
+
+
+def view_file() -> Path:
+    """The file that a `culture up` holds while it shows what happens."""
+    return paths.home() / "run" / "up.view"
+
+
+def viewer() -> int | None:
+    """The process of a `culture up` that shows what happens."""
+    text = note_of_holder(view_file())
+    return int(text) if text and text.strip().isdecimal() else None

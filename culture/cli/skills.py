@@ -1,0 +1,143 @@
+"""``culture skills``: what teaches an agent's program to use IRC, put where that program looks for it."""
+
+import os
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Annotated
+
+import typer
+
+from culture.cli.choices import AsJson
+from culture.cli.failing import fail
+from culture.cli.harmless import as_json as in_json
+from culture.clients.claude import hooks
+from culture.clients.shared.backends import NoBackend, backend, installed
+from culture.clients.shared.turn import Backend
+from culture.protocol.vocabulary import Exit
+
+group = typer.Typer(help="Teach agents' programs to use IRC.", no_args_is_help=True)
+
+SKILL = "irc"
+_READABLE = 0o644
+
+Home = Annotated[
+    Path | None, typer.Option("--home", metavar="FOLDER", help="The agent's home folder, when it is not yours.")
+]
+
+
+@group.command()
+def install(
+    name: Annotated[str, typer.Argument(metavar="BACKEND", help="The kind of agent: claude, …")],
+    home: Home = None,
+    with_hooks: Annotated[
+        bool, typer.Option("--hooks", help="Let the supervisor see a Claude Code that you start by hand.")
+    ] = False,
+) -> None:
+    """Copy the skill to where the agent's program looks for it.
+
+    Run it again after an update; what is already there and the same stays untouched.
+    """
+    try:
+        kind = backend(name)
+    except NoBackend as unknown:
+        fail(str(unknown), Exit.USAGE)
+    contents = skill_files(kind)
+    if not contents:
+        fail(f"{name} needs no skill: there is nothing to install")
+    for folder in folders(kind, home):
+        for file, content in contents.items():
+            try:
+                done = _put(folder / file, content)
+            except OSError as error:
+                fail(f"{folder / file}: {error.strerror}")
+            typer.echo(f"{done:<9}  {folder / file}")
+    if with_hooks:
+        _install_hooks(name, home)
+
+
+def _install_hooks(name: str, home: Path | None) -> None:
+    if name != "claude":
+        fail(f"{name} has no settings for hooks: they are for claude", Exit.USAGE)
+    file = (home or Path.home()).expanduser().absolute() / hooks.SETTINGS
+    before = _content(file)
+    try:
+        text = hooks.added(before.decode() if before is not None else None)
+        typer.echo(f"{_put(file, text.encode()):<9}  {file}")
+    except (hooks.WrongSettings, UnicodeDecodeError) as wrong:
+        fail(f"{file}: {wrong}")
+    except OSError as error:
+        fail(f"{file}: {error.strerror}")
+
+
+@group.command("list")
+def list_skills(home: Home = None, as_json: AsJson = False) -> None:
+    """Show the kinds of agents, and whether their skill is installed."""
+    rows = [row for name, kind in sorted(installed().items()) for row in _rows(name, kind, home)]
+    if as_json:
+        typer.echo(
+            in_json([{"backend": name, "state": state, "folder": folder or None} for name, state, folder in rows])
+        )
+        return
+    for name, state, folder in rows:
+        typer.echo(f"{name:<10}  {state:<13}  {folder}".rstrip())
+
+
+def _rows(name: str, kind: Backend, home: Path | None) -> Iterator[tuple[str, str, str]]:
+    contents = skill_files(kind)
+    if not contents:
+        yield name, "needs none", ""
+        return
+    for folder in folders(kind, home):
+        yield name, _state(folder, contents), str(folder)
+
+
+def folders(kind: Backend, home: Path | None = None) -> Iterator[Path]:
+    """Where the skill belongs."""
+    for folder in kind.skill_folders:
+        yield (home or Path.home()).expanduser().absolute() / folder / SKILL
+
+
+def skill_files(kind: Backend) -> dict[str, bytes]:
+    """What the skill consists of."""
+    if not kind.skill or not kind.skill_folders:
+        return {}
+    folder = files(kind.skill) / "skill"
+    if not folder.is_dir():
+        return {}
+    return {
+        entry.name: entry.read_bytes()
+        for entry in sorted(folder.iterdir(), key=lambda entry: entry.name)
+        if entry.is_file() and entry.name.endswith((".md", ".py")) and entry.name != "__init__.py"
+    }
+
+
+def _state(folder: Path, contents: dict[str, bytes]) -> str:
+    if not folder.is_dir():
+        return "not installed"
+    same = all(_content(folder / file) == content for file, content in contents.items())
+    return "installed" if same else "differs"
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def _put(path: Path, content: bytes) -> str:
+    before = _content(path)
+    if before == content:
+        return "unchanged"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as new:
+        new.write(content)
+    try:
+        os.chmod(new.name, _READABLE)
+        os.replace(new.name, path)
+    except OSError:
+        os.unlink(new.name)
+        raise
+    return "written" if before is None else "updated"

@@ -1,0 +1,1 @@
+"""``culture team``: an EM, managers and workers on one project."""

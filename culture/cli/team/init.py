@@ -1,0 +1,104 @@
+"""``culture team init``: a team for the project in this folder."""
+
+import asyncio
+import json
+import os
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from culture.cli.agents.place import own_address
+from culture.cli.failing import fail
+from culture.cli.team.place import TEAM, known
+from culture.config import paths
+from culture.config.agents import ServerAddress
+from culture.config.load import load_team
+from culture.config.team import TeamConfig
+from culture.orchestrator.git import GitFailed, git
+from culture.orchestrator.merging import NotMerged, main_branch
+from culture.orchestrator.names import load as names
+from culture.orchestrator.names import next_name
+from culture.protocol.vocabulary import Exit
+from culture.wiki.pages import Pages, folder_of
+
+_HEAD = "# A team. Every key is in docs/team/configuration.md; what is left out has its default.\n"
+_DEFAULT_EM: str = TeamConfig.model_fields["em_name"].default
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The project, a git repository.")] = Path("."),
+    slug: Annotated[
+        str | None, typer.Option("--slug", metavar="SLUG", help="A short name.  [default: the folder's]")
+    ] = None,
+    agent: Annotated[
+        str | None, typer.Option("--agent", metavar="BACKEND", help="Who fills every role, as in `culture backends`.")
+    ] = None,
+) -> None:
+    """Make a team for a project: its file, its wiki. Nothing is started."""
+    project, branch = _project(folder)
+    name = slug or _slug(project.name)
+    file = paths.team_dir(name) / TEAM
+    if file.exists():
+        fail(f"{file} is there already; change it, or choose another name with --slug", Exit.USAGE)
+    said: dict[str, Any] = {"slug": name, "project_dir": str(project), "branch": branch}
+    said["server"] = _server(own_address())
+    em = _em_name(project)
+    if em != _DEFAULT_EM:
+        said["em_name"] = em
+    if agent is not None:
+        said["roles"] = {role: {"agent": agent} for role in _roles()}
+    _write(file, said)
+    try:
+        load_team(file)
+    except Exception:
+        file.unlink()
+        raise
+    Pages.create(folder_of(name))
+    typer.echo(f"{file} is made. Look it over, then: culture team up")
+    typer.echo(f"People and the EM meet in #project-{name}; what is to be done begins with TASK: there.")
+
+
+def _em_name(project: Path) -> str:
+    """The usual one, unless the EM of another team has it: members never share a nick."""
+    taken = [load_team(paths.team_dir(slug) / TEAM).config.em_name for slug in known()]
+    return next_name([_DEFAULT_EM, *names(project)], taken)
+
+
+def _roles() -> tuple[str, ...]:
+    from culture.config.team import ROLES
+
+    return ROLES
+
+
+def _project(folder: Path) -> tuple[Path, str]:
+    """The root of the repository, and the branch that it is on: it counts also when a person goes to another."""
+    try:
+        root = Path(asyncio.run(git(folder, "rev-parse", "--show-toplevel")).strip())
+        branch = asyncio.run(main_branch(root))
+    except (GitFailed, NotADirectoryError, FileNotFoundError):
+        fail(f"{folder.resolve()} is not in a git repository: git init", Exit.USAGE)
+    except NotMerged as wrong:
+        fail(str(wrong), Exit.USAGE)
+    return root, branch
+
+
+def _slug(name: str) -> str:
+    made = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:20].strip("-")
+    if not re.match(r"[a-z]", made):
+        fail(f"{name!r} makes no short name: give one with --slug", Exit.USAGE)
+    return made
+
+
+def _server(address: ServerAddress) -> dict[str, Any]:
+    return address.model_dump(mode="json", exclude_none=True, exclude_defaults=True) | {
+        "host": address.host,
+        "port": address.port,
+    }
+
+
+def _write(file: Path, said: dict[str, Any]) -> None:
+    lines = [f"{key}: {json.dumps(value, ensure_ascii=False)}\n" for key, value in said.items()]
+    with open(paths.open_private(file, os.O_WRONLY | os.O_TRUNC), "w", encoding="utf-8") as text:
+        text.write(_HEAD + "".join(lines))

@@ -1,0 +1,76 @@
+"""``culture team diff`` and ``culture team merge``: people look, and people merge."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from culture.cli.failing import fail
+from culture.cli.harmless import harmless
+from culture.cli.team.place import Slug, chosen, people_only
+from culture.config import paths
+from culture.config.team import TeamConfig
+from culture.orchestrator import merging
+from culture.orchestrator.book import look
+from culture.orchestrator.git import GitFailed
+from culture.orchestrator.merging import Merged, NotMerged
+from culture.orchestrator.state import Stage
+from culture.orchestrator.worktrees import Worktrees
+from culture.protocol.vocabulary import Exit
+
+TaskId = Annotated[str, typer.Argument(metavar="TASK", show_default=False, help="As in demo-1.")]
+Result = TypeVar("Result")
+
+
+def diff(
+    id: TaskId,
+    slug: Slug = None,
+    whole: Annotated[bool, typer.Option("--patch", "-p", help="The change itself, not only which files.")] = False,
+) -> None:
+    """Show what a task has changed."""
+    config = chosen(slug)
+    typer.echo(harmless(_done(_shown(config, id, whole))), nl=False)
+
+
+def merge(
+    id: TaskId,
+    slug: Slug = None,
+    force: Annotated[bool, typer.Option("--force", help="Also a task that is not done.")] = False,
+    message: Annotated[str | None, typer.Option("--message", "-m", metavar="TEXT", help="Of the commit.")] = None,
+) -> None:
+    """Merge a task's branch into the project's main branch.
+
+    Refused where you have edits of your own, or where both changed the same lines.
+    """
+    people_only()
+    config = chosen(slug)
+    task = look(paths.team_dir(config.slug)).tasks.get(id)
+    if task is not None and task.stage is not Stage.DONE and not force:
+        fail(f"{id} is {task.stage.value}, not done; --force merges what is there")
+    title = " ".join(task.text.split())[:60] if task else ""
+    merged = _done(_merged(config, id, message or f"Merge {id}{f': {title}' if title else ''}"))
+    if merged.changed:
+        typer.echo(f"{id} is in {merged.target} ({merged.commit[:12]}).")
+    else:
+        typer.echo(f"{merged.target} has all of {id} already.")
+
+
+async def _shown(config: TeamConfig, id: str, whole: bool) -> str:
+    target = await merging.main_branch(config.project_dir, config.branch)
+    show = merging.diff if whole else merging.summary
+    return await show(config.project_dir, id, target)
+
+
+async def _merged(config: TeamConfig, id: str, message: str) -> Merged:
+    target = await merging.main_branch(config.project_dir, config.branch)
+    return await merging.merge(Worktrees(config.project_dir, config.worktrees), id, target, message)
+
+
+def _done(work: Coroutine[Any, Any, Result]) -> Result:
+    try:
+        return asyncio.run(work)
+    except NotMerged as refused:
+        fail(str(refused))
+    except GitFailed as error:
+        fail(str(error), Exit.FAILED)

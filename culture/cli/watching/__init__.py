@@ -1,0 +1,1 @@
+"""What `culture up` shows while it runs."""

@@ -1,0 +1,215 @@
+"""``culture wiki``: the pages of a project, from the command line and as an MCP server."""
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from culture.cli import foreground
+from culture.cli.amounts import shown_moment, shown_size
+from culture.cli.choices import AsJson, Choices
+from culture.cli.connect import example_nick
+from culture.cli.failing import fail
+from culture.cli.harmless import as_json as shown_json
+from culture.cli.harmless import harmless
+from culture.config import paths
+from culture.protocol.vocabulary import Environment, Exit
+from culture.server.ids import MICROSECONDS
+from culture.wiki.errors import Conflict, NoSuchPage, Refused, WikiError
+from culture.wiki.pages import Pages, folder_of
+from culture.wiki.templates import Kind, filled
+
+group = typer.Typer(help="Pages that outlast the talk: read, write, serve to agents.", no_args_is_help=True)
+
+Project = Annotated[
+    str | None,
+    typer.Option("--project", "-p", metavar="SLUG", help="Whose wiki.  [default: the only one there is]"),
+]
+Name = Annotated[str, typer.Argument(metavar="PAGE", show_default=False, help="Such as plans/e2-cdn.")]
+Number = Annotated[int, typer.Option("-n", "--number", min=1, max=1000, metavar="N", help="At most so many.")]
+
+
+@group.command()
+def init(project: Annotated[str, typer.Argument(metavar="SLUG", show_default=False, help="The project.")]) -> None:
+    """Make the wiki of a project, with the forms of its pages; one that is there stays as it is."""
+    with _told():
+        folder = folder_of(project)
+        was_there = Pages(folder).exists
+        Pages.create(folder)
+        typer.echo(f"{folder} {'was there already' if was_there else 'is made'}; `git clone {folder}` takes a copy.")
+
+
+@group.command()
+def read(
+    page: Name,
+    project: Project = None,
+    revision: Annotated[str, typer.Option("--revision", metavar="REVISION", help="As it was then.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Print a page; its revision, author and time go to standard error."""
+    with _told():
+        found = _wiki(project).read(page, revision)
+    if as_json:
+        typer.echo(shown_json(asdict(found)))
+        return
+    typer.echo(f"{found.name}  revision {found.revision}  {found.author}  {_moment(found.time)}", err=True)
+    if sys.stdout.isatty():
+        typer.echo(harmless(found.text), nl=False)
+    else:
+        typer.echo(found.text.encode(), nl=False)
+
+
+@group.command()
+def write(
+    page: Name,
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="The text; standard input without it.")] = None,
+    project: Project = None,
+    base: Annotated[
+        str, typer.Option("--base", metavar="REVISION", help="The revision you read; none for a new page.")
+    ] = "",
+    message: Annotated[str, typer.Option("--message", "-m", metavar="TEXT", help="Why, in a line.")] = "",
+    template: Annotated[Kind | None, typer.Option("--template", help="Begin the page with this form.")] = None,
+    nick: Annotated[str | None, typer.Option("--nick", metavar="NICK", help="Whose text it is.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a page on top of the revision that was read.
+
+    When somebody else wrote it meanwhile nothing is changed: all three texts
+    are printed, and the exit code is 1.
+    """
+    text = filled(template, {}) if template else _text(file)
+    with _told():
+        try:
+            written = _wiki(project).write(page, text, base, _author(nick), message)
+        except Conflict as conflict:
+            typer.echo(shown_json(vars(conflict)) if as_json else _shown(conflict))
+            raise
+    if as_json:
+        typer.echo(shown_json(asdict(written)))
+    else:
+        typer.echo(f"{written.name}  revision {written.revision}{'' if written.changed else '  (nothing changed)'}")
+
+
+@group.command("list")
+def list_pages(
+    under: Annotated[str, typer.Argument(metavar="FOLDER", help="Only those in it.")] = "",
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the pages, with who wrote them last."""
+    with _told():
+        found = _wiki(project).pages(under)
+    rows = [(e.name, e.revision, shown_size(e.size), e.author, _moment(e.time)) for e in found]
+    _print([asdict(each) for each in found], rows, as_json)
+
+
+@group.command()
+def search(
+    words: Annotated[list[str], typer.Argument(metavar="WORDS", show_default=False, help="What to look for.")],
+    project: Project = None,
+    number: Number = 20,
+    as_json: AsJson = False,
+) -> None:
+    """Find the pages that have all these words, in any case."""
+    with _told():
+        found = _wiki(project).search(" ".join(words), number)
+    rows = [(each.name, f"{line.number}:", line.text) for each in found for line in each.lines]
+    _print([asdict(each) for each in found], rows, as_json)
+
+
+@group.command()
+def history(page: Name, project: Project = None, number: Number = 20, as_json: AsJson = False) -> None:
+    """Show who wrote a page when, newest first."""
+    with _told():
+        found = _wiki(project).history(page, number)
+    rows = [(each.revision, _moment(each.time), each.author, each.message) for each in found]
+    _print([asdict(each) for each in found], rows, as_json)
+
+
+@group.command()
+def serve(
+    project: Project = None,
+    host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Listen on this address alone.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, metavar="PORT", help="0 takes a free one.")] = 8809,
+    stdio: Annotated[
+        bool, typer.Option("--stdio", help="Serve the program that started this, and nobody else.")
+    ] = False,
+) -> None:
+    """Serve the wiki to agents by MCP, at /mcp and /sse, until told to stop."""
+    parts = foreground.loaded("culture.wiki.serving")
+    with _told():
+        wiki = _wiki(project)
+        if stdio:
+            foreground.over_stdio(parts.serve_stdio(wiki, _author(None)))
+
+        def shown(taken: int) -> str:
+            place = foreground.shown_place(host, taken)
+            return f"{wiki.folder.name} is served at http://{place}/mcp (and /sse); Ctrl-C ends it."
+
+        foreground.over_http(parts.serving(wiki, host, port, is_trusted=_is_trusted()), host, port, shown)
+
+
+def _is_trusted() -> bool:
+    return paths.server_file().exists() and Choices().load().config.trusted_network
+
+
+def _wiki(project: str | None) -> Pages:
+    wikis = sorted(each.name for each in (paths.home() / "wiki").glob("[!.]*") if Pages(each).exists)
+    if project is None and len(wikis) != 1:
+        there = f"there are {', '.join(wikis)}" if wikis else "there is none, `culture wiki init` makes one"
+        fail(f"which wiki? Name it with --project: {there}", Exit.USAGE)
+    wiki = Pages(folder_of(project or wikis[0]))
+    if not wiki.exists:
+        fail(f"{project} has no wiki: `culture wiki init {project}` makes one")
+    return wiki
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except (Refused, NoSuchPage) as wrong:
+        fail(str(wrong), Exit.USAGE if isinstance(wrong, Refused) else Exit.FAILED)
+    except WikiError as error:
+        fail(str(error))
+
+
+def _author(nick: str | None) -> str:
+    """An agent writes as itself, a person as they say."""
+    agent = os.environ.get(Environment.NICK)
+    if agent and nick not in (None, agent):
+        fail(f"you are {agent}, and write as nobody else", Exit.DENIED)
+    return agent or nick or example_nick(Choices().load().config)
+
+
+def _text(file: Path | None) -> str:
+    try:
+        data = file.read_bytes() if file and str(file) != "-" else sys.stdin.buffer.read()
+        return data.decode()
+    except OSError as error:
+        fail(f"{file}: {error.strerror}", Exit.USAGE)
+    except UnicodeDecodeError:
+        fail("the text is not UTF-8", Exit.USAGE)
+
+
+def _shown(conflict: Conflict) -> str:
+    texts = (("base", conflict.base), ("current", conflict.current), ("yours", conflict.yours))
+    return harmless("\n".join(f"===== {name} =====\n{text or ''}" for name, text in texts))
+
+
+def _moment(seconds: int) -> str:
+    return shown_moment(seconds * MICROSECONDS)
+
+
+def _print(found: list[dict[str, Any]], rows: Sequence[tuple[str, ...]], as_json: bool) -> None:
+    if as_json:
+        typer.echo(shown_json(found))
+        return
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        typer.echo(harmless("  ".join(map(str.ljust, row, widths)).rstrip()))
