@@ -96,6 +96,11 @@ def talks(store: Store, known: Known) -> object:
     return store.talks(party(speaker, speaker), 0, [View(channel) for channel in CHANNELS], 0, LATEST)
 
 
+def missed(store: Store, known: Known) -> object:
+    """What came to all channels behind an id."""
+    return store.missed([View(channel) for channel in CHANNELS], store.arrivals(known.msgid)[known.place], PAGE)
+
+
 QUESTIONS: dict[str, Ask] = {
     "recent": recent,
     "since": since,
@@ -105,6 +110,7 @@ QUESTIONS: dict[str, Ask] = {
     "before, by time": by_time(before),
     "after, by time": by_time(after),
     "talks": talks,
+    "missed, by id": missed,
     "search: a rare word": searching(RARE),
     "search: the commonest word": searching(COMMON),
     "search: two words": searching("because not"),
@@ -160,7 +166,7 @@ def measure(store: Store, ask: Ask, known: Sequence[Known], most: float) -> Figu
 def opened(where: str) -> Iterator[Store]:
     """The store, with nothing in it."""
     with tempfile.TemporaryDirectory(prefix="bench-store-") as folder:
-        store = store_of(History(store=where), Path(folder))
+        store = store_of(History(store=where), Path(folder), now=lambda: 0.0)  # what is written is not late
         store.open()
         try:
             if store.stats():

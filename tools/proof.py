@@ -22,13 +22,15 @@ _CLOSING = re.compile(r"(\d+) (passed|failed|skipped|deselected|xfailed|xpassed|
 _DURATION = re.compile(r" in [\d.]+s\b")
 
 FIGURES = "{figures}"
+SEED = "{seed}"
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
     """A command that shows something; it finds its seed in $PROOF_SEED and leaves figures as a JSON object.
 
-    They go into the file that stands for FIGURES among its words, which is also in $PROOF_FIGURES.
+    They go into the file that stands for FIGURES among its words, which is also in $PROOF_FIGURES; SEED stands for the
+    seed.
     """
 
     name: str
@@ -64,7 +66,15 @@ PROOFS = {
         Proof(
             "soak",
             "thirty agents and five people talk for two hours: memory and descriptors stay flat (B20)",
-            (sys.executable, "-m", "bench.soak", "--minutes", os.environ.get("SOAK_MINUTES", "120"), "--json", FIGURES),
+            (
+                sys.executable,
+                "-m",
+                "bench.soak",
+                "--minutes",
+                os.environ.get("PROOF_MINUTES") or "120",
+                "--json",
+                FIGURES,
+            ),
         ),
         Proof(
             "killstorm",
@@ -77,6 +87,11 @@ PROOFS = {
             (sys.executable, "-m", "pytest", "--timeout=0", "tests/proof/test_trouble.py"),
         ),
         Proof(
+            "properties",
+            "every property of the suite with examples of another seed",
+            (sys.executable, "-m", "pytest", "-m", "hypothesis", f"--hypothesis-seed={SEED}", "tests"),
+        ),
+        Proof(
             "history",
             "fan100 with the history on and off in turn: what it costs, and every message found on disk",
             (sys.executable, "-m", "bench.history", "--json", FIGURES),
@@ -87,6 +102,43 @@ PROOFS = {
             (sys.executable, "-m", "pytest", "--timeout=0", "-s", "tests/proof/test_mesh.py"),
         ),
         Proof(
+            "delivery",
+            "six agents on three servers, 100 kills of either: all receipted is given, nothing twice unmarked (E22)",
+            (sys.executable, "-m", "pytest", "--timeout=0", "-s", "tests/proof/test_delivery.py"),
+        ),
+        Proof(
+            "story",
+            "500 messages to six agents, 40 kills of these and of three servers: culture trace tells the story of each",
+            (sys.executable, "-m", "pytest", "--timeout=0", "-s", "tests/proof/test_story.py"),
+        ),
+        Proof(
+            "team",
+            "a team of ten with forty tasks, its orchestrator, members and server killed for five minutes: each task "
+            "comes to an end once, nothing that was written is lost",
+            (sys.executable, "-m", "pytest", "--timeout=0", "-s", "tests/proof/test_team.py"),
+        ),
+        Proof(
+            "teamkills",
+            "kill -9 of an orchestrator at every step of a task and of a shift change: all is done, once (I1-I8, I20)",
+            (sys.executable, "-m", "pytest", "--timeout=0", "tests/proof/test_teamkills.py"),
+        ),
+        Proof(
+            "idle",
+            "thirty agents that nobody calls ask no model, for ten minutes or $PROOF_MINUTES; 10,000 calls cost one of "
+            "them two turns (E8, with an hour E33)",
+            (sys.executable, "-m", "pytest", "--timeout=0", "-s", "tests/proof/test_idle.py"),
+        ),
+        Proof(
+            "agents",
+            "an agent's daemon: how soon it is there, what it holds, how soon a call reaches its agent",
+            (sys.executable, "-m", "bench.agents", "--json", FIGURES),
+        ),
+        Proof(
+            "agentprograms",
+            "every program that speaks ACP and could be had keeps the contract of a backend; known limits are named",
+            (sys.executable, "-m", "pytest", "--timeout=180", "tests/proof/test_agentprograms.py"),
+        ),
+        Proof(
             "store",
             "the history's store with a million messages: how long each question takes",
             (sys.executable, "-m", "bench.store", "--json", FIGURES),
@@ -95,6 +147,11 @@ PROOFS = {
             "meshbench",
             "two linked servers: relay, latency per hop, burst",
             (sys.executable, "-m", "bench.mesh", "--json", FIGURES),
+        ),
+        Proof(
+            "first",
+            "a clone, an empty home folder, `make up`: seconds until the page shows the guide's first answer (J7)",
+            (sys.executable, "-m", "bench.first", "--json", FIGURES),
         ),
         Proof(
             "fuzz",
@@ -147,7 +204,7 @@ def run(proof: Proof, seed: int, evidence: Path = EVIDENCE) -> bool:
     began, clock = datetime.now(UTC), time.monotonic()
     with tempfile.NamedTemporaryFile(suffix=".json") as figures:
         environment = {**os.environ, "CULTURE_PROOF": "1", "PROOF_SEED": str(seed), "PROOF_FIGURES": figures.name}
-        command = [figures.name if word == FIGURES else word for word in proof.command]
+        command = [word.replace(FIGURES, figures.name).replace(SEED, str(seed)) for word in proof.command]
         status, lines = _run(command, environment)
         said = {**closing_figures(lines), **_figures(Path(figures.name))}
     record = {
