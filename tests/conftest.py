@@ -1,18 +1,70 @@
 """What holds for every test: known markers, and no silent skip where CI is set."""
 
+import gc
 import os
+import signal
 from collections.abc import Generator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tools.requirements import check_markers
 from tools.rows import SourceError
+
+# How long an example takes says something of the machine, not of the code. The examples are the same each time:
+# `make proof NAME=properties` looks for others.
+settings.register_profile(
+    "culture",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=not os.environ.get("CULTURE_PROOF"),
+)
+settings.load_profile("culture")
 
 # Run by `make proof` and `make irctest`, not by `make test`.
 collect_ignore = ["irctest", *([] if os.environ.get("CULTURE_PROOF") else ["proof"])]
 
 
+# Where tests take long, those come first, so that no worker is left alone with them in the end.
+_LONG = (
+    "test_four_makers",
+    "orchestrator",
+    "examples",
+    "browser",
+    "cli",
+    "claude",
+    "acp",
+    "copilot",
+    "deploy",
+    "bridge",
+)
+
+
+def _begins(item: pytest.Item) -> int:
+    """How late a test is begun."""
+    parts = item.path.with_suffix("").parts
+    return next((place for place, part in enumerate(_LONG) if part in parts), len(_LONG))
+
+
+def pytest_configure() -> None:
+    """Programs of tests are interrupted as in a terminal, also where a shell runs us in its background."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected stays: looking for garbage meanwhile, or among it later, would find none."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=_begins)
     try:
         check_markers(items)
     except SourceError as wrong:

@@ -1,6 +1,7 @@
-"""What the suite refuses: a skip in CI, and a marker that names no row."""
+"""What the suite refuses: a skip in CI, a marker that names no row, and what fails twice."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -56,3 +57,44 @@ def test_in_ci_a_skip_is_a_failure(tmp_path: Path) -> None:
 def test_a_marker_that_names_no_row_stops_the_run(tmp_path: Path) -> None:
     status, said = outcome(tmp_path, "", NAMES_NO_ROW)
     assert status == pytest.ExitCode.USAGE_ERROR and said.endswith("no requirement is called Z99")
+
+
+FAILS_ONCE = """
+from pathlib import Path
+
+def test_is_unsteady():
+    tried = Path("tried")
+    if not tried.exists():
+        tried.touch()
+        assert False
+
+def test_is_steady():
+    pass
+"""
+FAILS = "def test_is_wrong():\n    assert False\n"
+
+
+def ci(folder: Path, source: str) -> tuple[int, str]:
+    """The exit status of `.ci/run` on a project with these tests, and what it says."""
+    shutil.copytree(ROOT / ".ci", folder / ".ci")
+    (folder / "tests").mkdir()
+    (folder / "tests" / "test_it.py").write_text(source)
+    (folder / ".venv" / "bin").mkdir(parents=True)
+    pytest_of_ours = folder / ".venv" / "bin" / "pytest"
+    pytest_of_ours.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m pytest -q -ra -c /dev/null --rootdir . "$@"\n')
+    pytest_of_ours.chmod(0o700)
+    (folder / "Makefile").write_text("lint types collected debian agents:\n\t@true\ntest:\n\t@.venv/bin/pytest\n")
+    done = subprocess.run(["bash", ".ci/run"], cwd=folder, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout
+
+
+def test_ci_tries_a_failed_test_once_more_and_names_it(tmp_path: Path) -> None:
+    status, said = ci(tmp_path, FAILS_ONCE)
+    assert status == 0
+    assert "passed only the second time:\ntests/test_it.py::test_is_unsteady\n" in said
+
+
+def test_what_fails_twice_is_red(tmp_path: Path) -> None:
+    status, said = ci(tmp_path, FAILS)
+    assert status == 1
+    assert "once more, alone:" in said and "passed only the second time" not in said

@@ -13,7 +13,8 @@ from culture.cli.app import app
 from culture.config.model import ServerConfig
 from tests.support.verbs import every_verb
 
-DOCS = Path(__file__).resolve().parent.parent / "docs" / "server"
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs" / "server"
 
 
 def written(page: str, pattern: str) -> list[str]:
@@ -64,10 +65,38 @@ def test_every_setting_has_its_row() -> None:
 
 
 def test_every_command_has_its_heading() -> None:
-    same(list(commands(typer.main.get_command(app), "culture")), written("running.md", r"^### (culture [a-z -]+)$"))
+    pages = (
+        "running.md",
+        "../clients/commands.md",
+        "../wiki.md",
+        "../bridge/overview.md",
+        "../team/commands.md",
+        "../web/overview.md",
+    )
+    documented = [heading for page in pages for heading in written(page, r"^### (culture [a-z -]+)$")]
+    same(list(commands(typer.main.get_command(app), "culture")), documented)
 
 
 @pytest.mark.parametrize(("existing", "documented"), [(["NICK"], []), ([], ["NICK"]), (["NICK"], ["NICK", "NICK"])])
 def test_a_difference_either_way_is_found(existing: list[str], documented: list[str]) -> None:
     with pytest.raises(AssertionError):
         same(existing, documented)
+
+
+def links(page: Path) -> Iterator[Path]:
+    """The files and folders of ours that a page links to."""
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8")):
+        if "://" not in target:
+            yield (page.parent / target).resolve()
+
+
+def test_whoever_follows_the_links_of_the_readme_finds_every_page() -> None:
+    found, waiting = set[Path](), [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        found.add(page)
+        for target in links(page):
+            assert target.exists(), f"{page.relative_to(ROOT)} links to {target}"
+            pages = [*target.glob("*.md")] if target.is_dir() else [target] if target.suffix == ".md" else []
+            waiting += [each for each in pages if each not in found]
+    assert sorted({*ROOT.glob("docs/**/*.md")} - found) == []

@@ -104,8 +104,11 @@ def test_the_git_workflow_is_written_down() -> None:
 @pytest.mark.requirement("A01")
 async def test_the_code_is_python_and_serves_from_asyncio(tmp_path: Path) -> None:
     """A01"""
-    suffixes = {path.suffix for path in (ROOT / "culture").rglob("*") if path.is_file()}
-    assert suffixes <= {".py", ".pyc", ".md", ".typed"}
+    page = {ROOT / "culture" / "web" / folder for folder in ("static", "templates", "vendor")}  # what browsers read
+    files = [path for path in (ROOT / "culture").rglob("*") if path.is_file() and page.isdisjoint(path.parents)]
+    suffixes = {path.suffix for path in files}
+    data = {".md", ".typed", ".yaml", ".service", ".txt"}  # pages, playbooks, units, prompts
+    assert suffixes <= {".py", ".pyc"} | data
     assert type(asyncio.get_running_loop()).__module__.startswith("asyncio.")
     async with serving(tmp_path) as ircd, registered(ircd.port, "spark-ori") as ori:
         assert await ori.ask("PRIVMSG spark-ori :hello") != []

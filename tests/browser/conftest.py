@@ -12,6 +12,14 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, async_playwright
 
+from culture.protocol.vocabulary import UserClass
+from culture.server.accounts.model import new_account
+from culture.server.ircd import IRCd
+from tests.browser.tabs import Tabs, watched
+from tests.support.people import accounts_of, verifier
+from tests.support.servers import serving
+from tests.support.web import Site, settings_for, site_for
+
 _PAGE = Path(__file__).with_name("page.html")
 
 
@@ -78,3 +86,37 @@ async def browser(chromium: Browser) -> AsyncIterator[BrowserContext]:
     context.set_default_timeout(30_000)
     yield context
     await context.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def tabs(chromium: Browser) -> AsyncIterator[Tabs]:
+    """Browsers of people in which nothing may go wrong."""
+    async with watched(chromium) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of everything on this machine, while a module is tried."""
+    folder = tmp_path_factory.mktemp("home")
+    folder.chmod(0o700)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CULTURE_HOME", str(folder))
+        patch.setenv("XDG_RUNTIME_DIR", str(folder))
+        yield folder
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def ircd(home: Path) -> AsyncIterator[IRCd]:
+    """A server that knows ori, ada, and a program that is called imp."""
+    store = accounts_of(home, "ori", "ada")
+    store.add(new_account("imp", UserClass.AGENT, verifier=verifier()))
+    async with serving(home) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def culture_page(home: Path, ircd: IRCd) -> AsyncIterator[Site]:
+    """The server's web page."""
+    async with site_for(settings_for(home, ircd.port)) as running:
+        yield running

@@ -16,6 +16,7 @@ from culture.server.accounts.model import new_account
 from culture.server.accounts.store import AccountStore
 from culture.server.accounts.verifier import Verifier
 from culture.server.ircd import IRCd
+from tests.realclients.asking import BEE, asking_agent
 from tests.support.client import registered
 from tests.support.servers import serving
 from tests.support.tls import made
@@ -116,3 +117,28 @@ async def test_a_page_cannot_reach_a_port_for_plain_irc(browser: BrowserContext,
         await shows(page, "^closed rudely 1006$")
         assert await page.locator("li").count() == 1
         assert ircd.parts.network.users == {}
+
+
+@pytest.mark.fault("J1")
+async def test_a_page_sees_a_question_and_answers_it(
+    browser: BrowserContext, site: str, serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same flow as in weechat and irssi, over a WebSocket."""
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    monkeypatch.setenv("CULTURE_HOME", str(home))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(home))
+    async with serve() as ircd:
+        page = await opened(browser, site, f"ws://127.0.0.1:{ircd.ports[1]}", PASSWORD)
+        await shows(page, "^:spark 001 spark-ori ")
+        await page.evaluate("say('JOIN #general')")
+        async with asking_agent(home, ircd.port):
+            await shows(page, f"^:{BEE}!\\S+ JOIN ")
+            await page.evaluate(f"say('PRIVMSG #general :@{BEE} delete the old branches')")
+            await shows(page, f"^:{BEE}!\\S+ PRIVMSG #general :\\[QUESTION\\] Delete the 47 branches\\?$")
+            await shows(page, f":Waiting for response. Reply with: @{BEE} yes/no/abort$")
+            await page.evaluate(f"say('PRIVMSG #general :@{BEE} yes but not all')")
+            await shows(page, f"^:{BEE}!\\S+ NOTICE spark-ori :I cannot tell what that means for q1")
+            await page.evaluate(f"say('PRIVMSG {BEE} :yes q1')")
+            await shows(page, f'^:{BEE}!\\S+ NOTICE spark-ori :q1 is answered: "yes"')
+            await shows(page, f"^:{BEE}!\\S+ PRIVMSG #general :They said yes.*, so it is done")

@@ -1,20 +1,24 @@
 """Real ``python -m culture`` processes with a home folder of their own."""
 
 import asyncio
+import json
 import os
 import re
 import signal
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from culture.cli.pidfile import Note
-from culture.server.lock import note_of_holder
+from culture.config.lockfile import note_of_holder
 from tests.support.client import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
+# Loading a model takes longer than most commands.
+WITHOUT_MODEL = ROOT / "tests" / "support" / "withoutmodel"
 # Generous: an interpreter has to be started on a machine which may be busy.
-COMMAND_PATIENCE = 30.0
+COMMAND_PATIENCE = 60.0
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,11 @@ class Shell:
 
     folder: Path
     environment: dict[str, str] = field(default_factory=dict)
+    python: str = sys.executable
+    cwd: Path | None = None
+    """Where things are typed, if not in its folder."""
+    has_model: bool = False
+    """Servers load what finds messages by meaning."""
     _processes: list[Process] = field(default_factory=list)
 
     @property
@@ -95,9 +104,17 @@ class Shell:
         assert process.returncode is not None
         return Result(process.returncode, out.decode(), err.decode())
 
-    async def spawn(self, *arguments: str) -> Process:
+    async def run_with(self, text: str, *arguments: str) -> Result:
+        """Run a command to its end that reads this from its standard input."""
+        process = await self._start(arguments, asyncio.subprocess.PIPE, asyncio.subprocess.PIPE)
+        async with asyncio.timeout(COMMAND_PATIENCE):
+            out, err = await process.communicate(text.encode())
+        assert process.returncode is not None
+        return Result(process.returncode, out.decode(), err.decode())
+
+    async def spawn(self, *arguments: str, given: int = asyncio.subprocess.DEVNULL) -> Process:
         """Run a command that stays, its stdout and stderr in one."""
-        process = Process(await self._start(arguments, asyncio.subprocess.STDOUT))
+        process = Process(await self._start(arguments, asyncio.subprocess.STDOUT, given))
         self._processes.append(process)
         return process
 
@@ -118,23 +135,26 @@ class Shell:
         """End what was started and is still there."""
         for process in self._processes:
             await process.kill()
-        for file in self.home.glob("run/*.pid"):
-            note = self.note(file.stem)
-            if note:
-                os.kill(note.pid, signal.SIGKILL)
+        for file in (*self.home.glob("run/*.pid"), *self.home.glob("run/*.page")):
+            if text := note_of_holder(file):
+                with suppress(ProcessLookupError):  # a child of the dead may hold it
+                    os.kill(json.loads(text)["pid"], signal.SIGKILL)
 
-    async def _start(self, arguments: tuple[str, ...], errors: int) -> asyncio.subprocess.Process:
+    async def _start(
+        self, arguments: tuple[str, ...], errors: int, given: int = asyncio.subprocess.DEVNULL
+    ) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "culture", *arguments),
-            cwd=self.folder,
+            *(self.python, "-m", "culture", *arguments),
+            cwd=self.cwd or self.folder,
             env={
-                "PYTHONPATH": str(ROOT),  # this tree, also where another one is installed
+                # This tree, also where another one is installed.
+                "PYTHONPATH": os.pathsep.join((str(ROOT), *(() if self.has_model else (str(WITHOUT_MODEL),)))),
                 "PATH": os.defpath,
                 "HOME": str(self.folder),
                 "CULTURE_HOME": str(self.home),
                 **self.environment,
             },
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=given,
             stdout=asyncio.subprocess.PIPE,
             stderr=errors,
         )

@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 import typer
 
+from culture.cli import webaccount
 from culture.cli.app import app
+from culture.config.model import ServerConfig
 from culture.protocol.vocabulary import Exit, UserClass
-from culture.server.accounts.errors import Revoked
+from culture.server.accounts.errors import AccountRefused, Revoked
 from culture.server.accounts.login import Check, Done, check_password
 from culture.server.accounts.model import Subject
 from culture.server.accounts.store import AccountStore
@@ -80,6 +82,38 @@ def test_each_option_is_kept(accounts: Accounts) -> None:
     assert (ada.kind, ada.always_on, bot.kind, bot.always_on) == ("human", False, "bot", False)
     listed = accounts.run("list").stdout
     assert [line.split("  ")[0].strip() for line in listed.splitlines()] == ["ada", "bot", "robot"]
+
+
+def test_a_program_that_acts_for_people_is_named_as_such(accounts: Accounts) -> None:
+    made = accounts.run("add", "web", "--class", "bot", "--via", "web", "--no-password")
+    assert made.stdout.startswith("web may log in: bot, acts for people via web.\n")
+    assert accounts.run("list").stdout == "web  bot, acts for people via web\n"
+    assert accounts.store.active("web").via == "web"  # type: ignore[union-attr]
+    person = accounts.run("add", "ori", "--via", "web")
+    assert (person.returncode, "only an account of class bot" in person.stderr) == (Exit.FAILED, True)
+
+
+def test_the_page_gets_an_account_and_keeps_its_token(accounts: Accounts) -> None:
+    settings = ServerConfig(
+        name="spark", data_dir=accounts.home / "data", accounts_file=accounts.home / "accounts.json"
+    )
+    token = webaccount.ensure(settings)
+    file = accounts.home / "data" / "web" / "secret"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600 and stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    assert webaccount.ensure(settings) == token and accounts.lets_in("web", token)
+    file.write_text("another\n")
+    again = webaccount.ensure(settings)
+    assert again != token and accounts.lets_in("web", again) and not accounts.lets_in("web", token)
+    accounts.run("revoke", "web")
+    with pytest.raises(AccountRefused, match="culture account passwd web"):
+        webaccount.ensure(settings)
+
+
+def test_the_page_takes_nobodys_account(accounts: Accounts) -> None:
+    accounts.run("add", "web", "--password-stdin", typed="x\n")
+    settings = ServerConfig(name="spark", accounts_file=accounts.home / "accounts.json")
+    with pytest.raises(AccountRefused, match="the human account web"):
+        webaccount.ensure(settings)
 
 
 def test_a_password_is_changed_and_taken_away(accounts: Accounts) -> None:
@@ -212,7 +246,8 @@ def parameters(command: object, words: str = "culture") -> Iterator[tuple[str, s
     for parameter in getattr(command, "params", []):
         # Where a secret is to be found is none itself.
         is_place = parameter.metavar == "FILE"
-        yield words, parameter.name, is_place or getattr(parameter, "is_flag", False)
+        is_number = parameter.metavar == "N"
+        yield words, parameter.name, is_place or is_number or getattr(parameter, "is_flag", False)
 
 
 @pytest.mark.fault("C10")

@@ -7,6 +7,12 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
+import pytest
+
+from culture.protocol.vocabulary import UserClass
+from culture.server.accounts.model import new_account
+from culture.server.accounts.store import AccountStore
+from culture.server.ids import begin_epoch
 from culture.skills.history.entry import Entry, Sort
 from culture.skills.history.sqlite import SQLiteStore
 from tests.cli.shell import Result, Shell
@@ -90,6 +96,25 @@ async def test_a_restore_on_a_live_server_brings_back_what_was_and_nothing_else(
         await client.expect("HISTORYEND")
     assert texts(former(shell) / "history" / "history.db") == ["before", "after"]
     assert f"The former data is in {former(shell)}." in restored.out
+
+
+@pytest.mark.parametrize(("options", "may_log_in"), [((), False), (("--with-revoked",), True)])
+async def test_who_was_revoked_since_the_backup_stays_so(
+    shell: Shell, options: tuple[str, ...], may_log_in: bool
+) -> None:
+    shell.write("name: spark\n")
+    accounts = AccountStore(shell.home / "accounts.json")
+    for name in ("ori", "kim"):
+        accounts.add(new_account(name, UserClass.HUMAN, certificates=(name[0].encode().hex() * 32,)))
+    (shell.home / "data" / "spark").mkdir(parents=True, mode=0o700)
+    begin_epoch(shell.home / "data" / "spark" / "ids.json")
+    await backed_up(shell)
+    accounts.revoke("ori")
+    restored = await shell.run("restore", "out.tar.gz", "--yes", *options)
+    assert (restored.code, restored.err) == (0, "")
+    assert ("Revoked since the backup, and stay so (else --with-revoked): ori." in restored.out) is not may_log_in
+    after = AccountStore(shell.home / "accounts.json")
+    assert (after.active("ori") is not None) is may_log_in and after.active("kim") is not None
 
 
 async def test_a_linked_server_takes_the_first_message_after_a_restore_for_new(shell: Shell) -> None:

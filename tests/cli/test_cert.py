@@ -41,7 +41,8 @@ async def test_the_lines_it_prints_are_a_configuration(shell: Shell) -> None:
 async def test_a_certificate_that_is_there_is_kept(shell: Shell) -> None:
     first = await shell.run("server", "cert", "--name", "spark")
     again = await shell.run("server", "cert", "--name", "spark")
-    assert again.code == 1 and "spark.pem is there already" in again.err
+    shown = first.out.split("SHA-256")[1].split()[0]
+    assert again.code == 1 and f"spark.pem is there already, SHA-256 {shown}:" in again.err
     forced = await shell.run("server", "cert", "--name", "spark", "--force")
     assert forced.code == 0 and forced.out != first.out
 

@@ -76,6 +76,13 @@ def test_without_a_history_it_says_so(run: Run, tmp_path: Path) -> None:
     assert not (tmp_path / "data").exists()
 
 
+async def test_a_server_of_another_name_is_named(shell: Shell) -> None:
+    await shell.serve("--name", "spark")
+    for command in (("history", "stats"), ("backup",)):
+        refused = await shell.run(*command)
+        assert refused.code == 2 and "Say --name spark" in refused.err
+
+
 class TestSearch:
     def test_the_newest_of_all_channels_oldest_first(self, run: Run, store: SQLiteStore) -> None:
         store.write([each for seq in range(4) for each in both(seq)])

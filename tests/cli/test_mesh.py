@@ -58,6 +58,7 @@ async def two_servers(folder: Path) -> AsyncIterator[Two]:
 def secret_in(folder: Path, secret: str = SECRET) -> Path:
     file = folder / f"{secret}.txt"
     file.write_text(f"{secret}\n")
+    file.chmod(0o600)
     return file
 
 
@@ -95,12 +96,14 @@ async def test_two_running_servers_are_linked_and_parted(tmp_path: Path) -> None
 
 @pytest.mark.fault("D21")
 async def test_a_secret_is_changed_in_two_steps(tmp_path: Path) -> None:
+    """D21: the link stays up all the while, also when the secret that it was made by is forgotten."""
     async with two_servers(tmp_path) as two:
         old, new = secret_in(tmp_path), secret_in(tmp_path, "another-horse-battery")
         await done(two.thor, "link", "spark", "--secret-file", str(old))
         await done(two.spark, "link", "thor", f"127.0.0.1:{two.ports['thor']}", "--secret-file", str(old))
         since = (await two.until(two.spark, "linked"))["since"]
-        await done(two.spark, "rotate", "thor", "--secret-file", str(new))
+        said = await done(two.spark, "rotate", "thor", "--secret-file", str(new))
+        assert f"culture mesh rotate spark --secret-file {new}\n" in said.out and "rotate thor --finish" in said.out
         await done(two.thor, "rotate", "spark", "--secret-file", str(new))
         await done(two.spark, "rotate", "thor", "--finish")
         await done(two.thor, "rotate", "spark", "--finish")
@@ -113,8 +116,8 @@ async def test_a_secret_is_changed_in_two_steps(tmp_path: Path) -> None:
 
 async def test_what_culture_yaml_links_is_taken_away_too(shell: Shell, tmp_path: Path) -> None:
     shell.write(f"name: spark\nlinks:\n  - {{name: thor, secret: {SECRET}}}\n")
-    assert "thor  not running, full" in (await done(shell, "list")).out
-    assert "once the server runs" in (await done(shell, "unlink", "thor")).out
+    assert "thor  not linked, since this server does not run, trust full" in (await done(shell, "list")).out
+    assert "once spark runs" in (await done(shell, "unlink", "thor")).out
     assert "no links" in (await done(shell, "list")).out
     result = await shell.run("mesh", "unlink", "thor")
     assert result.code == Exit.FAILED and "no link to thor" in result.err
@@ -152,7 +155,60 @@ async def test_a_secret_is_no_argument_and_is_not_quoted(shell: Shell, tmp_path:
     assert result.code == Exit.FAILED and "cannot be read" in result.err
 
 
+async def test_a_secret_that_others_may_read_is_said_so(shell: Shell, tmp_path: Path) -> None:
+    shell.write("name: spark\n")
+    file = secret_in(tmp_path)
+    for mode, is_open in ((0o600, False), (0o644, True)):
+        file.chmod(mode)
+        said = await done(shell, "link", "thor", "--secret-file", str(file))
+        assert ("Others on this machine may read" in said.err) is is_open
+
+
 async def test_links_need_prefixes(shell: Shell) -> None:
     shell.write("name: spark\nnick_prefix: off\n")
     result = await shell.run("mesh", "list")
     assert result.code == Exit.FAILED and "nick_prefix: required" in result.err
+
+
+async def test_a_server_of_another_name_is_not_meant_by_guess(shell: Shell, tmp_path: Path) -> None:
+    await shell.serve("--name", "spark")
+    refused = await shell.run("mesh", "link", "thor", "--secret-file", str(secret_in(tmp_path)))
+    assert refused.code == Exit.USAGE and "Say --name spark" in refused.err
+    assert not list(shell.home.rglob("links.json"))
+    await done(shell, "link", "thor", "--name", "spark", "--secret-file", str(secret_in(tmp_path)))
+    assert [each.parts[-3] for each in shell.home.rglob("links.json")] == ["spark"]
+    shell.write("name: odin\n")
+    assert "no links" in (await done(shell, "list")).out
+
+
+async def test_what_is_not_said_of_a_link_stays_as_it_is(shell: Shell, tmp_path: Path) -> None:
+    shell.write("name: spark\n")
+    fine, secret = "ab" * 32, ("--secret-file", str(secret_in(tmp_path)))
+    restricted = ("--trust", "restricted", "--channel", "#help")
+    said = await done(shell, "link", "thor", "10.0.0.2:6697", *secret, "--fingerprint", fine, *restricted)
+    assert "thor is dialled at 10.0.0.2:6697, trust restricted to #help, once spark runs" in said.out
+    said = await done(shell, "link", "thor", "10.0.0.3:6697")
+    assert "10.0.0.3:6697, trust restricted to #help" in said.out
+    [file] = shell.home.rglob("links.json")
+    [link] = json.loads(file.read_text())["links"]
+    assert (link["secret"], link["fingerprint"], link["channels"]) == (SECRET, fine, ["#help"])
+    assert "trust restricted to #help" in (await done(shell, "list")).out
+    assert "trust no_authority," in (await done(shell, "link", "thor", "--trust", "no_authority")).out
+    await done(shell, "unlink", "thor")
+    assert "is let in when it dials, trust full" in (await done(shell, "link", "thor", *secret)).out
+
+
+async def test_who_makes_a_secret_is_told_what_the_other_side_types(shell: Shell, tmp_path: Path) -> None:
+    shell.write("name: spark\nlisten: [{port: 7000}]\n")
+    said = await done(shell, "link", "thor", "--new-secret", str(tmp_path / "one"))
+    assert f"culture mesh link spark 127.0.0.1:7000 --secret-file {tmp_path / 'one'}\n" in said.out
+    assert "culture server cert" in said.out
+    shown = (await shell.run("server", "cert", "--name", "spark")).out.split("SHA-256")[1].split()[0]
+    tls = f"{{certificate: {shell.home / 'tls/spark.pem'}, key: {shell.home / 'tls/spark.key'}}}"
+    shell.write(f"name: spark\nlisten: [{{port: 7000}}, {{host: 0.0.0.0, port: 6697, tls: {tls}}}]\n")
+    words = ("--trust", "restricted", "--channel", "#help", "--fingerprint", "ab" * 32)
+    said = await done(shell, "link", "thor", "--new-secret", str(tmp_path / "two"), *words)
+    assert f"mesh link spark HOST:6697 --secret-file {tmp_path / 'two'} --fingerprint {shown} --trust" in said.out
+    assert "--channel '#help'" in said.out and (tmp_path / "two").read_text().strip() not in said.out + said.err
+    again = await shell.run("mesh", "link", "thor", "--new-secret", str(tmp_path / "two"))
+    assert again.code == Exit.FAILED and "--secret-file" in again.err

@@ -11,6 +11,7 @@ import pytest
 
 from culture.protocol.message import Message
 from tests.cli.shell import Shell
+from tests.federation.raw import SECRET, RawPeer
 from tests.support.client import PATIENCE, Client, connected, registered
 
 ASKED = 200
@@ -35,7 +36,7 @@ async def test_a_stop_tells_the_clients_and_ends_in_time(shell: Shell, number: s
         for client in (ori, kim, silent):
             last = (await client.ended())[-1]
             assert last.verb == "ERROR" and "Server shutting down" in last.params[-1]
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         assert await server.ended() == 0
     assert not shell.pid_file().exists()
 
@@ -65,6 +66,25 @@ async def test_a_client_that_never_reads_does_not_keep_the_server(shell: Shell) 
         await ask_for_much(deaf, kim)
         server.signal(signal.SIGTERM)
         assert await server.ended() == 0
+
+
+@pytest.mark.fault("B21")
+async def test_a_stop_waits_until_a_peer_has_what_was_said(shell: Shell) -> None:
+    """B21: a lame duck to its links; they end once the peer confirms the last message."""
+    shell.write(f"name: spark\nlinks: [{{name: thor, secret: {SECRET}}}]\n")
+    server, port = await shell.serve()
+    async with connected(port) as client, registered(port, "spark-ori") as ori:
+        peer = RawPeer(client.reader, client.writer)
+        await peer.link(caps="leave")
+        await ori.join("#general")
+        await ori.ask("PRIVMSG #general :the last word")
+        server.signal(signal.SIGTERM)
+        assert (await peer.expect("LEAVE")).params == ("Server shutting down",)
+        _, last = (await peer.expect("ACK")).params
+        assert peer.seen[-3].params == ("#general", "the last word") and peer.seen[-3].tags["n"] == last
+        peer.send(f"ACK {last} 0")
+        assert [row.verb for row in await peer.ended()] == ["ERROR"]
+    assert await server.ended() == 0
 
 
 async def test_the_same_signal_once_more_ends_it_at_once(shell: Shell) -> None:

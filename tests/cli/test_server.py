@@ -13,6 +13,13 @@ from tests.cli.shell import Shell
 from tests.support.client import PATIENCE, connected, registered
 
 
+@pytest.fixture
+def shell(shell: Shell) -> Shell:
+    """A terminal on a machine with everything that a server can load."""
+    shell.has_model = True
+    return shell
+
+
 async def test_start_returns_when_clients_can_connect(shell: Shell) -> None:
     started = await shell.run("server", "start", "--name", "spark", "--port", "0")
     assert (started.code, started.err) == (0, "")
@@ -51,6 +58,14 @@ async def test_status_and_stop_find_the_server(shell: Shell) -> None:
         await asyncio.open_connection("127.0.0.1", started.port)
     again = await shell.run("server", "stop", "--name", "spark")
     assert (again.code, again.out) == (0, "spark is not running.\n")
+
+
+async def test_who_asks_for_a_server_that_does_not_run_hears_of_others(shell: Shell) -> None:
+    await shell.serve("--name", "spark")
+    for words in (("server", "status", "--name", "thor"), ("server", "stop", "--name", "thor")):
+        said = await shell.run(*words)
+        assert "thor is not running." in said.out and "spark (`--name spark`)" in said.out
+    assert "`culture server start --name thor`" in (await shell.run("server", "status", "--name", "thor")).out
 
 
 async def test_status_does_not_believe_the_file_of_a_dead_server(shell: Shell) -> None:

@@ -1,17 +1,26 @@
 """``culture up`` and the small commands."""
 
+import asyncio
+import os
 import re
 import signal
 import stat
-from collections.abc import Iterator
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 
 from culture.cli.app import app
-from culture.cli.connect import example_nick, how_to_connect
+from culture.cli.connect import example_nick, how_to_be_found, how_to_connect
+from culture.cli.ending import Ending
+from culture.cli.team import down as team_down
+from culture.cli.team.place import TEAM
 from culture.config.model import Limits, Listen, ServerConfig
+from culture.orchestrator.lock import FILE
 from culture.protocol.names import valid_local_nick
 from tests.cli.shell import Shell, said_port
 from tests.support.client import registered
@@ -19,13 +28,16 @@ from tests.support.client import registered
 
 async def test_up_says_how_to_connect_and_it_works(shell: Shell) -> None:
     shell.environment["LOGNAME"] = "ori"
-    up = await shell.spawn("up", "--name", "spark", "--port", "0")
+    up = await shell.spawn("up", "--name", "spark", "--port", "0", "--no-agent", "--no-web")
     said = await up.until("say hello")
     found = re.search(r"irssi -c (\S+) -p (\d+) -n (\S+)", said)
     assert found and found[1] == "127.0.0.1" and found[3] == "spark-ori"
     assert f"weechat 'irc://spark-ori@127.0.0.1:{found[2]}/#general'" in said
     async with registered(int(found[2]), found[3]) as ori:
-        assert await ori.join("#general")
+        # The screen of `up` is on IRC as the same person, who may be in the room already.
+        await ori.join("#general")
+        there = await ori.ask("NAMES #general")
+        assert any(line.verb == "353" and "spark-ori" in line.params[-1] for line in there)
         up.signal(signal.SIGINT)
         assert (await ori.ended())[-1].verb == "ERROR"
     assert await up.ended() == 0
@@ -33,19 +45,26 @@ async def test_up_says_how_to_connect_and_it_works(shell: Shell) -> None:
 
 
 async def test_status_names_no_log_for_what_prints_to_a_terminal(shell: Shell) -> None:
-    up = await shell.spawn("up", "--name", "spark", "--port", "0")
-    await up.until("say hello")
+    await shell.serve("--name", "spark")
     status = await shell.run("server", "status", "--name", "spark")
     assert status.code == 0 and "spark.log" not in status.out
-    up.signal(signal.SIGINT)
-    assert await up.ended() == 0
 
 
 async def test_up_ends_with_its_terminal(shell: Shell) -> None:
-    up = await shell.spawn("up", "--name", "spark", "--port", "0")
+    up = await shell.spawn("up", "--name", "spark", "--port", "0", "--no-agent", "--no-web")
     await up.until("say hello")
     up.signal(signal.SIGHUP)
     assert await up.ended() == 0
+
+
+async def test_up_ends_with_a_terminal_that_tells_another_program_alone(shell: Shell) -> None:
+    """A terminal that was opened for `make up` tells make, and make waits for us."""
+    ours, its = os.openpty()
+    up = await shell.spawn("up", "--name", "spark", "--port", "0", "--no-agent", "--no-web", given=its)
+    os.close(its)
+    await up.until("say hello")
+    os.close(ours)
+    assert await up.ended() == 0 and "Traceback" not in up.said
 
 
 @pytest.mark.requirement("A12")
@@ -53,7 +72,7 @@ async def test_up_writes_the_name_down_once(shell: Shell) -> None:
     """A12: what was derived from the host is the name from then on."""
     file = shell.home / "culture.yaml"
     for _ in range(2):
-        up = await shell.spawn("up", "--port", "0")
+        up = await shell.spawn("up", "--port", "0", "--no-agent", "--no-web")
         await up.until("say hello")
         up.signal(signal.SIGINT)
         await up.ended()
@@ -64,9 +83,40 @@ async def test_up_writes_the_name_down_once(shell: Shell) -> None:
     assert "renamed is up" in up.said
 
 
+def test_a_command_that_the_shell_does_not_find_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    folder = Path(sys.executable).parent
+    assert f'export PATH="{folder}:$PATH"' in how_to_be_found()
+    monkeypatch.setenv("PATH", str(folder))
+    assert how_to_be_found() == ""
+
+
+async def test_the_name_and_the_port_of_the_first_time_stay(shell: Shell) -> None:
+    _, port = await shell.serve("--name", "other")
+    first = await shell.run("up", "--name", "thor", "--port", str(port), "--no-agent", "--no-web")
+    assert first.code == 1 and "this server is called thor" in first.out
+    again = await shell.run("up", "--no-agent", "--no-web")
+    assert again.code == 1 and f"port {port} of 127.0.0.1 is used" in again.err
+    status = await shell.run("server", "status")
+    assert "thor" in status.out + status.err
+
+
+async def test_a_wrong_choice_is_not_written_down(shell: Shell) -> None:
+    up = await shell.run("up", "--name", "not a name", "--no-agent", "--no-web")
+    assert up.code == 78 and not (shell.home / "culture.yaml").exists()
+
+
+async def test_agents_of_another_server_are_told(shell: Shell) -> None:
+    agent = "{nick: thor-x, agent: scripted, directory: /, channels: ['#a']}"
+    shell.write(f"agents: [{agent}]\n", "agents.yaml")
+    up = await shell.run("up", "--name", "spark", "--port", "0", "--no-web", "-d")
+    assert "belong to thor" in up.out and "CULTURE_HOME=~/spark culture up --name spark" in up.out, up.err
+    assert (await shell.run("down")).code == 0
+
+
 async def test_up_beside_a_running_server_only_says_how_to_connect(shell: Shell) -> None:
     started = await shell.run("server", "start", "--name", "spark", "--port", "0")
-    up = await shell.run("up", "--name", "spark")
+    up = await shell.run("up", "--name", "spark", "--no-agent", "--no-web")
     assert up.code == 0 and "spark is up already" in up.out
     assert said_port(up.out) == started.port
 
@@ -112,6 +162,16 @@ async def test_check_reads_both_files(shell: Shell) -> None:
     assert "agents.yaml:2: agents[0].directory: is missing" in checked.err
 
 
+async def test_check_says_who_may_read_secrets(shell: Shell) -> None:
+    shell.write("name: spark\n").chmod(0o644)
+    assert not (await shell.run("config", "check")).err
+    file = shell.write("name: spark\nlinks:\n  - {name: thor, secret: correct-horse-battery}\n")
+    checked = await shell.run("config", "check")
+    assert checked.code == 0 and f"chmod 600 {file}" in checked.err and "correct-horse" not in checked.err
+    file.chmod(0o600)
+    assert not (await shell.run("config", "check")).err
+
+
 async def test_version_and_help(shell: Shell) -> None:
     assert re.fullmatch(r"culture \d+\.\d+\.\d+\n", (await shell.run("--version")).out)
     assert "culture up" in (await shell.run("--help")).out
@@ -130,3 +190,61 @@ def test_every_command_and_option_has_a_friendly_word() -> None:
         assert command.help and command.help.split("\n")[0].endswith("."), words
         for parameter in command.params:
             assert parameter.help, f"{words} {parameter.name}"
+
+
+async def test_a_home_folder_that_cannot_be_made_is_told(shell: Shell) -> None:
+    shell.environment["CULTURE_HOME"] = "/proc/nowhere"
+    done = await shell.run("up", "--name", "spark", "--no-agent", "--no-web", "-d")
+    assert done.code == 1 and "Traceback" not in done.err
+    assert "/proc/nowhere: No such file" in done.err and "CULTURE_HOME names another place" in done.err
+
+
+HOLDS = """
+import json, os, pathlib, signal, sys
+from culture.config.lockfile import LockFile
+if "deaf" in sys.argv:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+LockFile(pathlib.Path(sys.argv[1])).acquire(json.dumps({"pid": os.getpid(), "team": "demo"}))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@asynccontextmanager
+async def silent_team(home: Path, *words: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """The orchestrator of a team that answers nobody."""
+    folder = home / "team" / "demo"
+    folder.mkdir(parents=True)
+    (folder / TEAM).write_text("")
+    silent = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", HOLDS, str(folder / FILE), *words),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        assert silent.stdout and await silent.stdout.readline() == b"held\n"
+        yield silent
+    finally:
+        with suppress(ProcessLookupError):
+            silent.kill()
+        await silent.wait()
+
+
+async def test_a_team_that_does_not_answer_is_ended_by_a_signal(shell: Shell) -> None:
+    assert (await shell.run("server", "start", "--name", "spark", "--port", "0")).code == 0
+    async with silent_team(shell.home):
+        down = await shell.run("down")
+    assert "The team demo has stopped." in down.out and "spark has stopped." in down.out and down.code == 0
+
+
+async def test_a_team_that_stays_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CULTURE_HOME", str(tmp_path))
+    monkeypatch.setattr(team_down, "GRACE", 0.1)
+    async with silent_team(tmp_path, "deaf") as silent:
+        end = Ending()
+        await asyncio.to_thread(end.teams)
+        await asyncio.to_thread(end.look)
+        assert f"the orchestrator (pid {silent.pid}) does not stop" in capsys.readouterr().err
+        assert any(f"the team demo (pid {silent.pid})" in line for line in end.left)

@@ -103,20 +103,27 @@ def test_a_field_of_another_backend_is_refused(write: Write) -> None:
     assert problems(write(AGENT + "    dirctory: /srv")) == [
         ":6: agents[0].dirctory: unknown key (did you mean directory?)"
     ]
+    (problem,) = problems(write(AGENT + "    agent: scripted\n    playbok: rules.yaml"))
+    assert problem == ":7: agents[0].playbok: unknown key (did you mean playbook?)"
 
 
 def test_a_new_backend_brings_its_own_fields(write: Write) -> None:
     """The table of backends is handed in, so a backend installed from elsewhere needs no change here."""
     file = write(AGENT + "    agent: myagent\n    flavour: {deep: [1, 2]}")
     (problem,) = problems(file)
-    assert "flavour: unknown key" in problem
+    assert "'myagent' is no backend" in problem
     config = load_agents(file, {"myagent": frozenset({"flavour"}), "claude": frozenset()}).config
     assert config.agents[0].backend_options == {"flavour": {"deep": (1, 2)}}
 
 
 def test_an_unknown_backend_is_named(write: Write) -> None:
     (problem,) = problems(write("supervisor: {agent: cladue}"))
-    assert problem == ":1: supervisor.agent: 'cladue' is no backend; there are acp, claude, codex, copilot"
+    assert problem == ":1: supervisor.agent: 'cladue' is no backend; there are acp, claude, codex, copilot, scripted"
+
+
+def test_an_unknown_backend_is_told_before_the_fields_it_would_have(write: Write) -> None:
+    (problem,) = problems(write(AGENT + "    agent: scriptd\n    playbook: rules.yaml"))
+    assert problem.startswith(":6: agents[0].agent: 'scriptd' is no backend")
 
 
 def test_an_agent_s_own_word_goes_over_the_file_s_key_by_key(write: Write) -> None:
@@ -149,3 +156,10 @@ def test_the_addresses_of_webhooks_are_secrets(write: Write) -> None:
     shown = {row.key: row.value for row in effective(loaded)}
     assert shown["webhooks.url"] == "******" and shown["webhooks.on_error"] == "(not set)"
     assert "s3cret" not in repr(loaded.config)
+
+
+def test_quiet_hours_are_a_span_of_the_day(write: Write) -> None:
+    said = "quiet_hours: 22:00-07:00\nagents: []\n"
+    assert load_agents(write(said)).config.quiet_hours == "22:00-07:00"
+    with pytest.raises(ConfigError, match=r"not a span of the day such as 22:00-07:00"):
+        load_agents(write("quiet_hours: late\n"))

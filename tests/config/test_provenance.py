@@ -53,6 +53,6 @@ def test_what_skills_keep_secret_is_not_shown(write: Write) -> None:
 def test_every_setting_is_shown() -> None:
     rows = {key.replace("[0]", "[]") for key in shown(load_server())}
     lists = {"operators[]": "operators", "links[]": "links"}
-    unset = lists | {key: key for key in ("listen[].tls", "listen[].websocket", "history.channels", "oidc")}
+    unset = lists | {key: key for key in ("listen[].tls", "listen[].websocket", "history.channels", "oidc", "web.tls")}
     plain = {key for key in keys(ServerConfig) if not key.startswith(tuple(unset))}
     assert plain | set(unset.values()) == rows

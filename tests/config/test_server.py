@@ -81,7 +81,7 @@ limits: {ping_after: 2m, ping_timeout: 0.1h, shutdown_timeout: 3}
         ),
         ("motd: 5", ":1: motd: expected text, found the number 5 (put it in quotes)"),
         ("motd: true", ":1: motd: expected text, found true (put it in quotes)"),
-        ("port: 6667", ":1: port: unknown key (did you mean listen[].port?)"),
+        ("port: 6667", ":1: port: unknown key (did you mean listen[].port or web.port?)"),
         ("ping_after: 9", ":1: ping_after: unknown key (did you mean limits.ping_after?)"),
         (
             "listen: 6667",
@@ -111,8 +111,8 @@ limits: {ping_after: 2m, ping_timeout: 0.1h, shutdown_timeout: 3}
         ("password: ''", ":1: password: must not be empty"),
         ("operators: [{name: ori}]", ":1: operators[0].password: is missing and has no default"),
         ("network: a b", ":1: network: 'a b' must be one word"),
-        ("channel_modes: +nt", ":1: channel_modes: '+nt' must be letters of imnstC, for example nt"),
-        ("channel_modes: ntk", ":1: channel_modes: 'ntk' must be letters of imnstC, for example nt"),
+        ("channel_modes: +nt", ":1: channel_modes: '+nt' must be letters of imnstCD, for example nt"),
+        ("channel_modes: ntk", ":1: channel_modes: 'ntk' must be letters of imnstCD, for example nt"),
         (
             "limits:\n  ping_after: 9\n  ping_timeout: 9",
             ":3: limits.ping_timeout: must be longer than ping_after, else nobody could answer the PING",
@@ -145,11 +145,20 @@ def test_a_mistake_is_told_with_its_place_and_a_hint(write: Write, text: str, pr
             "channels: [#general, #tea]",
             ":1: not valid YAML: while parsing a flow node expected the node content, but found '<stream end>'",
         ),
+        (
+            "# It's one of [#these].\nchannels: [#general]\n",
+            ":3: not valid YAML: while parsing a flow node expected the node content, but found '<stream end>'",
+        ),
     ],
 )
 def test_an_unquoted_channel_is_told_apart(write: Write, text: str, place: str) -> None:
     hint = '(in YAML an unquoted # begins a comment: write "#general" with the quotes)'
     assert problems(write(text)) == [f"{place} {hint}"]
+
+
+def test_a_tab_is_told_apart(write: Write) -> None:
+    (problem,) = problems(write("limits:\n\ttargets: 3\n"))
+    assert problem.startswith(":2: ") and problem.endswith("(indent with spaces, not with tabs)")
 
 
 def test_every_mistake_is_told_in_the_order_of_the_file(write: Write) -> None:

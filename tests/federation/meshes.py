@@ -51,6 +51,10 @@ class Servers:
         proxy.cut()
         await eventually(lambda: not self.is_linked(one, other) and not self.is_linked(other, one))
 
+    def delay(self, one: str, other: str, seconds: float) -> None:
+        """Let everything on the link take so long."""
+        (self._proxies.get((one, other)) or self._proxies[other, one]).delay(seconds)
+
     def heal(self, one: str, other: str) -> None:
         """Let the link come up again."""
         (self._proxies.get((one, other)) or self._proxies[other, one]).heal()
@@ -63,15 +67,31 @@ class Servers:
     async def whole(self) -> None:
         """Wait until each reaches all others, and all know the same."""
         most = len(self.servers) - 1
-        await eventually(
-            lambda: all(len(each.parts.network.servers) == most for each in self.servers.values()) and self.agree(),
-            "they do not agree",
-        )
+        try:
+            await eventually(
+                lambda: all(len(each.parts.network.servers) == most for each in self.servers.values()) and self.agree()
+            )
+        except AssertionError:
+            raise AssertionError(f"they do not agree: {self._differences()}") from None
 
     def agree(self) -> bool:
         """Do all know the same?"""
         pictures = [picture(each) for each in self.servers.values()]
         return all(each == pictures[0] for each in pictures)
+
+    def _differences(self) -> dict[str, dict[str, Any]]:
+        """Whom each reaches, and what it knows differently from the others."""
+        pictures = {name: picture(each) for name, each in self.servers.items()}
+        flat = {
+            name: {f"{kind} {key}": value for kind in made for key, value in made[kind].items()}
+            for name, made in pictures.items()
+        }
+        keys = {key for each in flat.values() for key in each}
+        told = {key for key in keys if len({repr(each.get(key)) for each in flat.values()}) > 1}
+        return {
+            name: {"reaches": sorted(self.servers[name].parts.network.servers), **{key: each.get(key) for key in told}}
+            for name, each in flat.items()
+        }
 
     def channels(self, name: str) -> Iterator[Channel]:
         """A channel as each server has it."""
@@ -92,11 +112,11 @@ def picture(ircd: IRCd) -> dict[str, Any]:
         fold(channel.name): {
             "name": channel.name,
             "members": {user.nick: rank for user, rank in channel.members.items()},
-            "topic": channel.topic and (channel.topic.text, channel.topic.by, round(channel.topic.at, 5)),
+            "topic": channel.topic,
             "flags": sorted(channel.flags - {"P"}),
             "key": channel.key,
             "limit": channel.limit,
-            "lists": {mode: sorted(entries) for mode, entries in channel.lists.items() if entries},
+            "lists": {mode: entries for mode, entries in channel.lists.items() if entries},
             "metadata": channel.metadata or {},
         }
         for channel in network.channels.values()
@@ -121,7 +141,7 @@ async def linked(folder: Path, names: Sequence[str], edges: Sequence[Edge], **se
                     description=f"the server {name}",
                     listen=(Listen(port=ports[name]),),
                     links=links,
-                    federation=Federation(ping=1.0, timeout=5.0),
+                    federation=Federation(ping=1.0, timeout=20.0),
                     operators=(Operator(name="root", password="very-secret"),),
                     **settings,
                 )

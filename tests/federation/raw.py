@@ -33,16 +33,18 @@ class RawPeer(Client):
         self.send(f"PASS {secret}")
         self.send(f"SERVER {name} 1 :a server of a test")
 
-    def agree(self, log: str = LOG, epoch: str = EPOCH, version: int = 1, oldest: int = 1) -> None:
+    def agree(self, log: str = LOG, epoch: str = EPOCH, version: int = 1, oldest: int = 1, caps: str = "") -> None:
         """LINK: what it speaks, and which server it is."""
-        self.send(f"LINK {version} {log} {epoch} {oldest}")
+        self.send(f"LINK {version} {log} {epoch} {oldest} {caps}".rstrip())
         self.send("RESUME * 0")
 
-    async def link(self, name: str = "thor", secret: str = SECRET, log: str = LOG, epoch: str = EPOCH) -> None:
+    async def link(
+        self, name: str = "thor", secret: str = SECRET, log: str = LOG, epoch: str = EPOCH, caps: str = ""
+    ) -> None:
         """Be linked, without users."""
         self.greet(name, secret)
         await self.expect("SERVER")
-        self.agree(log, epoch)
+        self.agree(log, epoch, caps=caps)
         await self.expect("EOBACKFILL")
         self.tell(f"ROSTER {name} {epoch} 0")
         self.tell(f"ENDROSTER {name}")

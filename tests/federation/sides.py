@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, cast
 
 from culture.config.links import Link as Settings
 from culture.federation import registers, settings
+from culture.federation.following import Heard, concerns_channel
 from culture.federation.foundings import Verdict
 from culture.federation.roster import Intake, Roster, burst
 from culture.protocol.message import Message
@@ -37,6 +38,7 @@ class Side:
         self.links: dict[str, deque[Item]] = {}
         """What is on its way to each of the others that are linked."""
         self._rosters: dict[str, Roster] = {}
+        self._heard = Heard()
 
     def stamp(self) -> Stamp:
         """The next id."""
@@ -75,16 +77,25 @@ class Side:
         self.links[other].extend(registers.burst(self.network, self.name, link))
 
     def cut(self, other: str) -> None:
-        """A link is lost, and whatever was on its way: its users are gone."""
+        """A link is lost, and whatever was on its way."""
         del self.links[other]
         self._rosters.pop(other, None)
+        self.network.ahead.clear()
+
+    def lose(self, other: str) -> None:
+        """No way leads there any more: its users are gone."""
         self.network.ahead.clear()
         for user in [user for user in self.network.users.values() if user.server == other]:
             self.publish(Left(self.stamp(), user.source, f"{self.name} {other}"))
 
     def take(self, other: str, item: Item) -> None:
-        """What comes over a link."""
+        """What comes over a link; what is about a channel is passed on, and taken once."""
         if isinstance(item, Told):
+            if concerns_channel(item.event):
+                if item.event.id.origin == self.name or not self._heard.is_new(item.event.id):
+                    return
+                for each in self.links.keys() - {other}:
+                    self.links[each].append(item)
             verdict = registers.change(self.host, item.event, item.tags, self._apply)
             name = getattr(item.event, "channel", "")
             if verdict is Verdict.NEW:
@@ -130,11 +141,10 @@ class Side:
         }
         channels = {}
         for key, channel in self.network.channels.items():
-            topic = channel.topic
             channels[key] = {
                 "members": {fold(user.nick): rank for user, rank in channel.members.items()},
                 "flags": sorted(channel.flags - settings.OWN),
-                "topic": None if topic is None else (topic.text, topic.by, round(topic.at, 6)),
+                "topic": channel.topic,
                 "key": channel.key,
                 "limit": channel.limit,
                 "lists": {mode: sorted(entries) for mode, entries in channel.lists.items() if entries},

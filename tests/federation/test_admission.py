@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from culture.cli import fingerprint
 from culture.config.exposure import Tls
 from culture.config.links import Federation, Link
 from culture.config.model import Listen
@@ -128,6 +129,18 @@ async def test_too_many_tries_lock_out_that_name_and_no_other(tmp_path: Path, ca
     assert len([record for record in caplog.records if "is refused" in record.message]) == 1
 
 
+async def test_who_tries_too_often_goes_on_to_say_what_is_wrong(tmp_path: Path) -> None:
+    async with spark(tmp_path, THOR, limits={"failed_logins": 1}) as ircd:
+        dials = Link(name="spark.local", secret="another-horse", address=f"127.0.0.1:{ircd.port}")
+        async with serving(tmp_path / "thor", name="thor", links=(dials,)) as thor:
+            await eventually(lambda: "spark" in mesh_of(thor).dialler.problems)
+            calls = mesh_of(thor).dialler._calls
+            await eventually(lambda: calls["spark"].pause >= 2.0)  # it was told twice
+            assert mesh_of(thor).dialler.problems["spark"] == f"refused: {BAD}"
+            [entry] = mesh_of(ircd).status.figures()
+            assert entry["problem"].endswith("was refused: unknown name or wrong secret")
+
+
 class TestTls:
     """Links with pinned certificates."""
 
@@ -184,6 +197,27 @@ class TestTls:
             await eventually(lambda: bool(heard))
             assert set(heard) == {b""}
             await eventually(lambda: "another certificate" in mesh_of(ircd).dialler.problems.get("thor", ""))
+
+    async def test_who_has_no_certificate_to_show_hears_of_it(self, linked: tuple[IRCd, Path]) -> None:
+        ircd, folder = linked
+        there = fingerprint.of(folder / "spark.pem")
+        dials = Link(name="spark.local", secret=SECRET, address=f"127.0.0.1:{ircd.port}", fingerprint=there)
+        async with serving(folder / "thor", name="thor", links=(dials,)) as thor:
+            await eventually(lambda: "none to show" in mesh_of(thor).dialler.problems.get("spark", ""))
+            [entry] = mesh_of(ircd).status.figures()
+            assert entry["state"] == "waiting" and entry["problem"].endswith("was refused: it showed no certificate")
+
+    async def test_which_certificate_was_shown_is_said(self, linked: tuple[IRCd, Path]) -> None:
+        ircd, folder = linked
+        stranger, shown = made(folder, "stranger")
+        async with raw_peer(ircd, tls=client_context(stranger)) as peer:
+            await refused(peer)
+        [entry] = mesh_of(ircd).status.figures()
+        assert f"another certificate, SHA-256 {shown}" in entry["problem"]
+        thor = Tls(certificate=folder / "thor.pem", key=folder / "thor.key")
+        async with raw_peer(ircd, tls=client_context(thor)) as peer:
+            await peer.link()
+            assert not mesh_of(ircd).dialler.problems
 
     @pytest.mark.requirement("E17")
     async def test_two_servers_link_by_their_certificates(self, tmp_path: Path) -> None:

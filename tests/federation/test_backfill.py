@@ -354,7 +354,7 @@ async def test_a_peer_that_reads_slowly_is_told_from_the_log_no_faster_than_it_r
         await made.breathe()
         assert len(wire.underway) <= 1_000 and wire.peer.link.stage is Stage.SYNCING
         wire.waiting = 0
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while len(made.servers["alfa"].shown) < len(ids):
                 await made.carry(PAIR[0])
                 await after(0.001)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from culture.federation import codec
 from culture.federation.codec import Garbled, decode, encode
+from culture.federation.codec.messages import joined
 from culture.federation.plain import plain, read_plain
 from culture.protocol import message as protocol
 from culture.protocol.message import Message
@@ -49,7 +50,7 @@ changes = st.lists(
 def said(draw: st.DrawFn) -> e.Said:
     verb = draw(st.sampled_from(["PRIVMSG", "NOTICE", "TAGMSG"]))
     some: tuple[e.Line, ...] = draw(st.just(()) | lines) if verb != "TAGMSG" else ()
-    text = "" if verb == "TAGMSG" else codec.joined(some) if some else draw(texts)
+    text = "" if verb == "TAGMSG" else joined(some) if some else draw(texts)
     return e.Said(
         draw(stamps),
         draw(sources),
@@ -85,6 +86,8 @@ events = st.one_of(
     st.builds(e.ChannelRenamed, stamps, sources, channels, channels, texts),
     st.builds(e.MetadataSet, stamps, sources, channels | nicks, words, st.none() | texts, words),
     st.builds(e.Redacted, stamps, sources, channels | nicks, words, st.none() | texts),
+    st.builds(e.Receipted, stamps, sources, nicks, words, words),
+    st.builds(e.Noted, stamps, sources, words, words, texts),
 )
 
 

@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ async def equal(m: Mesh, *names: str, expected: set[str]) -> None:
 
 
 @pytest.mark.fault("D5", "D6")
-@pytest.mark.requirement("E03")
+@pytest.mark.requirement("A09", "E03")
 async def test_a_triangle_whose_edge_breaks(tmp_path: Path) -> None:
     async with mesh(tmp_path, names=("spark", "thor", "odin"), edges=TRIANGLE, federation=QUICK) as m:
         await m.linked()
@@ -127,7 +128,8 @@ async def test_who_was_away_too_long_is_told_what_is_missing(tmp_path: Path) -> 
             async with m.operator("thor") as watch:
                 m.proxy("spark", "thor").heal()
                 told = await watch.expect("NOTICE", where=lambda notice: "gap of" in notice.params[-1])
-                assert "gap of 5" in told.params[-1]
+                [lost] = re.findall(r"gap of (\d+)", told.params[-1])
+                assert 5 <= int(lost) <= 8  # what servers say of the link is in the log as well
 
 
 async def test_what_a_crash_kept_from_the_history_is_in_it_after_the_start(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Private messages reach the server of whom they are for, by it alone are shown, and wait on disk on their way."""
 
 import asyncio
+import shutil
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -10,10 +11,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from culture.config.links import Link
 from culture.federation.link import Stage
-from culture.federation.logfile import Held
+from culture.federation.logfile import Entry, Held, Kept, LogFile, LogReader, Settled
+from culture.server.ids import Stamp
+from culture.server.skill import Host
+from tests.federation.raw import SECRET, mesh_of, raw_peer
 from tests.federation.test_backfill import FAST, PAIR, TRIANGLE, net, topologies
 from tests.federation.virtual import Net
+from tests.support.client import registered
+from tests.support.mesh import eventually
+from tests.support.servers import serving
 
 LINE = [("alfa", "bravo"), ("bravo", "carl")]
 WHOM = "carl-eve"
@@ -191,3 +199,39 @@ async def test_nobody_writes_in_the_name_of_our_users(tmp_path: Path) -> None:
             bravo.mesh.links["alfa"].receive(forged)
         await made.settle()
         assert not made.servers["carl"].published and held(made) == {"alfa": 0, "bravo": 0, "carl": 0}
+
+
+class TestCrashed:
+    """Whoever gave a message away relies on it that all who keep messages here have it, even after a crash."""
+
+    async def test_what_may_not_have_been_kept_is_told_again(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        told: list[Any] = []
+        links = (Link(name="thor", secret=SECRET),)
+        async with serving(tmp_path / "one", links=links) as ircd, raw_peer(ircd) as thor:
+            await thor.link()
+            async with registered(ircd.port, "spark-ori"):
+                thor.event("PRIVMSG spark-ori :for you alone", "thor-bob!user@host")
+                await thor.expect("CUSTODY")
+                folder = mesh_of(ircd).host.folder
+                shutil.copytree(folder, tmp_path / "two" / folder.relative_to(tmp_path / "one"))
+        monkeypatch.setattr(Host, "repeat", lambda host, event: told.append(event))
+        async with serving(tmp_path / "two", links=links) as ircd, raw_peer(ircd) as thor:
+            await eventually(lambda: bool(told))
+            assert [(event.target, event.text) for event in told] == [("spark-ori", "for you alone")]
+            await thor.link()
+            assert not [row for row in thor.seen if row.verb == "PRIVMSG"]
+
+    def test_its_text_is_not_kept_longer_than_that(self, tmp_path: Path) -> None:
+        file = LogFile(tmp_path / "log.db")
+        file.begin("e")
+        stamp = Stamp("thor", "e", 7, 1773914400.0)
+        file.write([Kept(stamp, Entry(1, "", "a secret")), Kept(stamp._replace(seq=8), Entry(2, "#x", "public"))])
+        reader = LogReader(tmp_path / "log.db")
+        assert [entry.data for entry in reader.since(0, 10)] == ["a secret", "public"]
+        assert [entry.data for entry in reader.after(0, 10)] == ["public"]
+        file.write([Settled(2)])
+        assert [entry.data for entry in reader.since(0, 10)] == ["", "public"]
+        reader.close()
+        file.close()

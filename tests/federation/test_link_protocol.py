@@ -32,6 +32,7 @@ async def test_unknown_verbs_are_passed_over(tmp_path: Path) -> None:
             peer.send(line)
         await peer.answered()
         assert list(mesh_of(ircd).links) == ["thor"]
+        assert 'culture_link_unknown_lines_total{peer="thor"} 4\n' in ircd.parts.metrics.text()
 
 
 @pytest.mark.fault("D15")

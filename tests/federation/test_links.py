@@ -18,6 +18,7 @@ from tests.support.client import Client, registered
 from tests.support.mesh import eventually
 from tests.support.ports import reserved
 from tests.support.servers import config_for, serving
+from tests.support.tls import made
 
 ROOT = (Operator(name="root", password="very secret"),)
 
@@ -168,6 +169,29 @@ class TestRunTime:
                 peer.greet("spark", SECRET)
                 assert (await peer.expect("ERROR")).params[0] == "Bad name or secret"
 
+    @pytest.mark.fault("D21")
+    async def test_a_secret_that_is_replaced_holds_at_once(self, tmp_path: Path) -> None:
+        async with pair(tmp_path) as (spark, thor):
+            port = thor.port
+            _write(spark, links=(to("thor", port, "another-horse"),))
+            await eventually(lambda: "Bad name or secret" in mesh_of(spark).dialler.problems.get("thor", ""))
+            assert not mesh_of(thor).links
+            mesh_of(spark).dialler._calls["thor"].pause = 3600.0
+            _write(spark, links=(to("thor", port),))
+            await eventually(lambda: are_linked(spark, thor))
+
+    async def test_a_link_made_again_has_everything_at_once(self, tmp_path: Path) -> None:
+        """Nothing is late where there was nothing to tell."""
+        async with pair(tmp_path) as (spark, thor):
+            async with registered(spark.port, "spark-ori") as ori:
+                await ori.join("#general")
+                await ori.ask("PRIVMSG #general :hello")
+            await eventually(lambda: mesh_of(spark).links["thor"].link.acked == mesh_of(spark).log.position)
+            await _cut(spark, thor)
+            await eventually(lambda: mesh_of(spark).links["thor"].link.acked == mesh_of(spark).log.position)
+            [entry] = mesh_of(spark).status.figures()
+            assert (entry["behind"], entry["lag"]) == (0, 0)
+
     async def test_another_trust_makes_the_link_anew(self, tmp_path: Path) -> None:
         async with pair(tmp_path) as (spark, thor):
             before = mesh_of(spark).links["thor"]
@@ -235,7 +259,22 @@ async def test_a_peer_that_cannot_be_reached_is_said_so(tmp_path: Path) -> None:
         async with serving(tmp_path, links=(to("thor", port),)) as ircd:
             await eventually(lambda: "cannot be reached" in mesh_of(ircd).dialler.problems.get("thor", ""))
             [thor] = mesh_of(ircd).status.figures()
-            assert thor["state"] == "dialling" and "cannot be reached" in thor["problem"]
+            assert thor["state"] == "dialling"
+            assert thor["problem"] == f"127.0.0.1:{port} cannot be reached: Connection refused"
+
+
+@pytest.mark.parametrize(
+    ("door", "settings", "why"),
+    [(0, {"fingerprint": "ab" * 32}, "where it speaks TLS?"), (1, {}, "needs its fingerprint")],
+)
+async def test_tls_at_the_wrong_port_is_said_so(tmp_path: Path, door: int, settings: dict[str, str], why: str) -> None:
+    tls, _ = made(tmp_path, "thor")
+    listen = (Listen(port=0), Listen(port=0, tls=tls))
+    async with serving(tmp_path / "thor", name="thor", listen=listen, links=(to("spark"),)) as thor:
+        link = to("thor", thor.ports[door], **settings)
+        async with serving(tmp_path / "spark", name="spark", links=(link,)) as spark:
+            await eventually(lambda: why in mesh_of(spark).dialler.problems.get("thor", ""))
+            assert "refused" not in mesh_of(spark).dialler.problems["thor"]
 
 
 def _write(ircd: IRCd, links: tuple[Link, ...] = (), unlinked: tuple[str, ...] = ()) -> None:

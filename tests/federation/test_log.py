@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -62,6 +63,27 @@ async def test_what_was_appended_is_there_after_a_start(opened: Open) -> None:
     assert again.seen.knows("thor", "e1", 5_000) and not again.seen.knows("thor", "e1", 1_200)
     assert again.cursors == {"odin": Cursor("theirs", 77)} == again.durable
     assert [held.id for held in again.held["odin"].values()] == ["spark.e.2"]
+
+
+class Growing(deque[Any]):
+    """A queue to which somebody else adds whenever it is gone through."""
+
+    def __iter__(self) -> Iterator[Any]:
+        for each in super().__iter__():
+            yield each
+            self.append(each)
+
+
+async def test_what_is_said_while_the_log_is_written_does_not_end_it(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loop says on and on, in another thread than the one that writes."""
+    monkeypatch.setattr(module, "deque", Growing)
+    log = opened()
+    log.failed = pytest.fail
+    positions = [log.append(stamp(seq), "#x", f"@id=thor.e1.{seq} x") for seq in range(1, 50)]
+    written(log)
+    assert [entry.position for entry in await log.after(0, 100)] == positions
 
 
 async def test_what_a_crash_may_have_kept_from_others_is_known(tmp_path: Path, opened: Open) -> None:
@@ -148,6 +170,17 @@ async def test_runs_of_what_is_pruned_grow_together(opened: Open, tmp_path: Path
     with closing(sqlite3.connect(tmp_path / LOG)) as connection:
         assert len(connection.execute("SELECT * FROM pruned").fetchall()) == 1
     assert await log.missing(1) == 3
+
+
+async def test_who_writes_does_not_wait_for_what_is_old_to_be_looked_for(opened: Open, tmp_path: Path) -> None:
+    """A log of millions takes its time to be looked through, every hour."""
+    log = opened()
+    log.append(stamp(1), "#x", "one")
+    written(log)
+    with closing(sqlite3.connect(tmp_path / LOG, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        async with asyncio.timeout(5):
+            assert await log.prune(0.5) == 0
 
 
 class TestTrouble:

@@ -1,15 +1,19 @@
 """A lost link is a netsplit for its users, and its return a netjoin; a ring that loses a link loses nobody."""
 
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from culture.config.links import Link
 from culture.federation import splits
 from culture.protocol.message import Message
 from tests.federation.meshes import Servers, linked
-from tests.support.client import Client
+from tests.federation.raw import EPOCH, SECRET, raw_peer
+from tests.support.client import Client, registered
 from tests.support.mesh import eventually
+from tests.support.servers import serving
 
 LINE = (("thor", "spark"), ("odin", "thor"))
 RING = (*LINE, ("spark", "odin"))
@@ -138,3 +142,48 @@ async def test_a_big_split_does_not_happen_all_at_once(line: Servers, monkeypatc
     gone = {(await ori.expect("QUIT")).source.partition("!")[0] for _ in range(7)}
     assert gone == {f"thor-u{number}" for number in range(7)}
     await eventually(lambda: len(line["spark"].parts.network.users) == 1)
+
+
+@pytest.mark.fault("D8")
+async def test_who_was_called_on_the_other_side_of_a_split_is_called_when_it_ends(tmp_path: Path) -> None:
+    """Where it was said nobody knew then that they are in the channel."""
+    async with linked(tmp_path, ("spark", "thor"), [("spark", "thor")]) as servers:
+        tagged = await servers.client("spark-ori", "#x", caps="message-tags agentirc.dev/mentions")
+        plain = await servers.client("spark-bob", "#x")
+        ada = await servers.client("thor-ada", "#x")
+        await servers.whole()
+        await servers.cut("spark", "thor")
+        ada.send("PRIVMSG #x :@spark-ori and @spark-bob, look")
+        await ada.sync()
+        servers.heal("spark", "thor")
+        said = await tagged.expect("PRIVMSG", "#x")
+        assert said.tags["agentirc.dev/mentions"] == "spark-ori,spark-bob"
+        await plain.expect("NOTICE", "spark-bob", where=lambda line: "thor-ada mentioned you in #x" in line.params[1])
+
+
+@pytest.mark.fault("B1")
+async def test_a_server_s_users_are_too_many_for_no_slow_client(tmp_path: Path) -> None:
+    """B1: thousands who come and go at once count apart from what fills a client's queue."""
+    link, crowd = Link(name="thor", secret=SECRET), [f"thor-member{number}" for number in range(5_000)]
+    async with serving(tmp_path, links=(link,), limits={"send_queue": 4_096}) as ircd, raw_peer(ircd) as thor:
+        await thor.link()
+        async with registered(ircd.port, "spark-ori") as ori:
+            await ori.join("#room")
+            [session] = ircd.parts.sessions
+            # Otherwise the kernel would take megabytes before anything waits.
+            session.connection._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
+            thor.tell(f"ROSTER thor {EPOCH} 5")
+            for nick in crowd:
+                thor.tell(f"NICK {nick} 1 user host thor + :Somebody")
+            for start in range(0, len(crowd), 200):
+                thor.tell(f"NJOIN #room 1 +n {','.join(crowd[start : start + 200])}")
+            thor.tell("ENDROSTER thor")
+            await thor.answered()
+            assert session.connection.waiting > 2 * 4_096 and session in ircd.parts.sessions
+            assert sum(row.verb == "JOIN" for row in await ori.sync()) == len(crowd)
+            assert not session.connection.extra, "from here on the queue is as long as ever"
+            thor.send("ERROR :gone")
+            await thor.ended()
+            quits = 0
+            while quits < len(crowd):
+                quits += (await ori.receive()).verb == "QUIT"

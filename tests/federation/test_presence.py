@@ -74,6 +74,16 @@ async def test_parts_and_quits_have_their_reasons(line: Servers) -> None:
     assert (await eve.expect("QUIT")).params == ("Quit: good night",)
 
 
+@pytest.mark.requirement("B05")
+async def test_who_loses_their_connection_has_left_everywhere(line: Servers) -> None:
+    ori, eve = await line.client("spark-ori", "#room"), await line.client("odin-eve")
+    await line.whole()
+    await eve.join("#room")
+    await ori.expect("JOIN", "#room")
+    ori.close()
+    assert (await eve.expect("QUIT")).source.startswith("spark-ori!")
+
+
 async def test_an_invitation_crosses(line: Servers) -> None:
     ori, eve = await line.client("spark-ori", "#room"), await line.client("odin-eve")
     await line.whole()
@@ -242,3 +252,18 @@ async def test_who_said_what_is_remembered_whoever_speaks_in_between(line: Serve
     assert (await eve.expect("REDACT", "#room")).params[1] == mine
     ori.send(f"REDACT #room {theirs} :said the operator")
     assert (await eve.expect("REDACT", "#room")).params[1] == theirs
+
+
+async def test_who_comes_or_goes_while_a_channel_is_renamed(tmp_path: Path) -> None:
+    async with linked(tmp_path, ("spark", "thor"), [("spark", "thor")]) as pair:
+        ori = await pair.client("spark-ori", "#old")
+        bob, eve = await pair.client("thor-bob", "#old"), await pair.client("thor-eve")
+        await pair.whole()
+        pair.delay("spark", "thor", 0.3)
+        ori.send("RENAME #old #new :better")
+        bob.send("PART #old")
+        eve.send("JOIN #old")
+        await eventually(lambda: pair["thor"].parts.network.channel("#new") is not None)
+        await pair.whole()
+        for channel in pair.channels("#new"):
+            assert {user.nick for user in channel.members} == {"spark-ori", "thor-eve"}

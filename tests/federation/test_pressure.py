@@ -127,3 +127,23 @@ async def test_a_log_that_cannot_be_written_stops_no_talk_and_acknowledges_nothi
                 other.execute("ROLLBACK")
             assert (await peer.expect("ACK")).params[0] == "1000"
             await eventually(lambda: len(told) == 2)
+
+
+@pytest.mark.fault("D14")
+async def test_a_disk_that_lets_nothing_be_forgotten_switches_nothing_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries: list[float] = []
+
+    async def prune(self: log.EventLog, before: float) -> int:
+        tries.append(before)
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(log.EventLog, "prune", prune)
+    async with serving(tmp_path, links=(THOR,), federation=Federation(ping=0.1, timeout=5.0)) as ircd:
+        await eventually(lambda: bool(tries))
+        mesh = mesh_of(ircd)
+        looks: list[None] = []
+        monkeypatch.setattr(mesh.standing, "look", lambda: looks.append(None))
+        await eventually(lambda: bool(looks))
+        assert not ircd.parts.skills.off

@@ -92,12 +92,14 @@ async def test_who_is_not_in_it_is_not_known_outside(pair: tuple[IRCd, IRCd]) ->
 @pytest.mark.requirement("E16")
 def test_the_settings_of_the_page_are_settings(tmp_path: Path) -> None:
     blocks = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert blocks
+    file = tmp_path / "culture.yaml"
+    configs = []
     for block in blocks:
-        file = tmp_path / "culture.yaml"
         file.write_text(block)
-        config = load_server(file).config
-        assert config.short_name == "chat" and not config.listen[1].is_loopback
+        configs.append(load_server(file).config)
+    public, home = configs
+    assert public.short_name == "chat" and not public.listen[1].is_loopback
+    assert home.listen[1].tls is not None and home.listen[1].is_loopback
 
 
 @pytest.mark.requirement("E13")

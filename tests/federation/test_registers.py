@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from culture.protocol.modes import Change
 from culture.server.events import Joined, MetadataSet, ModeSet, Parted, Renamed, TopicSet
+from culture.server.state import Channel
 from tests.federation.sides import Clock, Side
 
 NAMES = ("a", "b", "c")
@@ -31,17 +32,17 @@ def _modes(name: str, changes: list[Change]) -> Act:
         side = sides[name]
         channel = side.network.channel(ROOM)
         if channel is not None:
-            meant = tuple(_aimed(side, change) for change in changes)
+            meant = tuple(_aimed(channel, change) for change in changes)
             side.do(ModeSet(side.stamp(), source(_user(side)), ROOM, meant))
 
     return act
 
 
-def _aimed(side: Side, change: Change) -> Change:
+def _aimed(channel: Channel, change: Change) -> Change:
     """A rank goes to whoever of a server is in the room, by the nick they have here."""
     if change.mode not in "ov":
         return change
-    present = [user.nick for user in side.network.users.values() if user.server == change.param]
+    present = [user.nick for user in channel.members if user.server == change.param]
     return change._replace(param=present[0] if present else f"{change.param}-nobody")
 
 
@@ -103,8 +104,21 @@ def _cut(pair: tuple[str, str]) -> Act:
         if other in sides[one].links:
             sides[one].cut(other)
             sides[other].cut(one)
+            for name in NAMES:
+                if name not in pair:
+                    # It is told by those who lost the link, after what they had told it before.
+                    _deliver((one, name), 1_000)(sides)
+                    _deliver((other, name), 1_000)(sides)
+                for lost in set(NAMES) - _reached(sides, name):
+                    sides[name].lose(lost)
 
     return act
+
+
+def _reached(sides: dict[str, Side], name: str) -> set[str]:
+    """Where a way leads to from here."""
+    near = {name, *sides[name].links}
+    return near.union(*(sides[each].links for each in near))
 
 
 def _link(pair: tuple[str, str]) -> Act:

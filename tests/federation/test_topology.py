@@ -113,7 +113,10 @@ def test_what_is_said_of_us_is_not_believed() -> None:
 def test_names_that_somebody_makes_up_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topology, "MOST_SERVERS", 2)
     known = Topology("a")
-    assert known.take("b", LinkState(1, frozenset(), "b", "")) and known.take("c", LinkState(1, frozenset(), "c", ""))
+    known.direct.add("b")
+    assert known.take("b", LinkState(1, frozenset("ac"), "b", ""))
+    assert known.take("c", LinkState(1, frozenset("b"), "c", ""))
+    assert known.reckon().ways.keys() == {"b", "c"}
     assert not known.take("d", LinkState(1, frozenset(), "d", ""))
     assert known.take("b", LinkState(2, frozenset(), "b", ""))
     assert set(known.states) == {"b", "c"}

@@ -23,6 +23,8 @@ WRITE_LINES = {
     "federation/backfill.py",
     "federation/courier.py",
 }
+# N02: what was said, as its readers get it, has this name too; it knows nothing of lines.
+NAMESAKES = {"transport/base.py": {"Message"}}
 JUDGES = re.compile("Message|LineBuffer|oversize|fold|valid_((local_)?nick|channel|short_name)|split_text|(un)?escape")
 
 
@@ -40,6 +42,7 @@ def test_nothing_but_protocol_reads_writes_or_judges_the_wire() -> None:
     offered = set().union(*(public(trees[path]) for path in inside))
     assert {"Message", "LineBuffer", "oversize", "fold", "valid_local_nick", "valid_channel", "split_text"} <= offered
     for path in trees.keys() - inside:
-        assert {name for name in public(trees[path]) if JUDGES.fullmatch(name)} == set(), path
+        judges = {name for name in public(trees[path]) if JUDGES.fullmatch(name)}
+        assert judges - NAMESAKES.get(path, set()) == set(), path
         texts = {node.value for node in ast.walk(trees[path]) if isinstance(node, ast.Constant)}
         assert path in WRITE_LINES or not [text for text in texts if ascii(text).endswith(r"\r\n'")], path

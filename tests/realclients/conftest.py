@@ -42,3 +42,13 @@ async def pair(ircd: IRCd, tmp_path: Path) -> AsyncIterator[Pair]:
         await iris.shows(r"#general: Total of 2 nicks \[1 ops")
         await wendy.shows(r"spark-iris \(.*\) has joined #general", GENERAL)
         yield Pair(wendy, iris)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home for agents, and sockets of our own."""
+    folder = tmp_path / "home"
+    folder.mkdir(mode=0o700)
+    monkeypatch.setenv("CULTURE_HOME", str(folder))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+    return folder

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 # Generous: a client is a process that has to be started on a machine which may be busy.
-PATIENCE = 20.0
+PATIENCE = 30.0
 
 
 class Transcript:

@@ -188,3 +188,18 @@ async def test_an_empty_standing_channel_keeps_nobody_out(crowd: Crowd, locked: 
     await ori.ask("PART #general")
     assert "JOIN" in [each.verb for each in await ada.join("#general")]
     assert [each.verb for each in await ada.ask(f"MODE #general -{locked[1:]}")] == ["MODE"]
+
+
+async def test_an_agent_that_comes_first_is_no_operator_over_the_people_of_a_standing_channel(crowd: Crowd) -> None:
+    """In a room of its own it is, as anybody; a second person is nobody special."""
+    bot = await crowd.join("spark-bot")
+    await bot.ask("MODE spark-bot +B")
+    ranks = [(await bot.join(name))[1].params[-1] for name in ("#general", "#own")]
+    assert ranks == ["spark-bot", "@spark-bot"]
+    ori = await crowd.join("spark-ori")
+    assert [each.verb for each in await ori.join("#general")] == ["JOIN", "353", "366"]
+    assert (await bot.expect("MODE", "#general")).params == ("#general", "+o", "spark-ori")
+    ada = await crowd.join("spark-ada", "#general")
+    [names, _] = await ada.ask("NAMES #general")
+    assert set(names.params[-1].split()) == {"spark-bot", "@spark-ori", "spark-ada"}
+    assert [each.verb for each in await ori.ask("MODE #general +o spark-bot")] == ["JOIN", "MODE"]

@@ -8,8 +8,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from culture.server.database import TooNew, migrate, open_database, open_reader, version
+from culture.server.database import TooNew, migrate, open_database, open_reader, pieces, version
 from tests.support.client import PATIENCE
 
 FIRST = "CREATE TABLE messages (id INTEGER PRIMARY KEY, text TEXT NOT NULL); CREATE INDEX texts ON messages (text)"
@@ -172,3 +174,11 @@ def test_a_second_writer_is_told(file: Path, writer: sqlite3.Connection) -> None
         pytest.raises(sqlite3.OperationalError, match="locked"),
     ):
         second.execute("BEGIN IMMEDIATE")
+
+
+@given(st.integers(0, 5_000))
+def test_rows_go_in_their_order_and_in_few_pieces_of_few_sizes(count: int) -> None:
+    some = list(pieces(range(count)))
+    assert [row for piece in some for row in piece] == list(range(count))
+    assert {len(piece) for piece in some} <= {1 << bit for bit in range(10)}
+    assert len(some) <= count // 512 + 9

@@ -63,7 +63,7 @@ class TestWho:
 
     @pytest.mark.requirement("C05")
     async def test_agents_are_told_from_people(self, serve: Serve) -> None:
-        """The flag B, by class and by the user's own word (ISUPPORT BOT)."""
+        """The flag B, by class and by the user's own word (ISUPPORT BOT); P by a person's account alone."""
 
         class ByNick:
             def authenticate(self, connection: Credentials) -> Identity:
@@ -78,7 +78,7 @@ class TestWho:
             bot = await crowd.join("spark-bot", "#room")
             await bot.ask("MODE spark-bot +B")
             flags = {row[4]: row[5] for row in rows(await ori.ask("WHO #room"), "352")}
-        assert flags == {"spark-ori": "H@", "spark-agent": "HB", "spark-person": "H", "spark-bot": "HB"}
+        assert flags == {"spark-ori": "H@", "spark-agent": "HB", "spark-person": "HP", "spark-bot": "HB"}
 
     async def test_flags_of_away_operator_and_rank(self, serve: Serve) -> None:
         async with serve(operators=(ROOT,)) as ircd, crowd_of(ircd) as crowd:
@@ -238,15 +238,17 @@ class TestWhois:
     async def test_away_operators_accounts_and_agents_show(self, serve: Serve) -> None:
         class Agents:
             def authenticate(self, connection: Credentials) -> Identity:
-                return Identity(connection.nick, "agent") if "agent" in connection.nick else Identity()
+                kind = {"spark-agent": "agent", "spark-person": "human"}.get(connection.nick)
+                return Identity(connection.nick, kind) if kind else Identity()
 
         async with serve(operators=(ROOT,), authenticator=Agents()) as ircd, crowd_of(ircd) as crowd:
             root = await operator(crowd, "spark-root")
             await root.ask("AWAY :out to lunch")
             await crowd.join("spark-agent")
+            await crowd.join("spark-person")
             bot = await crowd.join("spark-bot")
             await bot.ask("MODE spark-bot +B")
-            special = ("301", "313", "335", "330")
+            special = ("301", "313", "320", "335", "330")
             assert rows(await bot.ask("WHOIS spark-root"), *special) == [
                 ("spark-root", "out to lunch"),
                 ("spark-root", "is an IRC operator"),
@@ -254,6 +256,10 @@ class TestWhois:
             assert rows(await bot.ask("WHOIS spark-agent"), *special) == [
                 ("spark-agent", "is an agent"),
                 ("spark-agent", "spark-agent", "is logged in as"),
+            ]
+            assert rows(await bot.ask("WHOIS spark-person"), *special) == [
+                ("spark-person", "is a person"),
+                ("spark-person", "spark-person", "is logged in as"),
             ]
             assert rows(await root.ask("WHOIS spark-bot"), *special) == [("spark-bot", "is a bot")]
 

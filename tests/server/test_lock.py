@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from culture.config.lockfile import LockFile, Taken, note_of_holder
 from culture.server.errors import StartError
-from culture.server.lock import DataLock, LockFile, Taken, note_of_holder
+from culture.server.lock import DataLock
 
 HOLD = """
 import sys
 from pathlib import Path
-from culture.server.lock import LockFile
+from culture.config.lockfile import LockFile
 LockFile(Path(sys.argv[1])).acquire("theirs")
 print("held", flush=True)
 input()

@@ -41,7 +41,7 @@ def source(nick: str) -> str:
 nicks, channels, texts = st.sampled_from(NICKS), st.sampled_from(CHANNELS), st.sampled_from(["", "one", "two"])
 members = st.builds(Change, st.booleans(), st.sampled_from("ov"), nicks)
 masks = st.builds(Change, st.booleans(), st.sampled_from("beI"), st.sampled_from(["*!*@*", "m:*!*@*", "ada!*@*"]))
-flags = st.builds(Change, st.booleans(), st.sampled_from("imnstC"), st.none())
+flags = st.builds(Change, st.booleans(), st.sampled_from("imnstCD"), st.none())
 keys = st.builds(Change, st.booleans(), st.just("k"), texts)
 limits = st.builds(lambda add, most: Change(add, "l", str(most) if add else None), st.booleans(), st.integers(1, 9))
 changes = st.lists(members | masks | flags | keys | limits, min_size=1, max_size=4).map(tuple)

@@ -185,6 +185,21 @@ async def test_nothing_but_registration_works_before_it(crowd: Crowd) -> None:
     assert (await ori.receive()).params == ("spark", "there?")
 
 
+async def test_the_time_is_told_before_registration(crowd: Crowd) -> None:
+    ori = await crowd.connect()
+    ori.send("TIME")
+    answer = await ori.receive()
+    assert (answer.verb, answer.params[:2]) == ("391", ("*", "spark"))
+
+
+async def test_before_registration_the_time_does_not_tell_who_is_here(crowd: Crowd) -> None:
+    await crowd.join("spark-ori")
+    stranger = await crowd.connect()
+    for target in ("spark-ori", "spark-nobody", "spark"):
+        stranger.send(f"TIME {target}")
+        assert (await stranger.receive()).verb == "451"
+
+
 async def test_the_password_of_the_server_is_needed_where_one_is_set(serve: Serve) -> None:
     async with serve(password="open sesame") as ircd:
         async with connected(ircd.port) as right:

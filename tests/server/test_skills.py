@@ -317,7 +317,7 @@ async def test_what_never_started_is_not_stopped_and_nothing_is_stopped_twice(se
     [
         (
             {"nothing": {}},
-            r"skills\.nothing: no skill of this name is installed; installed are clumsy, federation, history, log",
+            r"skills\.nothing: no skill of this name is installed; installed are .*clumsy, .*history, ",
         ),
         ({"clumsy": {"most": "x"}}, r"skills\.clumsy\.most: expected a whole number, found the text 'x'"),
         ({"clumsy": {"mots": 1}}, r"skills\.clumsy\.mots: unknown key \(did you mean most\?\)"),

@@ -8,7 +8,7 @@ from ssl import SSLContext
 
 from culture.protocol.message import Message
 
-PATIENCE = 10.0
+PATIENCE = 30.0
 _tokens = count(1)
 
 
@@ -74,9 +74,11 @@ class Client:
         self.send(line)
         return await self.sync()
 
-    async def register(self, nick: str, caps: str = "") -> None:
-        """Come in under this nick, with these capabilities."""
+    async def register(self, nick: str, caps: str = "", password: str = "") -> None:
+        """Come in under this nick, with these capabilities, logged in where there is a password."""
         self.nick = nick
+        if password:
+            self.send(f"PASS {nick}:{password}")
         if caps:
             self.send("CAP LS 302")
             self.send(f"CAP REQ :{caps}")
@@ -118,8 +120,8 @@ async def connected(port: int, host: str = "127.0.0.1", tls: SSLContext | None =
 
 
 @asynccontextmanager
-async def registered(port: int, nick: str, caps: str = "") -> AsyncIterator[Client]:
+async def registered(port: int, nick: str, caps: str = "", password: str = "") -> AsyncIterator[Client]:
     """A client that is in under this nick."""
     async with connected(port) as client:
-        await client.register(nick, caps)
+        await client.register(nick, caps, password)
         yield client

@@ -147,9 +147,9 @@ class Mesh:
         return self._proxies[(one, other) if (one, other) in self._proxies else (other, one)]
 
     @asynccontextmanager
-    async def client(self, server: str, nick: str, caps: str = "") -> AsyncIterator[Client]:
+    async def client(self, server: str, nick: str, caps: str = "", password: str = "") -> AsyncIterator[Client]:
         """A user of one of the servers."""
-        async with registered(self.members[server].port, nick, caps) as client:
+        async with registered(self.members[server].port, nick, caps, password) as client:
             yield client
 
     @asynccontextmanager
@@ -202,10 +202,10 @@ async def _servers(watch: Client) -> set[str]:
     return {short_name(row.params[1]) for row in await watch.ask("LINKS") if row.verb == "364"}
 
 
-async def eventually(fact: Callable[[], bool], text: str = "") -> None:
+async def eventually(fact: Callable[[], bool], text: str = "", *, patience: float = PATIENCE) -> None:
     """Wait until this is so, where nobody tells: for what another process writes to its disk."""
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(patience):
             while not fact():
                 await after(_LOOK_AGAIN)
     except TimeoutError:

@@ -21,6 +21,7 @@ RING = ("spark", "thor", "odin", "loki", "freya")
 CHORD = [(RING[number], RING[(number + 1) % 5]) for number in range(5)] + [("spark", "odin")]
 """Five servers in a ring with one chord."""
 _SETTLING = 180.0
+_LOG = 40
 _LOOK_AGAIN = 0.25
 
 
@@ -139,7 +140,15 @@ class Rumours:
         except TimeoutError:
             missing = {name: sorted(everywhere - ids)[:5] for name, ids in kept.items()}
             counts = {name: len(ids) for name, ids in kept.items()}
-            raise AssertionError(f"{counts}, stored and gone {self.stored - everywhere}, missing {missing}") from None
+            lost = f"{counts}, stored and gone {self.stored - everywhere}, missing {missing}"
+            logs = [line for name, ids in missing.items() if ids for line in (f"{name}:", *self._told_by(name))]
+            raise AssertionError("\n".join((lost, *logs))) from None
+
+    def _told_by(self, name: str) -> list[str]:
+        """How a server says that its links are, and the end of its log."""
+        member = self.mesh.members[name]
+        status = member.data / "federation" / "status.json"
+        return [status.read_text() if status.exists() else "no status", *member.log[-_LOG:]]
 
     def _kept(self) -> dict[str, set[str]]:
         return {name: {heard.msgid for heard in self.mesh.history(name, CHANNEL)} for name in self.mesh.members}

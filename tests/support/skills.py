@@ -3,9 +3,14 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from culture.config.skills import History, UrlIndex
+from culture.config.skills import Audit, History, Ledger, UrlIndex
 
-NO_SKILLS = {"history": History(enabled=False), "urlindex": UrlIndex(enabled=False)}
+NO_SKILLS = {
+    "history": History(enabled=False),
+    "urlindex": UrlIndex(enabled=False),
+    "ledger": Ledger(enabled=False),
+    "audit": Audit(enabled=False),
+}
 """Settings of a server on which only the skills of the test run."""
 
 

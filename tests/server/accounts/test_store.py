@@ -78,9 +78,11 @@ def test_what_is_added_is_there_after_a_restart(store: AccountStore, make: Make)
     make("ori", "hunter2", nicks=("Ramona",), certificates=(CERTIFICATE,))
     make("robot", kind="agent", always_on=True)
     store.add_token("robot", "laptop")
+    store.add(new_account("page", UserClass.BOT, via="web"))
     again = AccountStore(store.path, "spark")
     assert again.all() == store.all() and again.key == store.key
-    ori, robot = again.all()
+    ori, robot, page = again.all()
+    assert (ori.via, robot.via, page.via) == (None, None, "web")
     assert (ori.kind, ori.always_on, robot.kind, robot.always_on) == ("human", True, "agent", True)
     assert again.by_certificate(CERTIFICATE.upper()) == ori
     assert again.get("ORI") == ori and again.get("spark-ori") == ori and again.get("ramona") is None
@@ -239,6 +241,7 @@ def test_two_writers_lose_nothing_of_each_other(store: AccountStore, make: Make)
         b'{"schema": 1, "key": "00", "accounts": [{"name": "ori", "class": "human", "extra": 1}]}',
         b'{"schema": 1, "key": "00", "accounts": [{"name": "o", "class": "bot"}, {"name": "O", "class": "bot"}]}',
         b'{"schema": 1, "key": "00", "accounts": [{"name": "o", "class": "bot", "scram_sha_256": {}}]}',
+        b'{"schema": 1, "key": "00", "accounts": [{"name": "o", "class": "human", "via": "web"}]}',
         b'{"schema": 99, "key": "00", "accounts": []}',
         b'{"schema": "one"}',
     ],

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from culture.config.lockfile import LockFile
 from culture.server import database, disk, ids
 from culture.server.backup import collect, restore
 from culture.server.backup.create import Label, create
 from culture.server.backup.manifest import BadBackup, Manifest
-from culture.server.lock import LockFile
 
 STAMP = "20260319T100000Z"
 

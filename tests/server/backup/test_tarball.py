@@ -163,7 +163,9 @@ def test_a_flipped_bit_or_a_cut_is_found(tmp_path: Path, at: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"hello", gzip.compress(b""), gzip.compress(b"hello" * 1000), gzip.compress(bytes(1024))]
+    "data",
+    [b"", b"hello", gzip.compress(b""), gzip.compress(b"hello" * 1000), gzip.compress(bytes(1024))],
+    ids=["nothing", "text", "packed nothing", "packed text", "packed zeros"],
 )
 def test_what_is_no_backup_is_refused(data: bytes) -> None:
     with pytest.raises(BadBackup):

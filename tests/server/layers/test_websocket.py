@@ -1,6 +1,6 @@
 """WebSocket as a layer: RFC 6455 and the WebSocket page of IRCv3."""
 
-from itertools import cycle
+from itertools import count, cycle
 
 import pytest
 from hypothesis import given
@@ -230,6 +230,7 @@ def test_any_bytes_are_lines_or_the_end(data: bytes) -> None:
         (frame(TEXT, b"", wide=8)[:2] + b"\xff" * 8, 1009),
         (frame(TEXT, b"x" * LONGEST_MESSAGE, last=False) + frame(0, b"x"), 1009),
     ],
+    ids=count(),  # the masks are random
 )
 def test_a_fault_ends_the_connection_with_its_code(data: bytes, why: int) -> None:
     """RFC 6455 §5, §7.4: and what was said before it counts."""

@@ -1,4 +1,4 @@
-"""Clients of a server with a history, and what CHATHISTORY answers them."""
+"""Clients of a server with a history, and what CHATHISTORY and HISTORY MISSED answer them."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from culture.protocol.message import Message
+from culture.protocol.vocabulary import Batch
 from culture.server.ircd import IRCd
 from tests.server.logins import ByPassword
 from tests.support.client import Client, connected
@@ -15,6 +16,8 @@ from tests.support.servers import config_for
 CAPS = "message-tags server-time batch echo-message draft/chathistory"
 EVENTS = f"{CAPS} draft/event-playback"
 ALL = "timestamp=2000-01-01T00:00:00.000Z timestamp=2200-01-01T00:00:00.000Z 100"
+END = ("*", "End of results")
+"""How the last answer of HISTORY MISSED ends."""
 
 
 class Room:
@@ -86,3 +89,31 @@ async def failure(client: Client, question: str) -> tuple[str, ...]:
     [answer] = await client.ask(f"CHATHISTORY {question}")
     assert (answer.verb, answer.params[0]) == ("FAIL", "CHATHISTORY")
     return answer.params[1:-1]
+
+
+async def answer(client: Client, *references: str) -> tuple[list[Message], tuple[str, ...]]:
+    """What is in the batch that answers HISTORY MISSED, and the words of the line that ends it."""
+    await client.sync()
+    rows = await client.ask(f"HISTORY MISSED {' '.join(references)}")
+    opening, *rows, closing = rows
+    name, kind = opening.params
+    assert (kind, closing.params) == (Batch.MISSED.value, (f"-{name[1:]}",))
+    inner = {row.params[0][1:] for row in rows if row.verb == "BATCH"}
+    assert all(row.tags.get("batch") in {name[1:], *inner} or row.params[0][1:] in inner for row in rows)
+    assert rows[-1].verb == "HISTORYEND"
+    return rows[:-1], rows[-1].params
+
+
+async def all_missed(client: Client, *references: str) -> list[Message]:
+    """What is in all of its pages."""
+    found, end = await answer(client, *references)
+    while end != END:
+        assert (end[0], end[2:]) == ("*", ("More",)) and found
+        more, end = await answer(client, end[1])
+        found += more
+    return found
+
+
+async def missed(client: Client, *references: str) -> list[str]:
+    """The texts in them."""
+    return [row.params[-1] for row in await all_missed(client, *references)]

@@ -9,7 +9,7 @@ import pytest
 from culture.server.database import TooNew, version
 from culture.skills.history.sqlite import SQLiteStore
 from culture.skills.history.sqlite.schema import STEPS
-from culture.skills.history.store import Gap, View, position_at
+from culture.skills.history.store import Arrival, Gap, View, position_at
 from culture.skills.history.words import query
 from tests.skills.history.entries import PLACE, START, ask, entry, numbers, redaction, texts
 
@@ -93,6 +93,7 @@ def test_the_first_schema_becomes_the_newest(path: Path, tmp_path: Path) -> None
     assert [talk.name for talk in store.talks("a:ada", 0, [], 0, START * 2)] == ["Cyd"]
     assert [each.name for each in store.stats()] == ["#General", "*"]
     assert store.position(PLACE, "spark.e1.1") == position_at(START)
+    assert [each.kept.entry.seq for each in store.missed([View(PLACE), View("a:ada n:cyd")], Arrival(-1), 10)] == [1, 3]
     store.write([entry(1), entry(4, "taken back"), entry(5, "new"), redaction(6, "spark.e1.1")])
     store.note_gap(START, START + 1, 7)
     assert texts(ask(store)) == ["new"]

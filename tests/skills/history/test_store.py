@@ -1,10 +1,12 @@
 """What every store does with what is written: each entry once, in the order of time, shown to who may see it."""
 
 import threading
+from pathlib import Path
 
 import pytest
 
 from culture.skills.history.entry import Entry
+from culture.skills.history.sqlite import SQLiteStore
 from culture.skills.history.store import LATEST, TIES, Kept, Store, Talk, Unavailable, View, position_at, time_of
 from tests.skills.history.entries import PLACE, SECOND, START, ask, entry, event, numbers, private, redaction, texts
 
@@ -161,10 +163,26 @@ def test_one_event_in_two_places_is_two_entries(store: Store) -> None:
     assert numbers(ask(store, View("#other", events=True))) == [1]
 
 
+@pytest.mark.fault("D8")
+def test_what_servers_said_in_the_same_microsecond_is_in_one_order_everywhere(store: Store, tmp_path: Path) -> None:
+    """D8: whichever came first, and with how many others."""
+    said = [entry(number, at=START, origin=origin) for number in (1, 2) for origin in ("spark", "thor", "odin")]
+    for one in reversed(said[3:]):
+        store.write([said[said.index(one) - 3]])
+        store.write([one])
+    other = SQLiteStore(tmp_path / "other.db")
+    other.open()
+    other.write([*said, entry(3, at=START - 1)])
+    orders = [[each.entry.msgid for each in ask(each) if each.entry.at == START] for each in (store, other)]
+    other.close()
+    assert orders[0] == orders[1] and len(orders[0]) == 6
+    assert all(orders[0].index(f"{origin}.e1.1") < orders[0].index(f"{origin}.e1.2") for origin in ("spark", "odin"))
+
+
 def test_ids_differ_by_origin_and_epoch(store: Store) -> None:
     store.write([entry(1), entry(1, origin="thor"), entry(1, epoch="e2")])
     found = ask(store)
-    assert [each.entry.msgid for each in found] == ["spark.e1.1", "thor.e1.1", "spark.e2.1"]
+    assert [each.entry.msgid for each in found] == ["spark.e1.1", "spark.e2.1", "thor.e1.1"]
     assert [store.position(PLACE, each.entry.msgid) for each in found] == [each.position for each in found]
 
 

@@ -9,7 +9,7 @@ from culture.skills.history.semantic import Semantic
 from culture.skills.history.store import Store, View
 from tests.skills.history.entries import PLACE
 
-PATIENCE = 20.0
+PATIENCE = 30.0
 Start = Callable[..., Semantic]
 
 

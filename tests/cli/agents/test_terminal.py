@@ -1,0 +1,116 @@
+"""What strangers, agents and other users write does nothing to the terminal of whoever looks."""
+
+import json
+import pwd
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from culture.cli.agents import delegating, launching, logs, talk
+from culture.cli.agents.asked import table as questions_table
+from culture.cli.agents.table import table
+from culture.cli.agents.trace import Story, because, shown
+from culture.cli.failing import fail
+from culture.cli.harmless import as_json, harmless
+from culture.clients.shared.questions.model import Question
+from culture.config import paths
+from culture.config.agents import AgentConfig
+from culture.facts.agents import agents
+from culture.facts.ledger import Fact
+from culture.protocol.vocabulary import Receipt
+from culture.transport import Member, Message
+from tests.cli.agents.conftest import NICK, Machine
+
+EVIL = "\x1b]0;owned\x07\x9b31m\u202e\r\x08"
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def is_harmless(text: str) -> bool:
+    return all(letter.isprintable() or letter in "\n\t" for letter in text)
+
+
+def test_a_log_is_shown_without_what_is_not_text(capsys: pytest.CaptureFixture[str]) -> None:
+    logs._show(f"one{EVIL}two\n".encode())
+    shown = capsys.readouterr().out
+    assert is_harmless(shown) and shown.startswith("one") and shown.endswith("two\n")
+
+
+def test_the_last_words_of_a_daemon_are_harmless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CULTURE_HOME", str(tmp_path))
+    file = paths.log_file(NICK)
+    file.parent.mkdir(parents=True)
+    file.write_bytes(f"died: {EVIL}\nend\n".encode())
+    assert is_harmless(launching.said(NICK, 0)) and launching.said(NICK, 0).endswith("end")
+
+
+def test_what_is_said_under_any_name_is_harmless() -> None:
+    said = Message("#general", f"eve{EVIL}", f"a{EVIL}\nb{EVIL}", NOW)
+    assert is_harmless(talk._line(said))
+    assert is_harmless(talk._people([Member(f"eve{EVIL}", account=f"x{EVIL}")], "#general"))
+
+
+def test_tables_are_harmless() -> None:
+    facts = {"nick": f"n{EVIL}", "backend": f"b{EVIL}", "state": f"s{EVIL}", "task": EVIL, "since": None, "why": EVIL}
+    facts |= {"tokens_today": 0, "cost_usd_today": 0.0, "context_pct": None, "unread": 0, "stale": 0, "quiet": False}
+    facts |= {"last_message": None, "connected": True, "webhook": None}
+    assert is_harmless(table([facts], NOW))
+    assert is_harmless(table([{**facts, "state": "not answering"}], NOW))
+    asked = Question(1, f"#x{EVIL}", EVIL, (), "", (), "", 0.0, 1.0, "").as_data()
+    assert is_harmless(questions_table([{"nick": f"n{EVIL}", "who": EVIL, **asked}], NOW))
+
+
+def test_json_is_harmless_and_says_the_same() -> None:
+    data = {"text": f"häh ✓ 漢字 {EVIL}\u2028\U000e0001", "list": [EVIL]}
+    assert is_harmless(as_json(data)) and json.loads(as_json(data)) == data
+    assert "häh ✓ 漢字" in as_json(data)
+
+
+def test_what_an_agent_says_of_its_state_is_harmless_in_a_story() -> None:
+    why = because(Receipt.INJECTED, {"state": EVIL, "task": EVIL}, False)
+    assert is_harmless(shown(Story("spark.x.1", None, (), {NICK: why})))
+
+
+@pytest.mark.parametrize("state", [{"tokens": "nan"}, {"cost-usd": "inf"}, {"since": "x"}, {"task": [1]}, {"state": 1}])
+def test_an_agent_that_says_nonsense_of_itself_hides_no_other(state: dict[str, object]) -> None:
+    facts = {"since": "2026-01-01T00:00:00Z", "tokens": "1", "context-pct": "nan", **state}
+    report = agents([Fact(NICK, "state", "now", NOW, "spark", facts)], {NICK})[0].as_data()
+    assert NICK in table([report], NOW) and json.loads(as_json(report))["nick"] == NICK
+
+
+def test_an_error_with_a_servers_words_is_harmless(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(Exception):  # noqa: B017
+        fail(f"no: {EVIL}")
+    assert is_harmless(capsys.readouterr().err)
+
+
+def test_what_another_user_runs_prints_nothing_but_text(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    user = pwd.getpwuid(0)
+    done = subprocess.CompletedProcess([], 0, f"out{EVIL}\n", f"err{EVIL}\n")
+    monkeypatch.setattr(delegating, "listed", lambda: {NICK: AgentConfig.model_construct(nick=NICK)})
+    monkeypatch.setattr(delegating, "other_user", lambda agent: user)
+    monkeypatch.setattr(delegating, "run_as", lambda *given: done)
+    assert delegating.delegated(NICK, "stop") == 0
+    printed = capsys.readouterr()
+    assert is_harmless(printed.out) and is_harmless(printed.err) and printed.out.startswith("out")
+
+
+def test_text_stays_as_it_is() -> None:
+    assert harmless("häh?\n\tyes ✓ 漢字") == "häh?\n\tyes ✓ 漢字"
+
+
+async def test_an_agent_neither_pauses_nor_resumes(machine: Machine) -> None:
+    machine.agents({"nick": NICK})
+    await machine.run("start", NICK)
+    await machine.run("pause", NICK)
+    machine.shell.environment["CULTURE_NICK"] = NICK
+    for word in ("pause", "resume"):
+        refused = await machine.run(word, NICK)
+        assert refused.code == 2 and f"you are {NICK}" in refused.err
+    del machine.shell.environment["CULTURE_NICK"]
+    said = json.loads((await machine.run("status", NICK, "--json")).out)
+    assert said["state"] == "paused"
+    assert (await machine.run("resume", NICK)).code == 0

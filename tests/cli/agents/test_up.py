@@ -1,0 +1,257 @@
+"""``culture up`` and ``culture down``: for whoever comes for the first time, and every day after."""
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+from culture.cli import remains
+from culture.cli.agents import choosing
+from culture.cli.agents.beside import Beside
+from culture.cli.agents.known import load
+from culture.clients.shared.pidfile import DaemonNote
+from culture.config.agents import ServerAddress
+from culture.config.lockfile import note_of_holder
+from culture.config.model import ServerConfig
+from culture.protocol.vocabulary import UserClass
+from culture.server.accounts.store import AccountStore
+from tests.cli.agents.conftest import answer
+from tests.cli.shell import Process, Shell, said_port
+from tests.realclients.weechat import weechat
+from tests.support.client import registered
+
+GUIDE = "spark-guide"
+
+
+def daemon(shell: Shell, nick: str = GUIDE) -> DaemonNote | None:
+    text = note_of_holder(shell.home / "run" / f"{nick}.pid")
+    return DaemonNote.parse(text) if text else None
+
+
+def place(said: str) -> tuple[int, str]:
+    """The port and the nick of the line for irssi."""
+    found = re.search(r"irssi -c \S+ -p (\d+) -n (\S+)", said)
+    assert found, said
+    return int(found[1]), found[2]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+
+
+def status_of(url: str) -> int:
+    with urlopen(url) as page:
+        return int(page.status)
+
+
+async def stopped(up: Process, name: str = "spark") -> None:
+    up.signal(signal.SIGINT)
+    assert await up.ended() == 0, up.said
+    assert up.said.endswith(f"{name} has stopped.\n") and "Traceback" not in up.said
+
+
+@pytest.mark.fault("J7")
+async def test_from_nothing_to_the_first_answer_and_back(at_home: Shell) -> None:
+    """J7: no file at all, one command: page, welcome, question, loop guard; one command, and nothing runs."""
+    up = await at_home.spawn("up", "--port", "0")
+    port, nick = place(await up.until("say hello"))
+    await up.until("/login/")
+    said = await up.until("-guide hello` in #general")
+    guide = f"{nick.removesuffix('-ori')}-guide"
+    assert "has no model" in said and f"culture ask {guide} hello" in said
+    assert "-parrot is here.\n" in said and "-parrot hello" not in said, "it is told once what to say, and to whom"
+    link = re.search(r"http://\S+/login/\S+", said)
+    assert link
+    assert await asyncio.to_thread(status_of, link[0]) == 200
+    assert f"Welcome, {nick}!" in await up.until(f"Welcome, {nick}!")
+
+    async with registered(port, nick) as person:
+        await person.join("#general")
+        person.send(f"PRIVMSG #general :@{guide} hello")
+        assert "a guide without a model" in await answer(person, nick=guide)
+        person.send("PRIVMSG #general :@guide what can you do")
+        assert "I have no model" in await answer(person, nick=guide)
+        assert "show me a question" in await answer(person, nick=guide)
+        person.send("PRIVMSG #general :@guide show me a question")
+        assert "[QUESTION] May I write hello.txt" in await answer(person, nick=guide)
+        await up.until(f"culture answer {guide} q1")
+        person.send("PRIVMSG #general :@guide show me a question")
+        assert (await answer(person, nick=guide)).endswith(f"Reply with: @{guide} yes/no")
+        assert await answer(person, nick=guide) == "[ANSWER] I wait for one of these: yes/no."
+        person.send("PRIVMSG #general :@guide yes")
+        assert (await answer(person, nick=guide)).startswith("You said yes, so hello.txt is in")
+        person.send("PRIVMSG #general :@guide show me the loop guard")
+        assert "for ever, at your cost" in await answer(person, nick=guide)
+        await person.expect("NOTICE", "#general", where=lambda line: "automatic replies in a row" in line.params[1])
+
+    held = [note_of_holder(file) for file in (at_home.home / "run").iterdir() if file.suffix in (".pid", ".page")]
+    pids = [json.loads(note)["pid"] for note in held if note]
+    assert len(pids) == 4, "server, page, guide and parrot"
+    down = await at_home.run("down")
+    assert down.code == 0 and down.out.endswith("Nothing is left running.\n")
+    assert await up.ended() == 0, up.said
+    assert [pid for pid in pids if is_alive(pid)] == []
+    again = await at_home.run("down")
+    assert (again.code, again.out) == (0, "Nothing was running.\n")
+
+
+async def test_the_person_at_the_keyboard_has_an_account(at_home: Shell) -> None:
+    at_home.write("name: spark\n")
+    up = await at_home.spawn("up", "--port", "0", "--no-web", "--no-agent")
+    port, nick = place(await up.until("say hello"))
+    [account] = AccountStore(at_home.home / "accounts.json", "spark").all()
+    assert (account.name, account.kind, account.verifier) == ("ori", UserClass.HUMAN, None)
+    async with registered(port, nick) as person:
+        lines = await person.ask(f"WHOIS {nick}")
+        assert any(line.verb == "330" and line.params[2] == "ori" for line in lines)
+    said = await at_home.run("say", "#general", "from a shell")
+    assert said.code == 0, said.err
+    await up.until("<spark-ori> from a shell")
+    await stopped(up)
+
+
+async def test_accounts_that_are_there_are_left_alone(at_home: Shell) -> None:
+    """Whoever has made accounts of people has said who is one."""
+    at_home.write("name: spark\n")
+    await at_home.run("account", "add", "mia", "--no-password")
+    up = await at_home.run("up", "--port", "0", "--no-web", "--no-agent", "-d")
+    assert up.code == 0, up.err
+    assert [each.name for each in AccountStore(at_home.home / "accounts.json", "spark").all()] == ["mia"]
+    assert (await at_home.run("down")).code == 0
+
+
+async def test_a_second_folder_adds_an_agent_to_what_runs(at_home: Shell, tmp_path: Path) -> None:
+    """With an agent program that is installed and logged in, it works where `culture up` was typed."""
+    pytest.importorskip("acp")
+    at_home.write("name: spark\n")
+    bin_folder, shop = tmp_path / "bin", tmp_path / "shop"
+    bin_folder.mkdir()
+    shop.mkdir()
+    program = bin_folder / "opencode"
+    tells = 'test "$1" = --version && echo 1.18.0 && exit'
+    program.write_text(f"#!/bin/sh\n{tells}\nexec {sys.executable} -m tests.clients.acp.little '{{}}'\n")
+    program.chmod(0o755)
+    first = await at_home.run("up", "--port", "0", "--no-web", "-d")
+    assert first.code == 0 and f"@{GUIDE} hello" in first.out, first.err
+    at_home.environment |= {"PATH": f"{bin_folder}:{os.defpath}", "OPENCODE_API_KEY": "dummy"}
+    at_home.cwd = shop
+    second = await at_home.run("up", "--no-web", "--budget", "0.5")
+    assert second.code == 0, second.err
+    assert "spark is up already" in second.out and f"{GUIDE} is running already" in second.out
+    assert f"spark-acp is opencode, and works in {shop}. It may spend 0.5 dollars" in second.out
+    assert "spark-acp is here" in second.out
+    third = await at_home.run("up", "--no-web")
+    assert third.code == 0 and "Wrote" not in third.out and "spark-acp is running already" in third.out
+    down = await at_home.run("down")
+    assert down.code == 0 and "spark-acp has stopped." in down.out
+
+
+def test_what_outlives_its_leader_is_found_by_the_session_and_ended() -> None:
+    """A process that ignores SIGTERM, whose parent is gone: the session's number is all that is left of that one."""
+    script = "trap '' TERM; sleep 600 & echo $!; exit"
+    leader = subprocess.Popen(["/bin/sh", "-c", script], stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert leader.stdout is not None
+    orphan = int(leader.stdout.readline())
+    leader.wait()
+    leader.stdout.close()
+    assert [each.pid for each in remains.of_sessions({leader.pid})] == [orphan]
+    found, still = remains.end({leader.pid})
+    assert ([each.command for each in found], still) == (["sleep 600"], [])
+    assert not is_alive(orphan)
+
+
+async def test_agents_neither_begin_nor_end_everything(at_home: Shell) -> None:
+    at_home.environment["CULTURE_NICK"] = "spark-bee"
+    for command in ("up", "down"):
+        refused = await at_home.run(command)
+        assert refused.code == 4 and "this is for people" in refused.err
+
+
+async def test_a_port_that_is_taken_is_told_with_what_to_type(at_home: Shell) -> None:
+    _, port = await at_home.serve("--name", "other")
+    at_home.write(f"name: spark\nlisten: [{{host: 127.0.0.1, port: {port}}}]\n")
+    up = await at_home.run("up", "--no-web", "--no-agent")
+    assert up.code == 1 and re.search(rf"port {port} .* Type `culture up --port \d+`", up.err)
+
+
+async def test_a_wrong_agents_file_does_not_keep_the_server_down(at_home: Shell) -> None:
+    at_home.write("agents: [{nick: spark-x}]\n", "agents.yaml")
+    up = await at_home.spawn("up", "--name", "spark", "--port", "0", "--no-web")
+    said = await up.until("No agent is started")
+    async with registered(said_port(re.findall(r"irssi.*", said)[0].replace("-p ", "port ")), "spark-ori"):
+        pass
+    await stopped(up)
+    assert "agents.yaml:1" in up.said
+
+
+async def test_an_agent_that_cannot_start_is_explained(at_home: Shell) -> None:
+    at_home.write("agents: [{nick: spark-x, agent: scripted, directory: /nowhere, channels: ['#a']}]\n", "agents.yaml")
+    up = await at_home.spawn("up", "--name", "spark", "--port", "0", "--no-web")
+    assert "spark-x did not start (exit code 78)" in await up.until("then `culture start spark-x`")
+    await stopped(up)
+
+
+def test_claude_is_taken_where_it_is_installed_and_logged_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("claude_agent_sdk")
+    for name in [each for each in os.environ if "API_KEY" in each or "TOKEN" in each or each.startswith("CLAUDE")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", os.defpath)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert choosing.ready() is None
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "a key")
+    assert choosing.ready() == choosing.Choice("claude", "Claude Code")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.delenv("IS_SANDBOX", raising=False)
+    assert choosing.ready() is None
+
+
+def test_the_agent_of_a_folder_is_written_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its command, its budget, and a name after the folder where the first one is taken."""
+    pytest.importorskip("acp")
+    for name in [each for each in os.environ if "API_KEY" in each or "TOKEN" in each]:
+        monkeypatch.delenv(name)
+    program = tmp_path / "bin" / "gemini"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho 0.61.0\n")
+    program.chmod(0o755)
+    for name, value in {"CULTURE_HOME": "c", "HOME": "h", "PATH": "bin"}.items():
+        monkeypatch.setenv(name, str(tmp_path / value))
+    monkeypatch.setenv("GEMINI_API_KEY", "dummy")
+    beside = Beside(ServerConfig(name="spark"), ServerAddress(name="spark", host="127.0.0.1", port=6667))
+    folders = [tmp_path / name for name in ("Web Shop", "blog")]
+    for folder in folders:
+        folder.mkdir()
+    assert [beside.add_for(folder, 2.0) for folder in folders] == ["spark-acp", "spark-acp-blog"]
+    assert beside.add_for(folders[0], 2.0) is None
+    assert beside.add_for(Path("/"), 2.0) is None
+    agent = load().agents[0]
+    assert agent.directory == folders[0] and agent.budget.usd_per_day == 2.0 and agent.budget.turns_per_day == 200
+    assert agent.backend_options["acp_command"] == ("gemini", "--acp")
+
+
+@pytest.mark.skipif(shutil.which("weechat-headless") is None, reason="weechat-headless is not installed")
+async def test_a_newcomer_with_weechat_is_answered(at_home: Shell, tmp_path: Path) -> None:
+    """The line that is printed for weechat, and what is said to be typed."""
+    at_home.write("name: spark\n")
+    up = await at_home.spawn("up", "--port", "0", "--no-web")
+    said = await up.until(f"Say `@{GUIDE} hello` in #general")
+    found = re.search(r"weechat '(irc://\S+)'", said)
+    assert found
+    async with weechat(tmp_path / "weechat", found[1]) as newcomer:
+        await newcomer.shows("Channel #general: 3 nicks", "#general")
+        newcomer.type(f"@{GUIDE} hello", "#general")
+        await newcomer.shows(f"Hello spark-ori! I am {GUIDE}", "#general")
+    await stopped(up)

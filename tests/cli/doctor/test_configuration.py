@@ -1,0 +1,94 @@
+"""What is wrong in the configuration files, and what YAML makes of them that nobody meant."""
+
+import pytest
+
+from culture.cli.doctor.finding import Severity
+from tests.cli.doctor.conftest import NICK, Patient
+
+HEAD = "name: spark\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("channels:\n  - #general\n", 3, '"#general"'),
+        ("channels: [#general]\n", 3, '"#general"'),
+        ("password: #x\n", 2, "quote"),
+        ("trusted_network: on\n", 2, "true and false"),
+        ("trusted_network: no\n", 2, "true and false"),
+        ("listen:\n\t- port: 1\n", 3, "spaces"),
+        ("name: thor\n", 2, "keep one"),
+        ("pasword: x\n", 2, "did you mean password?"),
+        ("skills: {dice: {}}\n", 2, "dice"),
+        ("links:\n  - {name: thor}\n", 3, "secret"),
+    ],
+    ids=["comment", "comment in brackets", "password", "on", "no", "tab", "twice", "unknown", "skill", "no secret"],
+)
+def test_what_keeps_culture_yaml_from_being_used(patient: Patient, text: str, line: int, said: str) -> None:
+    patient.file("culture.yaml", HEAD + text)
+    finding = patient.one("configuration.files")
+    assert finding.severity is Severity.ERROR
+    assert f"culture.yaml line {line}" in finding.what
+    assert said in finding.what + finding.next and "culture config check" in finding.next
+
+
+def test_agents_and_teams_have_files_too(patient: Patient) -> None:
+    patient.file("agents.yaml", "agents:\n  - nick: bee\n")
+    patient.file("team/shop/team.yaml", "slug: Shop\nproject_dir: /tmp\n")
+    places = [finding.what for finding in patient.found("configuration.files")]
+    assert any("agents.yaml line 2" in place for place in places)
+    assert any("team.yaml line 1" in place for place in places)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("motd: Say hello in #general", "the value of motd ends before the #"),
+        ("password: hunter2#2 #3", "the value of password ends before the #"),
+        ("  nick_length: 032", "begins with 0"),
+        ("description: “our server”", "typographic quote"),
+        ("description: our\u00a0server", "a space that is none"),
+    ],
+    ids=["cut off", "cut off password", "octal", "quotes", "space"],
+)
+def test_what_yaml_reads_and_nobody_meant(patient: Patient, line: str, said: str) -> None:
+    text = f"{HEAD}limits:\n{line}\n" if line.startswith(" ") else f"{HEAD}{line}\n"
+    patient.file("culture.yaml", text)
+    assert patient.found("configuration.files") == []
+    finding = next(each for each in patient.found("configuration.traps") if said in each.what)
+    assert finding.severity is Severity.WARNING and finding.why and "edit" in finding.next
+    assert "hunter2" not in str(finding)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "motd: hello # a comment",
+        "motd: hello # see #general",
+        'motd: "Say hello in #general"',
+        "motd: |\n  Say hello in #general\n  010\n",
+        "# motd: Say hello in #general",
+        "description: a#b",
+        'channels: ["#general", "#work"]',
+        "limits: {nick_length: 30}",
+    ],
+)
+def test_what_is_as_it_looks_is_left_alone(patient: Patient, line: str) -> None:
+    patient.file("culture.yaml", f"{HEAD}{line}\n")
+    assert patient.found("configuration.traps") == []
+
+
+def test_agents_without_rules_for_answers_are_told(patient: Patient) -> None:
+    patient.agents()
+    finding = patient.one("configuration.trust")
+    assert finding.severity is Severity.HINT and NICK in finding.what
+    patient.agents(trust={"humans": "always"})
+    assert patient.found("configuration.trust") == []
+
+
+def test_an_agent_that_runs_as_its_owner_is_told(patient: Patient) -> None:
+    patient.agents({"agent": "claude"})
+    finding = patient.one("configuration.boundary")
+    assert finding.severity is Severity.HINT and "user: NAME" in finding.next
+    patient.agents()
+    assert patient.found("configuration.boundary") == [], "a playbook does what it says and no more"

@@ -1,0 +1,81 @@
+"""Units of systemd that are out of date."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from culture.cli.agents import units
+from culture.cli.doctor import services
+from culture.cli.doctor.finding import Severity
+from tests.cli.doctor.conftest import NICK, Patient
+
+
+@pytest.fixture
+def folder(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where systemd looks for the units of this user; nobody lingers."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(patient.shell.folder / "config"))
+    monkeypatch.setattr(services, "_LINGERING", patient.shell.folder / "nothing" / "linger")
+    made = units.folder(system=False)
+    made.mkdir(parents=True)
+    patient.agents()
+    return made
+
+
+async def test_units_of_today_are_well(patient: Patient, folder: Path) -> None:
+    patient.shell.environment["XDG_CONFIG_HOME"] = str(patient.shell.folder / "config")
+    installed = await patient.shell.run("service", "install", "--all", "--server", "--bridge")
+    assert installed.code == 0, installed.err
+    assert sorted(os.listdir(folder)) == [units.BRIDGE_UNIT, units.SERVER_UNIT, units.agent_unit(NICK)]
+    assert patient.found("services.installed") == []
+
+
+def test_a_unit_that_would_be_written_differently_today(patient: Patient, folder: Path) -> None:
+    unit = folder / units.SERVER_UNIT
+    unit.write_text(units.for_server(system=False).replace("TimeoutStopSec=60", "TimeoutStopSec=5"))
+    finding = patient.one("services.installed")
+    assert finding.severity is Severity.HINT and "culture service install --server" in finding.next
+
+
+def test_a_unit_whose_program_is_gone(patient: Patient, folder: Path) -> None:
+    text = units.for_agent(NICK, system=False)
+    lines = [
+        f"ExecStart={patient.home}/gone/python" if each.startswith("ExecStart") else each for each in text.split("\n")
+    ]
+    (folder / units.agent_unit(NICK)).write_text("\n".join(lines))
+    finding = patient.one("services.installed")
+    assert finding.severity is Severity.ERROR and f"culture service install {NICK}" in finding.next
+
+
+def test_a_unit_of_an_agent_that_is_gone(patient: Patient, folder: Path) -> None:
+    (folder / units.agent_unit("spark-gone")).write_text(units.for_agent("spark-gone", system=False))
+    assert "culture service uninstall spark-gone" in patient.one("services.installed").next
+
+
+def test_units_of_a_team_and_of_the_bridge_are_known(patient: Patient, folder: Path) -> None:
+    for name, text in (
+        (units.team_unit("shop"), units.for_team("shop", False)),
+        (units.BRIDGE_UNIT, units.for_bridge(False)),
+    ):
+        (folder / name).write_text(text + "# more\n")
+    said = [finding.next for finding in patient.found("services.installed")]
+    assert any("--team shop" in each for each in said) and any("--bridge" in each for each in said)
+
+
+def test_units_of_others_are_left_alone(patient: Patient, folder: Path) -> None:
+    other = units.for_server(False).replace(str(patient.home), "/var/other/.culture")
+    (folder / units.SERVER_UNIT).write_text(other.replace("TimeoutStopSec", "# TimeoutStopSec"))
+    (folder / "culture-mine.service").write_text("[Service]\nExecStart=/gone\n")
+    assert patient.found("services.installed") == []
+
+
+def test_units_that_end_when_their_user_logs_out(
+    patient: Patient, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lingering = patient.shell.folder / "linger"
+    monkeypatch.setattr(services, "_LINGERING", lingering)
+    (folder / units.SERVER_UNIT).write_text(units.for_server(False))
+    assert "loginctl enable-linger" in patient.one("services.installed").next
+    lingering.mkdir()
+    (lingering / "ori").touch()
+    assert patient.found("services.installed") == []

@@ -1,0 +1,74 @@
+"""Versions of Python, of culture, and of agents' programs."""
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from culture import __version__
+from culture.cli.doctor.finding import Severity
+from culture.cli.doctor.versions import of_python
+from culture.config.team import ROLES
+from tests.cli.doctor.conftest import NICK, Patient
+
+FTS5 = frozenset({"ENABLE_FTS5"})
+
+
+def program(folder: Path, name: str, version: str) -> Path:
+    """A program on PATH that tells its version and does nothing else."""
+    file = folder / name
+    file.write_text(f"#!/bin/sh\necho {name} {version}\n")
+    file.chmod(file.stat().st_mode | stat.S_IXUSR)
+    return file
+
+
+def test_this_python_is_well(patient: Patient) -> None:
+    assert not [each for each in patient.found("versions.python") if each.severity is Severity.ERROR]
+
+
+def test_pythons_that_were_not_tried_or_lack_something() -> None:
+    assert [*of_python((3, 11, 9), (3, 40, 1), FTS5)] == []
+    [newer] = of_python((3, 99, 0), (3, 40, 1), FTS5)
+    assert newer.severity is Severity.HINT
+    [old], [without] = of_python((3, 11, 9), (3, 20, 0), FTS5), of_python((3, 11, 9), (3, 40, 1), frozenset())
+    assert old.severity is without.severity is Severity.ERROR and "FTS5" in without.what
+
+
+async def test_a_server_that_runs_since_before_an_update(patient: Patient) -> None:
+    await patient.serve()
+    assert patient.found("versions.package") == []
+    file = patient.shell.pid_file()
+    said = json.loads(file.read_text())
+    assert said["version"] == __version__
+    for version in ("0.0.1", ""):
+        file.write_text(json.dumps({**said, "version": version}))  # the lock stays with the server
+        finding = patient.one("versions.package")
+        assert finding.severity is Severity.WARNING and "culture server restart" in finding.next
+
+
+def test_files_of_another_version_than_was_installed(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = patient.shell.folder / "culture-0.0.1.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: culture\nVersion: 0.0.1\n")
+    monkeypatch.syspath_prepend(str(patient.shell.folder))
+    assert "0.0.1" in patient.one("versions.package").what
+
+
+def test_a_program_that_is_not_installed(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(patient.shell.folder))
+    patient.agents({"agent": "acp"})
+    finding = patient.one("versions.backends")
+    assert finding.severity is Severity.ERROR and NICK in finding.why
+    said = {"slug": "shop", "project_dir": str(patient.home), "roles": {role: {"agent": "acp"} for role in ROLES}}
+    patient.file("team/shop/team.yaml", json.dumps(said))
+    assert "the team shop" in patient.one("versions.backends").why
+
+
+def test_a_program_that_is_newer_than_what_was_tried(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("acp")
+    program(patient.shell.folder, "opencode", "99.1.0")
+    monkeypatch.setenv("PATH", f"{patient.shell.folder}:/bin:/usr/bin")
+    patient.agents({"agent": "acp"})
+    finding = next(each for each in patient.found("versions.backends") if "99.1.0" in each.what)
+    assert finding.severity is Severity.HINT and NICK in finding.why

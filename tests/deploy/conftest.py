@@ -1,0 +1,3 @@
+"""Fixtures of the deployment's tests."""
+
+from tests.orchestrator.conftest import project as project

@@ -1,0 +1,71 @@
+"""Peers of other versions: each is told what it knows, and no more."""
+
+from pathlib import Path
+
+import pytest
+
+from culture.config.links import Link
+from culture.federation.admission import CAPS
+from culture.protocol.message import Message
+from tests.federation.raw import EPOCH, SECRET, RawPeer, mesh_of, raw_peer
+from tests.skills.ledger.test_ledger import agent, put
+from tests.support.client import registered
+from tests.support.mesh import eventually
+from tests.support.servers import serving
+
+LINKS = (Link(name="thor", secret=SECRET), Link(name="odin", secret=SECRET))
+NEW = ",".join((*CAPS, "what-nobody-here-knows"))
+
+
+def facts(rows: list[Message]) -> list[str]:
+    """Those among what a peer was told."""
+    return [row.params[1] for row in rows if row.verb == "LEDGER" and row.params[0] == "state"]
+
+
+async def missed(peer: RawPeer) -> list[Message]:
+    """What it is told of before."""
+    rows = [await peer.receive()]
+    while rows[-1].verb != "EOBACKFILL":
+        rows.append(await peer.receive())
+    return rows
+
+
+@pytest.mark.fault("D15")
+async def test_only_who_knows_the_ledger_is_told_of_it(tmp_path: Path) -> None:
+    caps = "message-tags agentirc.dev/receipts"
+    async with serving(tmp_path, links=LINKS) as ircd, registered(ircd.port, "spark-ori", caps) as ori:
+        await ori.join("#general")
+        await agent(ori)
+        await put(ori, "state", "before", {"state": "before"})
+        async with raw_peer(ircd) as old, raw_peer(ircd) as new:
+            for peer, name, caps in ((old, "thor", ""), (new, "odin", NEW)):
+                peer.greet(name)
+                await peer.expect("SERVER")
+                assert (await peer.expect("LINK")).params[4] == ",".join(CAPS)
+                peer.agree(log=name, epoch="0d100000" if name == "odin" else EPOCH, caps=caps)
+            assert facts(await missed(new)) == ["before"]
+            assert facts(await missed(old)) == []
+            await put(ori, "state", "after", {"state": "after"})
+            ori.send("PRIVMSG #general :and this is for both")
+            assert (await old.expect("PRIVMSG")).params[1] == (await new.expect("PRIVMSG")).params[1]
+            await put(ori, "state", "later", {"state": "later"})
+            assert facts(await old.answered()) == []
+            assert facts(await new.answered()) == ["later"]
+
+
+@pytest.mark.fault("D15")
+@pytest.mark.parametrize(("caps", "is_told"), [("", False), ("receipt", True)])
+async def test_a_receipt_goes_only_to_who_knows_receipts(tmp_path: Path, caps: str, is_told: bool) -> None:
+    async with (
+        serving(tmp_path, links=LINKS) as ircd,
+        registered(ircd.port, "spark-ori", "message-tags") as ori,
+        raw_peer(ircd) as thor,
+    ):
+        await thor.link(caps=caps)
+        thor.arrive("thor-bob")
+        thor.event("PRIVMSG spark-ori :hello", "thor-bob!user@host")
+        msgid = (await ori.expect("PRIVMSG")).tags["msgid"]
+        assert not await ori.ask(f"RECEIPT delivered thor-bob {msgid}")
+        told = [row for row in await thor.answered() if row.verb == "RECEIPT"]
+        assert [row.params[1:] for row in told] == ([(msgid, "delivered")] if is_told else [])
+        await eventually(lambda: bool(mesh_of(ircd).log.held) == is_told)

@@ -1,0 +1,448 @@
+"""Looking after members: full contexts, dead daemons, idle agents, spent budgets."""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from culture.cli.team.status import status
+from culture.clients.shared import pidfile
+from culture.config import paths
+from culture.orchestrator.heartbeat import IDLE_QUESTION
+from culture.orchestrator.judging import judge
+from culture.orchestrator.state import Stage, What
+from culture.orchestrator.team import Team
+from culture.orchestrator.worktrees import Worktrees
+from culture.server.ircd import IRCd
+from culture.wiki.pages import Pages, folder_of
+from tests.orchestrator.conftest import git_in
+from tests.orchestrator.crew import (
+    COMMIT,
+    HANDS_OVER,
+    Rule,
+    at_work,
+    end_members,
+    eventually,
+    heard,
+    prompts_of,
+    team_yaml,
+    until,
+)
+from tests.support.client import Client, registered
+
+
+@pytest.fixture(autouse=True)
+async def ended(home: Path) -> AsyncIterator[None]:
+    yield
+    await end_members(home)
+
+
+def used(text: str, **figures: Any) -> Rule:
+    """Whoever reads this has used so much."""
+    return {"when": text, "steps": [{"usage": {"tokens": 10, "cost_usd": 0.0, **figures}}, {"say": "ok"}]}
+
+
+def worktree(team: Team, id: str = "demo-1") -> Path:
+    return Path(team.parts.book.state.tasks[id].worktree)
+
+
+async def given(ori: Client, team: Team, text: str = "say hello") -> None:
+    """A task whose manager has had its first turn."""
+    for channel in ("#standup-demo", "#errors"):
+        await ori.join(channel)
+    number = len(team.parts.book.state.tasks) + 1
+    ori.send(f"PRIVMSG #standup-demo :TASK: {text}")
+    await until(lambda: f"begun demo-{number}" in team.parts.book.state.told)
+    manager = team.parts.book.state.tasks[f"demo-{number}"].manager
+    assert manager is not None
+    await idle(team, manager)
+
+
+async def idle(team: Team, nick: str) -> None:
+    """Somebody has nothing more to do."""
+
+    async def is_idle() -> bool:
+        status = await team.parts.daemons.call(nick, "status")
+        return status["state"] == "idle" and not status["unread"]
+
+    await eventually(is_idle)
+
+
+@pytest.mark.requirement("O14", "O15", "O16", "O36", "M12")
+@pytest.mark.fault("I21")
+async def test_a_full_context_is_warned_of_then_handed_over_even_without_a_note(
+    ircd: IRCd, home: Path, project: Path
+) -> None:
+    subject = "\"$(printf 'begun\\377')\""  # not all of it is text
+    work = {"run": f"echo a > a.txt && git add a.txt && {COMMIT} -m {subject} && echo b > b.txt"}
+    begins = used("Your task is", context_pct=82)
+    rules = [
+        {"when": "You take over", "steps": [{"say": "hello"}]},
+        {**begins, "steps": [work, *begins["steps"]]},
+        used("Bring what you are at to an end", context_pct=91),
+    ]
+    config = team_yaml(home, project, ircd.port, {"manager": rules})
+    async with registered(ircd.port, "spark-ori", "message-tags") as ori, at_work(config) as team:
+        await given(ori, team)
+        await team.heartbeat.beat()
+        assert team.parts.book.state.members["spark-ramona"].wrapping_up
+        await idle(team, "spark-Ramona")
+        await team.heartbeat.beat()
+        told = await heard(ori, "#standup-demo", "Shift change: Ramona (manager) hands over to Jules")
+        assert "handoffs/demo-1-1" in told
+        await until(lambda: team.parts.book.state.tasks["demo-1"].manager == "spark-Jules")
+        await team.parts.jobs.settle()
+        page = Pages(folder_of("demo")).read("handoffs/demo-1-1").text
+        assert "begun" in page
+        assert "?? b.txt" in page
+        assert "say hello" in page
+        seen = prompts_of(worktree(team))
+        assert "[TEAM] Write a handoff summary to the wiki and post a notice to your channels." in seen[-2]
+        assert (
+            "You take over from Ramona, who was manager of demo-1. Read the wiki page `handoffs/demo-1-1`" in seen[-1]
+        )
+        assert pidfile.running("spark-Ramona") is None
+        assert (worktree(team) / "b.txt").exists()
+        assert team.agents["Jules"].session.session_id is not None
+        [line] = [each for each in await ori.ask("LEDGER GET task * key=demo-1") if each.verb == "LEDGER"]
+        fact = json.loads(line.tags["+agentirc.dev/fact"])
+        assert (fact["manager"], fact["members"], fact["shifts"]) == ("spark-Jules", ["spark-Jules"], 1)
+        assert (fact["worktree"], fact["tokens"] > 0) == (worktree(team).name, True)
+
+
+@pytest.mark.requirement("M13", "O16", "O26")
+async def test_the_em_keeps_its_name_and_begins_anew(ircd: IRCd, home: Path, project: Path) -> None:
+    rules = [HANDS_OVER, used("You are on line", context_pct=95), used("Your context was full", context_pct=5)]
+    config = team_yaml(home, project, ircd.port, {"em": rules})
+    async with at_work(config) as team:
+        await idle(team, "spark-Harper")
+        await team.heartbeat.beat()
+        before = team.parts.book.state.members["spark-harper"].session_id
+        await until(lambda: not team.shift.is_open("spark-Harper"))
+        await idle(team, "spark-Harper")
+        await team.heartbeat.beat()
+        now = team.parts.book.state.members["spark-harper"]
+        assert (now.name, now.context_pct) == ("Harper", 5.0)
+        assert now.session_id != before
+        assert Pages(folder_of("demo")).read("handoffs/em-1").text == "notes by spark-Harper\n"
+        assert "Read the wiki pages `handoffs/em-1` and `sprint-state`" in prompts_of(project)[-1]
+
+
+@pytest.mark.requirement("O18", "O24", "O30")
+@pytest.mark.fault("I18")
+async def test_who_dies_comes_back_in_its_place_and_who_cannot_is_replaced_then_given_up(
+    ircd: IRCd, home: Path, project: Path
+) -> None:
+    works = {"when": "Your task is", "steps": [{"run": "echo half > half.txt"}, {"say": "ok"}]}
+    config = team_yaml(home, project, ircd.port, {"manager": [works]}, limits={"attempts": 1})
+    async with registered(ircd.port, "spark-ori") as ori, at_work(config) as team:
+        await given(ori, team)
+        await team.heartbeat.beat()
+        session = team.parts.book.state.members["spark-ramona"].session_id
+        kill("spark-Ramona")
+        await until(lambda: not team.parts.daemons.is_running("spark-Ramona"))
+        await team.heartbeat.beat()
+        status = await team.parts.daemons.call("spark-Ramona", "status")
+        assert (status["session"], status["directory"]) == (session, str(worktree(team)))
+        # What breaks every manager: the file they play by is gone.
+        (home / "manager.playbook").unlink()
+        kill("spark-Ramona")
+        await until(lambda: not team.parts.daemons.is_running("spark-Ramona"))
+        await team.heartbeat.beat()
+        assert "is replaced" in await heard(ori, "#errors", "spark-Ramona (manager)")
+        assert "nobody follows" in await heard(ori, "#errors", "Ramona (manager) is gone")
+        await team.heartbeat.beat()
+        told = await heard(ori, "#standup-demo", "[demo-1] failed: nobody could be hired")
+        assert "refs/culture/rescue/demo-1/1" in told
+        assert team.parts.book.state.tasks["demo-1"].stage is Stage.FAILED
+        assert not [each for each in pidfile.all_running() if each != "spark-Harper"]
+
+
+def kill(nick: str) -> None:
+    note = pidfile.running(nick)
+    assert note is not None
+    os.kill(note.pid, signal.SIGKILL)
+
+
+@pytest.mark.requirement("O09", "O10", "O11")
+async def test_idle_agents_are_found_by_a_small_model_and_asked_to_look_around_ever_less_often(
+    ircd: IRCd, home: Path, project: Path
+) -> None:
+    asked: list[str] = []
+
+    async def judge(question: str) -> str:
+        asked.append(question)
+        return "Yes." if "spark-Harper" in question else "no"
+
+    now = [0.0]
+    config = team_yaml(home, project, ircd.port, idle_check="model")
+    async with at_work(config, judge, clock=lambda: now[0]) as team:
+        await idle(team, "spark-Harper")
+        times = []
+        for moment in range(0, 400, 10):
+            now[0] = float(moment)
+            before = len(team.parts.book.state.prompts)
+            await team.heartbeat.beat()
+            if len(team.parts.book.state.prompts) > before:
+                times.append(moment)
+                await idle(team, "spark-Harper")
+        assert times == [0, 30, 90, 210, 330]
+        activity = team.parts.rooms.lately("spark-Harper") or "(nothing)"
+        assert asked[-1] == IDLE_QUESTION.format(nick="spark-Harper", activity=activity)
+        assert "Check your channels." in prompts_of(project)[-1]
+
+
+@pytest.mark.requirement("O09")
+async def test_the_backend_of_the_documenter_says_who_is_idle(ircd: IRCd, home: Path, project: Path) -> None:
+    """Not a function of the test's, but what a backend has for a supervisor, asked something else."""
+    config = team_yaml(home, project, ircd.port, idle_check="model")
+    role = config.role("documenter")
+    judged = {"judge": [{"when": "agent 'spark-Harper'. Is it idle", "verdict": "yes"}, {"when": "", "verdict": "no"}]}
+    (home / "documenter.playbook").write_text(json.dumps(judged), encoding="utf-8")
+    asked = judge(role, "spark-Harper", project)
+    answers = await asyncio.gather(*(asked(IDLE_QUESTION.format(nick=f"spark-{name}", activity="")) for name in "ab"))
+    assert answers == ["no", "no"]
+    async with at_work(config, asked) as team:
+        await idle(team, "spark-Harper")
+        await team.heartbeat.beat()
+        await until(lambda: "Check your channels." in prompts_of(project)[-1])
+
+
+@pytest.mark.requirement("O09")
+async def test_by_process_an_idle_team_is_not_prompted_at_all(ircd: IRCd, home: Path, project: Path) -> None:
+    config = team_yaml(home, project, ircd.port, {"manager": [used("Your task is")]})
+    async with registered(ircd.port, "spark-ori") as ori, at_work(config) as team:
+        await given(ori, team)
+        await team.heartbeat.beat()
+        entries = team.parts.book.state.number
+        for _ in range(5):
+            await team.heartbeat.beat()
+        assert team.parts.book.state.number == entries
+
+
+@pytest.mark.requirement("O19")
+async def test_a_task_that_has_spent_its_share_stops_until_a_person_allows_more(
+    ircd: IRCd, home: Path, project: Path
+) -> None:
+    rules = [used("Your task is", tokens=700, cost_usd=0.5), used("go on", tokens=5, cost_usd=0.1)]
+    config = team_yaml(home, project, ircd.port, {"manager": rules}, budget={"task": {"usd": 0.4}})
+    async with registered(ircd.port, "spark-ori") as ori, at_work(config) as team:
+        await given(ori, team)
+        await ori.join("#work-demo-1")
+        await team.heartbeat.beat()
+        assert "demo-1 has used $0.50 and 700 tokens" in await heard(ori, "#standup-demo", "[BUDGET]")
+        assert (await team.parts.daemons.call("spark-Ramona", "status"))["state"] == "paused"
+        ori.send("PRIVMSG #work-demo-1 :TASK: implementer: write it")
+        assert "the budget of demo-1 is spent" in await heard(ori, "#work-demo-1", "Nobody was hired")
+        ori.send("PRIVMSG #work-demo-1 :please go on")
+        await until(lambda: any(key.startswith("wake-") for key in team.parts.book.state.prompts))
+        await team.allow("demo-1", usd=5.0)
+        await idle(team, "spark-Ramona")
+        await team.heartbeat.beat()
+        state = team.parts.book.state
+        assert (state.parked, round(state.task_usd("demo-1"), 6)) == (frozenset(), 0.6)
+
+
+@pytest.mark.requirement("O19")
+async def test_the_share_of_a_task_is_spent_while_somebody_works_on_it(ircd: IRCd, home: Path, project: Path) -> None:
+    long = "touch ../begun && until [ -e ../go ]; do sleep 0.02; done && echo a > a.txt"
+    steps = [{"run": long}, {"run": {"command": "sleep 50", "timeout": 60}}, {"run": "echo b > b.txt"}]
+    rules = {
+        "manager": [used("Your task is"), used("spend it", cost_usd=0.5)],
+        "implementer": [{"when": "More may be", "steps": [{"say": "went on"}]}, {"when": "wants this", "steps": steps}],
+    }
+    config = team_yaml(home, project, ircd.port, rules, budget={"task": {"usd": 0.4}})
+    async with registered(ircd.port, "spark-ori") as ori, at_work(config) as team:
+        await given(ori, team)
+        jules, tree = await team.spawn_agent("implementer", "demo-1", "write it"), worktree(team)
+        await until((tree.parent / "begun").exists)
+        await ori.join("#work-demo-1")
+        ori.send("PRIVMSG #work-demo-1 :spend it")
+        await heard(ori, "#standup-demo", "[BUDGET] demo-1 has used $0.50")
+        (tree.parent / "go").touch()
+
+        async def rests() -> bool:
+            return bool((await team.parts.daemons.call(jules.nick, "status"))["state"] == "paused")
+
+        # The tool call comes to its end, the turn does not.
+        await eventually(rests)
+        assert (tree / "a.txt").exists() and not (tree / "b.txt").exists()
+        await team.allow("demo-1", usd=5.0)
+        end = "[TEAM] Jules (implementer) has ended its turn in #work-demo-1: went on"
+        await until(lambda: end in prompts_of(tree))
+        assert len([text for text in prompts_of(tree) if "has ended its turn" in text]) == 1
+
+
+async def test_nobody_follows_whoever_has_spent_the_share_of_a_task_until_a_person_allows_more(
+    ircd: IRCd, home: Path, project: Path
+) -> None:
+    rules = [used("Your task is", cost_usd=0.5, context_pct=95)]
+    more = {"budget": {"task": {"usd": 0.4}}, "send_timeout": 1}
+    config = team_yaml(home, project, ircd.port, {"manager": rules}, **more)
+    async with registered(ircd.port, "spark-ori") as ori, at_work(config) as team:
+        await given(ori, team)
+        await team.heartbeat.beat()
+        await team.heartbeat.beat()
+        await team.parts.jobs.settle()
+        assert team.parts.book.state.parked == {"demo-1"}
+        assert [member.nick for member in team.parts.book.state.team_of("demo-1")] == ["spark-Ramona"]
+        await team.allow("demo-1", usd=5.0)
+        await team.heartbeat.beat()
+        await heard(ori, "#standup-demo", "Shift change: Ramona (manager) hands over")
+
+
+async def test_who_is_let_go_while_they_are_looked_for_is_followed_by_nobody(
+    ircd: IRCd, home: Path, project: Path
+) -> None:
+    config = team_yaml(home, project, ircd.port, {"manager": [used("Your task is")]})
+    async with registered(ircd.port, "spark-ori") as ori, at_work(config) as team:
+        await given(ori, team)
+        ramona = team.parts.book.state.members["spark-ramona"]
+        await team.dismiss(ramona)
+        assert not await team.recovery.bring_back(ramona, "its daemon is gone")
+        state = team.parts.book.state
+        assert not state.pending(What.SHIFT)
+        assert not [key for key in state.told if key.startswith("replaced")]
+
+
+@pytest.mark.requirement("O23")
+@pytest.mark.fault("I15")
+async def test_two_tasks_that_change_one_file_hear_of_each_other_once(ircd: IRCd, home: Path, project: Path) -> None:
+    odd = "touch \"$(printf 'odd\\377')\""  # a name that is no text
+    rules = [{"when": "Your task is", "steps": [{"run": f"echo mine >> README.md; {odd}"}, {"say": "ok"}]}]
+    config = team_yaml(home, project, ircd.port, {"manager": rules})
+    async with registered(ircd.port, "spark-ori") as ori, at_work(config) as team:
+        await given(ori, team, "one")
+        await given(ori, team, "two")
+        await team.heartbeat.beat()
+        told = await heard(ori, "#standup-demo", "both change")
+        assert told.startswith("[demo-1] and [demo-2] both change README.md, odd\N{REPLACEMENT CHARACTER}.")
+        for id in ("demo-1", "demo-2"):
+            await until(lambda id=id: any("both change README.md" in text for text in prompts_of(worktree(team, id))))  # type: ignore[misc]
+        entries = team.parts.book.state.told
+        await team.heartbeat.beat()
+        assert team.parts.book.state.told == entries
+
+
+@pytest.mark.requirement("O25")
+@pytest.mark.fault("I23")
+async def test_work_goes_on_without_the_wiki_and_what_was_to_be_written_waits(
+    ircd: IRCd, home: Path, project: Path
+) -> None:
+    config = team_yaml(home, project, ircd.port, {"manager": [used("Your task is")]})
+    async with registered(ircd.port, "spark-ori") as ori, at_work(config) as team:
+        folder, aside = folder_of("demo"), home / "aside"
+        folder.rename(aside)
+        await given(ori, team)
+        await team.parts.jobs.settle()
+        assert list((paths.team_dir("demo") / "wiki-queue").glob("*.json"))
+        aside.rename(folder)
+        await team.heartbeat.beat()
+        assert "> say hello" in Pages(folder).read("plans/demo-1").text
+        assert "demo-1" in Pages(folder).read("sprint-state").text
+        assert not list((paths.team_dir("demo") / "wiki-queue").glob("*.json"))
+
+
+@pytest.mark.fault("I19")
+async def test_a_worktree_in_which_somebody_works_stays_and_goes_with_the_next_start(
+    ircd: IRCd, home: Path, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = team_yaml(home, project, ircd.port, {"manager": [used("Your task is")]})
+    async with registered(ircd.port, "spark-ori") as ori:
+        async with at_work(config) as team:
+            await given(ori, team)
+            tree = worktree(team)
+            busy = await asyncio.create_subprocess_exec("cat", cwd=tree, stdin=asyncio.subprocess.PIPE)
+            ori.send("PRIVMSG #standup-demo :TASK: demo-1 failed: not wanted any more")
+            told = await heard(ori, "#errors", "[demo-1]")
+            why, remove = f"processes work in {tree}: {busy.pid}", f"git -C {project} worktree remove -f -f {tree}"
+            assert told.startswith(f"[demo-1] {tree} stays: {why}. `culture team status` says what to type")
+            over = await heard(ori, "#standup-demo", "[demo-1] failed: not wanted any more")
+            assert over.endswith("Its worktree stays: `culture team status` says why.")
+            status("demo")
+            assert f"  demo-1: {why}\n    {remove}\n" in capsys.readouterr().out
+            assert tree.is_dir()
+        assert busy.stdin is not None
+        busy.stdin.close()
+        await busy.wait()
+        async with at_work(config):
+            assert not tree.exists()
+            status("demo")
+            assert "worktree remove" not in capsys.readouterr().out
+
+
+@pytest.mark.requirement("M06")
+async def test_a_worker_that_has_finished_makes_room_for_the_next(ircd: IRCd, home: Path, project: Path) -> None:
+    rules = {"manager": [used("Your task is")], "implementer": [used("wants this")], "fixer": [used("wants this")]}
+    config = team_yaml(home, project, ircd.port, rules, limits={"per_task": 1})
+    async with registered(ircd.port, "spark-ori") as ori, at_work(config) as team:
+        await given(ori, team)
+        await ori.join("#work-demo-1")
+        ori.send("PRIVMSG #work-demo-1 :TASK: implementer: write it")
+        assert await heard(ori, "#work-demo-1", "hired") == "hired spark-Jules as implementer"
+        await idle(team, "spark-Jules")
+        # It has told nobody that it is through; its manager hears of it all the same.
+        end = "[TEAM] Jules (implementer) has ended its turn in #work-demo-1: ok"
+        await until(lambda: end in prompts_of(worktree(team)))
+        ori.send("PRIVMSG #work-demo-1 :TASK: fixer: mend it")
+        assert await heard(ori, "#work-demo-1", "hired") == "hired spark-Dinesh as fixer"
+        assert pidfile.running("spark-Jules") is None
+        kept = json.loads((paths.team_dir("demo") / "state.json").read_text())["members"]
+        fields = {"nick", "role", "task_id", "channels", "session_id", "tokens", "cost", "worktree_path"}
+        assert [(each["name"], fields <= each.keys()) for each in kept] == [
+            ("Harper", True),
+            ("Ramona", True),
+            ("Dinesh", True),
+        ]
+
+
+async def test_a_task_at_which_nobody_works_is_told_of_once(ircd: IRCd, home: Path, project: Path) -> None:
+    now = [0.0]
+    config = team_yaml(home, project, ircd.port, {"manager": [used("Your task is")]})
+    async with registered(ircd.port, "spark-ori") as ori, at_work(config, clock=lambda: now[0]) as team:
+        await given(ori, team)
+        for now[0] in (0.0, 590.0, 601.0, 640.0):
+            await team.heartbeat.beat()
+        assert "waits for a word" in await heard(ori, "#standup-demo", "[demo-1] nobody has had anything to do")
+        assert not [line for line in await ori.sync() if line.params[0] == "#standup-demo"]
+
+
+@pytest.mark.requirement("O18", "O24")
+@pytest.mark.fault("I18")
+async def test_a_start_puts_worktrees_back_before_those_who_work_in_them(ircd: IRCd, home: Path, project: Path) -> None:
+    config = team_yaml(home, project, ircd.port, {"manager": [used("Your task is")]})
+    async with registered(ircd.port, "spark-ori") as ori:
+        async with at_work(config) as team:
+            await given(ori, team)
+            tree = worktree(team)
+        kill("spark-Ramona")
+        shutil.rmtree(tree)
+        async with at_work(config) as team:
+            await team.parts.jobs.settle()
+            status = await team.parts.daemons.call("spark-Ramona", "status")
+            assert status["directory"] == str(tree)
+            assert git_in(tree, "branch", "--show-current") == "task/demo-1\n"
+            await until(lambda: any("was restarted. Check your channels" in text for text in prompts_of(tree)))
+            assert team.parts.book.state.names == ("Harper", "Ramona")
+
+
+async def test_a_team_made_anew_takes_nothing_of_what_was_there_before(ircd: IRCd, home: Path, project: Path) -> None:
+    """Nor of another team on the same repository: no branch is gone on with, no worktree removed, and it starts."""
+    trees = Worktrees(project)
+    theirs, broken = (await trees.ensure("web-1", "main")).path, (await trees.ensure("demo-9", "main")).path
+    shutil.rmtree(project / ".git" / "worktrees" / broken.name)
+    config = team_yaml(home, project, ircd.port, {"manager": [used("Your task is")]})
+    async with registered(ircd.port, "spark-ori") as ori, at_work(config) as team:
+        await ori.join("#standup-demo")
+        ori.send("PRIVMSG #standup-demo :TASK: say hello")
+        await until(lambda: "begun demo-10" in team.parts.book.state.told)
+        shutil.rmtree(team.parts.book.state.tasks["demo-10"].worktree)
+        ori.send("PRIVMSG #standup-demo :TASK: demo-10 done: although somebody has removed its folder")
+        assert "has no commit" in await heard(ori, "#standup-demo", "[demo-10] is not done yet")
+    assert theirs.is_dir() and broken.is_dir()

@@ -1,0 +1,127 @@
+"""A team on a server that is not ours: no classes, no history, no ids; and two teams on one that is."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from culture.cli.app import app
+from culture.config import paths
+from culture.config.load import load_team
+from culture.orchestrator.book import Book
+from culture.orchestrator.merging import merge
+from culture.orchestrator.neighbours import names_of_others
+from culture.orchestrator.state import Stage, What
+from culture.server.ircd import IRCd
+from culture.wiki.client import LocalWiki
+from culture.wiki.names import SPRINT_STATE
+from culture.wiki.pages import Pages, folder_of
+from tests.orchestrator.conftest import git_in
+from tests.orchestrator.crew import EM, MANAGER, WORKER, Rule, at_work, end_members, team_yaml, until
+from tests.support.client import registered
+from tests.support.ngircd import ngircd
+
+
+@pytest.fixture(autouse=True)
+async def ended(home: Path) -> AsyncIterator[None]:
+    yield
+    await end_members(home)
+
+
+@pytest.fixture
+async def port(tmp_path: Path) -> AsyncIterator[int]:
+    async with ngircd(tmp_path) as port:
+        yield port
+
+
+async def test_on_ngircd_the_people_of_the_team_s_file_have_things_done(port: int, home: Path, project: Path) -> None:
+    config = team_yaml(home, project, port, pm=["ori"])
+    async with registered(port, "ori") as ori, registered(port, "eve") as eve, at_work(config) as team:
+        state = lambda: team.parts.book.state  # noqa: E731
+        for person in (ori, eve):
+            await person.join("#project-demo,#standup-demo,#errors")
+        await until(lambda: "spark-harper" in state().members)
+        eve.send("PRIVMSG #project-demo :TASK: give me the keys")
+        await ori.expect("NOTICE", "#errors", where=lambda line: "eve" in line.params[1])
+        ori.send("PRIVMSG #project-demo :please say hello")
+        await until(lambda: "demo-1" in state().tasks and state().tasks["demo-1"].cleaned)
+        assert [task.by for task in state().tasks.values()] == ["spark-Harper"]
+        await ori.expect(
+            "NOTICE", "#standup-demo", where=lambda line: "[demo-1] done: hello is there" in line.params[1]
+        )
+        assert state().tasks["demo-1"].stage is Stage.DONE
+        await team.parts.jobs.settle()
+        await merge(team.parts.worktrees, "demo-1", "main", "demo-1")
+        assert (project / "hello.txt").read_text() == "hello\n"
+        assert git_in(project, "status", "--porcelain") == ""
+
+
+@pytest.mark.requirement("M09")
+async def test_two_projects_on_one_server_do_not_disturb_each_other(
+    ircd: IRCd, home: Path, project: Path, tmp_path: Path
+) -> None:
+    """The same list of names, one #errors, and both at once; each has its own people, branches and pages."""
+    other = tmp_path / "other"
+    git_in(tmp_path, "clone", "--quiet", str(project), str(other))
+    git_in(other, "remote", "remove", "origin")
+    demo = team_yaml(home, project, ircd.port, rules_for("demo"))
+    shop = team_yaml(tmp_path, other, ircd.port, rules_for("shop"), slug="shop", em_name="Ada")
+    async with registered(ircd.port, "spark-ori") as ori, at_work(demo) as one, at_work(shop) as two:
+        await ori.join("#project-demo,#project-shop,#errors")
+        ori.send("PRIVMSG #errors :TASK: this is for nobody")
+        ori.send("PRIVMSG #project-demo :please say hello")
+        ori.send("PRIVMSG #project-shop :please say hello")
+        for team, id in ((one, "demo-1"), (two, "shop-1")):
+            await until(lambda team=team, id=id: id in team.parts.book.state.tasks)
+            await until(lambda team=team, id=id: team.parts.book.state.tasks[id].cleaned)
+            await team.parts.jobs.settle()
+        named = [set(team.parts.book.state.names) for team in (one, two)]
+        assert [len(names) for names in named] == [3, 3] and not named[0] & named[1]
+        assert [[*team.parts.book.state.tasks] for team in (one, two)] == [["demo-1"], ["shop-1"]]
+    assert "task/shop-1" not in git_in(project, "branch", "--list") and "task/demo-1" not in git_in(other, "branch")
+    assert "shop-1" in (await wiki("shop")) and "demo-1" not in (await wiki("shop"))
+
+
+def rules_for(slug: str) -> dict[str, list[Rule]]:
+    """What the members of a project do, where nobody knows what its manager will be called."""
+    text = json.dumps({"em": EM, "manager": MANAGER, "implementer": WORKER})
+    found: dict[str, list[Rule]] = json.loads(text.replace("#standup-demo", f"#standup-{slug}"))
+    for rule in found["implementer"]:
+        rule["when"] = r"(?P<by>\S+) wants this of you, in #work-(?P<id>\S+):"
+        rule["steps"] = [
+            {**step, "send": {**step["send"], "text": "@{by} it is written"}} if "send" in step else step
+            for step in rule["steps"]
+        ]
+    return found
+
+
+async def wiki(slug: str) -> str:
+    return (await LocalWiki(Pages(folder_of(slug))).read(SPRINT_STATE)).text
+
+
+def test_the_next_team_of_a_machine_gets_an_em_of_another_name(home: Path, project: Path) -> None:
+    (home / "culture.yaml").write_text("name: spark\n")
+    for slug, em in (("demo", "Harper"), ("shop", "Ramona"), ("mill", "Jules")):
+        assert CliRunner().invoke(app, ["team", "init", str(project), "--slug", slug]).exit_code == 0
+        assert load_team(paths.team_dir(slug) / "team.yaml").config.em_name == em
+
+
+def test_a_team_whose_state_cannot_be_read_keeps_no_other_from_hiring(home: Path) -> None:
+    broken = paths.team_dir("demo")
+    broken.mkdir(parents=True)
+    (broken / "journal.jsonl").touch()
+    (broken / "state.json").write_text("{")
+    assert list(names_of_others(paths.team_dir("shop"), "spark")) == []
+
+
+def test_who_was_in_another_team_and_has_left_is_no_name_to_give(home: Path) -> None:
+    """Their account is revoked: nobody can log in under it again."""
+    other = Book(paths.team_dir("demo"))
+    other.open()
+    other.intend(What.HIRE, name="Ramona", nick="spark-Ramona", role="manager")
+    other.failed(What.HIRE, nick="spark-Ramona", why="it did not come")
+    other.close()
+    assert list(names_of_others(paths.team_dir("shop"), "spark")) == []
+    assert list(names_of_others(paths.team_dir("shop"), "spark", past=True)) == ["Ramona"]

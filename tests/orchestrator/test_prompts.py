@@ -1,0 +1,105 @@
+"""What members are told, and what they are called."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from culture.config.team import HAIKU, OPUS, ROLES, SONNET, TeamConfig
+from culture.orchestrator import names, prompts
+from culture.protocol.names import reserved, valid_local_nick
+
+FACTS = {
+    name: f"<{name}>"
+    for name in [
+        "name",
+        "nick",
+        "slug",
+        "task",
+        "branch",
+        "main_branch",
+        "manager",
+        "em",
+        "page",
+        "project_channel",
+        "standup_channel",
+        "work_channel",
+    ]
+}
+
+
+@pytest.mark.requirement("O06", "M16")
+@pytest.mark.parametrize("role", [*ROLES, prompts.HANDOFF])
+def test_every_role_is_told_who_it_is_and_where(role: str, project: Path) -> None:
+    text = prompts.load(project, role, FACTS)
+    assert re.findall(r"\{[a-z_]+\}", text) == []
+    if role != prompts.HANDOFF:
+        assert "<name>" in text
+        assert "<nick>" in text
+        assert "channel>" in text
+
+
+@pytest.mark.requirement("M05", "M07", "M15", "M18", "M19", "M20")
+def test_the_manager_knows_the_workflow_and_where_questions_go(project: Path) -> None:
+    text = re.sub(r"\n +|(?<=[a-z,])\n(?=[a-z])", " ", prompts.load(project, "manager", FACTS))
+    steps = [text.index(f"**{step}.**") for step in ("Plan", "Implement", "Test", "Review", "Fix", "Document")]
+    assert steps == sorted(steps)
+    assert "`plans/<task>` before anything is implemented" in text
+    assert "After three rounds" in text
+    assert "go to <project_channel>, where the PM answers" in text
+    for worker in ("implementer", "test runner", "reviewer", "fixer", "documenter"):
+        assert re.search(rf"Tell an? {worker}", text)
+
+
+@pytest.mark.requirement("O36")
+def test_the_hand_off_begins_with_the_founding_words(project: Path) -> None:
+    text = prompts.load(project, prompts.HANDOFF, FACTS)
+    assert text.startswith("Write a handoff summary to the wiki and post a notice to your channels.")
+
+
+@pytest.mark.requirement("M11")
+def test_a_project_has_words_and_names_of_its_own(project: Path) -> None:
+    (project / "prompts").mkdir()
+    (project / "prompts" / "em.md").write_text("You are {name}, and {unknown} stays.")
+    (project / "names.txt").write_text("Ada\n# nobody\n\nAda\nGrace\n")
+    assert prompts.load(project, "em", FACTS) == "You are <name>, and {unknown} stays.\n"
+    assert names.load(project) == ("Ada", "Grace")
+
+
+@pytest.mark.requirement("M10", "M12")
+def test_names_are_names_and_given_once(project: Path) -> None:
+    known = names.load(project)
+    assert len(known) >= 90
+    assert all(valid_local_nick(f"spark-{name}", "spark") and not reserved(name) for name in known)
+    taken: list[str] = []
+    for _ in known:
+        taken.append(names.next_name(known, taken))
+    assert sorted(taken) == sorted(known)
+    assert names.next_name(known, taken) == f"{known[0]}2"
+    assert names.next_name(known, [*taken, *(f"{name}2" for name in known)]) == f"{known[0]}3"
+    with pytest.raises(names.NoNames, match=r"names\.txt"):
+        names.next_name((), taken)
+    assert names.next_name(known, [known[0].upper()]) == known[1]
+
+
+@pytest.mark.requirement("M17", "O33")
+def test_models_are_given_by_role(project: Path) -> None:
+    config = TeamConfig(slug="demo", project_dir=project)
+    models = {role: config.role(role).model for role in ROLES}
+    assert (models["em"], models["manager"]) == (OPUS, OPUS)
+    assert (models["implementer"], models["groucho"], models["documenter"]) == (SONNET, SONNET, HAIKU)
+    other = TeamConfig.model_validate(
+        {
+            "slug": "demo",
+            "project_dir": project,
+            "em_name": "Ada",
+            "em_model": "claude-sonnet-4-6",
+            "roles": {"implementer": {"agent": "codex"}, "manager": {"model": "claude-haiku-4-5"}},
+            "shift_threshold_pct": 85,
+            "mcp_bridge_url": "http://127.0.0.1:8090/sse",
+            "wiki_mcp_url": "http://127.0.0.1:8809/sse",
+        }
+    )
+    assert other.role("em").model == SONNET
+    assert (other.role("implementer").agent, other.role("implementer").model) == ("codex", None)
+    assert (other.role("manager").agent, other.role("manager").model) == ("claude", HAIKU)

@@ -1,0 +1,90 @@
+"""A team at work: what a person wants becomes a task, a manager, a worker, a commit, and is merged at their word."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from culture.orchestrator.errors import NotHired
+from culture.orchestrator.merging import merge
+from culture.orchestrator.state import Stage
+from culture.protocol.vocabulary import ClientTag
+from culture.server.ircd import IRCd
+from culture.wiki.names import SPRINT_STATE
+from culture.wiki.pages import Pages, folder_of
+from tests.orchestrator.conftest import git_in
+from tests.orchestrator.crew import at_work, end_members, heard, team_yaml, until
+from tests.support.client import registered
+
+
+@pytest.fixture(autouse=True)
+async def ended(home: Path) -> AsyncIterator[None]:
+    yield
+    await end_members(home)
+
+
+@pytest.mark.requirement("M10", "M11", "M12", "M13", "O20", "O22", "O24", "O25")
+async def test_what_a_person_wants_is_done_and_merged_at_their_word(ircd: IRCd, home: Path, project: Path) -> None:
+    config = team_yaml(home, project, ircd.port)
+    async with registered(ircd.port, "spark-ori") as ori, at_work(config) as team:
+        for channel in ("#project-demo", "#standup-demo"):
+            await ori.join(channel)
+        await until(lambda: "spark-harper" in team.parts.book.state.members)
+        ori.send("PRIVMSG #project-demo :please say hello")
+        await until(lambda: "demo-1" in team.parts.book.state.tasks)
+        await until(lambda: team.parts.book.state.tasks["demo-1"].cleaned)
+        assert "culture team merge demo-1" in await heard(ori, "#standup-demo", "[demo-1] done: hello is there")
+        state = team.parts.book.state
+        assert state.tasks["demo-1"].stage is Stage.DONE
+        assert [member.name for member in state.members.values()] == ["Harper"]
+        assert state.names == ("Harper", "Ramona", "Jules")
+        assert not (project / ".worktrees" / "agent-task-demo-1").exists()
+        assert not (project / "hello.txt").exists()
+        assert git_in(project, "status", "--porcelain") == ""
+        await team.parts.jobs.settle()
+        page = Pages(folder_of("demo")).read(SPRINT_STATE).text
+        assert "| demo-1 | done, branch `task/demo-1` | nobody | say hello; hello is there |" in page
+        assert "> say hello" in Pages(folder_of("demo")).read("plans/demo-1").text
+        merged = await merge(team.parts.worktrees, "demo-1", "main", "demo-1")
+        assert merged.changed
+        assert (project / "hello.txt").read_text() == "hello\n"
+
+
+def meets(other: str) -> list[dict[str, object]]:
+    """Goes on when the manager of the other task is at work, too."""
+    here = {"run": "touch here"}
+    there = {"wait": {"until": f"../agent-task-{other}/here", "timeout": "30s"}}
+    done = {"send": {"to": "#standup-demo", "text": "TASK: {id} failed: we have met"}}
+    return [here, there, done, {"say": "ok"}]
+
+
+@pytest.mark.requirement("O13", "O32", "M08", "M09")
+async def test_two_tasks_are_worked_on_at_once_and_the_ledger_has_them(ircd: IRCd, home: Path, project: Path) -> None:
+    rules = [
+        {"when": r"Your task is (?P<id>demo-1), from", "steps": meets("demo-2")},
+        {"when": r"Your task is (?P<id>demo-2), from", "steps": meets("demo-1")},
+    ]
+    config = team_yaml(home, project, ircd.port, {"manager": rules})
+    caps = "message-tags"
+    async with registered(ircd.port, "spark-ori", caps) as ori, at_work(config) as team:
+        await ori.join("#standup-demo")
+        em = await team.spawn_em()
+        assert (em.name, team.agents["Harper"].role, team.agents["Harper"].task_id) == ("Harper", "em", None)
+        assert team._load_prompt("groucho").count("You are Groucho") == 1
+        assert team._mcp_servers("spark-Harper") == {}
+        ori.send("PRIVMSG #standup-demo :TASK: one")
+        ori.send("PRIVMSG #standup-demo :TASK: two")
+        await until(lambda: len(team.parts.book.state.tasks) == 2)
+        with pytest.raises(NotHired, match="there is no task demo-9"):
+            await team.spawn_agent("fixer", "demo-9", "mend it")
+        await until(lambda: {"over demo-1", "over demo-2"} <= team.parts.book.state.told.keys())
+        facts = [line for line in await ori.ask("LEDGER GET task spark-team-demo") if line.verb == "LEDGER"]
+        said = {line.params[2]: json.loads(line.tags[ClientTag.FACT.value]) for line in facts}
+        assert {id: (fact["state"], fact["text"]) for id, fact in said.items()} == {
+            "demo-1": ("failed", "one"),
+            "demo-2": ("failed", "two"),
+        }
+        assert [(fact["members"], fact["worktree"], fact["shifts"]) for fact in said.values()] == [([], "", 0)] * 2
+        assert all(fact["tokens"] > 0 for fact in said.values())
+        assert set(team.agents) == {"Harper"}

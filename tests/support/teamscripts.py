@@ -1,0 +1,88 @@
+"""What the members of a team do that is killed again and again: shell scripts that begin wherever their task stands."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from culture.config import paths
+
+SERVER, SLUG, STANDUP = "spark", "demo", "#standup-demo"
+MEMBERS = 10
+_IRC = f"{sys.executable} -P -m culture.clients.shared.skill.irc_client"
+_HEAD = """\
+id=${{PWD##*agent-task-}}
+case ${{id#demo-}} in {waiting}) kind=waiting;; {failed}) kind=failed;; *) kind=done;; esac
+say() {{ for try in $(seq 60); do {irc} send "$@" && return; sleep 1; done; }}
+written() {{ test -n "$(git log --format=%h main.. -- "$id.txt")"; }}
+"""
+_MANAGER = """
+if test $kind = done && written; then
+    flock {folder}/$id.lock sh {folder}/tidy
+    say '#standup-demo' "TASK: $id done: it is written"
+elif test $kind != done && test -e $id.draft; then
+    say '#standup-demo' "TASK: $id $kind: there is but a draft"
+else
+    for try in $(seq 40); do {irc} spawn implementer "write $id" && break; sleep 2; done
+fi
+"""
+_TIDY = """
+rm -f "$(git rev-parse --git-dir)/index.lock"
+git add --all && { git diff --cached --quiet || git commit -q -m leftovers; }
+"""
+_WORKER = """
+keep() {{ head -c 300 /dev/urandom | base64 > $1; echo "$id $(git hash-object $1)" >> {folder}/ledger; }}
+keep $id-$$-$(date +%s%N).log
+sleep $((15 + $$ % 10))
+if test $kind = done; then flock {folder}/$id.lock sh {folder}/write
+else test -e $id.draft || keep $id.draft; fi
+manager=$({python} {folder}/manager.py $id)
+say "#work-$id" "@$manager it is written"
+"""
+_WRITE = """
+written && exit
+rm -f "$(git rev-parse --git-dir)/index.lock"
+echo "$id by $CULTURE_NICK" > $id.txt
+git add $id.txt && git commit -q -m "work on $id" && echo "$id $(git rev-parse HEAD)" >> {folder}/ledger
+"""
+_WHO = """\
+import json, sys
+members = json.load(open({state!r}))["members"]
+print(*(each["nick"] for each in members if each["role"] == "manager" and each["task_id"] == sys.argv[1]))
+"""
+"""Every agent looks at how its task stands and goes on from there, whatever it is told, as often as it is told."""
+
+
+def furnish(folder: Path, project: Path, port: int, tasks: int) -> None:
+    """Write the scripts that members follow, and the team's file."""
+    folder.mkdir()
+    last = [str(number) for number in (tasks - 1, tasks)]
+    failed = [str(number) for number in range(1, tasks - 1) if number % 8 == 3]
+    head = _HEAD.format(irc=_IRC, waiting="|".join(last), failed="|".join(failed) or "none")
+    known = {"folder": folder, "irc": _IRC, "python": sys.executable}
+    for name, text in {"manager": _MANAGER, "worker": _WORKER, "write": _WRITE}.items():
+        (folder / name).write_text(head + text.format(**known))
+    (folder / "tidy").write_text(_TIDY)
+    (folder / "manager.py").write_text(_WHO.format(state=str(paths.team_dir(SLUG) / "state.json")))
+    (folder / "ledger").touch()
+    file = paths.team_dir(SLUG) / "team.yaml"
+    file.parent.mkdir(parents=True)
+    roles = {"em": "true", "manager": f"sh {folder}/manager", "implementer": f"sh {folder}/worker"}
+    said = {
+        "slug": SLUG,
+        "project_dir": str(project),
+        "server": {"name": SERVER, "host": "127.0.0.1", "port": port},
+        "supervisor": {"agent": "none"},
+        "heartbeat": 3,
+        "limits": {"members": MEMBERS, "tasks": MEMBERS},
+        "roles": {role: _scripted(folder / f"{role}.playbook", command) for role, command in roles.items()},
+    }
+    file.write_text(json.dumps(said))
+
+
+def _scripted(file: Path, command: str) -> dict[str, Any]:
+    file.write_text(
+        json.dumps({"rules": [], "default": [{"run": {"command": command, "timeout": 250}}, {"say": "ok"}]})
+    )
+    recovery = {"restart_delay": 0.05, "silence": 300, "interrupt_grace": 5}
+    return {"agent": "scripted", "options": {"playbook": str(file), "recovery": recovery, "cool_down": 0}}

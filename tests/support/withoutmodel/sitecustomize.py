@@ -1,0 +1,5 @@
+"""On a program's path: as where the extra culture[semantic] was never installed."""
+
+import sys
+
+sys.modules["wordllama"] = None  # type: ignore[assignment]

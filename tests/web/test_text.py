@@ -1,0 +1,85 @@
+"""What people and agents write, as HTML."""
+
+from hashlib import sha256
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+from time import process_time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import culture.web
+from culture.web.text import plain, said
+
+VENDOR = Path(culture.web.__file__).parent / "vendor"
+
+
+class Tags(HTMLParser):
+    """The tags of a text, and its words."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+
+
+@given(st.text() | st.from_regex(r"(https?://\S*|<a href=.*>|\x03\d\d| |javascript:\S+){1,6}"))
+def test_nothing_but_links_to_web_pages_comes_of_a_text(text: str) -> None:
+    found = Tags(str(said(text)))
+    for tag, attributes in found.tags:
+        assert tag == "a" and (attributes["href"] or "").lower().startswith(("http://", "https://"))
+        assert attributes["rel"] == "noopener noreferrer nofollow"
+    assert found.words == plain(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "link"),
+    [
+        ("see https://example.org/a.", "https://example.org/a"),
+        ("(https://example.org/a_(b))", "https://example.org/a_(b)"),
+        ("https://example.org/?a=1&b=2, and", "https://example.org/?a=1&b=2"),
+        ("<https://example.org>", "https://example.org"),
+        ("HTTPS://EXAMPLE.ORG", "HTTPS://EXAMPLE.ORG"),
+    ],
+    ids=["sentence", "parentheses", "query", "angles", "capitals"],
+)
+def test_a_link_ends_where_the_sentence_goes_on(text: str, link: str) -> None:
+    ((_, attributes),) = Tags(str(said(text))).tags
+    assert unescape(attributes["href"] or "") == link
+
+
+@pytest.mark.parametrize(
+    "text", ["javascript:alert(1)", "data:text/html,x", "ftp://a.example", "https://", "//a.example"]
+)
+def test_what_is_no_web_page_is_no_link(text: str) -> None:
+    assert Tags(str(said(text))).tags == []
+
+
+def test_formatting_and_what_turns_letters_around_is_taken_out() -> None:
+    assert plain("\x02a\x02 \x1db\x1d \x0304,12c\x03 \x04ff0000d\x04 \u202ee\u2066 \x9bf\n\tg\r") == "a b c d e f\n\tg"
+
+
+def test_the_programs_of_others_are_those_that_are_named() -> None:
+    table = (VENDOR / "README.md").read_text(encoding="utf-8")
+    files = [file for file in VENDOR.iterdir() if file.suffix == ".js"]
+    assert files and all(
+        f"| `{file.name}` |" in table and sha256(file.read_bytes()).hexdigest() in table for file in files
+    )
+
+
+def test_an_address_made_of_brackets_takes_no_time() -> None:
+    """Every message of a room is drawn for everybody who looks; one that took a second would stop the page."""
+    assert 'href="http://a.example/(b)"' in said("see (http://a.example/(b)).")
+    began = process_time()
+    said("http://a" + ")" * 200_000)
+    assert process_time() - began < 2  # what looks at all of it for each letter takes a minute
