@@ -5,21 +5,26 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 IRCTEST ?=
 NAME ?=
+MINUTES ?=
 INTO ?=
 ARGS ?=
+# Much of a test is waiting: two workers more than there are cores, six at most.
+WORKERS ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores < 4 ? cores + 2 : 6)))
 
 # Real programs that the tests talk to.
-DEBIAN_PACKAGES := weechat-headless weechat-plugins irssi tmux git openssl chromium postgresql
+DEBIAN_PACKAGES := weechat-headless weechat-plugins irssi ngircd tmux git openssl chromium postgresql zsh fish
+# Agent programs that come from npm, each version pinned; those of the second list only for `make proof`.
+AGENTS := $(VENV)/agents
 
 UV := $(shell command -v uv 2>/dev/null)
 ifdef UV
 INSTALL := $(UV) pip install --quiet --python $(BIN)/python
 else
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+INSTALL := $(PYTHON) tools/installing.py $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help env up test proof bench lint format types requirements packages irctest constraints debian clean
+.PHONY: help env up claude agents moreagents test proof bench lint format types requirements matrix packages docs pictures irctest constraints compiled collected debian clean
 
 help: ## Show what there is to make
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target text; do \
@@ -27,14 +32,17 @@ help: ## Show what there is to make
 
 env: $(VENV)/.made-dev ## Make the environment for development (.venv)
 
-up: $(VENV)/.made-run ## Run the server on loopback and say how to connect; options: make up ARGS="--port 7000"
+up: $(VENV)/.made-run ## Run the server and an agent on loopback and say how to connect; options: make up ARGS="--port 7000"
 	@exec $(BIN)/culture up $(ARGS)
 
-test: env debian ## Run the tests
-	@$(BIN)/pytest
+claude: $(VENV)/.made-run ## Add what agents with Claude need
+	@$(INSTALL) -c constraints.txt -e '.[claude]'
 
-proof: env debian ## Run the long proofs, or one: make proof NAME=fuzz
-	@IRCTEST="$(IRCTEST)" $(BIN)/python -m tools.proof $(NAME)
+test: compiled debian agents ## Run the tests, a file at a time on each worker
+	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+proof: env debian agents moreagents ## Run the long proofs, or one: make proof NAME=idle MINUTES=60
+	@IRCTEST="$(IRCTEST)" PROOF_MINUTES="$(MINUTES)" $(BIN)/python -m tools.proof $(NAME)
 
 bench: env ## Measure the server beside others: make bench ARGS="--only fan100"
 	@$(BIN)/python -m bench $(ARGS)
@@ -53,8 +61,17 @@ types: env ## Check types
 requirements: env ## Write docs/requirements.md from the markers of the tests
 	@$(BIN)/python -m tools.requirements
 
+matrix: env agents moreagents ## Write the table of docs/clients/backends.md from what the tests of the backends see
+	@$(BIN)/python -m tools.matrix
+
 packages: env ## Write packages/ from culture/, or copy them: make packages INTO=<repository>
 	@$(BIN)/python -m tools.packages $(if $(INTO),--into "$(INTO)")
+
+docs: env ## Build the documentation into site/, the reference of settings first
+	@$(BIN)/python -m tools.site
+
+pictures: env debian ## Take the pictures of the README from the running demonstration
+	@$(BIN)/python -m tools.pictures
 
 irctest: $(VENV)/.made-irctest ## Run the conformance suite: make irctest IRCTEST=<its checkout>
 	@test -n "$(IRCTEST)" || { echo 'say where the suite is: make irctest IRCTEST=<path>' >&2; exit 2; }
@@ -72,7 +89,7 @@ clean: ## Remove what was made, the environment included
 
 # The environment: made when missing, added to when its inputs change, never thrown away.
 $(BIN)/python:
-	@echo 'Making the environment in $(VENV); this happens once.'
+	@echo 'Making the environment in $(VENV); this happens once, and takes a minute or two.'
 ifdef UV
 	@$(UV) venv --quiet --python $(PYTHON) $(VENV)
 else
@@ -92,8 +109,28 @@ $(VENV)/.made-irctest: $(VENV)/.made-dev
 	@$(INSTALL) -c constraints.txt -e '.[dev,irctest]'
 	@touch $@
 
-# Without root or apt-get the tests that want these programs skip and say so.
-debian:
+# Hundreds of processes are started for the tests: none compiles.
+compiled: env
+	@$(BIN)/python -m compileall -q -j 0 culture tests tools
+
+# Nor do the workers, each for itself, what pytest makes of the same files of tests.
+collected: compiled
+	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest --collect-only -qq >/dev/null || true  # what is wrong, the tests say
+
+# Agent programs: without npm (or root to install it) the tests that want them skip and say so.
+agents: $(AGENTS)/core/.made ## Install the agent programs that the tests drive
+moreagents: $(AGENTS)/more/.made ## Install the further agent programs of the proofs
+
+$(AGENTS)/%/.made: tests/agents/%/package.json | $(BIN)/python debian
+	@command -v npm >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends nodejs npm >/dev/null; } || true
+	@mkdir -p $(@D) && cp $< $(@D)/package.json
+	@if command -v npm >/dev/null; then cd $(@D) && \
+	  npm install --no-audit --no-fund --no-package-lock --loglevel=error && touch .made; \
+	else echo 'npm is not installed, tests of agents that come from it skip' >&2; fi
+
+# Without root or apt-get the tests that want these programs skip and say so. One apt-get at a time, also with -j.
+debian: | $(BIN)/python
 	@missing=; for package in $(DEBIAN_PACKAGES); do \
 	  dpkg-query -W -f '$${Status}' $$package 2>/dev/null | grep -q 'install ok installed' || missing="$$missing $$package"; done; \
 	test -z "$$missing" && exit 0; \
