@@ -1,7 +1,7 @@
 """Questions without a server: the board as it is, and around it whoever a test lets speak."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
@@ -39,10 +39,14 @@ class Room:
     broken: bool = False
     lost: bool = False
     """Whether the connection breaks once something is said, before anybody knows that it was."""
+    cut: bool = False
+    """Whether it breaks once everybody has read what was said."""
     away: bool = False
     looks: int = 0
     """How often somebody wanted to know whether there is a connection."""
     is_behind: bool = False
+    on_line: Callable[[str], None] = lambda text: None
+    """Who reads a line before its sender knows that it is stored."""
 
     @property
     def settled(self) -> bool:
@@ -75,6 +79,9 @@ class Room:
             return []
         self.lines.append((place, text))
         self.tags.append(tags)
+        self.on_line(text)
+        if self.cut:
+            raise NotSent("the connection was lost", uncertain=True)
         return [f"posted.{len(self.lines)}"] if self.names_lines else []
 
     async def request(self, verb: str, *params: str) -> list[object]:
@@ -112,6 +119,7 @@ class Scene:
             lambda: self.task,
             lambda action, task: self.acts.append(action),
             self.inbox.take_about,
+            self.inbox.read,
             self.whispers.append,
             lambda: {ClientTag.HOPS.value: "4"},
         )

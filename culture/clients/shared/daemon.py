@@ -118,6 +118,7 @@ class AgentDaemon:
             self._task,
             self._on_no_answer,
             self.inbox.take_about,
+            self.inbox.read,
             lambda text: self.socket.whisper("CORRECTION", text) if self.work.busy else None,
             lambda: self.loops.tags(),
         )

@@ -178,9 +178,14 @@ class Inbox:
         ).fetchone()
         if row is None:
             return None
-        self._records.execute("UPDATE messages SET state = 'answered' WHERE number = ?", (row[0],))
+        mail = _mail(row)
+        self.read(mail.msgid)
+        return mail
+
+    def read(self, msgid: str) -> None:
+        """The agent has been told of an unread message by other means than a turn."""
+        self._records.execute("UPDATE messages SET state = 'answered' WHERE msgid = ? AND state = 'unread'", (msgid,))
         self._count()
-        return _mail(row)
 
     def counts(self) -> tuple[int, int]:
         """How many messages are unread, and how many of these start no turn by themselves."""

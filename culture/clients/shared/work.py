@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 FAILED = "[ERROR] I gave up on "
 """How that begins by which who waits for an answer knows that there will be none."""
 _LONGEST_ERROR = 200
+_A_MOMENT = 0.1
+"""What is over at a time of day is looked at so much later, when it is certainly over."""
 PostOutput = Literal["auto", "always", "never"]
 
 
@@ -184,34 +186,25 @@ class Work:
         self._aborted = self.prompt is not None
 
     async def _run(self) -> None:
+        patience: float | None = None
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._patience()):
+                async with asyncio.timeout(patience):
                     await self._wake.wait()
             self._wake.clear()
             try:
-                await self._next()
+                patience = await self._next()
             except Exception:
                 log.exception("%s: no prompt could be given", self._nick)
                 # Perhaps the disk is full: look again, though nothing else happens.
-                self._not_before = asyncio.get_running_loop().time() + self._retry_after
+                patience = self._retry_after
+                self._not_before = asyncio.get_running_loop().time() + patience
 
-    def _patience(self) -> float | None:
-        """How long to wait for something to happen: for ever, but for the end of the quiet hours or of a pause."""
-        waits, now = [], asyncio.get_running_loop().time()
-        if self._quiet_hours is not None and self.is_quiet:
-            waits.append(quiet.seconds_left(self._quiet_hours, self._now()) + 0.1)
-        if self._not_before > now:
-            waits.append(self._not_before - now)
-        if self._cool_at > now and self._inbox.waiting:
-            waits.append(self._cool_at - now)
-        if (seconds := self._until()) is not None:
-            waits.append(seconds + 0.1)
-        return min(waits, default=None)
-
-    async def _next(self) -> None:
+    async def _next(self) -> float | None:
+        """Begin what is to be done now; else after how long to look again, None where nothing changes by itself."""
+        parked = self._until()
         if self.busy or not self._feeder.ready or not self._may_begin():
-            return
+            return None if parked is None else parked + _A_MOMENT
         if self._unsettled:
             self._inbox.broken(self._unsettled, "its end could not be noted", blamed=False)
             self._unsettled = 0
@@ -219,16 +212,26 @@ class Work:
             self._command = self._commands.popleft()
             await self._feeder.feed(self._command)
             self._changed()
-        elif self._inbox.waiting and not self.is_quiet and not self._is_resting():
+        elif self._inbox.waiting:
+            # Whether they wait and how long is one look at the clock: what ends between two would never begin.
+            if rest := self._rest(asyncio.get_running_loop().time(), self._now()):
+                return rest
             await self._begin(self._inbox.next())
+        return None
+
+    def _rest(self, now: float, moment: datetime) -> float:
+        """How long messages that are here still wait: for the end of the quiet hours, of a pause, or of a while."""
+        pauses = [self._not_before]
+        if now < self._cool_at and not self._inbox.is_called_by_people:
+            pauses.append(self._cool_at)
+        rest = max(0.0, max(pauses) - now)
+        if self._quiet_hours is not None and quiet.is_quiet(self._quiet_hours, moment):
+            rest = max(rest, quiet.seconds_left(self._quiet_hours, moment) + _A_MOMENT)
+        return rest
 
     def _cool(self) -> None:
         """A turn is over: what agents say within a while becomes one prompt, unless a person calls."""
         self._cool_at = asyncio.get_running_loop().time() + self._cool_down
-
-    def _is_resting(self) -> bool:
-        now = asyncio.get_running_loop().time()
-        return now < self._not_before or (now < self._cool_at and not self._inbox.is_called_by_people)
 
     async def _begin(self, mails: Sequence[Mail]) -> None:
         for note in self._further():

@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -313,6 +314,9 @@ def message(number: int) -> Message:
     )
 
 
+COOL_DOWN = 0.02
+
+
 class Hand:
     """Takes prompts."""
 
@@ -326,7 +330,9 @@ class Hand:
 
 
 @asynccontextmanager
-async def working(records: Records, inbox: Inbox, outbox: Outbox) -> AsyncIterator[tuple[Work, Hand]]:
+async def working(
+    records: Records, inbox: Inbox, outbox: Outbox, cool_down: float = 0.0
+) -> AsyncIterator[tuple[Work, Hand]]:
     hand = Hand()
     work = Work(
         "spark-bot",
@@ -336,6 +342,7 @@ async def working(records: Records, inbox: Inbox, outbox: Outbox) -> AsyncIterat
         post_output="auto",
         quiet_hours=None,
         retry_after=0.01,
+        cool_down=cool_down,
         may_begin=lambda: True,
         changed=lambda: None,
         renew=lambda: None,
@@ -374,6 +381,30 @@ async def test_an_answer_and_its_note_are_one(records: Records, monkeypatch: pyt
         await work.ended(Turn(text="the answer"))
         assert records.execute("SELECT text FROM outbox").fetchall() == [("the answer",)]
         assert records.execute("SELECT state FROM messages").fetchall() == [("answered",)]
+
+
+class Slow(Inbox):
+    """Looking at it takes a while, on a machine with much to do."""
+
+    @property
+    def is_called_by_people(self) -> bool:
+        loop = asyncio.get_running_loop()
+        over = loop.time() + 2 * COOL_DOWN
+        while loop.time() < over:
+            pass
+        return super().is_called_by_people
+
+
+async def test_what_comes_as_the_pause_after_a_turn_ends_is_not_forgotten(records: Records) -> None:
+    """Whether to wait and how long were two looks at the clock: what came between them waited for ever."""
+    inbox, outbox = Slow(records, Notes(records)), outbox_on(records, Line())
+    async with working(records, inbox, outbox, COOL_DOWN) as (work, hand):
+        inbox.receive(replace(message(1), kind=UserClass.AGENT))
+        work.wake()
+        await until(lambda: len(hand.fed) == 1)
+        inbox.receive(replace(message(2), kind=UserClass.AGENT))
+        await work.ended(Turn(text="the answer"))
+        await until(lambda: len(hand.fed) == 2)
 
 
 async def test_a_question_ends_though_that_could_not_be_noted_at_first(

@@ -153,6 +153,32 @@ async def test_a_question_back_reaches_the_waiting_agent_and_its_answer_the_room
     assert stage.mail() == []
 
 
+@pytest.mark.parametrize("cut", [False, True])
+async def test_an_answer_that_comes_before_the_reply_is_known_to_be_stored_is_told_once(scene: Open, cut: bool) -> None:
+    stage = scene()
+    asking = await stage.ask()
+    stage.say("spark-a", f"@{NICK} which files?", AGENT)
+    assert (await ended(asking)).outcome is Outcome.INTERROGATED
+    stage.room.on_line = lambda text: stage.say("spark-ori", f"@{NICK} yes") and None
+    stage.room.cut = cut
+    again = await stage.again("q1", "12 are merged.")
+    assert (await ended(again)).outcome is Outcome.ANSWERED
+    assert stage.mail() == []
+
+
+async def test_an_answer_that_came_while_no_call_waited_is_told_once(scene: Open) -> None:
+    stage = scene()
+    asking = await stage.ask()
+    stage.say("spark-a", f"@{NICK} which files?", AGENT)
+    assert (await ended(asking)).outcome is Outcome.INTERROGATED
+    stage.say("spark-b", f"@{NICK} how old are they?", AGENT)
+    stage.say("spark-ori", f"@{NICK} yes")
+    assert [mail.sender for mail in stage.mail()] == ["spark-b", "spark-ori"], "should the agent never ask again"
+    again = await stage.again("q1", "12 are merged.")
+    assert (await ended(again)).outcome is Outcome.ANSWERED
+    assert [mail.sender for mail in stage.mail()] == ["spark-b"]
+
+
 async def test_questions_back_have_an_end(scene: Open) -> None:
     stage = scene()
     waiting = await stage.ask()

@@ -41,6 +41,8 @@ class Around:
     """Does what silence means (pause, abort), for the task that asked."""
     next_aside: Callable[[int], Mail | None]
     """The oldest unread message about a question, which is read then."""
+    read: Callable[[str], None]
+    """The agent has been told of this message, unread as it is."""
 
     whisper: Callable[[str], None] = lambda text: None
     """Tells an agent that is at work at once."""

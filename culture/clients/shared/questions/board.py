@@ -1,5 +1,6 @@
 """The questions that wait: posted, kept, closed by an answer or by their deadline, and told to the agent once."""
 
+import asyncio
 import logging
 import sqlite3
 from collections.abc import Sequence
@@ -92,9 +93,8 @@ class Questions:
         question = self._store.same(place, text, options, tool)
         if question is None:
             question = await self._new(place, text, timeout, tuple(options), tool)
-        elif question.answer is not None:
-            self._store.tell(question)
-            return question.answer
+        elif (answer := self._kept(question)) is not None:
+            return answer
         elif timeout is not None and self._store.clock() + timeout < question.deadline:
             question = self._store.shorten(question, self._store.clock() + timeout)
         self._deadlines.arm(question.number, question.deadline)
@@ -106,15 +106,20 @@ class Questions:
         if question is None:
             known = posting.listed(self.open) or "none"
             raise NoSuchQuestion(f"you have asked no question {id}; open: {known}")
-        if reply:
-            await self._around.post(question.place, posting.ANSWER_PREFIX + reply)
-        if (question := self._store.get(question.number) or question).answer is not None:
-            self._store.tell(question)
-            return question.answer
-        mail = self._around.next_aside(question.number)
-        if mail is not None:
-            return interrogated(question, mail.sender, mail.account, mail.kind, mail.text, mail.msgid)
-        return await self._wait(question)
+        # It waits already while it replies: who reads that may answer before the server has called it stored.
+        with self._waiting.one(question.number) as answer:
+            if reply:
+                await self._reply(question, reply, answer)
+            if answer.done():
+                return answer.result()
+            question = self._store.get(question.number) or question
+            if (kept := self._kept(question)) is not None:
+                return kept
+            mail = self._around.next_aside(question.number)
+            if mail is not None:
+                return interrogated(question, mail.sender, mail.account, mail.kind, mail.text, mail.msgid)
+            await self._publish(question)
+            return await answer
 
     def offer(self, message: Message) -> Taken | None:
         """Take a message to the agent as being about a question; None when it is about none."""
@@ -218,6 +223,22 @@ class Questions:
             self._store.posted(question, said or (NAMELESS,))
         self._around.once.forget(question.key)
         self._around.fire("agent_question", posting.alert(self._nick, question), place=question.place)
+
+    async def _reply(self, question: Question, text: str, answer: "asyncio.Future[Answer]") -> None:
+        try:
+            await self._around.post(question.place, posting.ANSWER_PREFIX + text)
+        except NotSent:
+            # What came meanwhile the agent is told by this call, and by nothing else.
+            if not answer.done():
+                raise
+
+    def _kept(self, question: Question) -> Answer | None:
+        """The answer that came while no call waited, which the agent has now, and not in its mail as well."""
+        if question.answer is not None:
+            self._store.tell(question)
+            if question.answer.msgid is not None:
+                self._around.read(question.answer.msgid)
+        return question.answer
 
     async def _wait(self, question: Question) -> Answer:
         with self._waiting.one(question.number) as answer:
