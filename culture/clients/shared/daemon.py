@@ -206,7 +206,7 @@ class AgentDaemon:
     def _state_told(self) -> dict[str, str]:
         """What the ledger is told of the agent's state; nothing before there is one."""
         shown = self.presence.facts
-        return {**shown, **self.purse.figures()} if shown else {}
+        return {**shown, **self.purse.figures()} if UserKey.STATE.word in shown else {}
 
     def _channels(self) -> list[str]:
         """Those of the configuration, and the one for alerts, which is joined before the first alert."""

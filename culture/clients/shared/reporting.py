@@ -77,7 +77,9 @@ class Reporting:
             self._tomorrow.cancel()
         with suppress(asyncio.CancelledError):
             await self._task
-        if self._transport.connected and not self._is_foreign and self._told is not None:
+        # One that never got as far as a state is no more, too, whatever the ledger has of it from before.
+        has_told = self._told is not None or not self._now()
+        if self._transport.connected and not self._is_foreign and has_told:
             with suppress(NotSent, TimeoutError):
                 async with asyncio.timeout(_GOODBYE):
                     await self._put_state({**self._now(), "state": STOPPED}, self._counts())

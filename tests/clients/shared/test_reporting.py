@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from culture.clients.shared import reporting
+from culture.clients.shared.assembly import assemble
+from culture.clients.shared.errors import WrongConfiguration
 from culture.config import paths
 from culture.config.model import Listen
 from culture.server.ircd import IRCd
@@ -258,6 +260,52 @@ async def test_questions_and_alerts_are_facts_without_what_is_private(ircd: IRCd
         assert key == "q2" and not {"text", "place", "options"} & question.keys()
         assert question["who"] == "people"
         quiet.cancel()
+
+
+async def test_no_state_is_told_before_there_is_one(ircd: IRCd, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some agents take a while to start: until then the ledger has what was told last, and nothing without a state."""
+    daemon = assemble(agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, [])}), NICK)
+    start, begun, may = daemon.keeper.start, asyncio.Event(), asyncio.Event()
+
+    async def slowly() -> None:
+        begun.set()
+        await may.wait()
+        await start()
+
+    monkeypatch.setattr(daemon.keeper, "start", slowly)
+    async with person(ircd.port) as ori, asyncio.timeout(PATIENCE):
+        starting = asyncio.create_task(daemon.start())
+        try:
+            await begun.wait()
+            daemon.reporting.alert("agent_error", "told after the state", None)
+            await fact(ori, "alert")
+            assert await facts(ori, "state") == []
+            may.set()
+            assert (await fact(ori, "state"))[2]["state"] == "idle"
+        finally:
+            may.set()
+            await starting
+            await daemon.stop()
+
+
+async def test_one_that_does_not_start_after_a_kill_is_not_at_work(
+    ircd: IRCd, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def in_vain() -> None:
+        raise WrongConfiguration("no such playbook")
+
+    config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, [])})
+    async with person(ircd.port) as ori:
+        async with running(config, NICK) as daemon:
+            await fact(ori, "state", lambda value: value["state"] == "idle")
+            await daemon.transport.stop()  # its last word comes too late
+        assert await fact(ori, "state", lambda value: value["state"] == "idle")
+        daemon = assemble(config, NICK)
+        monkeypatch.setattr(daemon.keeper, "start", in_vain)
+        with pytest.raises(WrongConfiguration):
+            await daemon.start()
+        await daemon.stop()
+        assert await fact(ori, "state", lambda value: value["state"] == "stopped")
 
 
 @pytest.mark.parametrize(
