@@ -93,13 +93,17 @@ async def test_500_clients_hear_everything_in_order(serve: Serve) -> None:
 @pytest.mark.fault("B7")
 async def test_connections_that_never_register_are_ended(serve: Serve) -> None:
     """B7, with a short timeout; the real one is judged below on the clock."""
-    async with serve(limits={"registration_timeout": 0.2}) as ircd, AsyncExitStack() as stack:
+    async with (
+        serve(limits={"registration_timeout": 1.0}) as ircd,
+        # Before the crowd: to end a thousand at once may take longer than one may take to register.
+        registered(ircd.port, "spark-ori") as ori,
+        AsyncExitStack() as stack,
+    ):
         silent = [await stack.enter_async_context(connected(ircd.port)) for _ in range(1000)]
-        async with registered(ircd.port, "spark-ori") as ori:
-            for client in silent:
-                assert verbs(await client.ended()) == ["ERROR"]
-            assert await ori.sync() == []
-            assert len(ircd.parts.sessions) == 1
+        for client in silent:
+            assert verbs(await client.ended()) == ["ERROR"]
+        assert await ori.sync() == []
+        assert len(ircd.parts.sessions) == 1
 
 
 @pytest.mark.requirement("B13")
@@ -107,7 +111,7 @@ async def test_connections_that_never_register_are_ended(serve: Serve) -> None:
 async def test_a_client_that_vanished_is_asked_and_then_gone(serve: Serve) -> None:
     """B8, RFC 2812 §3.7.2: here one that stays connected and never answers."""
     async with (
-        serve(limits={"ping_after": 0.3, "ping_timeout": 0.9}) as ircd,
+        serve(limits={"ping_after": 0.3, "ping_timeout": 2.5}) as ircd,
         connected(ircd.port) as mute,
         registered(ircd.port, "spark-ori") as ori,
     ):

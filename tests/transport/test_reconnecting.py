@@ -109,7 +109,7 @@ async def test_a_connection_that_says_nothing_is_given_up(ircd: IRCd, way: Proxy
 
 
 async def test_a_quiet_connection_is_kept(ircd: IRCd, way: Proxy, come: Come) -> None:
-    ada = await come(way.port, "spark-ada", timing=Timing(silence=0.15))
+    ada = await come(way.port, "spark-ada", timing=Timing(silence=0.9))
     way.forget()
     await way.until(lambda: way.recorded("server").count(b"PING") > 6)
     assert ada.irc.connected and len(ada.states) == 2

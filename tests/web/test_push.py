@@ -97,7 +97,7 @@ async def test_a_phone_is_woken_for_a_name_and_for_private_words_and_not_for_cha
 
 async def test_what_is_read_meanwhile_wakes_nobody(tmp_path: Path, ircd: IRCd) -> None:
     phone = Phone()
-    async with pushing(tmp_path, ircd, phone, delay=0.3), agent(ircd) as claude, client_of(ircd, "ori") as ori:
+    async with pushing(tmp_path, ircd, phone, delay=1.5), agent(ircd) as claude, client_of(ircd, "ori") as ori:
         claude.send("PRIVMSG #general :@ori read")
         await ori.expect("PRIVMSG", "#general")
         ori.send("MARKREAD #general timestamp=2099-01-01T00:00:00.000Z")
@@ -126,20 +126,20 @@ async def test_whoever_is_away_is_left_alone(tmp_path: Path, ircd: IRCd) -> None
 
 async def test_many_wake_the_phone_a_few_times(tmp_path: Path, ircd: IRCd) -> None:
     phone = Phone()
-    async with pushing(tmp_path, ircd, phone, burst=2, period=1.0), agent(ircd) as claude:
+    async with pushing(tmp_path, ircd, phone, burst=2, period=3600.0) as (seats, pusher), agent(ircd) as claude:
+        seat = seats.known("ori")
+        assert seat is not None
         for number in range(6):
             claude.send(f"PRIVMSG spark-ori :number {number}")
-        await claude.sync()
-        await until(lambda: len(phone.shown) == 2)
-
-        async def again() -> None:
-            claude.send("PRIVMSG spark-ori :once more")
-            await claude.sync()
-
-        while len(phone.shown) == 2:
-            await again()
-        assert phone.texts[:2] == ["number 0", "number 1"]
-        assert "more before)" in phone.texts[2]
+        await until(
+            lambda: seat.talks.known("spark-claude") and seat.talks.of("spark-claude", private=True).unread == 6
+        )
+        await until(lambda: not pusher.waiting)
+        assert phone.texts == ["number 0", "number 1"]
+        pusher._period = 0.0  # as if it were over
+        claude.send("PRIVMSG spark-ori :once more")
+        await until(lambda: len(phone.shown) == 3)
+        assert phone.texts[2] == "once more\n(and 4 more before)"
 
 
 async def test_a_push_is_one_post_to_the_topic() -> None:

@@ -65,7 +65,7 @@ def test_a_folder_that_cannot_be_written(patient: Patient, monkeypatch: pytest.M
 async def test_a_daemon_that_hangs_loses_its_socket_its_server_and_its_life(
     patient: Patient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(report, "PATIENCE", 0.3)
+    monkeypatch.setattr(report, "PATIENCE", PATIENCE)
     async with running(patient) as (server, _):
         note = pidfile.running(NICK)
         assert note is not None
@@ -73,7 +73,9 @@ async def test_a_daemon_that_hangs_loses_its_socket_its_server_and_its_life(
             assert await asyncio.to_thread(patient.found, check) == []
 
         os.kill(note.pid, signal.SIGSTOP)
-        silent = await asyncio.to_thread(patient.one, "agents.states")
+        with monkeypatch.context() as patch:
+            patch.setattr(report, "PATIENCE", 0.3)
+            silent = await asyncio.to_thread(patient.one, "agents.states")
         os.kill(note.pid, signal.SIGCONT)
         assert silent.severity is Severity.ERROR and f"culture restart {NICK}" in silent.next
 

@@ -106,7 +106,7 @@ async def test_three_crashes_park_it_until_a_person_resumes_it(
 @pytest.mark.fault("E4")
 async def test_a_turn_without_a_sign_of_life_is_interrupted(ircd: IRCd, home: Path) -> None:
     rules = [{"when": "sleep", "steps": held(home, "never")}]
-    quick = {"recovery": {**FAST, "silence": 0.4, "interrupt_grace": 5}}
+    quick = {"recovery": {**FAST, "silence": 1.5, "interrupt_grace": 5}}
     config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, rules)}, rules=quick)
     async with registered(ircd.port, "spark-ori") as ori, running(config, NICK) as daemon:
         await ori.join("#general")
@@ -124,7 +124,7 @@ async def test_one_that_does_not_react_is_ended_with_all_it_started(ircd: IRCd, 
         {"when": "repeated", "steps": [{"say": "answered"}]},
         {"when": "stuck", "steps": [{"run": "(setsid sleep 600 &) ; trap '' TERM INT; sleep 600"}]},
     ]
-    quick = {"recovery": {**FAST, "silence": 0.4, "interrupt_grace": 0.2}}
+    quick = {"recovery": {**FAST, "silence": 3, "interrupt_grace": 0.2}}
     config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, rules)}, rules=quick)
     async with registered(ircd.port, "spark-ori") as ori, running(config, NICK) as daemon:
         await ori.join("#general")
