@@ -12,7 +12,6 @@ from pathlib import Path
 
 from culture.cli.pidfile import Note
 from culture.config.lockfile import note_of_holder
-from tests.support.client import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 # Loading a model takes longer than most commands.
@@ -49,7 +48,7 @@ class Process:
     async def until(self, text: str) -> str:
         """Read what it prints until this text has come; all of it so far."""
         assert self._process.stdout is not None
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(COMMAND_PATIENCE):
             while text not in self.said:
                 line = await self._process.stdout.readline()
                 assert line, f"ended before it said {text!r}:\n{self.said}"
@@ -58,7 +57,7 @@ class Process:
 
     async def ended(self) -> int:
         """Wait until it is gone; its exit code."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(COMMAND_PATIENCE):
             assert self._process.stdout is not None
             self.said += (await self._process.stdout.read()).decode()
             return await self._process.wait()

@@ -10,7 +10,9 @@ import sys
 import pytest
 
 from tests.cli.shell import Shell
+from tests.clients.shared.test_daemon import until
 from tests.support.client import PATIENCE, connected, registered
+from tests.support.ports import reserved
 
 
 @pytest.fixture
@@ -18,6 +20,14 @@ def shell(shell: Shell) -> Shell:
     """A terminal on a machine with everything that a server can load."""
     shell.has_model = True
     return shell
+
+
+async def killed(shell: Shell) -> None:
+    """kill -9 of the server; a process that waits for its disk is gone only after that."""
+    note = shell.note()
+    assert note is not None
+    os.kill(note.pid, signal.SIGKILL)
+    await until(lambda: shell.note() is None)
 
 
 async def test_start_returns_when_clients_can_connect(shell: Shell) -> None:
@@ -70,20 +80,17 @@ async def test_who_asks_for_a_server_that_does_not_run_hears_of_others(shell: Sh
 
 async def test_status_does_not_believe_the_file_of_a_dead_server(shell: Shell) -> None:
     await shell.run("server", "start", "--name", "spark", "--port", "0")
-    note = shell.note()
-    assert note is not None
-    os.kill(note.pid, signal.SIGKILL)
+    await killed(shell)
     gone = await shell.run("server", "status", "--name", "spark")
     assert shell.pid_file().exists() and gone.code == 1 and "spark is not running" in gone.out
 
 
 async def test_restart_keeps_the_options(shell: Shell) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    await shell.run("server", "start", "--name", "spark", "--port", str(port))
-    first = shell.note()
-    restarted = await shell.run("server", "restart", "--name", "spark")
-    second = shell.note()
+    with reserved() as port:
+        await shell.run("server", "start", "--name", "spark", "--port", str(port))
+        first = shell.note()
+        restarted = await shell.run("server", "restart", "--name", "spark")
+        second = shell.note()
     assert first is not None and second is not None
     assert (restarted.code, restarted.port) == (0, port)
     assert second.pid != first.pid and second.options == first.options
@@ -136,7 +143,7 @@ async def test_a_pid_file_that_a_crash_left_is_recovered(shell: Shell) -> None:
     await shell.run("server", "start", "--name", "spark", "--port", "0")
     first = shell.note()
     assert first is not None
-    os.kill(first.pid, signal.SIGKILL)
+    await killed(shell)
     started = await shell.run("server", "start", "--name", "spark", "--port", "0")
     second = shell.note()
     assert started.code == 0 and second is not None and second.pid != first.pid

@@ -15,7 +15,7 @@ from culture.clients.shared.processes import carrying
 from tests.cli.agents.conftest import NICK, Machine, answer
 from tests.clients.shared.test_daemon import until
 from tests.support.agents import playbook
-from tests.support.client import registered
+from tests.support.client import PATIENCE, registered
 
 
 @pytest.mark.requirement("L01", "F13")
@@ -64,7 +64,7 @@ async def test_all_are_started_and_one_that_cannot_leaves_the_others(machine: Ma
 def test_only_a_few_start_at_the_same_time() -> None:
     """E25: thirty do not stand on each other's feet."""
     lock, now, most = threading.Lock(), 0, 0
-    full = threading.Barrier(starting.AT_ONCE, timeout=10)
+    full = threading.Barrier(starting.AT_ONCE, timeout=PATIENCE)
 
     def begin(nick: str) -> int:
         nonlocal now, most

@@ -11,8 +11,16 @@ import pytest
 
 from culture.cli.agents.table import plain, shown_time, table
 from tests.cli.agents.conftest import NICK, Machine, answer
+from tests.orchestrator.crew import eventually
 from tests.support.agents import playbook
 from tests.support.client import registered
+
+
+async def shows_row(machine: Machine, wanted: str) -> bool:
+    """Does `culture status --all` begin with such an agent?"""
+    heading, row = (await machine.run("status", "--all")).out.splitlines()[:2]
+    assert heading.split()[-2:] == ["UNREAD", "TOLD"]
+    return re.match(wanted, row) is not None
 
 
 @pytest.mark.fault("E19")
@@ -81,9 +89,9 @@ async def test_the_agents_of_the_mesh_show_what_they_work_on(machine: Machine, t
         await machine.run("start", NICK)
         said = await machine.run("say", "--wait", "--for", "injected", "#general", f"@{NICK} build the east wing")
         assert said.code == 0, said.err
-        heading, row = (await machine.run("status", "--all")).out.splitlines()[:2]
-        assert heading.split()[-2:] == ["UNREAD", "TOLD"]
-        assert re.match(rf"{NICK} +scripted +working +[\d:]+ +build the east wing ", row)
+        # The ledger is told of the message and of the state, one after the other.
+        wanted = rf"{NICK} +scripted +working +[\d: -]+ +build the east wing "
+        await eventually(lambda: shows_row(machine, wanted))
         (tmp_path / "go").touch()
         assert await answer(dan) == "done"
 

@@ -19,6 +19,7 @@ from culture.cli.doctor.scene import Scene
 from culture.cli.doctor.table import CHECKS
 from tests.cli.shell import Process, Result, Shell
 from tests.clients.shared.test_daemon import until
+from tests.support.client import PATIENCE
 
 NICK = "spark-bee"
 NOBODY = 65534
@@ -36,7 +37,7 @@ class Patient:
 
     def found(self, check: str) -> list[Finding]:
         """What one check finds that is not well."""
-        [outcome] = conduct([each for each in CHECKS if each.name == check], Scene())
+        [outcome] = conduct([each for each in CHECKS if each.name == check], Scene(), PATIENCE)
         return [each for each in outcome.findings if each.severity is not Severity.OK]
 
     def one(self, check: str) -> Finding:
@@ -47,7 +48,7 @@ class Patient:
 
     def mend(self, check: str) -> None:
         """What --fix does."""
-        [outcome] = conduct([each for each in CHECKS if each.name == check], Scene())
+        [outcome] = conduct([each for each in CHECKS if each.name == check], Scene(), PATIENCE)
         assert mended(outcome).worst is Severity.OK
         assert self.found(check) == []
 

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import threading
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from culture.protocol.vocabulary import UserClass
 from culture.server.accounts.model import new_account
 from culture.server.accounts.store import AccountStore
 from tests.cli.doctor.conftest import NICK, Patient
+from tests.support.client import PATIENCE
 from tests.support.ports import bound, reserved
 from tests.support.tls import made
 
@@ -119,10 +119,9 @@ async def test_agents_that_wait_for_a_server_make_it_an_error(patient: Patient) 
     assert started.code == 0, started.err
     try:
         await process.kill()
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            patient.server(listen=[{"port": free.getsockname()[1]}])
-        finding = patient.one("ports.answering")
+        with reserved() as free:
+            patient.server(listen=[{"port": free}])
+            finding = patient.one("ports.answering")
     finally:
         await patient.shell.run("stop", NICK)
     assert finding.severity is Severity.ERROR and NICK in finding.why
@@ -132,7 +131,7 @@ async def test_agents_that_wait_for_a_server_make_it_an_error(patient: Patient) 
 def test_whatever_answers_the_probe_is_judged_and_never_trusted(said: bytes) -> None:
     with bound() as other:
         other.listen()
-        other.settimeout(5)
+        other.settimeout(PATIENCE)
 
         def answer() -> None:
             wire, _ = other.accept()

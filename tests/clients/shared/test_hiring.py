@@ -11,7 +11,7 @@ from culture.server.ircd import IRCd
 from tests.clients.shared.test_daemon import NICK, answered
 from tests.clients.shared.test_errands import wire
 from tests.support.agents import agents_yaml, playbook, running
-from tests.support.client import Client, registered
+from tests.support.client import PATIENCE, Client, registered
 
 TEAM = {"orchestrator": "spark-team-shop", "channel": "#work-shop-1"}
 CAPS = "message-tags echo-message"
@@ -88,4 +88,4 @@ async def test_what_cannot_be_asked_for_is_said(ircd: IRCd, home: Path) -> None:
         await daemon.transport.part_channel(TEAM["channel"])
     async with running(config, "spark-lone") as lone:
         with pytest.raises(Exception, match="you are in no team"):
-            await asyncio.wait_for(lone.service.spawn_agent("fixer", "mend", None), 5)
+            await asyncio.wait_for(lone.service.spawn_agent("fixer", "mend", None), PATIENCE)
