@@ -14,11 +14,13 @@ from typing import Any
 import pytest
 import typer
 
+from culture.cli import pidfile
 from culture.cli.app import app
 from culture.cli.connect import example_nick, how_to_be_found, how_to_connect
 from culture.cli.ending import Ending
 from culture.cli.team import down as team_down
 from culture.cli.team.place import TEAM
+from culture.cli.watching import staying
 from culture.config.model import Limits, Listen, ServerConfig
 from culture.orchestrator.lock import FILE
 from culture.protocol.names import valid_local_nick
@@ -55,6 +57,28 @@ async def test_up_ends_with_its_terminal(shell: Shell) -> None:
     await up.until("say hello")
     up.signal(signal.SIGHUP)
     assert await up.ended() == 0
+
+
+def test_up_is_interrupted_in_order_also_while_its_loop_is_being_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C right after what to type was said; half of a loop would end with a traceback."""
+    make = asyncio.new_event_loop
+
+    def interrupted() -> asyncio.AbstractEventLoop:
+        signal.raise_signal(signal.SIGINT)
+        return make()
+
+    monkeypatch.setenv("CULTURE_HOME", str(tmp_path))
+    note = pidfile.Note(os.getpid(), 0.0, "", 1.0)
+    monkeypatch.setattr(pidfile, "running", lambda name: note)
+    monkeypatch.setattr(staying, "plain_listener", lambda *given: None)
+    monkeypatch.setattr("asyncio.events.new_event_loop", interrupted)
+    try:
+        with staying.interruptible():
+            staying.stay(ServerConfig(name="spark"), in_terminal=False)
+    except KeyboardInterrupt:
+        pytest.fail("the making of the loop was broken off")
 
 
 async def test_up_ends_with_a_terminal_that_tells_another_program_alone(shell: Shell) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 
@@ -53,18 +53,28 @@ def stay(settings: ServerConfig, in_terminal: bool) -> None:
         lock.acquire(f"{os.getpid()}\n")
     except Taken:
         pass  # somebody looks at another server
+    early: list[int] = []
+
+    def remember(number: int, frame: FrameType | None) -> None:
+        early.append(number)
+
+    # An exception while the loop is being made would leave half of one, with a traceback of its own.
+    for number in _SIGNALS:
+        signal.signal(number, remember)
     try:
-        asyncio.run(_stay(settings, note, in_terminal))
+        asyncio.run(_stay(settings, note, in_terminal, early))
     finally:
         # A terminal that closes says so more than once.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         lock.release(remove=True)
 
 
-async def _stay(settings: ServerConfig, note: pidfile.Note, in_terminal: bool) -> None:
+async def _stay(settings: ServerConfig, note: pidfile.Note, in_terminal: bool, early: Sequence[int]) -> None:
     told = asyncio.Event()
     for number in _SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, told.set)
+    if early:
+        told.set()
 
     def is_gone() -> bool:
         """Of a terminal that closes, the program it was opened for is told alone; that may be `make`."""
