@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -76,8 +76,9 @@ async def parent_of_a_bridge(ircd: IRCd, home: Path) -> AsyncIterator[asyncio.su
 @pytest.mark.fault("G11")
 @pytest.mark.parametrize("how", ["killed", "closed"])
 async def test_it_ends_with_whoever_started_it(ircd: IRCd, tmp_path: Path, how: str) -> None:
-    async with registered(ircd.port, "spark-ori") as ori, parent_of_a_bridge(ircd, tmp_path) as parent:
+    async with registered(ircd.port, "spark-ori") as ori, AsyncExitStack() as stack:
         await ori.join("#general")
+        parent = await stack.enter_async_context(parent_of_a_bridge(ircd, tmp_path))
         await ori.expect("JOIN", "#general", where=lambda message: message.source.startswith("spark-cursor!"))
         assert parent.stdin is not None
         assert parent.stdout is not None

@@ -34,6 +34,7 @@ class Tabs:
     complaints: list[str] = field(default_factory=list)
     is_cut_off: bool = False
     """The page is not there, and browsers may say so."""
+    _forgiven: set[str] = field(default_factory=set)
     _contexts: list[BrowserContext] = field(default_factory=list)
 
     async def open(self, size: str = DESK, **options: Any) -> Page:
@@ -60,8 +61,9 @@ class Tabs:
         return page
 
     def forgive(self, status: int) -> None:
-        """It was right to answer this way, and browsers show it as an error."""
-        self.complaints[:] = [each for each in self.complaints if str(status) not in each]
+        """It was right to answer this way, and browsers show it as an error, some of them a moment later."""
+        self._forgiven.add(str(status))
+        self.complaints[:] = [each for each in self.complaints if not self._is_forgiven(each)]
 
     async def close(self) -> None:
         """Close them all."""
@@ -69,8 +71,11 @@ class Tabs:
             await context.close()
 
     def _complain(self, text: str) -> None:
-        if not self.is_cut_off:
+        if not self.is_cut_off and not self._is_forgiven(text):
             self.complaints.append(text)
+
+    def _is_forgiven(self, text: str) -> bool:
+        return any(status in text for status in self._forgiven)
 
     def _said(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):

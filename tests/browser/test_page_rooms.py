@@ -94,6 +94,7 @@ async def test_the_keyboard_is_enough(tabs: Tabs, culture_page: Site, ircd: IRCd
         page = await tabs.open()
         keys = page.keyboard
         await page.goto(culture_page.url)
+        await expect(page.get_by_label("Account")).to_be_focused()
         await keys.type("ori")
         await keys.press("Tab")
         await keys.type(PASSWORD)
