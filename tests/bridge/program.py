@@ -40,7 +40,7 @@ def _headers(token: str | None) -> dict[str, str]:
 @asynccontextmanager
 async def over_http(port: int, token: str | None = None, scheme: str = "http") -> AsyncIterator[Program]:
     """By Streamable HTTP."""
-    async with httpx2.AsyncClient(headers=_headers(token)) as http:
+    async with httpx2.AsyncClient(timeout=PATIENCE, headers=_headers(token)) as http:
         transport = streamable_http_client(f"{scheme}://127.0.0.1:{port}/mcp", http_client=http)
         async with Client(transport) as client:
             yield Program(client)

@@ -15,7 +15,7 @@ from culture.protocol.vocabulary import Exit
 from culture.server.accounts.store import AccountStore
 from tests.bridge.program import over_http
 from tests.cli.shell import Shell, said_port
-from tests.support.client import registered
+from tests.support.client import PATIENCE, registered
 from tests.support.ports import reserved
 
 
@@ -54,7 +54,7 @@ async def test_tokens_are_made_shown_used_and_taken_back(shell: Shell) -> None:
     asked = await shell.run("bridge", "token", "revoke", "second")
     assert (asked.code, "another's token and speaks as spark-delegate, and as spark-second" in asked.err) == (1, True)
     assert (await shell.run("bridge", "token", "revoke", "delegate")).out == "1 taken back.\n"
-    async with httpx2.AsyncClient() as http:
+    async with httpx2.AsyncClient(timeout=PATIENCE) as http:
         headers = {"Authorization": f"Bearer {secret}"}
         assert (await http.post(f"http://127.0.0.1:{port}/mcp", json={}, headers=headers)).status_code == 401
     bridge.signal(signal.SIGTERM)

@@ -21,7 +21,7 @@ from culture.bridge.access import Access
 from culture.server.ircd import IRCd
 from tests.bridge.conftest import Bridge
 from tests.bridge.program import Program
-from tests.support.client import registered
+from tests.support.client import PATIENCE, registered
 from tests.support.ports import reserved
 
 BACK = "https://claude.ai/api/mcp/auth_callback"
@@ -84,14 +84,14 @@ async def test_a_remote_program_speaks_when_its_owner_consents(ircd: IRCd, bridg
         async with (
             bridge(ircd.port, MCP_PORT=str(port), MCP_PUBLIC_URL=url),
             registered(ircd.port, "spark-ori") as ori,
-            httpx2.AsyncClient() as browser,
+            httpx2.AsyncClient(timeout=PATIENCE) as browser,
         ):
             await ori.join("#general")
             owner, memory = Owner(browser, access, "spark-ori-delegate"), Memory()
             metadata = OAuthClientMetadata(client_name="Claude", redirect_uris=[AnyUrl(BACK)])
             auth = OAuthClientProvider(f"{url}/mcp", metadata, memory, owner.open, owner.returned)
             async with (
-                httpx2.AsyncClient(auth=auth) as http,
+                httpx2.AsyncClient(timeout=PATIENCE, auth=auth) as http,
                 Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client,
             ):
                 program = Program(client)
@@ -144,7 +144,10 @@ class Remote:
 async def remote(ircd: IRCd, bridge: Bridge) -> AsyncIterator[Remote]:
     with reserved() as port:
         url = f"http://127.0.0.1:{port}"
-        async with bridge(ircd.port, MCP_PORT=str(port), MCP_PUBLIC_URL=url), httpx2.AsyncClient() as http:
+        async with (
+            bridge(ircd.port, MCP_PORT=str(port), MCP_PUBLIC_URL=url),
+            httpx2.AsyncClient(timeout=PATIENCE) as http,
+        ):
             registered = await http.post(f"{url}/register", json=REGISTRATION)
             assert registered.status_code == 201
             yield Remote(http, url, registered.json()["client_id"])

@@ -13,6 +13,7 @@ from culture.config.exposure import Tls
 from culture.door import admission
 from culture.server.ircd import IRCd
 from tests.bridge.conftest import Bridge
+from tests.support.client import PATIENCE
 from tests.support.tls import client_context, made
 
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
@@ -71,7 +72,10 @@ def test_beyond_loopback_there_is_tls_or_a_network_that_is_trusted(host: str) ->
 
 @pytest.mark.fault("G4")
 async def test_beyond_loopback_tokens_are_needed_though_there_are_none(ircd: IRCd, bridge: Bridge) -> None:
-    async with bridge(ircd.port, MCP_HOST="0.0.0.0", TRUSTED_NETWORK="true") as port, httpx2.AsyncClient() as http:
+    async with (
+        bridge(ircd.port, MCP_HOST="0.0.0.0", TRUSTED_NETWORK="true") as port,
+        httpx2.AsyncClient(timeout=PATIENCE) as http,
+    ):
         answer = await http.post(f"http://127.0.0.1:{port}/mcp", json=CALL, headers=ACCEPT)
         assert answer.status_code == 401
 
@@ -84,7 +88,7 @@ async def test_over_tls_the_certificate_is_the_one_that_was_given(
     variables = {"MCP_TLS_CERT": str(files.certificate), "MCP_TLS_KEY": str(files.key)}
     async with (
         bridge(ircd.port, **variables) as port,
-        httpx2.AsyncClient(verify=client_context(trusted=files.certificate)) as http,
+        httpx2.AsyncClient(timeout=PATIENCE, verify=client_context(trusted=files.certificate)) as http,
     ):
         headers = {**ACCEPT, "Authorization": f"Bearer {secret}"}
         answer = await http.post(f"https://localhost:{port}/mcp", json=CALL, headers=headers)
@@ -93,7 +97,10 @@ async def test_over_tls_the_certificate_is_the_one_that_was_given(
 
 @pytest.mark.fault("G5")
 async def test_a_page_elsewhere_reaches_nothing(ircd: IRCd, bridge: Bridge) -> None:
-    async with bridge(ircd.port) as port, httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}") as http:
+    async with (
+        bridge(ircd.port) as port,
+        httpx2.AsyncClient(timeout=PATIENCE, base_url=f"http://127.0.0.1:{port}") as http,
+    ):
         for headers, status in (
             ({"Host": "evil.example.org"}, 421),
             ({"Host": f"evil.example.org:{port}"}, 421),
@@ -121,7 +128,7 @@ async def test_a_page_elsewhere_reaches_nothing(ircd: IRCd, bridge: Bridge) -> N
 
 async def test_the_names_of_a_bridge_are_its_own(ircd: IRCd, bridge: Bridge) -> None:
     variables = {"MCP_PUBLIC_URL": "https://bridge.example.org", "MCP_HOSTS": "bridge, bridge.lan"}
-    async with bridge(ircd.port, **variables) as port, httpx2.AsyncClient() as http:
+    async with bridge(ircd.port, **variables) as port, httpx2.AsyncClient(timeout=PATIENCE) as http:
         for host in ("bridge.example.org", "bridge:8090", "bridge.lan"):
             answer = await http.post(f"http://127.0.0.1:{port}/mcp", json=CALL, headers={**ACCEPT, "Host": host})
             assert answer.status_code == 401
@@ -131,10 +138,10 @@ async def test_without_tokens_another_user_of_the_machine_is_refused(
     ircd: IRCd, bridge: Bridge, access: Access, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(admission, "uid_of", lambda client, server: os.getuid() + 4711)
-    async with bridge(ircd.port) as port, httpx2.AsyncClient() as http:
+    async with bridge(ircd.port) as port, httpx2.AsyncClient(timeout=PATIENCE) as http:
         answer = await http.post(f"http://127.0.0.1:{port}/mcp", json=CALL, headers=ACCEPT)
         assert (answer.status_code, "only the user" in answer.text) == (403, True)
     access.issue(("spark-jules",))
-    async with bridge(ircd.port) as port, httpx2.AsyncClient() as http:
+    async with bridge(ircd.port) as port, httpx2.AsyncClient(timeout=PATIENCE) as http:
         answer = await http.post(f"http://127.0.0.1:{port}/mcp", json=CALL, headers=ACCEPT)
         assert answer.status_code == 401

@@ -19,7 +19,7 @@ from culture.server.accounts.model import new_account
 from culture.server.ircd import IRCd
 from tests.bridge.conftest import Bridge
 from tests.bridge.program import Program, Refused, over_http, over_sse
-from tests.support.client import Client, registered
+from tests.support.client import PATIENCE, Client, registered
 from tests.support.clock import Clock
 from tests.support.people import accounts_of
 from tests.support.servers import serving
@@ -34,7 +34,10 @@ async def test_without_a_token_that_holds_nothing_is_told(ircd: IRCd, bridge: Br
     _, gone = access.issue(("spark-gone",))
     _, good = access.issue(("spark-jules",))
     access.revoke("spark-gone")
-    async with bridge(ircd.port) as port, httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}") as http:
+    async with (
+        bridge(ircd.port) as port,
+        httpx2.AsyncClient(timeout=PATIENCE, base_url=f"http://127.0.0.1:{port}") as http,
+    ):
         for headers in (
             {},
             {"Authorization": ""},
@@ -194,7 +197,10 @@ async def test_a_session_is_of_the_token_that_opened_it(ircd: IRCd, bridge: Brid
         "method": "initialize",
         "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}},
     }
-    async with bridge(ircd.port) as port, httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}") as http:
+    async with (
+        bridge(ircd.port) as port,
+        httpx2.AsyncClient(timeout=PATIENCE, base_url=f"http://127.0.0.1:{port}") as http,
+    ):
         begun = await http.post("/mcp", json=hello, headers={**ACCEPT, "Authorization": f"Bearer {own}"})
         session = {"Mcp-Session-Id": begun.headers["mcp-session-id"], **ACCEPT}
         for token, status in ((other, 404), (own, 200)):
@@ -349,7 +355,7 @@ async def test_the_first_token_closes_a_bridge_that_runs_without(ircd: IRCd, bri
     async with bridge(ircd.port) as port, over_http(port) as program:
         await program.call("list_channels")
         access.issue(("spark-jules",))
-        async with httpx2.AsyncClient() as http:
+        async with httpx2.AsyncClient(timeout=PATIENCE) as http:
             answer = await http.post(f"http://127.0.0.1:{port}/mcp", json=CALL, headers=ACCEPT)
             assert (answer.status_code, answer.text) == (401, "there are tokens now: restart the bridge")
 
@@ -357,14 +363,14 @@ async def test_the_first_token_closes_a_bridge_that_runs_without(ircd: IRCd, bri
 async def test_a_program_without_a_token_is_told_how_one_is_made(ircd: IRCd, bridge: Bridge, access: Access) -> None:
     """Claude Code shows what it gets where it tries to register itself."""
     access.issue(("spark-jules",))
-    async with bridge(ircd.port) as port, httpx2.AsyncClient() as http:
+    async with bridge(ircd.port) as port, httpx2.AsyncClient(timeout=PATIENCE) as http:
         answer = await http.post(f"http://127.0.0.1:{port}/register", json={})
         assert (answer.status_code, "culture bridge token add NICK" in answer.text) == (404, True)
 
 
 async def test_with_a_broken_file_nobody_is_let_in(ircd: IRCd, bridge: Bridge, access: Access) -> None:
     _, secret = access.issue(("spark-jules",))
-    async with bridge(ircd.port) as port, httpx2.AsyncClient() as http:
+    async with bridge(ircd.port) as port, httpx2.AsyncClient(timeout=PATIENCE) as http:
         access.file.write_text("{")
         headers = {**ACCEPT, "Authorization": f"Bearer {secret}"}
         assert (await http.post(f"http://127.0.0.1:{port}/mcp", json=CALL, headers=headers)).status_code == 401

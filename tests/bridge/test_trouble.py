@@ -68,7 +68,10 @@ async def test_nonsense_is_refused_and_everybody_else_is_served(
     rng = random.Random(7)
     whole = json.dumps({**CALL, "params": {"name": "list_channels", "arguments": {}}}).encode()
     broken = [bytes(byte ^ (rng.random() < 0.05) * rng.randrange(256) for byte in whole) for _ in range(40)]
-    async with bridge(ircd.port) as port, httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}") as http:
+    async with (
+        bridge(ircd.port) as port,
+        httpx2.AsyncClient(timeout=PATIENCE, base_url=f"http://127.0.0.1:{port}") as http,
+    ):
         begun = await http.post("/mcp", json=HELLO, headers=ACCEPT)
         session = {**ACCEPT, "Mcp-Session-Id": begun.headers["mcp-session-id"]}
         for body in (*BODIES, *broken):
@@ -89,7 +92,7 @@ async def test_nonsense_is_refused_and_everybody_else_is_served(
 async def test_nonsense_in_a_session_does_not_end_it(ircd: IRCd, bridge: Bridge) -> None:
     async with (
         bridge(ircd.port) as port,
-        httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}") as http,
+        httpx2.AsyncClient(timeout=PATIENCE, base_url=f"http://127.0.0.1:{port}") as http,
         http.stream("GET", "/sse") as stream,
         asyncio.timeout(2 * PATIENCE),
     ):
@@ -118,7 +121,7 @@ async def test_five_megabytes_are_refused_before_they_are_read(ircd: IRCd, bridg
     async with (
         bridge(ircd.port) as port,
         over_http(port) as program,
-        httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}") as http,
+        httpx2.AsyncClient(timeout=PATIENCE, base_url=f"http://127.0.0.1:{port}") as http,
         registered(ircd.port, "spark-ori") as ori,
     ):
         await ori.join("#general")
@@ -150,7 +153,7 @@ async def test_who_does_not_read_answers_stalls_nobody(ircd: IRCd, bridge: Bridg
                 where = (await reader.readline()).decode()
         writer.transport.pause_reading()  # type: ignore[attr-defined]
         read = {"name": "read_messages", "arguments": {"channel": "#general", "limit": 200}}
-        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}") as http:
+        async with httpx2.AsyncClient(timeout=PATIENCE, base_url=f"http://127.0.0.1:{port}") as http:
             place = where.removeprefix("data: ").strip()
             await http.post(place, json=HELLO, headers=ACCEPT)
             await http.post(place, json={"jsonrpc": "2.0", "method": "notifications/initialized"}, headers=ACCEPT)
@@ -170,7 +173,10 @@ async def test_a_token_that_opens_sessions_without_end_leaves_room_for_others(
 ) -> None:
     _, greedy = access.issue(("spark-greedy",))
     _, other = access.issue(("spark-jules",))
-    async with bridge(ircd.port) as port, httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}") as http:
+    async with (
+        bridge(ircd.port) as port,
+        httpx2.AsyncClient(timeout=PATIENCE, base_url=f"http://127.0.0.1:{port}") as http,
+    ):
         headers = {**ACCEPT, "Authorization": f"Bearer {greedy}"}
         answers = [await http.post("/mcp", json=HELLO, headers=headers) for _ in range(SESSIONS + 3)]
         assert [answer.status_code for answer in answers] == [200] * SESSIONS + [429] * 3
@@ -188,7 +194,9 @@ async def test_a_token_that_holds_many_connections_leaves_room_for_others(
     headers = {**ACCEPT, "Authorization": f"Bearer {greedy}"}
     url, limits = "http://127.0.0.1:{}", httpx2.Limits(max_connections=None)
     async with bridge(ircd.port) as port, AsyncExitStack() as held:
-        http = await held.enter_async_context(httpx2.AsyncClient(base_url=url.format(port), limits=limits))
+        http = await held.enter_async_context(
+            httpx2.AsyncClient(timeout=PATIENCE, base_url=url.format(port), limits=limits)
+        )
         streams = [http.stream("GET", "/sse", headers=headers) for _ in range(AT_ONCE)]
         assert {(await held.enter_async_context(stream)).status_code for stream in streams} == {200}
         assert (await http.get("/sse", headers=headers)).status_code == 429

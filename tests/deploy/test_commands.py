@@ -18,7 +18,7 @@ from tests.cli.shell import Process, Result, Shell
 from tests.deploy import compose, dockerfile
 from tests.deploy.test_files import DEPLOY, PARTS, ROOT, TEXT, VARIABLES
 from tests.orchestrator.crew import end_members
-from tests.support.client import connected, registered
+from tests.support.client import PATIENCE, connected, registered
 from tests.support.ports import reserved
 from tests.support.tls import client_context
 
@@ -185,7 +185,7 @@ async def healthy(deployment: Deployment, *parts: str) -> set[str]:
 async def asks_for_a_token(deployment: Deployment) -> bool:
     url = f"http://127.0.0.1:{deployment.ports['8090']}/mcp"
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-    async with httpx2.AsyncClient() as http:
+    async with httpx2.AsyncClient(timeout=PATIENCE) as http:
         without = await http.post(url, json=call)
         token = (await deployment.run("bridge", "bridge", "token", "add", "ori-delegate")).out.split()[0]
         with_it = await http.post(url, json=call, headers={"Authorization": f"Bearer {token}"})

@@ -40,7 +40,10 @@ def behind() -> Behind:
         door = Door(pages(server, LONGEST), "shop", names, **more)
         with listening("127.0.0.1", 0) as listener:
             url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-            async with serving(door, listener), httpx2.AsyncClient(base_url=url, trust_env=False) as http:
+            async with (
+                serving(door, listener),
+                httpx2.AsyncClient(timeout=PATIENCE, base_url=url, trust_env=False) as http,
+            ):
                 yield http
 
     return opened

@@ -20,6 +20,7 @@ from culture.wiki.pages import PAGE_LIMIT, Pages
 from culture.wiki.remote import RemoteWiki
 from culture.wiki.serving import serving
 from tests.cli.shell import COMMAND_PATIENCE, ROOT, Shell
+from tests.support.client import PATIENCE
 from tests.support.ports import reserved
 from tests.wiki.git import check
 
@@ -124,7 +125,7 @@ REFUSED = [
 
 
 async def test_web_pages_do_not_reach_it(url: str) -> None:
-    async with httpx2.AsyncClient(trust_env=False) as http:
+    async with httpx2.AsyncClient(timeout=PATIENCE, trust_env=False) as http:
         for path in ("/mcp", "/sse", "/as/spark-ramona/messages/", "/"):
             for headers, status in REFUSED:
                 assert (await http.post(url + path, headers=headers, json={})).status_code == status
@@ -133,7 +134,7 @@ async def test_web_pages_do_not_reach_it(url: str) -> None:
 
 async def test_another_user_of_the_machine_is_refused(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admission, "uid_of", lambda client, server: os.getuid() + 4711)
-    async with httpx2.AsyncClient(trust_env=False) as http:
+    async with httpx2.AsyncClient(timeout=PATIENCE, trust_env=False) as http:
         answer = await http.post(f"{url}/mcp?nick=spark-ramona", json={})
     assert (answer.status_code, answer.text) == (403, "only the user who runs the wiki may call it")
 
@@ -145,7 +146,10 @@ async def test_beyond_loopback_it_is_not_served(wiki: Pages) -> None:
 
 
 async def test_in_a_trusted_network_it_is_called_by_any_name_but_not_by_web_pages(wiki: Pages) -> None:
-    async with serving(wiki, "127.0.0.1", 0, is_trusted=True) as port, httpx2.AsyncClient(trust_env=False) as http:
+    async with (
+        serving(wiki, "127.0.0.1", 0, is_trusted=True) as port,
+        httpx2.AsyncClient(timeout=PATIENCE, trust_env=False) as http,
+    ):
         url = f"http://127.0.0.1:{port}/mcp"
         assert (await http.get(url, headers={"Host": "wiki:8809"})).status_code not in (403, 421)
         rebound = {"Host": "evil.example", "Origin": "http://evil.example"}
