@@ -12,7 +12,7 @@ from tests.support.client import Client, registered
 MANAGER = [{"when": "Your task is", "steps": [{"say": "planned"}]}]
 WAITS = [
     {"when": "You take over", "steps": [{"say": "mended"}]},
-    {"when": "wants this of you", "steps": [{"wait": {"until": "go", "timeout": 30}}, {"say": "written"}]},
+    {"when": "wants this of you", "steps": [{"wait": {"until": "go", "timeout": 100}}, {"say": "written"}]},
 ]
 
 

@@ -52,7 +52,9 @@ def playbook(folder: Path, rules: list[dict[str, Any]], default: list[dict[str, 
 def prompts(work: Path) -> list[str]:
     """The prompts that a scripted agent was given, as its sessions remember them."""
     files = sorted((work / ".scripted").glob("*.jsonl"), key=lambda file: file.stat().st_ctime_ns)
-    lines = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    # The last line of a file that is being written may be half there.
+    whole = [line for file in files for line in file.read_text(encoding="utf-8").split("\n")[:-1]]
+    lines = [json.loads(line) for line in whole]
     return [line["prompt"] for line in lines if "prompt" in line]
 
 

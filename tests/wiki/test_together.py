@@ -76,7 +76,7 @@ def test_writers_side_by_side_lose_no_line(
         for number, pages in enumerate(chosen)
     }
     with writers(folder, work) as started:
-        assert [process.wait(30) for process in started] == [0] * len(started)
+        assert [process.wait(60) for process in started] == [0] * len(started)
     wanted = [each for plan in work.values() for each in plan]
     for page in {page for page, _ in wanted}:
         assert sorted(lines(wiki, page)) == sorted(line for where, line in wanted if where == page)
@@ -100,7 +100,7 @@ def test_writers_and_a_person_who_pushes_lose_no_line(wiki: Pages, tmp_path: Pat
                 pushed = True
             except subprocess.CalledProcessError:  # somebody was faster
                 git(copy, "pull", "--quiet", "--rebase")
-        assert [process.wait(30) for process in started] == [0, 0]
+        assert [process.wait(60) for process in started] == [0, 0]
     assert sorted(lines(wiki, "plans/a")) == sorted(line for plan in work.values() for _, line in plan)
     assert wiki.read("person").text == "by hand\n"
     check(wiki.folder)
@@ -115,7 +115,7 @@ def test_kill_minus_nine_at_any_step_leaves_a_whole_wiki(wiki: Pages, tmp_path: 
         calls = tmp_path / f"calls{step}"
         fake = _killing(tmp_path / f"bin{step}", calls, step, moment)
         with writers(wiki.folder, {"spark-w": [("plans/a", f"step {step}")]}, path=fake) as [process]:
-            code = process.wait(30)
+            code = process.wait(60)
         found = wiki.read("plans/a").text
         check(wiki.folder)
         if code == 0:

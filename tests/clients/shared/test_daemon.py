@@ -17,8 +17,8 @@ NICK = "spark-claude"
 
 
 def held(folder: Path, name: str = "go") -> list[dict[str, Any]]:
-    """A turn that goes on until the test makes a file."""
-    return [{"wait": {"until": str(folder / name), "timeout": PATIENCE}}, {"say": "done"}]
+    """A turn that goes on until the test makes a file, however much it waits for before."""
+    return [{"wait": {"until": str(folder / name), "timeout": 3 * PATIENCE}}, {"say": "done"}]
 
 
 async def until(holds: Callable[[], bool]) -> None:
