@@ -47,6 +47,8 @@ class Room:
     is_behind: bool = False
     on_line: Callable[[str], None] = lambda text: None
     """Who reads a line before its sender knows that it is stored."""
+    arrives: asyncio.Event | None = None
+    """What is said is on its way until this is set."""
 
     @property
     def settled(self) -> bool:
@@ -70,6 +72,8 @@ class Room:
     async def send_privmsg(
         self, place: str, text: str, tags: Mapping[str, str] = NO_TAGS, *, skip: int = 0
     ) -> list[str]:
+        if self.arrives is not None:
+            await self.arrives.wait()
         if self.broken:
             raise NotSent("no connection")
         if self.lost:

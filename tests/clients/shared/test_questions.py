@@ -312,6 +312,19 @@ async def test_what_cannot_be_posted_was_not_asked(scene: Open) -> None:
     assert stage.questions.open[0].id == "q2"
 
 
+async def test_what_cannot_be_posted_nobody_waits_for(scene: Open) -> None:
+    """It is posted by the start of the daemon, or by another call: who asks the same meanwhile waits for that."""
+    stage = scene()
+    stage.room.arrives = asyncio.Event()
+    stage.room.broken = True
+    first, second = await stage.ask(), await stage.ask()
+    stage.room.arrives.set()
+    for asking in (first, second):
+        with pytest.raises(NotSent):
+            await ended(asking)
+    assert stage.questions.waiting == 0
+
+
 async def test_there_are_so_many_and_no_more(scene: Open) -> None:
     stage = scene()
     for number in range(MOST_OPEN):
@@ -436,6 +449,34 @@ async def test_killed_before_it_was_posted_the_question_is_posted_at_the_next_st
     await stage.ask("Delete?")
     await stage.questions.post_unposted()
     assert len(stage.room.lines) == 1
+
+
+async def test_what_is_posted_or_answered_while_another_is_being_posted_is_posted_once(scene: Open) -> None:
+    stage = scene()
+    for text in ("Delete?", "Deploy?", "Rename?"):
+        stage.questions._store.add(replace(_asked(text), asked=stage.now, deadline=stage.now + 60))
+    stage.room.arrives = first = asyncio.Event()
+    posting = asyncio.create_task(stage.questions.post_unposted())
+    await stage.settled()
+    stage.room.arrives = None
+    await stage.ask("Deploy?")
+    stage.say("spark-ori", f"@{NICK} yes q3")
+    first.set()
+    await posting
+    asked = [text.partition("\n")[0] for _, text in stage.room.lines]
+    assert asked == ["[QUESTION] Deploy?", "[QUESTION] Delete?"]
+
+
+async def test_what_becomes_of_a_question_while_it_is_being_posted_is_kept(scene: Open) -> None:
+    stage = scene()
+    stage.room.arrives = asyncio.Event()
+    await stage.ask(timeout=60)
+    await stage.ask(timeout=10)
+    stage.say("spark-a", f"@{NICK} which files?", AGENT)
+    stage.room.arrives.set()
+    await stage.settled()
+    [question] = stage.questions.open
+    assert (question.msgids, question.deadline, question.discussed) == (("posted.1",), stage.now + 10, True)
 
 
 def _asked(text: str) -> Question:

@@ -197,13 +197,15 @@ class Questions:
         return self._store.add(Question(0, place, text, options, tool, electorate, task, now, now + timeout, action))
 
     async def _publish(self, question: Question) -> None:
-        if question.msgids or question.number in self._posting:
+        # Who posts several has looked at them before the first: each may be posted, closed or taken back since.
+        current = self._store.get(question.number)
+        if current is None or not current.is_open or current.msgids or current.number in self._posting:
             return
-        self._posting.add(question.number)
+        self._posting.add(current.number)
         try:
-            await self._post(question)
+            await self._post(current)
         finally:
-            self._posting.discard(question.number)
+            self._posting.discard(current.number)
 
     async def _post(self, question: Question) -> None:
         others = any(fold(each.place) == fold(question.place) and each.number != question.number for each in self.open)
@@ -218,9 +220,12 @@ class Questions:
                 return
             self._around.once.forget(question.key)
             self._store.remove(question.number)
+            self._waiting.refuse(question.number, refusal)
             raise
-        if self._store.get(question.number) in self.open:
-            self._store.posted(question, said or (NAMELESS,))
+        # Meanwhile it may have been closed, talked about, or given less time.
+        current = self._store.get(question.number)
+        if current is not None and current.is_open:
+            self._store.posted(current, said or (NAMELESS,))
         self._around.once.forget(question.key)
         self._around.fire("agent_question", posting.alert(self._nick, question), place=question.place)
 

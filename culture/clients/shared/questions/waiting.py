@@ -43,3 +43,10 @@ class Waiting:
                 call.set_result(answer)
                 told = True
         return told
+
+    def refuse(self, number: int, why: Exception) -> None:
+        """There is no such question after all: nobody will ever answer those who wait."""
+        for call in self._calls.pop(number, []):
+            if not call.done():
+                call.set_exception(why)
+                call.exception()  # who has posted it knows without asking
