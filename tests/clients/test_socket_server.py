@@ -42,7 +42,7 @@ class Daemon:
                 return {1, 2}
             case "long":
                 return "x" * (1 << 20)
-            case "wait":
+            case "wait" | "irc_ask":
                 self.waiting.set()
                 try:
                     await self.let_go.wait()
@@ -469,3 +469,44 @@ async def test_another_user_is_refused(server: SocketServer, place: Path, mode: 
     else:
         assert isinstance(got, bytes) and b"belongs to another user" in got
     await works(server)
+
+
+async def hangs_up(server: SocketServer, daemon: Daemon) -> None:
+    """Ask, and go before there is an answer; the daemon has not looked since whether anybody listens."""
+    with socket.socket(socket.AF_UNIX) as wire:
+        wire.connect(str(server.path))
+        wire.sendall(b'{"type": "irc_ask", "id": "1", "question": "may I?"}\n')
+        await daemon.waiting.wait()
+
+
+async def test_an_answer_to_who_has_just_hung_up_is_given_back(serve: Serve, daemon: Daemon) -> None:
+    unheard: list[object] = []
+    server = await serve(unheard=unheard.append)
+    await hangs_up(server, daemon)
+    daemon.let_go.set()
+    await works(server)
+    assert unheard == [{"question": "may I?"}]
+
+
+async def test_an_answer_to_who_listens_is_not_given_back(serve: Serve, daemon: Daemon) -> None:
+    unheard: list[object] = []
+    server = await serve(unheard=unheard.append)
+    async with Wire(server.path) as client:
+        daemon.let_go.set()
+        assert (await client.call("irc_ask", "1", question="may I?"))["data"] == {"question": "may I?"}
+    assert unheard == []
+
+
+@pytest.mark.parametrize("answered", [False, True])
+async def test_a_whisper_to_who_has_just_hung_up_comes_with_the_next_call(
+    server: SocketServer, daemon: Daemon, answered: bool
+) -> None:
+    if not answered:
+        await hangs_up(server, daemon)
+        server.whisper("CORRECTION", "look at the tests")
+    else:
+        server.whisper("CORRECTION", "look at the tests")
+        await hangs_up(server, daemon)
+        daemon.let_go.set()
+    async with Wire(server.path) as client:
+        assert (await client.call("echo", "2"))["message"] == "look at the tests"

@@ -124,6 +124,7 @@ class Scene:
             lambda action, task: self.acts.append(action),
             self.inbox.take_about,
             self.inbox.read,
+            self.inbox.reopen,
             self.whispers.append,
             lambda: {ClientTag.HOPS.value: "4"},
         )

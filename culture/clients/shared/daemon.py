@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, cast
 
 from culture.clients.shared.agentfacts import AgentFacts
 from culture.clients.shared.base import AgentRunnerBase, SupervisorBase
@@ -26,7 +26,7 @@ from culture.clients.shared.presence import Presence
 from culture.clients.shared.processes import end_all
 from culture.clients.shared.prompts import Prompt
 from culture.clients.shared.purse import Purse
-from culture.clients.shared.questions import Questions, QuestionStore
+from culture.clients.shared.questions import Answer, Questions, QuestionStore
 from culture.clients.shared.questions.around import Around
 from culture.clients.shared.questions.leave import Leave
 from culture.clients.shared.queued import QueuedRunner
@@ -119,6 +119,7 @@ class AgentDaemon:
             self._on_no_answer,
             self.inbox.take_about,
             self.inbox.read,
+            self._on_unheard,
             lambda text: self.socket.whisper("CORRECTION", text) if self.work.busy else None,
             lambda: self.loops.tags(),
         )
@@ -189,7 +190,11 @@ class AgentDaemon:
         )
         self.service = Service(self._parts, self.finished.set, self._show)
         self.socket = SocketServer(
-            paths.agent_socket(config.nick), self._request, carries=is_agents_own, for_people=is_for_people
+            paths.agent_socket(config.nick),
+            self._request,
+            carries=is_agents_own,
+            for_people=is_for_people,
+            unheard=lambda answer: self.questions.unheard(Answer.of_data(cast(Mapping[str, Any], answer))),
         )
         self.supervision = Supervision(
             config.nick, config.supervisor, supervisor, self._around_supervision(), missing=no_supervisor
@@ -311,6 +316,11 @@ class AgentDaemon:
             self._spawn(self.service.pause())
         elif action == "abort" and task == self._task():
             self._spawn(self.service.abort())
+
+    def _on_unheard(self, msgid: str, question: int, remark: str) -> None:
+        """The call that waited for this message was cut off as it came: the agent reads it instead."""
+        self.inbox.reopen(msgid, question, remark)
+        self.work.wake()
 
     async def _request(self, request: Any) -> object:
         if is_agents_own(request.type):

@@ -187,6 +187,17 @@ class Inbox:
         self._records.execute("UPDATE messages SET state = 'answered' WHERE msgid = ? AND state = 'unread'", (msgid,))
         self._count()
 
+    def reopen(self, msgid: str, question: int, remark: str) -> None:
+        """The agent has not been told after all of a message about a question: it reads it, however old it is."""
+        with self._records.change() as records:
+            reopened = records.execute(
+                "UPDATE messages SET state = 'unread', stale = 0 WHERE msgid = ? AND state = 'answered' AND given = 0",
+                (msgid,),
+            ).rowcount
+            if reopened:
+                records.execute("INSERT OR IGNORE INTO remarks VALUES (?, ?, ?)", (msgid, question, remark))
+        self._count()
+
     def counts(self) -> tuple[int, int]:
         """How many messages are unread, and how many of these start no turn by themselves."""
         row = self._records.execute(

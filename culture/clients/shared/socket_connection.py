@@ -50,11 +50,13 @@ class Connection:
         writer: asyncio.StreamWriter,
         handle: Handle,
         whispers: Callable[["Connection", Request], Iterable[bytes]],
+        unheard: Callable[[object], None],
         limits: Limits,
     ) -> None:
         self._reader, self._writer = reader, writer
         self._handle = handle
         self._whispers = whispers
+        self._unheard = unheard
         self._limits = limits
         self._lines = Lines()
         self._open: dict[str, Request] = {}
@@ -91,7 +93,7 @@ class Connection:
 
     def offer(self, line: bytes) -> bool:
         """Say something nobody asked for; False when the client does not listen."""
-        if self._writer.is_closing() or self._writer.transport.get_write_buffer_size() > self._limits.unread:
+        if self._has_gone() or self._writer.transport.get_write_buffer_size() > self._limits.unread:
             return False
         self._writer.write(line)
         return True
@@ -131,7 +133,11 @@ class Connection:
 
     async def _answer(self, request: Request) -> None:
         response = await self._response(request)
-        if not self._writer.is_closing():
+        if self._has_gone():
+            # It hung up as the answer came, before anybody could end its wait.
+            if request.type == WAITS and response.ok:
+                self._unheard(response.data)
+        else:
             for line in self._whispers(self, request):
                 self._writer.write(line)
         del self._open[request.id]

@@ -25,7 +25,8 @@ class SocketServer:
 
     ``handle`` answers a request with the response's data, or raises RequestFailed. ``carries`` says with which types
     of request the agent hears its whispers: a person who looks at the status must not take them away. ``for_people``
-    says which types are refused when they come from a process of an agent.
+    says which types are refused when they come from a process of an agent. ``unheard`` is given the answer to a
+    question whose client has gone as it came.
     """
 
     def __init__(
@@ -35,12 +36,14 @@ class SocketServer:
         *,
         carries: Callable[[str], bool] = lambda type: True,
         for_people: Callable[[str], bool] = lambda type: False,
+        unheard: Callable[[object], None] = lambda data: None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self.path = path
         self._handle = handle
         self._carries = carries
         self._for_people = for_people
+        self._unheard = unheard
         self._limits = limits
         self._file: SocketFile | None = None
         self._server: asyncio.Server | None = None
@@ -81,7 +84,7 @@ class SocketServer:
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         handle = partial(self._answer, peer_pid(writer))
-        client = Connection(reader, writer, handle, self._delivered, self._limits)
+        client = Connection(reader, writer, handle, self._delivered, self._unheard, self._limits)
         task = asyncio.current_task()
         assert task is not None
         uid = peer_uid(writer)

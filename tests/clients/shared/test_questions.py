@@ -179,6 +179,51 @@ async def test_an_answer_that_came_while_no_call_waited_is_told_once(scene: Open
     assert [mail.sender for mail in stage.mail()] == ["spark-b"]
 
 
+async def test_an_answer_that_comes_as_its_call_is_cut_off_is_not_lost(scene: Open) -> None:
+    stage = scene()
+    asking = await stage.ask()
+    stage.say("spark-ori", f"@{NICK} yes")
+    asking.cancel()
+    await stage.settled()
+    assert [(mail.sender, mail.remark.partition(",")[0]) for mail in stage.mail()] == [
+        ("spark-ori", "answers your question q1")
+    ]
+    assert (await ended(await stage.ask())).outcome is Outcome.ANSWERED
+    assert stage.mail() == []
+    assert len(stage.room.lines) == 1
+
+
+async def test_a_question_back_that_comes_as_its_call_is_cut_off_is_not_lost(scene: Open) -> None:
+    stage = scene()
+    asking = await stage.ask()
+    stage.say("spark-a", f"@{NICK} which files?", AGENT)
+    asking.cancel()
+    await stage.settled()
+    assert [mail.remark for mail in stage.mail()] == ['about your question q1: "Delete 47 files?"']
+    assert (await ended(await stage.again("q1"))).by == "spark-a"
+    assert stage.mail() == []
+
+
+async def test_an_answer_that_another_call_has_passed_on_is_told_once(scene: Open) -> None:
+    stage = scene()
+    first, second = await stage.ask(), await stage.ask()
+    stage.say("spark-ori", f"@{NICK} yes")
+    first.cancel()
+    assert (await ended(second)).outcome is Outcome.ANSWERED
+    await stage.settled()
+    assert stage.mail() == []
+
+
+async def test_an_answer_that_comes_while_the_call_that_is_cut_off_posts_its_question_is_not_lost(scene: Open) -> None:
+    stage = scene()
+    stage.room.arrives = asyncio.Event()
+    asking = await stage.ask()
+    stage.say("spark-ori", f"@{NICK} yes")
+    asking.cancel()
+    await stage.settled()
+    assert [mail.sender for mail in stage.mail()] == ["spark-ori"]
+
+
 async def test_questions_back_have_an_end(scene: Open) -> None:
     stage = scene()
     waiting = await stage.ask()

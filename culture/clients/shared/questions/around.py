@@ -43,6 +43,8 @@ class Around:
     """The oldest unread message about a question, which is read then."""
     read: Callable[[str], None]
     """The agent has been told of this message, unread as it is."""
+    reopen: Callable[[str, int, str], None]
+    """The agent has not been told of this message about a question after all, and reads it with this remark."""
 
     whisper: Callable[[str], None] = lambda text: None
     """Tells an agent that is at work at once."""

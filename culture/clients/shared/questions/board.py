@@ -48,7 +48,7 @@ class Questions:
         self._store = store
         self._around = around
         self._trust = trust
-        self._waiting = Waiting(around.changed)
+        self._waiting = Waiting(around.changed, self.unheard)
         self._posting: set[int] = set()
         self._deadlines = Deadlines(store.clock, self._expire)
         self._hearing = Hearing(nick, store, self, trust, around.notify, around.is_operator, around.whisper)
@@ -179,6 +179,19 @@ class Questions:
             return False
         back = interrogated(question, message.sender, message.account, message.kind, said, message.msgid)
         return self._waiting.tell(question.number, back)
+
+    def unheard(self, answer: Answer) -> None:
+        """The call was cut off at the moment in which it was told this: it is as if none had waited."""
+        question = self._store.get(int((answer.question or "q0")[1:]))
+        if question is None:
+            return
+        if question.answer is not None and answer == question.answer:
+            self._store.tell(question, told=False)
+            remark = replies.remark(question, answer)
+        else:
+            remark = replies.about(question)
+        if answer.msgid is not None:
+            self._around.reopen(answer.msgid, question.number, remark)
 
     async def _new(self, place: str, text: str, timeout: float | None, options: tuple[str, ...], tool: str) -> Question:
         if len(self.open) >= MOST_OPEN:

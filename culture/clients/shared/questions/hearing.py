@@ -149,7 +149,7 @@ class Hearing:
             return Taken()
         if question.tool:
             self.notify(message.sender, replies.waits(question))
-        return Taken(False, question.number, f'about your question {question.id}: "{short(question.text, 80)}"')
+        return Taken(False, question.number, replies.about(question))
 
     def _too_late(self, question: Question, found: Found, message: Message, reading: Reading) -> Taken | None:
         answer = question.answer

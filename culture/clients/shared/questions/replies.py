@@ -110,5 +110,10 @@ def remark(question: Question, answer: Answer) -> str:
     return f'answers your question {question.id}, "{short(question.text, 120)}": {answer.outcome.value}{confirmed}'
 
 
+def about(question: Question) -> str:
+    """What a message is that is about a question and no answer to it."""
+    return f'about your question {question.id}: "{short(question.text, 80)}"'
+
+
 def _clock(at: float) -> str:
     return f"{datetime.fromtimestamp(at, UTC):%H:%M} UTC"

@@ -165,9 +165,9 @@ class QuestionStore:
         self._open.pop(question.number, None)
         return replace(question, answer=answer, choice=choice, closed=now, told=told)
 
-    def tell(self, question: Question) -> None:
-        """The agent knows the end."""
-        self._update(question.number, "told = ?", True)
+    def tell(self, question: Question, *, told: bool = True) -> None:
+        """The agent knows the end, or does not after all."""
+        self._update(question.number, "told = ?", told)
 
     def settle(self) -> None:
         """A turn is over: what is closed the agent has heard of, but for answers that wait in its inbox."""

@@ -3,16 +3,29 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from culture.clients.shared.questions.model import Answer
 
+Call = asyncio.Future[Answer]
+
+
+@dataclass(slots=True)
+class _Calls:
+    """Those that wait for the same."""
+
+    open: list[Call] = field(default_factory=list)
+    heard: bool = False
+    """Whether one of them has passed on what it was told."""
+
 
 class Waiting:
-    """Who waits for which question."""
+    """Who waits for which question; ``unheard`` is given what was told to calls that were cut off at that moment."""
 
-    def __init__(self, changed: Callable[[], None]) -> None:
+    def __init__(self, changed: Callable[[], None], unheard: Callable[[Answer], None]) -> None:
         self._changed = changed
-        self._calls: dict[int, list[asyncio.Future[Answer]]] = {}
+        self._unheard = unheard
+        self._calls: dict[int, _Calls] = {}
 
     def __len__(self) -> int:
         return len(self._calls)
@@ -21,32 +34,41 @@ class Waiting:
         return number in self._calls
 
     @contextmanager
-    def one(self, number: int) -> Iterator[asyncio.Future[Answer]]:
+    def one(self, number: int) -> Iterator[Call]:
         """One call that waits, until it has what it waited for or is cut off."""
-        call: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        calls = self._calls.setdefault(number, [])
-        calls.append(call)
+        call: Call = asyncio.get_running_loop().create_future()
+        calls = self._calls.setdefault(number, _Calls())
+        calls.open.append(call)
         self._changed()
         try:
             yield call
+            calls.heard = calls.heard or _is_told(call)
         finally:
-            calls.remove(call)
-            if not calls and self._calls.get(number) is calls:
+            calls.open.remove(call)
+            if not calls.open and self._calls.get(number) is calls:
                 del self._calls[number]
+            if _is_told(call) and not calls.heard and not any(map(_is_told, calls.open)):
+                self._unheard(call.result())
             self._changed()
 
     def tell(self, number: int, answer: Answer) -> bool:
         """Give it to all that wait; whether there was one."""
-        told = False
-        for call in self._calls.pop(number, []):
-            if not call.done():
-                call.set_result(answer)
-                told = True
-        return told
+        waiting = [call for call in self._taken(number) if not call.done()]
+        for call in waiting:
+            call.set_result(answer)
+        return bool(waiting)
 
     def refuse(self, number: int, why: Exception) -> None:
         """There is no such question after all: nobody will ever answer those who wait."""
-        for call in self._calls.pop(number, []):
+        for call in self._taken(number):
             if not call.done():
                 call.set_exception(why)
                 call.exception()  # who has posted it knows without asking
+
+    def _taken(self, number: int) -> list[Call]:
+        calls = self._calls.pop(number, None)
+        return [] if calls is None else calls.open
+
+
+def _is_told(call: Call) -> bool:
+    return call.done() and not call.cancelled() and call.exception() is None
