@@ -11,6 +11,8 @@ from culture.transport import IRCTransport, NotSent
 
 log = logging.getLogger(__name__)
 
+AGAIN = 5.0
+"""What a server that is there has not taken is told again after so many seconds."""
 _FOR_NOW = frozenset({"RATE_LIMITED", "UNAVAILABLE", "263"})
 _UNAVAILABLE = {
     State.PAUSED: "paused",
@@ -22,9 +24,15 @@ _UNAVAILABLE = {
 class Presence:
     """The present facts, sent when they change and again after every reconnect, by one task."""
 
-    def __init__(self, transport: IRCTransport, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(
+        self,
+        transport: IRCTransport,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        again: float = AGAIN,
+    ) -> None:
         self._transport = transport
         self._clock = clock
+        self._again = again
         self._facts: dict[UserKey, str] = {}
         self._away = ""
         self._told: dict[UserKey, str] = {}
@@ -85,15 +93,22 @@ class Presence:
             try:
                 await self._tell()
             except NotSent as refusal:
-                # It is told again after the reconnect; a server without metadata never hears it.
+                # Without a connection it is told again after the next; a server without metadata never hears it.
                 log.debug("not published: %s", refusal)
+                if self._transport.connected and _is_passing(refusal):
+                    self._tell_later()
             except Exception:
                 log.exception("not published")
+                self._tell_later()
+
+    def _tell_later(self) -> None:
+        asyncio.get_running_loop().call_later(self._again, self._changed.set)
 
     async def _tell(self) -> None:
-        if self._away != self._told_away:
-            await self._transport.set_away(self._away)
-            self._told_away = self._away
+        # What is told is what it was before the wait: it may be another by now.
+        if (away := self._away) != self._told_away:
+            await self._transport.set_away(away)
+            self._told_away = away
         for key, value in list(self._facts.items()):
             if self._told.get(key, "") != value:
                 await self._set(key, value)
@@ -104,6 +119,11 @@ class Presence:
         try:
             await self._transport.set_metadata(key.value, value)
         except NotSent as refusal:
-            if not refusal.code or refusal.code in _FOR_NOW:
+            if _is_passing(refusal):
                 raise
             log.debug("%s not published: %s", key.value, refusal)
+
+
+def _is_passing(refusal: NotSent) -> bool:
+    """Whether the server may take later what it has not taken now."""
+    return not refusal.code or refusal.code in _FOR_NOW

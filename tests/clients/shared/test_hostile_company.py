@@ -87,6 +87,54 @@ class Strict:
         self.has[key] = value
 
 
+class Slow(Strict):
+    """A server that takes its time, and has too much to do for the first thing it is told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.broken = False
+        self.away = ""
+        self.hears = asyncio.Event()
+        self.refusals = 0
+
+    async def set_away(self, text: str) -> None:
+        await self.hears.wait()
+        self.away = text
+
+    async def set_metadata(self, key: str, value: str) -> None:
+        if self.refusals:
+            self.refusals -= 1
+            raise NotSent("one after the other, please", "RATE_LIMITED")
+        self.has[key] = value
+
+
+async def test_what_changes_while_it_is_being_told_is_told_as_well() -> None:
+    server = Slow()
+    presence = Presence(server)  # type: ignore[arg-type]
+    presence.start()
+    presence.show(State.PAUSED)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    presence.show(State.WORKING)
+    server.hears.set()
+    await until(lambda: server.has.get(UserKey.STATE.value) == State.WORKING.value)
+    presence.note({UserKey.TASK: "tea"})
+    await until(lambda: UserKey.TASK.value in server.has)
+    assert server.away == ""
+    await presence.stop()
+
+
+async def test_what_the_server_does_not_take_for_now_is_told_again() -> None:
+    server = Slow()
+    server.hears.set()
+    server.refusals = 1
+    presence = Presence(server, again=0.01)  # type: ignore[arg-type]
+    presence.start()
+    presence.show(State.WORKING)
+    await until(lambda: server.has.get(UserKey.STATE.value) == State.WORKING.value)
+    await presence.stop()
+
+
 async def test_a_fact_that_is_refused_does_not_keep_others_from_being_told() -> None:
     server = Strict()
     presence = Presence(server)  # type: ignore[arg-type]
