@@ -28,8 +28,10 @@ class Standing:
         if has_metadata(session):
             session.watchers.append(lambda line: _sync(session, line))
             await session.ask(Line("METADATA", ("*", "SUB", *_KEYS)))
-            for key, value in list(self._values.items()):
-                await session.ask(Line("METADATA", ("*", "SET", key, value)))
+            for key in list(self._values):
+                # It may have become another, or nothing, while those before it were told.
+                if (value := self._values.get(key)) is not None:
+                    await session.ask(Line("METADATA", ("*", "SET", key, value)))
         if self._away:
             await session.ask(Line("AWAY", (self._away,)))
 

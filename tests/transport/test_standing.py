@@ -1,12 +1,18 @@
 """What we say of ourselves and hear of others: metadata, away, invitations, receipts, history."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from culture.protocol.message import Message as Line
 from culture.protocol.vocabulary import Receipt, UserKey
 from culture.server.ircd import IRCd
 from culture.transport import NotSent
+from culture.transport.session import Session
+from culture.transport.standing import Standing
 from tests.support.client import registered
 from tests.support.proxy import proxied
 from tests.transport.conftest import Come
@@ -29,6 +35,43 @@ async def test_what_we_publish_outlives_a_reconnect(ircd: IRCd, come: Come) -> N
         assert await bob.irc.get_metadata("spark-ada") == {STATE: "working"}
         seen = bob.irc.view.user("spark-ada")
         assert seen is not None and seen.metadata == {STATE: "working"} and seen.away
+
+
+class Connection:
+    """A new one, on which others speak as soon as it takes the first value."""
+
+    enabled = frozenset({"draft/metadata-2"})
+    view = SimpleNamespace(nick="spark-ada", features=SimpleNamespace(tokens={}))
+
+    def __init__(self) -> None:
+        self.watchers: list[object] = []
+        self.lines: list[Line] = []
+        self.meanwhile: Callable[[], Awaitable[object]] | None = None
+
+    async def ask(self, line: Line) -> list[Line]:
+        self.lines.append(line)
+        if line.params[1] == "SET" and (meanwhile := self.meanwhile) is not None:
+            self.meanwhile = None
+            await meanwhile()
+        return []
+
+    command = ask
+
+
+async def test_what_we_publish_while_a_connection_begins_is_not_undone() -> None:
+    standing, connection = Standing(bot=False), Connection()
+    session = cast(Session, connection)
+    await standing.publish(None, STATE, "idle")
+    await standing.publish(None, UserKey.TASK.value, "tea")
+
+    async def changed() -> None:
+        await standing.publish(session, STATE, "working")
+        await standing.publish(session, UserKey.TASK.value, None)
+
+    connection.meanwhile = changed
+    await standing.tell(session)
+    told = {line.params[2]: line.params[3:] for line in connection.lines if line.params[1] == "SET"}
+    assert told == {STATE: ("working",), UserKey.TASK.value: ()}
 
 
 async def test_whoever_comes_later_sees_it_too(ircd: IRCd, come: Come) -> None:
