@@ -331,6 +331,68 @@ async def test_a_message_that_was_counted_before_the_end_is_counted_once(scene: 
     assert not other.done()
 
 
+class Killed(BaseException):
+    """The daemon does nothing more."""
+
+
+def dies(*_: object, **__: object) -> None:
+    raise Killed
+
+
+@pytest.mark.fault("F8")
+@pytest.mark.parametrize("after", ["vote", "close"])
+async def test_killed_while_it_takes_an_answer_it_takes_it_when_it_comes_again(
+    scene: Open, monkeypatch: pytest.MonkeyPatch, after: str
+) -> None:
+    stage = scene()
+    await stage.ask()
+    with monkeypatch.context() as killing, pytest.raises(Killed):
+        if after == "vote":
+            killing.setattr(stage.questions._store, "close", dies)
+        else:
+            killing.setattr(stage.inbox, "receive", dies)
+        stage.say("spark-ori", f"@{NICK} yes", msgid="m1")
+    stage.kill()
+    stage.open()
+    stage.say("spark-ori", f"@{NICK} yes", msgid="m1")
+    assert stage.questions.open == []
+    assert stage.notices == [("spark-ori", 'q1 is answered: "yes".')]
+
+
+@pytest.mark.fault("F8")
+async def test_killed_while_it_takes_a_no_to_several_it_takes_it_for_all_of_them(
+    scene: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = scene()
+    for text in ("Delete?", "Deploy?"):
+        await stage.ask(text)
+    close = stage.questions.close
+    with monkeypatch.context() as killing, pytest.raises(Killed):
+        killing.setattr(
+            stage.questions,
+            "close",
+            lambda question, *given: close(question, *given) if question.number == 1 else dies(),
+        )
+        stage.say("spark-ori", "deny q1 q2", private=True, msgid="m1")
+    stage.kill()
+    stage.open()
+    stage.say("spark-ori", "deny q1 q2", private=True, msgid="m1")
+    assert stage.questions.open == []
+
+
+async def test_an_answer_that_cannot_be_noted_at_first_is_told_once(
+    scene: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = scene()
+    asking = await stage.ask()
+    with monkeypatch.context() as full, pytest.raises(Killed):
+        full.setattr(stage.questions._store, "close", dies)
+        stage.say("spark-ori", f"@{NICK} yes", msgid="m1")
+    stage.say("spark-ori", f"@{NICK} yes", msgid="m1")
+    assert (await ended(asking)).outcome is Outcome.ANSWERED
+    assert (stage.mail(), stage.questions.open) == ([], [])
+
+
 async def test_an_old_answer_is_not_the_answer_to_a_new_question(scene: Open) -> None:
     stage = scene()
     await stage.ask("deploy?")

@@ -163,8 +163,10 @@ class Questions:
 
     def close(self, question: Question, answer: Answer, choice: str = "") -> bool:
         """End a question; whether the agent waits for it and has it now."""
-        told = self._waiting.tell(question.number, answer)
+        # What cannot be noted is not told either: the message comes again.
+        told = self._waiting.is_open(question.number)
         self._store.close(question, answer, choice, told=told)
+        self._waiting.tell(question.number, answer)
         self._deadlines.disarm(question.number)
         self._around.changed()
         return told

@@ -57,12 +57,13 @@ class Hearing:
 
     def hear(self, message: Message) -> Taken | None:
         """Take a message to the agent; None when it is about no question."""
-        if (question := self.store.counted(message.msgid)) is not None:
-            return self._known(question, message)
         said = without_call(message.text, self.nick)
         said = message.text.strip() if said is None else said
+        # What was counted when the daemon ended, and closed nothing yet, is taken as if it came for the first time.
         if len(numbers := answers.question_ids(said)) > 1:
             return self._many(numbers, said, message)
+        if (question := self.store.counted(message.msgid)) is not None and not question.is_open:
+            return self._known(question, message)
         found = find(message, said, self.store, anyone=self.trust is None)
         if found is None:
             return None
@@ -117,9 +118,10 @@ class Hearing:
             wanted = needed(trust, question.electorate)
             return self._tell(message, replies.counted(question, choice, alike, wanted))
         answer = answered_by(question, verdict.choice, verdict.by)
+        has_it = self.board.close(question, answer, verdict.choice if question.options else "")
         if acknowledged:
             self.notify(message.sender, replies.decided(question, verdict.choice))
-        if self.board.close(question, answer, verdict.choice if question.options else ""):
+        if has_it:
             return Taken()
         return Taken(False, question.number, replies.remark(question, answer), counts=True)
 

@@ -51,6 +51,10 @@ class Waiting:
                 self._unheard(call.result())
             self._changed()
 
+    def is_open(self, number: int) -> bool:
+        """Whether somebody waits who would hear what is told."""
+        return number in self._calls and not all(call.done() for call in self._calls[number].open)
+
     def tell(self, number: int, answer: Answer) -> bool:
         """Give it to all that wait; whether there was one."""
         waiting = [call for call in self._taken(number) if not call.done()]
