@@ -299,8 +299,10 @@ class AgentDaemon:
         self._show()
 
     def _tell_lost(self) -> None:
-        for mail in self.inbox.restore():
-            self.outbox.say(mail.place, given_up(mail, "it was cut off too often"), notice=True, tags=reply_to(mail))
+        with self.inbox.at_once():
+            for mail in self.inbox.restore():
+                said = given_up(mail, "it was cut off too often")
+                self.outbox.say(mail.place, said, notice=True, tags=reply_to(mail))
 
     # What comes from the agent.
 

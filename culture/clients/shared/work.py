@@ -177,7 +177,7 @@ class Work:
             self._drop(prompt)
             lost = []
         else:
-            lost = self._give_up(self._inbox.broken(self._turn, outcome), outcome)
+            lost = self._break(outcome, outcome)
         self._unsettled = 0
         return lost
 
@@ -255,7 +255,7 @@ class Work:
         if overspent and turn.interrupted and not prompt.mails[0].is_errand:
             self.tell(self._told)
             self._inbox.spend(turn.tokens, turn.cost_usd)
-            self._give_up(self._inbox.broken(self._turn, "budget spent", blamed=None), "it was cut off too often")
+            self._break("budget spent", "it was cut off too often", blamed=None)
             return
         if turn.error and not turn.interrupted:
             self._failed(prompt, turn)
@@ -281,9 +281,7 @@ class Work:
         why = clip(turn.error.splitlines()[0], _LONGEST_ERROR)
         self.tell(self._told)
         self._inbox.spend(turn.tokens, turn.cost_usd)
-        lost = self._inbox.broken(self._turn, f"error: {why}")
-        self._give_up(lost, why)
-        if not lost:
+        if not self._break(f"error: {why}", why):
             self._say(prompt.target, f"[ERROR] {why}; I try once more.", notice=True)
         self._not_before = asyncio.get_running_loop().time() + self._retry_after
 
@@ -298,7 +296,7 @@ class Work:
         if prompt is not None and self._aborted:
             self._drop(prompt)
         elif prompt is not None:
-            self._give_up(self._inbox.broken(self._turn, "context full"), "it does not fit into my context")
+            self._break("context full", "it does not fit into my context")
         done = [f"  {at:%H:%M} in {place}: {task} ({outcome})" for at, place, task, outcome in self._inbox.journal(10)]
         self.tell(
             "\n".join(["(your last session was full, and this is a new one; what you were last given:", *done, ")"])
@@ -311,6 +309,14 @@ class Work:
             self._inbox.end(self._turn, "aborted", tokens, cost_usd)
             called = [mail for mail in prompt.mails if mail.kind is not UserClass.HUMAN and not mail.is_errand]
             self._give_up(called, "a person has aborted it")
+
+    def _break(self, outcome: str, why: str, *, blamed: bool | None = True) -> list[Mail]:
+        """The turn has no end; what is given up with it is returned, and its senders are told.
+
+        Killed in between, nobody would ever tell them.
+        """
+        with self._inbox.at_once():
+            return self._give_up(self._inbox.broken(self._turn, outcome, blamed=blamed), why)
 
     def _give_up(self, lost: list[Mail], why: str) -> list[Mail]:
         for mail in lost:

@@ -383,6 +383,42 @@ async def test_an_answer_and_its_note_are_one(records: Records, monkeypatch: pyt
         assert records.execute("SELECT state FROM messages").fetchall() == [("answered",)]
 
 
+async def test_what_is_given_up_and_that_its_sender_is_told_are_one(
+    records: Records, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed in between, the daemon would know it as done with, and nobody would ever hear of it."""
+    inbox, outbox = Inbox(records, Notes(records)), outbox_on(records, Line())
+    async with working(records, inbox, outbox) as (work, hand):
+        inbox.receive(message(1))
+        work.wake()
+        await until(lambda: len(hand.fed) == 1)
+        work.broken("crashed with code 3")
+        work.wake()
+        await until(lambda: len(hand.fed) == 2)
+        fail_once(monkeypatch, work, "_say")
+        with pytest.raises(sqlite3.OperationalError):
+            work.broken("crashed with code 3")
+        assert records.execute("SELECT state FROM messages").fetchall() == [("given",)]
+
+
+async def test_what_is_given_up_at_a_start_that_fails_is_told_at_the_next(
+    ircd: IRCd, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = agents_yaml(home, ircd.port, {"nick": NICK})
+    async with running(config, NICK) as daemon:
+        await daemon.service.pause()
+        daemon.inbox.receive(message(1))
+        daemon.records.execute("UPDATE messages SET state = 'given', given = 5")
+    fail_once(monkeypatch, Outbox, "say")
+    with pytest.raises(sqlite3.OperationalError):
+        async with running(config, NICK):
+            pass
+    async with registered(ircd.port, "spark-ori") as ori:
+        await ori.join("#general")
+        async with running(config, NICK):
+            assert "I gave up on spark-ori's message m1" in str(await ori.expect("NOTICE"))
+
+
 class Slow(Inbox):
     """Looking at it takes a while, on a machine with much to do."""
 
