@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -247,6 +248,9 @@ class Keeper:
         except WrongConfiguration as error:
             self.parked = True
             self._listener.on_unable(str(error))
+        except Exception:
+            # It runs, and who looks after it must not end before it does.
+            log.exception("%s: its start could not be told", self._nick)
 
     async def _watch_silence(self) -> None:
         while True:
@@ -281,8 +285,13 @@ class Keeper:
         return max(self._heard, of_runner)
 
     def _note_session(self) -> None:
-        if self._runner is not None and self._runner.session_id is not None:
+        """Remember the session; where that fails for now, whatever it is that has happened goes on all the same."""
+        if self._runner is None or self._runner.session_id is None:
+            return
+        try:
             self._notes.session = self._runner.session_id
+        except sqlite3.Error:
+            log.exception("%s: its session could not be noted", self._nick)
 
     async def _on_message(self, message: dict[str, Any]) -> None:
         self.touch()

@@ -53,11 +53,14 @@ class Minding:
         self._over(turn)
         broke_off, self._broke_off = self._broke_off, False
         self._overspent = self._service.breaks_off = False
-        if turn.limited_until is not None:
-            self._parts.purse.limited(datetime.fromtimestamp(turn.limited_until).astimezone())
-        if turn.compacted and (note := self._parts.questions.note()):
-            self._parts.work.tell(note)
-        await self._parts.work.ended(turn, overspent=broke_off)
+        try:
+            if turn.limited_until is not None:
+                self._parts.purse.limited(datetime.fromtimestamp(turn.limited_until).astimezone())
+            if turn.compacted and (note := self._parts.questions.note()):
+                self._parts.work.tell(note)
+        finally:
+            # Whatever cannot be noted: work that does not know of the end would wait for it for ever.
+            await self._parts.work.ended(turn, overspent=broke_off)
         self._parts.purse.look(turn.cost_usd)
         self._parts.questions.turn_over()
         self._parts.presence.note(self._service.figures())
@@ -83,9 +86,12 @@ class Minding:
         if restart_in is None:
             crashes, window = self._parts.config.recovery.crashes, self._parts.config.recovery.window
             self._parts.webhook.fire("agent_error", texts.parked(nick, crashes, window), place=target)
-        spent = self._parts.purse.cut_off()
-        self._parts.inbox.spend(spent.tokens, spent.cost_usd)
-        self._parts.work.broken(f"crashed with code {code}")
+        try:
+            spent = self._parts.purse.cut_off()
+            self._parts.inbox.spend(spent.tokens, spent.cost_usd)
+        finally:
+            # As at the end of a turn.
+            self._parts.work.broken(f"crashed with code {code}")
         if target is not None:
             later = (
                 f"I start again in {restart_in:g} s" if restart_in is not None else "I am parked until you say resume"

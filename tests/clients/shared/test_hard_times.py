@@ -143,6 +143,34 @@ async def test_a_turn_that_cannot_be_noted_does_not_end_the_work(records: Record
         await until(lambda: [turn.text for turn in there.told.turns] == ["two"])
 
 
+async def test_a_turn_is_over_though_its_session_could_not_be_noted(
+    records: Records, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Remembers(Fake):
+        @property
+        def session_id(self) -> str | None:
+            return "s1"
+
+    there = Kept(records)
+    there.make = lambda: Remembers(RunnerSetup("spark-bot", Path("/")))
+    await there.keeper.start()
+    fail_once(monkeypatch, there.keeper._notes, "_set")
+    await there.keeper.feed("one")
+    await until(lambda: [turn.text for turn in there.told.turns] == ["one"])
+    await there.keeper.stop()
+
+
+async def test_an_agent_is_looked_after_though_its_start_could_not_be_told(
+    records: Records, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with kept(records) as there:
+        fail_once(monkeypatch, there.told, "on_ready")
+        await there.keeper.feed("die")
+        await until(lambda: len(there.made) == 2 and there.keeper.ready)
+        await there.keeper.feed("die")
+        await until(lambda: there.told.ready == 2)
+
+
 async def test_a_crash_that_cannot_be_told_is_seen_to_all_the_same(records: Records) -> None:
     async with kept(records) as there:
         there.told.fails = 1
@@ -497,6 +525,33 @@ async def test_a_crash_does_not_make_a_turn_free(ircd: IRCd, home: Path) -> None
         daemon.minding.on_usage(5000)
         (home / "go").touch()
         await until(lambda: daemon.inbox.spent(0).tokens == 5000)
+
+
+async def test_work_goes_on_after_a_crash_whose_cost_could_not_be_noted(
+    ircd: IRCd, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = [{"when": "die", "steps": [{"crash": 3}]}]
+    config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, rules)})
+    async with registered(ircd.port, "spark-ori") as ori, running(config, NICK) as daemon:
+        await ori.join("#general")
+        fail_once(monkeypatch, daemon.purse, "cut_off")
+        ori.send(f"PRIVMSG #general :@{NICK} die")
+        await until(lambda: daemon.records.execute("SELECT state FROM messages").fetchall() == [("failed",)])
+
+
+async def test_work_goes_on_after_a_limit_that_could_not_be_noted(
+    ircd: IRCd, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = [{"when": "tea", "steps": [{"wait": {"until": str(home / "go"), "timeout": "30s"}}]}]
+    config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, rules)})
+    async with registered(ircd.port, "spark-ori") as ori, running(config, NICK) as daemon:
+        await ori.join("#general")
+        ori.send(f"PRIVMSG #general :@{NICK} tea")
+        await until(lambda: daemon.work.busy)
+        fail_once(monkeypatch, daemon.purse, "limited")
+        with pytest.raises(sqlite3.OperationalError):
+            await daemon.minding.on_turn(Turn(error="limited", limited_until=daemon.inbox._clock() + 60))
+        assert not daemon.work.busy
 
 
 async def test_what_an_agent_worked_on_comes_again_though_its_death_could_not_be_noted(
