@@ -5,6 +5,7 @@ import logging
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from culture.clients.shared import processes
@@ -68,7 +69,8 @@ class Keeper:
         self._recovery = recovery
         self._config = config
         self._runner: AgentRunnerBase | None = None
-        self._exits: asyncio.Queue[int] = asyncio.Queue()
+        # With each whose it is: what is told of one that has been replaced is no end of its successor.
+        self._exits: asyncio.Queue[tuple[AgentRunnerBase | None, int]] = asyncio.Queue()
         self._tasks: list[asyncio.Task[None]] = []
         self._token = ""
         self._heard = time.monotonic()
@@ -137,7 +139,7 @@ class Keeper:
     def renew(self) -> None:
         """Begin a new session in a new process as soon as the present turn is over."""
         self._notes.session = None
-        self._exits.put_nowait(RENEW)
+        self._exits.put_nowait((self._runner, RENEW))
 
     async def revive(self) -> None:
         """A person wants a parked agent back; what is left of the old one ends first."""
@@ -163,10 +165,10 @@ class Keeper:
             raise
         except AgentDied as death:
             log.error("%s did not start: %s", self._nick, death)
-            self._exits.put_nowait(death.code)
+            self._exits.put_nowait((self._runner, death.code))
         except Exception:
             log.exception("%s did not start", self._nick)
-            self._exits.put_nowait(1)
+            self._exits.put_nowait((self._runner, 1))
         else:
             self._note_session()
             self._listener.on_ready(session is not None and runner.session_id == session)
@@ -177,7 +179,7 @@ class Keeper:
         self._notes.token = self._token
         runner = self._runner = self._make(session, self._token)
         runner.on_message = self._on_message
-        runner.on_exit = self._on_exit
+        runner.on_exit = partial(self._on_exit, runner)
         if isinstance(runner, QueuedRunner):
             runner.on_turn = self._on_turn
             runner.on_usage = self._listener.on_usage
@@ -208,7 +210,9 @@ class Keeper:
 
     async def _look_after(self) -> None:
         while True:
-            code = await self._exits.get()
+            runner, code = await self._exits.get()
+            if runner is not self._runner:
+                continue
             if code == RENEW:
                 async with self._changing:
                     if not self.parked:
@@ -277,7 +281,7 @@ class Keeper:
             log.exception("%s cannot be interrupted", self._nick)
         if not self._rest.is_set() and self._runner is runner:
             self._rest.set()
-            self._exits.put_nowait(SILENT)
+            self._exits.put_nowait((runner, SILENT))
         self.touch()
 
     def _last_sign(self) -> float:
@@ -305,9 +309,9 @@ class Keeper:
         self._note_session()
         await self._listener.on_turn(turn)
 
-    async def _on_exit(self, code: int) -> None:
+    async def _on_exit(self, runner: AgentRunnerBase, code: int) -> None:
         if not self._stopping:
-            self._exits.put_nowait(code)
+            self._exits.put_nowait((runner, code))
 
 
 def _turn_of(message: dict[str, Any]) -> Turn:

@@ -228,6 +228,19 @@ async def test_resumed_while_the_old_one_is_still_ending_the_new_one_is_left_alo
         assert Notes(records).token is not None
 
 
+async def test_the_death_of_one_that_is_being_replaced_is_not_that_of_its_successor(records: Records) -> None:
+    async with kept(records) as there:
+        old = there.made[0]
+        assert old.on_exit is not None
+        # Its session is full, and its program ends of it before anybody could.
+        there.keeper.renew()
+        await old.on_exit(1)
+        await until(lambda: there.told.ready == 2)
+        await there.keeper.feed("one")
+        await until(lambda: [turn.text for turn in there.told.turns] == ["one"])
+        assert there.told.crashes == []
+
+
 async def test_resumed_after_the_end_nothing_is_started(records: Records) -> None:
     async with kept(records, crashes=1) as there:
         await there.keeper.feed("die")
