@@ -106,6 +106,8 @@ class Supervisor(SupervisorBase):
         if self._evaluating is not None and self._evaluating is not asyncio.current_task():
             self._evaluating.cancel()
             await asyncio.wait([self._evaluating])
+            # One that had not begun yet could not do so itself.
+            self._evaluating = None
 
     async def observe(self, turn: dict[str, Any]) -> None:
         """Take note of a turn. Every few of them are judged meanwhile; what comes during that is not counted."""

@@ -263,3 +263,14 @@ async def test_no_turn_is_too_strange(turn: dict[str, Any]) -> None:
     await supervisor.start()
     await supervisor.feed(turn, said("end"))
     assert "said: end" in supervisor.prompts[-1]
+
+
+async def test_a_judgement_that_is_broken_off_before_it_has_begun_is_not_the_last() -> None:
+    supervisor = Judged()
+    await supervisor.start()
+    for number in range(5):
+        await supervisor.observe(said(f"step {number}"))
+    await supervisor.stop()
+    await supervisor.start()
+    await supervisor.feed(*(said(f"next {number}") for number in range(5)))
+    assert len(supervisor.prompts) == 1
