@@ -165,7 +165,8 @@ class IRCTransport:
     @property
     def mark(self) -> Mark | None:
         """Up to where everything was received by this process; before the first message, the time of coming."""
-        return self._delivery.mark
+        # While something missed is outstanding, what came since is not all there was.
+        return self._missed_since or self._delivery.mark
 
     @property
     def is_behind(self) -> bool:
@@ -186,7 +187,7 @@ class IRCTransport:
         await self._standing.tell(session)
         await self._rooms.enter_all(session)
         await look_around(session, session.view.channels)
-        since = (self._cursor.load() if self._cursor is not None else None) or self._delivery.mark
+        since = self._missed_since or (self._cursor.load() if self._cursor is not None else None) or self.mark
         try:
             await catch_up(session, self._delivery, since)
             since = None

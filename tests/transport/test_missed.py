@@ -14,6 +14,7 @@ from culture.transport.delivery import Delivery
 from culture.transport.reading import LOCAL
 from tests.support.client import registered
 from tests.support.mesh import mesh
+from tests.support.proxy import proxied
 from tests.support.servers import serving
 from tests.transport.conftest import Come
 
@@ -193,6 +194,34 @@ async def test_history_that_cannot_be_read_yet_is_read_later(
         await ori.ask("PRIVMSG #general :live")
         await second.hears("missed")
     assert second.texts == ["live", "missed"]
+
+
+@pytest.mark.parametrize("cursor", [None, Notebook()])
+async def test_a_connection_lost_while_history_sleeps_does_not_make_anything_missed_for_good(
+    ircd: IRCd, come: Come, monkeypatch: pytest.MonkeyPatch, cursor: Notebook | None
+) -> None:
+    async def asleep(*_: Any) -> bool:
+        raise catchup.Unavailable("the database sleeps")
+
+    async with registered(ircd.port, "spark-ori") as ori, proxied(ircd.port) as way:
+        await ori.join("#general")
+        ada = await come(way.port, "spark-ada", ["#general"], cursor=cursor)
+        for times, text in enumerate(("before", "live"), 1):
+            await ori.ask(f"PRIVMSG #general :{text}")
+            heard = await ada.hears(text)
+            if cursor is not None:
+                cursor.write(heard)
+            way.cut()
+            await ada.until(lambda: not ada.irc.connected)
+            if text == "before":
+                await ori.ask("PRIVMSG #general :missed")
+                monkeypatch.setattr(catchup, "_by_arrival", asleep)
+            else:
+                assert ada.irc.mark.msgids == (ada.heard[0].msgid,)
+                monkeypatch.undo()
+            way.heal()
+            await ada.connected(times=times + 1)
+    assert ada.texts == ["before", "live", "missed"]
 
 
 async def test_who_was_told_too_much_at_once_while_history_sleeps_goes_on_hearing(
