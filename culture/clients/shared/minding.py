@@ -76,6 +76,7 @@ class Minding:
         if not self._parts.work.busy:
             self._parts.purse.look()
             show(self._parts)
+            self._parts.work.wake()
 
     def on_crash(self, code: int, restart_in: float | None) -> None:
         """The agent died."""

@@ -53,7 +53,8 @@ class Purse:
         if (until := self._limited_until()) is not None:
             return (until - now).total_seconds() if self._budget.resume_after_limit else None
         at = self._standing()
-        return (self._anew(at) - now).total_seconds() if at.level is Level.GONE and at.resets else None
+        # By the time that was read first: what ends as we look at it has ended, and is not as long again.
+        return (_anew(at, now) - now).total_seconds() if at.level is Level.GONE and at.resets else None
 
     def begin_session(self) -> None:
         """The agent's program was started, perhaps with another login."""
@@ -149,11 +150,14 @@ class Purse:
         quotas = self.windows if self.is_subscription else None
         return standing(self._budget, _sum(today, now), _sum(ever, now), quotas)
 
-    def _anew(self, at: Standing) -> datetime:
-        return reset(self._now()) if at.until is None else datetime.fromtimestamp(at.until).astimezone()
-
     def _when(self, at: Standing) -> str:
-        return f"; it begins anew at {self._anew(at):%Y-%m-%d %H:%M}" if at.resets else "; raise it in agents.yaml"
+        return (
+            f"; it begins anew at {_anew(at, self._now()):%Y-%m-%d %H:%M}" if at.resets else "; raise it in agents.yaml"
+        )
+
+
+def _anew(at: Standing, now: datetime) -> datetime:
+    return reset(now) if at.until is None else datetime.fromtimestamp(at.until).astimezone()
 
 
 def _sum(one: Spent, other: Spent) -> Spent:

@@ -99,6 +99,7 @@ class Work:
         self._not_before = 0.0
         self._cool_at = 0.0  # until then agents alone begin no turn
         self._aborted = False
+        self._parked = False  # until a time that is known
         self.prompt: Prompt | None = None
         self.last: Prompt | None = None
         """The present prompt, or else the one before."""
@@ -202,9 +203,13 @@ class Work:
 
     async def _next(self) -> float | None:
         """Begin what is to be done now; else after how long to look again, None where nothing changes by itself."""
-        parked = self._until()
+        was_parked, parked = self._parked, self._until()
+        self._parked = parked is not None
+        if was_parked and not self._parked:
+            self._changed()  # everybody sees it, though nothing waits for it
+        patience = None if parked is None else parked + _A_MOMENT
         if self.busy or not self._feeder.ready or not self._may_begin():
-            return None if parked is None else parked + _A_MOMENT
+            return patience
         if self._unsettled:
             self._inbox.broken(self._unsettled, "its end could not be noted", blamed=False)
             self._unsettled = 0
@@ -217,7 +222,7 @@ class Work:
             if rest := self._rest(asyncio.get_running_loop().time(), self._now()):
                 return rest
             await self._begin(self._inbox.next())
-        return None
+        return patience
 
     def _rest(self, now: float, moment: datetime) -> float:
         """How long messages that are here still wait: for the end of the quiet hours, of a pause, or of a while."""

@@ -1,6 +1,7 @@
 """No turn without a budget: warned at four fifths, parked when it is spent, back with the next day."""
 
 from datetime import datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culture.clients.shared.budget import Level, Quota, Spent, reset, standing
+from culture.clients.shared.inbox import Inbox
+from culture.clients.shared.notes import Notes
+from culture.clients.shared.purse import Purse
+from culture.clients.shared.records import Records
+from culture.clients.shared.turn import Turn
 from culture.config.agents import BudgetConfig
 from culture.protocol.vocabulary import State
 from culture.server.ircd import IRCd
@@ -184,3 +190,31 @@ async def test_a_provider_s_limit_parks_it_until_a_person_resumes_it(ircd: IRCd,
         assert "I go on when a person says resume" in said.params[1]
         ori.send(f"PRIVMSG #general :@{NICK} resume")
         assert await answered(ori, "#general") == "heard: hello"
+
+
+@pytest.mark.parametrize("told", ["limit", "window"])
+async def test_when_the_time_of_a_limit_is_over_everybody_sees_it(ircd: IRCd, home: Path, told: str) -> None:
+    """Also when nothing waits for the agent."""
+    agent = {"nick": NICK, "budget": {"resume_after_limit": True, "window_pct": 90}}
+    config = agents_yaml(home, ircd.port, {**agent, "playbook": playbook(home, [])})
+    async with running(config, NICK) as daemon:
+        over = datetime.now().astimezone() + timedelta(seconds=1)
+        if told == "limit":
+            await daemon.minding.on_turn(Turn(limited_until=over.timestamp()))
+        else:
+            daemon.minding.on_quotas([Quota("five_hour", 0.95, over.timestamp())])
+        assert daemon.presence.state is State.PARKED
+        await until(lambda: daemon.presence.state is State.IDLE)
+
+
+def test_a_day_that_ends_while_one_looks_at_it_is_not_followed_by_a_day_of_waiting(home: Path) -> None:
+    records = Records(home / "inbox" / f"{NICK}.db")
+    midnight = reset(datetime.now().astimezone())
+    notes = Notes(records)
+    inbox = Inbox(records, notes, (midnight - timedelta(hours=1)).timestamp)
+    inbox.begin([], "tea")
+    looks = count(-2)
+    purse = Purse(BudgetConfig(turns_per_day=1), inbox, notes, print, lambda: midnight + timedelta(seconds=next(looks)))
+    left = purse.seconds_left()
+    assert left is not None and left < 10
+    records.close()
