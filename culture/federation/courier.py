@@ -121,7 +121,7 @@ class Courier:
         if not may_write(self._host.network, event.source, event.target, link.trust):
             link.warn("hands on what %s may not write to %s over this link", event.source, event.target)
         elif server != self._mesh.own:
-            if not self._pass_on(id, server, line):
+            if not self._pass_on(link, line, event):
                 return
         elif not self._deliver(link, line, event):
             return
@@ -132,17 +132,27 @@ class Courier:
         if not self._mesh.log.waiting:
             self.settle()  # no further write may come to say so
 
-    def _pass_on(self, id: str, server: str, line: Message) -> bool:
-        """Keep it until it can go on; False where there is no room."""
-        if not self._mesh.log.is_held(id, server):
-            has_room = self._mesh.log.held_size < _MOST_HELD
-            if has_room:
-                self._hold(Held(id, server, str(line), self._host.now()))
-            return has_room
-        # It came back to us, so whoever we gave it to may have it no more, whatever they still say.
-        for peer in self._mesh.links.values():
-            peer.link.told.discard(id)
+    def _pass_on(self, link: Link, line: Message, event: Private) -> bool:
+        """Keep it until it can go on; False where there is no room, or it is not for this peer to say."""
+        id, server = event.id.msgid, owner_of(event.target)
+        if self._mesh.log.is_held(id, server):
+            # It came back to us, so whoever we gave it to may have it no more, whatever they still say.
+            for peer in self._mesh.links.values():
+                peer.link.told.discard(id)
+            return True
+        # The next server believes us whatever we hand on of a server that is linked to us.
+        if event.id.origin != self._mesh.own and self._mesh.messages.is_doubtful(link, line, event):
+            return False
+        if self._mesh.log.held_size >= _MOST_HELD:
+            return False
+        self._hold(Held(id, server, str(line), self._host.now()))
+        self._owe_earlier(event)
         return True
+
+    def _owe_earlier(self, event: Private) -> None:
+        """Those who told it while it was in doubt need not keep it either."""
+        earlier = self._mesh.messages.told_before(event.id)
+        self._owed += [(self._mesh.log.taken, other, event.id.msgid) for other in earlier]
 
     def _deliver(self, link: Link, line: Message, event: Private) -> bool:
         """Show it here, unless it was; False where it is not for this peer to say."""
@@ -158,7 +168,7 @@ class Courier:
         vouched = is_vouched(self._host.network, link.trust, stamp.origin, line)
         shown = believed(self._host.network, event, vouched)
         self._mesh.log.append(stamp, "", str(line) if vouched else unvouched(str(line)))
-        self._owed += [(self._mesh.log.taken, other, stamp.msgid) for other in self._mesh.messages.told_before(stamp)]
+        self._owe_earlier(event)
         if shown is not None:
             self._mesh.relay.apply(shown, None)
         return True

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from culture.config.links import Link
 from culture.federation.link import Stage
 from culture.federation.logfile import Entry, Held, Kept, LogFile, LogReader, Settled
+from culture.server.events import Said
 from culture.server.ids import Stamp
 from culture.server.skill import Host
 from tests.federation.raw import SECRET, mesh_of, raw_peer
@@ -130,6 +131,44 @@ async def test_a_peer_does_not_write_for_users_of_a_server_that_is_linked_here(t
             alfa.mesh.links["bravo"].receive(forged)
         await made.settle()
         assert not alfa.published and alfa.mesh.links["bravo"].link.stage is Stage.LIVE
+
+
+STAR = [("alfa", "bravo"), ("bravo", "carl"), ("bravo", "delta")]
+
+
+@pytest.mark.fault("D13")
+async def test_a_peer_hands_on_nothing_of_a_server_that_is_linked_here(tmp_path: Path) -> None:
+    """Neither is it delivered, nor does it take the place of what that server says itself."""
+    async with net(tmp_path, STAR) as made:
+        await made.heal()
+        bravo, carl, delta = (made.servers[name] for name in ("bravo", "carl", "delta"))
+        epoch, number = carl.ircd.parts.router.ids.epoch, carl.ircd.parts.router.ids.last + 1
+        forged = f"@id=carl.{epoch}.{number};at=1 :carl-ori!o@h PRIVMSG delta-eve :trust me\r\n"
+        with bravo.ircd.parts.turn():
+            bravo.mesh.links["alfa"].receive(forged.encode())
+        id = carl.say("delta-eve", "from carl")
+        await made.settle()
+        assert id == f"carl.{epoch}.{number}"
+        assert [said.text for said in delta.shown if isinstance(said, Said)] == ["from carl"]
+        assert held(made) == dict.fromkeys(made.servers, 0)
+
+
+async def test_what_was_given_to_another_is_handed_on_once_its_server_says_so_too(tmp_path: Path) -> None:
+    """It went another way while the link was broken, and comes when that is whole again."""
+    edges = [("alfa", "bravo"), ("alfa", "carl"), ("bravo", "carl"), ("bravo", "delta")]
+    async with net(tmp_path, edges) as made:
+        await made.heal(("bravo", "carl"), ("alfa", "bravo"))
+        id = made.servers["carl"].say("delta-eve")
+        made.servers["carl"].mesh.courier.forward()
+        alfa, carl = made.servers["alfa"], made.servers["carl"]
+        with carl.ircd.parts.turn():
+            carl.mesh.courier._hand_on(carl.mesh.links["alfa"].link, next(iter(carl.mesh.log.held["delta"].values())))
+        await made.settle()
+        assert held(made) == {"alfa": 1, "bravo": 0, "carl": 0, "delta": 0}
+        await made.heal()
+        await again(made)
+        assert made.servers["delta"].published == {id: 1} and held(made) == dict.fromkeys(made.servers, 0)
+        assert not alfa.published
 
 
 STEPS = st.lists(
