@@ -35,7 +35,8 @@ class Keeping(Generic[Fact, File]):
     """Takes facts on the event loop and writes them elsewhere; ``start`` and ``stop`` it.
 
     While the disk is full or the file is locked they wait here, also at the beginning. ``tell`` hears of that once,
-    and once when it is over; any other error goes to ``failed``.
+    and once when it is over; any other error goes to ``failed``. ``before`` is called in the thread before each group
+    is written, and may block for a moment.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Keeping(Generic[Fact, File]):
         tell: Callable[[str], None],
         failed: Callable[[BaseException], None],
         again: float = AGAIN,
+        before: Callable[[], None] = lambda: None,
     ) -> None:
         self._what = what
         self._most = most
@@ -54,6 +56,7 @@ class Keeping(Generic[Fact, File]):
         self._tell = tell
         self._failed = failed
         self._again = again
+        self._before = before
         self._waiting: deque[Fact] = deque()
         self._taken = self._written = self._lost = 0
         self._is_troubled = False
@@ -92,9 +95,10 @@ class Keeping(Generic[Fact, File]):
         return self._most
 
     async def settled(self, patience: float) -> bool:
-        """Wait until all that was added so far is on disk; False where that takes longer."""
+        """Wait until all that was added so far is on disk; False where that takes longer, or some of it is lost."""
+        is_whole = not self._lost
         if self._written == self._taken:
-            return True
+            return is_whole
         asked = (self._taken, asyncio.get_running_loop().create_future())
         self._settled.append(asked)
         try:
@@ -104,7 +108,7 @@ class Keeping(Generic[Fact, File]):
             return False
         finally:
             self._settled.remove(asked)
-        return True
+        return is_whole
 
     async def use(self, work: Callable[[File], T]) -> T:
         """Do something with the file, in the thread that has it; OSError where there is none yet."""
@@ -139,7 +143,7 @@ class Keeping(Generic[Fact, File]):
 
     async def _write(self) -> None:
         group = list(islice(self._waiting, _GROUP))
-        await self.use(lambda store: store.write(group))
+        await self.use(lambda store: self._write_group(store, group))
         for _ in group:
             self._waiting.popleft()
         self._written += len(group)
@@ -150,6 +154,10 @@ class Keeping(Generic[Fact, File]):
             lost = f"lost since too many waited: {self._lost}" if self._lost else "none was lost"
             self._tell(f"{self._what} are written again; {lost}")
             self._lost, self._is_troubled = 0, False
+
+    def _write_group(self, store: File, group: Sequence[Fact]) -> None:
+        self._before()
+        store.write(group)
 
     async def _try(self, work: Callable[[], Awaitable[None]]) -> bool:
         """Do it, or wait for better; is it worth going on?"""

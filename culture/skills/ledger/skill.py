@@ -28,6 +28,7 @@ from culture.skills.ledger.store import Store
 
 _FILE = "ledger.db"
 _WAITING = 20_000  # so many facts may wait for the disk
+_OTHERS = 1.0  # seconds to wait for links, which must not lack what is in the ledger
 _PATIENCE = 5.0  # seconds for the disk, before a client hears that it is busy
 _HOURLY = 3600.0
 _PACE = Rate(burst=600, rate=10)
@@ -46,7 +47,14 @@ class Ledger(Skill):
     def __init__(self, host: Host, settings: Wanted) -> None:
         super().__init__(host, settings)
         open_store = partial(Store, host.folder / _FILE)
-        self._keeping = Keeping[Fact, Store]("facts", _WAITING, open_store, host.tell_operators, host.failed)
+        self._keeping = Keeping[Fact, Store](
+            "facts",
+            _WAITING,
+            open_store,
+            host.tell_operators,
+            host.failed,
+            before=lambda: host.await_first(_OTHERS),
+        )
         self._receipts = Receipts(host, self._kept_receipts)
         self._paces: dict[str, Bucket] = {}
 

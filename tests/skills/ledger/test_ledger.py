@@ -1,9 +1,11 @@
 """LEDGER: facts that agents say of themselves, kept on disk, for people and agents to read."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,6 +54,21 @@ async def test_a_fact_is_there_for_all_who_may_know_and_after_a_restart(serve: S
         assert await get(ori, "* since=2999-01-01") == []
         assert await get(ori, "* before=2999-01-01") == [spent, working]
         assert await get(ori, "* before=2001-01-01T00:00:00Z") == []
+
+
+async def test_links_have_a_fact_on_disk_before_the_ledger_does(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a crash in between it would be kept here, and never come to the others."""
+    order: list[str] = []
+
+    def write(store: Store, facts: Sequence[Fact]) -> None:
+        order.append("ledger")
+
+    async with serve() as ircd, registered(ircd.port, "spark-claude", CAPS) as claude:
+        await agent(claude)
+        monkeypatch.setattr(Store, "write", write)
+        ircd.parts.sooner = lambda patience: order.append("links")
+        await put(claude, "state", "now", {"state": "idle"})
+        assert order == ["links", "ledger"]
 
 
 async def test_only_agents_say_facts_and_only_good_ones(serve: Serve) -> None:
