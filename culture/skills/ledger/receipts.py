@@ -2,7 +2,7 @@
 
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from culture.protocol.message import Message
@@ -25,7 +25,7 @@ _Found = list[tuple[str, Trace | None, bool]]
 class Receipts:
     """Checks that the message was really for whom it says, tells its sender, and notes it in the ledger."""
 
-    def __init__(self, host: Host, kept: Callable[[], Later]) -> None:
+    def __init__(self, host: Host, kept: Callable[[Callable[[], None]], Later]) -> None:
         self._host = host
         self._kept = kept
         self._given: OrderedDict[tuple[str, str, str], None] = OrderedDict()
@@ -64,13 +64,19 @@ class Receipts:
         return found
 
     def _give(self, ctx: Context, state: str, place: str, found: _Found) -> Later:
+        keys = [(fold(ctx.nick), msgid, state) for msgid, _, _ in found]
         for msgid, trace, is_recent in found:
             if trace is None or self._is_own(ctx, trace, is_recent):
                 text = "There is no such message for you, or it is too old"
                 ctx.fail(Failed(Verb.RECEIPT, "UNKNOWN_MSGID", place, msgid, text=text))
             elif not self._is_given(ctx, msgid, state):
                 self._tell(ctx, msgid, state, trace, is_recent)
-        return self._kept()
+        return self._kept(lambda: self._forget(keys))
+
+    def _forget(self, keys: Iterable[tuple[str, str, str]]) -> None:
+        """They could not be kept: said again they are new."""
+        for key in keys:
+            self._given.pop(key, None)
 
     def _is_own(self, ctx: Context, trace: Trace, is_recent: bool) -> bool:
         if is_recent:

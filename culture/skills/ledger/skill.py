@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from operator import methodcaller
@@ -137,9 +137,16 @@ class Ledger(Skill):
         if not await self._keeping.settled(_PATIENCE):
             raise _unavailable(verb, "the disk is busy or full")
 
-    def _kept_receipts(self) -> Later:
-        """Receipts are answered when they are on disk."""
-        return Later(self._settled(Verb.RECEIPT), lambda _: None)
+    def _kept_receipts(self, forget: Callable[[], None]) -> Later:
+        """Receipts are answered when they are on disk; where they are not, ``forget`` is called."""
+        return Later(self._settled_or(forget), lambda _: None)
+
+    async def _settled_or(self, forget: Callable[[], None]) -> None:
+        try:
+            await self._settled(Verb.RECEIPT)
+        except Failed:
+            forget()
+            raise
 
     async def _prune(self) -> None:
         while True:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from culture.protocol.message import Message
+from culture.skills.keeping import Keeping
 from tests.skills.history.playing import room
 from tests.support.client import Client, registered
 from tests.support.servers import Serve
@@ -194,3 +195,22 @@ async def test_a_member_has_got_what_came_when_the_channel_was_not_here(tmp_path
         here.clock.now += 1000
         bee = await here.join("spark-bee", "#a", caps=CAPS, account="bee")
         assert codes(await bee.ask(f"RECEIPT delivered #a {message.tags['msgid']}")) == []
+
+
+async def test_one_that_found_no_room_is_kept_when_it_is_said_again(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with (
+        serve() as ircd,
+        registered(ircd.port, "spark-ori", CAPS) as ori,
+        registered(ircd.port, "spark-claude", CAPS) as claude,
+    ):
+        msgid = await said(ori, "spark-claude")
+        with monkeypatch.context() as full:
+            full.setattr(Keeping, "most_before", lambda keeping, fact: 0)
+            assert codes(await claude.ask(f"RECEIPT answered spark-ori {msgid}")) == ["UNAVAILABLE"]
+        await claude.ask("MODE spark-claude +B")
+        await claude.ask("@+agentirc.dev/fact={} LEDGER PUT state now")  # there is room again, and that is noticed
+        assert not codes(await claude.ask(f"RECEIPT answered spark-ori {msgid}"))
+        found = await claude.ask(f"LEDGER GET receipt key={msgid}")
+        assert [line.params[2] for line in found if line.verb == "LEDGER"] == [f"{msgid}/answered"]
