@@ -37,6 +37,7 @@ _GATHER = 0.001
 _GATHER_MANY = 0.02
 _MANY = 32
 _RETRY = 0.25
+_OTHERS = 1.0  # seconds that others have at the end to keep what they were told
 _PATIENCE = 2.0  # seconds without a write before operators hear of it
 _SPARE = 2_000  # messages that are known without asking the disk, beside those that are not on it
 _MOST = 200_000  # changes that may wait to be written
@@ -71,6 +72,8 @@ class EventLog:
         self._reader = LogReader(path)
         self.failed: Callable[[BaseException], None] = lambda error: None
         """Called in the writer's thread with what ends it."""
+        self.is_kept: Callable[[], bool] = lambda: True
+        """At the end, in the writer's thread: do all who keep messages have what they were told?"""
         self.seen = Seen()
         self.recent: deque[Entry] = deque()
         """The last messages, at least all that are not on disk yet."""
@@ -237,13 +240,21 @@ class EventLog:
                         log.error("%d changes of the federation's log could not be written", self.waiting)
                         return
                     time.sleep(_RETRY)
-            with suppress(sqlite3.Error, OSError):
-                self._file.write([Settled(self.position)])
+            self._settle_all()
         except BaseException as error:
             log.exception("the federation's log cannot go on")
             self.failed(error)
         finally:
             self._file.close()
+
+    def _settle_all(self) -> None:
+        """Nothing need be told again, where all who keep messages have them; they end at the same time as we do."""
+        until = time.monotonic() + _OTHERS
+        while not self.is_kept() and time.monotonic() < until:
+            time.sleep(_GATHER)
+        if self.is_kept():
+            with suppress(sqlite3.Error, OSError):
+                self._file.write([Settled(self.position)])
 
     def _await_changes(self) -> bool:
         while not self._waiting:

@@ -92,6 +92,7 @@ class Mesh(Skill):
         self.loop = asyncio.get_running_loop()
         await asyncio.to_thread(self.log.open, self.host.ids.epoch)
         self.host.go_first(self.log.await_written)
+        self.host.start(self.messages.repeat())
         self.host.start(self.messages.run())
         self.host.start(self.courier.run())
         self.standing.look()
@@ -108,6 +109,7 @@ class Mesh(Skill):
             peer.link.end(GOING)
         for connection in self.closing:
             connection.abort()
+        self.log.is_kept = self.host.kept()
         await asyncio.to_thread(self.status.remove)
         await asyncio.to_thread(self.log.close, 5.0)
 

@@ -10,6 +10,7 @@ from culture.federation.codec import decode
 from culture.federation.codec.fields import Garbled, number
 from culture.federation.doubts import Doubts
 from culture.federation.link import Link, Stage
+from culture.federation.logfile import Entry
 from culture.federation.plain import Plain
 from culture.federation.seal import Seal
 from culture.federation.trust import (
@@ -42,9 +43,10 @@ _GOT_TAG = "got"
 """On a message whose time was taken for wrong: when it arrived where that was noticed. It is as of then everywhere."""
 _NOT_SEALED = frozenset({"n", "seal", _GOT_TAG, UNVOUCHED_TAG})
 _MOST_EARLY = 10_000
-_REPEATED = 100_000
+_REPEATED = 10_000  # that are read at once to be told again
 _SOON = 1.0
-_SAFE = 60.0  # seconds after which a message is on every disk here
+_SAFE = 60.0  # seconds between two notes of what is on every disk here
+_STEP = 0.01
 _AT_ONCE = 500
 _LIVE = Stage.LIVE  # an enum's member takes its time to be looked up
 
@@ -62,6 +64,8 @@ class Messages:
         """Messages that were taken back before they came."""
         self._ahead: set[str] = set()
         """Servers whose clock is known to be wrong."""
+        self._is_repeated = False
+        """Was everything told again that a crash may have kept from those who keep messages?"""
 
     def said(self, event: Kept, data: str) -> None:
         """Somebody here said something to a channel; ``data`` is its line."""
@@ -241,17 +245,16 @@ class Messages:
                 other.receive(line)
 
     async def run(self) -> None:
-        """Tell those here who keep messages what a crash may have kept from them, and note what is safe from that."""
-        await self._repeat()
-        position, since = self._mesh.log.position, self._host.monotonic()
+        """Ask about what is in doubt, and note what is safe from a crash: it is with all here who keep messages."""
+        position, since, is_kept = self._mesh.log.position, self._host.monotonic(), self._host.kept()
         while True:
             await asyncio.sleep(_SOON)
             now = self._host.monotonic()
             with self._host.turn():
                 self.ask_owners(now - _SOON)
-            if now - since > _SAFE:
+            if now - since > _SAFE and self._is_repeated and is_kept():
                 self._mesh.log.settle(position)
-                position, since = self._mesh.log.position, now
+                position, since, is_kept = self._mesh.log.position, now, self._host.kept()
 
     def ask_owners(self, before: float) -> None:
         """Show what has been in doubt since then to the server that is said to have said it.
@@ -263,19 +266,33 @@ class Messages:
             if peer is not None and peer.link.log:
                 peer.link.send(_without(line, frozenset("n")))
 
-    async def _repeat(self) -> None:
-        entries = await self._mesh.log.since(self._mesh.log.settled, _REPEATED)
-        for start in range(0, len(entries), _AT_ONCE):
-            for entry in entries[start : start + _AT_ONCE]:
-                try:
-                    line = Message.parse(entry.data)
-                    line, event = self.timed(line, _message(line))
-                    shown = self._as_shown(event, UNVOUCHED_TAG not in line.tags)
-                except (ProtocolError, ValueError):
-                    continue
-                if shown is not None:
-                    self._host.repeat(shown)
-            await asyncio.sleep(0)
+    async def repeat(self) -> None:
+        """Tell those here who keep messages what a crash may have kept from them, no faster than they keep it."""
+        log = self._mesh.log
+        position, until = log.settled, log.position
+        while position < until and (entries := await log.since(position, _REPEATED)):
+            position = entries[-1].position
+            for start in range(0, len(entries), _AT_ONCE):
+                for entry in entries[start : start + _AT_ONCE]:
+                    self._repeat(entry)
+                await self._kept()
+        self._is_repeated = True
+
+    async def _kept(self) -> None:
+        is_kept = self._host.kept()
+        await asyncio.sleep(0)
+        while not is_kept():  # noqa: ASYNC110
+            await asyncio.sleep(_STEP)
+
+    def _repeat(self, entry: Entry) -> None:
+        try:
+            line = Message.parse(entry.data)
+            line, event = self.timed(line, _message(line))
+            shown = self._as_shown(event, UNVOUCHED_TAG not in line.tags)
+        except (ProtocolError, ValueError):
+            return
+        if shown is not None:
+            self._host.repeat(shown)
 
 
 def _message(line: Message) -> Kept:

@@ -74,6 +74,9 @@ class Parts:
     """Finds a message of a target by its id where ``recent`` does not, for those who are logged in: what they may take
     back, or (True) all that they may read; a skill's."""
     sooner: "Callable[[float], None]" = lambda patience: None
+    keepers: "list[Callable[[], Callable[[], bool]]]" = field(default_factory=list)
+    """Of each skill that keeps events: called it notes what has come by now, and what it returns tells whether all that
+    is on disk."""
 
 
 class Context:

@@ -153,6 +153,24 @@ class Host:
         """Wait for the skill that goes first to have kept what it has heard until now; blocks."""
         self._parts.sooner(patience)
 
+    def keeps(self, mark: Callable[[], Callable[[], bool]]) -> None:
+        """Let others know how far this skill keeps events.
+
+        ``mark`` notes what has come by now; what it returns, called later in any thread, tells whether all that is on
+        disk.
+        """
+
+        def marked() -> Callable[[], bool]:
+            is_kept = mark()
+            return lambda: self._is_over or is_kept()
+
+        self._parts.keepers.append(marked)
+
+    def kept(self) -> Callable[[], bool]:
+        """Note what those who keep events have heard by now: called later, is all of it on disk?"""
+        marks = [mark() for mark in self._parts.keepers]
+        return lambda: all(is_kept() for is_kept in marks)
+
     def batch(self, kind: str, *params: str) -> Batch:
         """A batch of this type, for ``within``; to be closed."""
         return Batch(self.name, kind, *params)

@@ -94,6 +94,11 @@ class Keeping(Generic[Fact, File]):
         """So many may wait when this one comes."""
         return self._most
 
+    def mark(self) -> Callable[[], bool]:
+        """Note what was added by now: called later, is all of it written?"""
+        taken = self._taken
+        return lambda: self._written >= taken
+
     async def settled(self, patience: float) -> bool:
         """Wait until all that was added so far is on disk; False where that takes longer, or some of it is lost."""
         is_whole = not self._lost

@@ -46,6 +46,7 @@ class History(Skill):
         self._writer.failed = self._failed
         self._writer.wrote = self._wrote
         self._writer.before = lambda: host.await_first(_OTHERS)
+        host.keeps(self._writer.mark)
         host.counter("history_written_total", "Messages on disk since the start.", lambda: self._writer.written)
         host.gauge("history_waiting", "Messages on their way there.", lambda: self._writer.waiting)
         host.counter("history_lost_total", "Messages that found no room.", lambda: self._writer.lost_in_all)

@@ -91,6 +91,11 @@ class Writer:
         """How many wait to be written."""
         return self.taken - self.written
 
+    def mark(self) -> Callable[[], bool]:
+        """Note what was taken by now: called later, is all of it written?"""
+        taken = self.taken
+        return lambda: self.written >= taken
+
     def start(self) -> None:
         """Open the store and begin."""
         self._thread.start()

@@ -55,6 +55,7 @@ class Ledger(Skill):
             host.failed,
             before=lambda: host.await_first(_OTHERS),
         )
+        host.keeps(self._keeping.mark)
         self._receipts = Receipts(host, self._kept_receipts)
         self._paces: dict[str, Bucket] = {}
 

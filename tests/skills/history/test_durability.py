@@ -1,17 +1,24 @@
 """Whatever happens to the process, the disk or the file: what was called stored is there, and people can talk."""
 
+import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from culture.config.links import Link
 from culture.config.model import Operator
 from culture.config.skills import Embeddings, History
+from culture.federation import messages
+from culture.federation.mesh import Mesh
 from culture.protocol.message import Message
 from culture.server.ircd import IRCd
-from tests.support.client import Client, registered
+from culture.skills.history.sqlite import SQLiteStore
+from tests.support.client import PATIENCE, Client, registered
 from tests.support.lockholder import locked
+from tests.support.mesh import eventually
 from tests.support.servers import serving
 from tests.support.small_disk import fill, small_disk
 from tests.support.storm import kill_again_and_again
@@ -147,3 +154,61 @@ async def test_speakers_wait_for_a_disk_that_is_merely_slow(tmp_path: Path) -> N
             await ori.receive()
         rows = await ori.ask("HISTORY RECENT #x 1000")
         assert texts(rows)[:1000] == [str(number) for number in range(5000, 6000)]
+
+
+LINKS = (Link(name="thor", secret="known-to-both"),)
+
+
+async def test_what_waited_for_the_store_when_the_server_stopped_is_kept_at_the_next_start(tmp_path: Path) -> None:
+    """The log of the links has it."""
+    settings: dict[str, Any] = {"links": LINKS, "limits": {"shutdown_timeout": 2.0}}
+    stack = AsyncExitStack()
+    async with stack:
+        ircd = await stack.enter_async_context(serving(tmp_path, **settings))
+        ori = await stack.enter_async_context(registered(ircd.port, "spark-ori", CAPS))
+        await ori.join("#x")
+        async with locked(tmp_path / "data" / "history" / "history.db"):
+            ori.send("PRIVMSG #x :while it was locked")
+            await ori.sync()
+            await stack.aclose()
+    async with serving(tmp_path, **settings):
+        await eventually(lambda: "while it was locked" in kept(tmp_path))
+
+
+def kept(folder: Path) -> list[str]:
+    """What is in the history's file, whoever may read it."""
+    store = SQLiteStore(folder / "data" / "history" / "history.db")
+    store.open()
+    try:
+        return [each.entry.text for each in store.everything()]
+    finally:
+        store.close()
+
+
+async def test_links_tell_again_what_the_store_has_not_got_however_long_that_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds, settled = asyncio.Semaphore(0), asyncio.Event()
+    monkeypatch.setattr(messages, "_SOON", 0.001)
+    monkeypatch.setattr(messages, "_SAFE", -1.0)
+    async with serving(tmp_path, links=LINKS) as ircd, registered(ircd.port, "spark-ori", CAPS) as ori:
+        mesh = ircd.parts.skills.get("federation")
+        assert isinstance(mesh, Mesh)
+        await ori.join("#x")
+        async with locked(tmp_path / "data" / "history" / "history.db"):
+            ori.send("PRIVMSG #x :while it was locked")
+            await ori.sync()
+            said = mesh.log.position
+
+            def settle(position: int) -> None:
+                if position >= said:
+                    settled.set()
+
+            monkeypatch.setattr(mesh.log, "settle", settle)
+            monkeypatch.setattr(mesh.messages, "ask_owners", lambda before: rounds.release())
+            async with asyncio.timeout(PATIENCE):
+                for _ in range(5):
+                    await rounds.acquire()
+            assert not settled.is_set()
+        async with asyncio.timeout(PATIENCE):
+            await settled.wait()
