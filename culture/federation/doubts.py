@@ -37,7 +37,7 @@ class Doubts:
 
         False where there are far too many: then that link has to come soon.
         """
-        self._expire(now)
+        self.expire(now)
         key = (link, stamp.origin, stamp.epoch, stamp.seq)
         if key not in self._doubts:
             if len(self._doubts) >= MOST_NOTED:
@@ -86,7 +86,7 @@ class Doubts:
             self._drop(key)
         self._positions.pop(link, None)
 
-    def _expire(self, now: float) -> None:
+    def expire(self, now: float) -> None:
         """By now a broken link would have been noticed: whoever is linked to us does not mean us to have it."""
         while self._doubts and next(iter(self._doubts.values())).since < now - self._patience:
             self._drop(next(iter(self._doubts)))

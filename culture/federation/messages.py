@@ -240,6 +240,8 @@ class Messages:
     def ended(self, link: Link) -> None:
         """A link is gone: what others said of whom it led to is looked at again."""
         self._doubts.forget(link)
+        if not link.log:
+            return  # it led nowhere yet
         for other, line in self._doubts.take():
             if other.stage is not Stage.CLOSED:
                 other.receive(line)
@@ -261,6 +263,7 @@ class Messages:
 
         It may have lost it in a crash, and knows it again by its seal; then it tells it anew.
         """
+        self._doubts.expire(self._host.monotonic())
         for server, line in self._doubts.overdue(before):
             peer = self._mesh.links.get(server)
             if peer is not None and peer.link.log:

@@ -13,8 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from culture.federation.link import Stage
+from culture.protocol.message import Message
 from culture.server.events import Redacted, Said
-from tests.federation.virtual import Net
+from culture.server.skill import Host
+from tests.federation.virtual import Net, Wire
 from tests.support.clock import after
 
 FAST = Path("/dev/shm")
@@ -496,3 +498,39 @@ async def test_to_ask_is_not_to_have(tmp_path: Path) -> None:
             bravo.mesh.links["alfa"].receive(f"{entry.data}\r\n".encode())
         await made.settle()
         assert alfa.published == {id: 1}
+
+
+async def test_what_is_in_doubt_for_long_no_longer_keeps_the_peer_from_its_acknowledgement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that is linked here says something that it may not tell us itself; another one does."""
+    restricted = {("carl", "alfa"): {"trust": "restricted", "channels": ("#shop",)}}
+    async with net(tmp_path, TRIANGLE, trust=restricted) as made:
+        await made.heal()
+        alfa, bravo = made.servers["alfa"], made.servers["bravo"]
+        made.servers["carl"].say("#general")
+        await made.settle()
+        link = bravo.mesh.links["alfa"].link
+        assert link.acked < bravo.mesh.log.position
+        ahead = 3 * alfa.mesh.settings.timeout
+        now = alfa.mesh.host.monotonic
+        monkeypatch.setattr(Host, "monotonic", lambda host: now() + ahead)
+        await made.settle()  # as once a second
+        with bravo.ircd.parts.turn():
+            link.send(Message("PING", ("bravo",)))
+        await made.settle()
+        assert link.acked == bravo.mesh.log.position
+
+
+async def test_a_stranger_who_comes_and_goes_renews_no_doubt(tmp_path: Path) -> None:
+    async with net(tmp_path, TRIANGLE) as made:
+        await made.heal()
+        alfa = made.servers["alfa"]
+        line = b"@n=9;id=carl.e.9;at=1 :carl-eve!o@h PRIVMSG #x :trust me\r\n"
+        with alfa.ircd.parts.turn():
+            alfa.mesh.links["bravo"].receive(line)
+        doubts = dict(alfa.mesh.messages._doubts._doubts)
+        stranger = alfa.mesh.adopt(Wire(), None)  # type: ignore[arg-type]
+        with alfa.ircd.parts.turn():
+            stranger.lost("gone")
+        assert doubts and alfa.mesh.messages._doubts._doubts == doubts
