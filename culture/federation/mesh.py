@@ -122,6 +122,7 @@ class Mesh(Skill):
                 self.standing.look()
                 for peer in [*self.links.values(), *self.greeters]:
                     self._look_after(peer)
+                self.presence.clear_up()
                 self._reap()
                 self.admission.forget_tries()
                 figures = self.status.figures()

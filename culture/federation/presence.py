@@ -15,7 +15,7 @@ from culture.federation.splits import Splits
 from culture.federation.topology import LinkState, Way, read_state, state_line
 from culture.federation.trust import NotTheirs, check_origin, crosses_by_name, has_authority, is_restricted
 from culture.protocol.message import Message
-from culture.server.events import Event, Linked
+from culture.server.events import ChannelRenamed, Event, Linked
 from culture.server.ids import MICROSECONDS
 from culture.server.skill import Host
 
@@ -44,6 +44,10 @@ class Presence:
         self._heard = Heard()
         self.is_unclear = False
         """Was a channel renamed elsewhere since all were told who is here?"""
+        self._disputes: set[str] = set()
+        """The servers that renamed a channel which was not renamed here."""
+        self._disputed = float("-inf")
+        """When everybody was last told so."""
         self._asked: dict[str, str] = {}
         """The servers whose users we asked for, and which peer."""
 
@@ -140,12 +144,35 @@ class Presence:
 
     def clear_up(self) -> None:
         """Say who is here, where others could not follow what our users did: under a channel's old name."""
+        if self._disputes and self._host.monotonic() - self._disputed >= _PATIENCE:
+            self._settle_disputes()
         if not self.is_unclear:
             return
         self.is_unclear = False
         for peer in self._mesh.live():
             for line in self.roster_lines(self._mesh.own, peer.link):
                 peer.link.send(line)
+
+    def dispute(self, event: ChannelRenamed) -> None:
+        """A channel was renamed elsewhere and is not here: its members are where their own servers say."""
+        self._disputes.add(event.id.origin)
+
+    def _settle_disputes(self) -> None:
+        """Tell the others where those are who were not moved here, and ask where those are who were.
+
+        Not for each channel at once: who has no say here could have everybody told much by little.
+        """
+        disputes, self._disputes, self._disputed = self._disputes, set(), self._host.monotonic()
+        self.is_unclear = False
+        for peer in self._mesh.live():
+            others = [name for name, known in self._mesh.known.items() if peer.link.peer not in (name, known.via)]
+            for server in (self._mesh.own, *others):
+                for line in self.roster_lines(server, peer.link):
+                    peer.link.send(line)
+        for server in disputes:
+            way = self._host.network.servers.get(server)
+            if way is not None and way.via in self._mesh.links:
+                self._mesh.links[way.via].link.send(Message("WANT", (server,), self._mesh.own))
 
     def follows(self, link: Link, event: Event) -> bool:
         """Is the event one that we do not know?

@@ -167,6 +167,8 @@ class Relay:
         taken = believed(self._host.network, event, vouched)
         if taken is None:
             self._mesh.sharing.contradict(link, heard)
+            if isinstance(heard, ChannelRenamed):
+                self._mesh.presence.dispute(heard)
             return
         event = taken
         tags = line.tags if vouched else {}
