@@ -1,5 +1,6 @@
 """What the team, a task and a member may spend: when it is gone, nobody works on it until a person says so."""
 
+import asyncio
 import logging
 
 from culture.config.team import TeamConfig
@@ -40,16 +41,23 @@ class Budget:
     def __init__(self, parts: Parts, hiring: Hiring) -> None:
         self._parts = parts
         self._hiring = hiring
+        self._turn = asyncio.Lock()
+        """Who stops and who goes on is decided for one after the other: else the last of a stop outlive its end."""
 
     async def look(self) -> None:
         """Stop what has spent its share, and let go on what may again."""
+        async with self._turn:
+            for id in (TEAM, *(task.id for task in self._parts.book.state.live_tasks())):
+                gone = self._is_gone(id)
+                if gone and not self._is_stopped(id):
+                    await self._park(id)
+                elif not gone and id in self._parts.book.state.parked:
+                    await self._release(id)
+
+    def _is_stopped(self, id: str) -> bool:
+        """Whether everybody concerned was told to stop, and people that it is so."""
         state = self._parts.book.state
-        for id in (TEAM, *(task.id for task in state.live_tasks())):
-            gone = self._is_gone(id)
-            if gone and id not in self._parts.book.state.parked:
-                await self._park(id)
-            elif not gone and id in self._parts.book.state.parked:
-                await self._release(id)
+        return id in state.parked and all(entry.data["id"] != id for entry in state.pending(What.PARK))
 
     def is_parked(self, member: Member) -> bool:
         """Whether somebody may not work."""
@@ -57,7 +65,9 @@ class Budget:
 
     async def hold(self, member: Member) -> None:
         """Somebody who may not work, such as after a restart, does not."""
-        await self._order(member, "pause")
+        async with self._turn:
+            if self.is_parked(member):
+                await self._order(member, "pause")
 
     async def _stop(self, member: Member, id: str) -> None:
         """The tool call that is running ends, then the turn does (decision 22); what was broken off is gone on with."""
@@ -86,7 +96,6 @@ class Budget:
         parts.book.intend(What.PARK, id=id)
         for member in self._concerned(id):
             await self._stop(member, id)
-        parts.book.done(What.PARK, id=id)
         usd, tokens = used(parts.book.state, id)
         text = (
             f"[BUDGET] {id} has used ${usd:.2f} and {tokens} tokens, all that it may. Nobody works on it until a "
@@ -95,12 +104,15 @@ class Budget:
         task = parts.book.state.tasks.get(id)
         rooms = (parts.config.project_channel, parts.config.standup_channel, *((task.channel,) if task else ()))
         await parts.rooms.say_once(f"budget {id} {usd:.4f} {tokens}", text, *rooms)
+        parts.book.done(What.PARK, id=id)
 
     async def _release(self, id: str) -> None:
-        self._parts.book.done(What.RELEASE, id=id)
+        """First everybody, then the book: whoever was left out by a crash is told at the next look."""
+        others = self._parts.book.state.parked - {id}
         for member in self._concerned(id):
-            if not self.is_parked(member):
+            if not others & {TEAM, member.task_id or ""}:
                 await self._order(member, "resume")
+        self._parts.book.done(What.RELEASE, id=id)
         await self._parts.rooms.say(self._parts.config.standup_channel, f"[BUDGET] {id} goes on.")
 
     def _concerned(self, id: str) -> list[Member]:

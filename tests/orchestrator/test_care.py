@@ -446,3 +446,97 @@ async def test_a_team_made_anew_takes_nothing_of_what_was_there_before(ircd: IRC
         ori.send("PRIVMSG #standup-demo :TASK: demo-10 done: although somebody has removed its folder")
         assert "has no commit" in await heard(ori, "#standup-demo", "[demo-10] is not done yet")
     assert theirs.is_dir() and broken.is_dir()
+
+
+class Crash(BaseException):
+    """The process is killed here."""
+
+
+def dies(team: Team, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
+    """The orchestrator is gone in the moment in which it would tell somebody this."""
+    call = team.parts.daemons.call
+
+    async def deadly(nick: str, said: str, *more: Any, **fields: Any) -> dict[str, Any]:
+        if said == verb:
+            raise Crash
+        return await call(nick, said, *more, **fields)
+
+    monkeypatch.setattr(team.parts.daemons, "call", deadly)
+
+
+async def spent(ori: Client, team: Team) -> None:
+    """The share of a task is used, and nobody looks at it but the test."""
+    team.parts.rooms.on_said = lambda nick: None
+    await given(ori, team)
+    await team.heartbeat.beat()
+    team.parts.book.done(What.ALLOWANCE, id="demo-1", usd=0.4, tokens=None)
+
+
+async def is_paused(team: Team, nick: str = "spark-Ramona") -> bool:
+    return bool((await team.parts.daemons.call(nick, "status"))["state"] == "paused")
+
+
+@pytest.mark.requirement("O19")
+async def test_more_that_is_allowed_while_everybody_is_being_stopped_lets_everybody_go_on(
+    ircd: IRCd, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = team_yaml(home, project, ircd.port, {"manager": [used("Your task is", cost_usd=0.5)]})
+    async with registered(ircd.port, "spark-ori") as ori, at_work(config) as team:
+        await spent(ori, team)
+        call, reached, goes_on = team.parts.daemons.call, asyncio.Event(), asyncio.Event()
+
+        async def slow(nick: str, verb: str, *more: Any, **fields: Any) -> dict[str, Any]:
+            if verb == "pause":
+                reached.set()
+                await goes_on.wait()
+            return await call(nick, verb, *more, **fields)
+
+        monkeypatch.setattr(team.parts.daemons, "call", slow)
+        stopping = asyncio.create_task(team.budget.look())
+        await reached.wait()
+        allowing = asyncio.create_task(team.allow("demo-1", usd=5.0))
+        await until(lambda: team.parts.book.state.allowances["demo-1"] == (5.0, None))
+        await ori.sync()
+        goes_on.set()
+        await asyncio.gather(stopping, allowing)
+        assert not team.parts.book.state.parked
+        assert not await is_paused(team)
+
+
+@pytest.mark.requirement("O19", "O24")
+async def test_after_a_crash_whoever_may_go_on_does(
+    ircd: IRCd, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = team_yaml(home, project, ircd.port, {"manager": [used("Your task is", cost_usd=0.5)]})
+    async with registered(ircd.port, "spark-ori") as ori:
+        async with at_work(config) as team:
+            await spent(ori, team)
+            await team.budget.look()
+            assert await is_paused(team)
+            with monkeypatch.context() as patched:
+                dies(team, patched, "resume")
+                with pytest.raises(Crash):
+                    await team.allow("demo-1", usd=5.0)
+        async with at_work(config) as team:
+            await team.heartbeat.beat()
+            assert not team.parts.book.state.parked
+            assert not await is_paused(team)
+
+
+@pytest.mark.requirement("O19", "O24")
+async def test_after_a_crash_people_are_told_that_a_share_is_spent(
+    ircd: IRCd, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = team_yaml(home, project, ircd.port, {"manager": [used("Your task is", cost_usd=0.5)]})
+    async with registered(ircd.port, "spark-ori") as ori:
+        async with at_work(config) as team:
+            await spent(ori, team)
+            with monkeypatch.context() as patched:
+                dies(team, patched, "pause")
+                with pytest.raises(Crash):
+                    await team.budget.look()
+        async with at_work(config) as team:
+            await team.heartbeat.beat()
+            assert "demo-1 has used $0.50" in await heard(ori, "#standup-demo", "[BUDGET]")
+            assert await is_paused(team)
+            assert not team.parts.book.state.pending(What.PARK)
