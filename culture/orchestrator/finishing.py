@@ -103,7 +103,8 @@ class Finishing:
         parts = self._parts
         key = f"back {data['msgid'] or parts.book.state.number}"
         said = f"[{task.id}] is not done yet: {missing}."
-        await parts.rooms.say_once(key, said, task.channel, parts.config.standup_channel, reply_to=data["msgid"])
+        reply = data["msgid"].partition("/")[0]
+        await parts.rooms.say_once(key, said, task.channel, parts.config.standup_channel, reply_to=reply)
         if task.manager is not None:
             order = (
                 f"{said} See to it, then report again: TASK: {task.id} done: …; or, if you cannot, waiting or failed."

@@ -44,8 +44,9 @@ class Hearing:
         if not requests:
             self._notice_work(message)
             await self._overhear(message)
-        for number, text in enumerate(requests):
-            msgid = f"{message.msgid}/{number}" if number else message.msgid
+        for left, text in zip(reversed(range(len(requests))), requests, strict=True):
+            # The last one has the id of the message itself, which is known only when all of it was acted upon.
+            msgid = f"{message.msgid}/{left}" if left else message.msgid
             wanted = dispatch.read(text)
             state = self._parts.book.state
             if wanted is not None and msgid not in state.heard and f"refused {msgid}" not in state.told:

@@ -108,7 +108,8 @@ class Rooms:
 
     def acted(self) -> None:
         """Everything that ``next`` gave was acted upon."""
-        if self._waiting.empty():
+        # What the server cannot tell yet is older: behind a mark that went on it would never be asked for again.
+        if self._waiting.empty() and not self.irc.is_behind:
             self._heard.save(self.irc.mark)
 
     def lately(self, nick: str) -> str:
@@ -197,8 +198,11 @@ class Rooms:
         self._called[fold(message.sender)] = (message.timestamp.timestamp(), frozenset(map(fold, message.mentions)))
         self.on_said(message.sender)
         if not message.own and not message.notice and not message.private:
-            # A full queue ends the connection; what did not fit comes again from the history.
-            self._waiting.put_nowait(message)
+            try:
+                self._waiting.put_nowait(message)
+            except asyncio.QueueFull:
+                # It passes, as a full disk does: the connection ends, and what did not fit comes from the history.
+                raise OSError(f"{_MOST_WAITING} messages wait to be acted upon") from None
 
     def _is_only_taken_for_a_person(self, message: Message) -> bool:
         """On a server without classes everybody might be one, a member too: there the team's file says who is."""

@@ -121,7 +121,8 @@ class Tasks:
     async def _announce(self, task: Task, manager: Member) -> None:
         parts = self._parts
         text = f"[{task.id}] {manager.name} takes it on, in {task.channel}: {_title(task.text)}"
-        await parts.rooms.say_once(f"begun {task.id}", text, parts.config.standup_channel, reply_to=task.msgid)
+        reply = task.msgid.partition("/")[0]
+        await parts.rooms.say_once(f"begun {task.id}", text, parts.config.standup_channel, reply_to=reply)
         await publish(parts, task.id)
         await parts.record.sprint(parts.book.state)
 
