@@ -131,13 +131,15 @@ class Rooms:
         """Whether we are in a channel."""
         return fold(channel) in map(fold, self.irc.channels)
 
-    async def enter(self, channel: str) -> None:
-        """Be in a channel from now on."""
+    async def enter(self, channel: str) -> bool:
+        """Be in a channel from now on; False when that has to be tried again, as there is no connection."""
         if not self.is_in(channel):
             try:
                 await self.irc.join_channel(channel)
             except NotSent as refused:
                 log.warning("not in %s: %s", channel, refused)
+                return self.irc.connected and not refused.uncertain
+        return True
 
     async def leave(self, channel: str) -> None:
         """Be there no more."""

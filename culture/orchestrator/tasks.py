@@ -64,7 +64,9 @@ class Tasks:
             if parts.book.state.tasks[id].stage.is_over:
                 return
             task = await self._with_worktree(id)
-            await parts.rooms.enter(task.channel)
+            if not await parts.rooms.enter(task.channel):
+                # Its manager would speak to nobody there; the next heartbeat tries again.
+                return
             await parts.record.plan(task)
             if self._is_handed_over(id):
                 return

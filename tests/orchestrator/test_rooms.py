@@ -14,7 +14,7 @@ from culture.orchestrator.rooms import MARK, Heard
 from culture.orchestrator.state import What
 from culture.protocol.vocabulary import UserClass
 from culture.server.ircd import IRCd
-from culture.transport import Message, catchup
+from culture.transport import Message, NotSent, catchup
 from tests.orchestrator.crew import at_work, end_members, heard, team_yaml, until
 from tests.support.client import registered
 
@@ -93,3 +93,23 @@ async def test_more_may_be_said_while_the_team_is_down_than_can_wait(
             await ori.ask(f"PRIVMSG #project-demo :number {number}")
         async with asyncio.timeout(60), at_work(config) as team:
             await until(lambda: len([key for key in team.parts.book.state.prompts if key.startswith("wake-")]) == 6)
+
+
+@pytest.mark.requirement("O24")
+async def test_a_task_is_begun_in_its_room_also_when_the_server_was_away_for_a_moment(
+    ircd: IRCd, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = team_yaml(home, project, ircd.port)
+
+    async def away(name: str, key: str = "") -> None:
+        raise NotSent("the connection was lost", uncertain=True)
+
+    async with registered(ircd.port, "spark-ori") as ori, at_work(config) as team:
+        await ori.join("#standup-demo")
+        with monkeypatch.context() as patched:
+            patched.setattr(team.parts.rooms.irc, "join_channel", away)
+            ori.send("PRIVMSG #standup-demo :TASK: say hello")
+            await until(lambda: "demo-1" in team.parts.book.state.tasks)
+            await team.parts.jobs.settle()
+        await team.heartbeat.beat()
+        await heard(ori, "#standup-demo", "[demo-1] done")
