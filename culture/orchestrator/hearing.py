@@ -131,7 +131,8 @@ class Hearing:
         order = f"{CHECK} In {message.channel}, {message.sender} says: {text[:_LONGEST]}"
         place = message.channel if fold(message.channel) in map(fold, member.channels) else None
         key = f"wake-{msgid}"
-        if self._hiring.promise(member.nick, key, order, place, msgid=msgid):
+        if self._hiring.promise(member.nick, key, order, place, msgid=msgid) and member.hired:
+            # Who is just coming is given first what they come for, and then all that waits.
             self._parts.jobs.start(key, self._hiring.tell(member.nick, key, order, place))
 
     async def _overhear(self, message: Message) -> None:
@@ -141,7 +142,7 @@ class Hearing:
         task, state = self._task_in(message.channel), self._parts.book.state
         nick = task.manager if task is not None else self._em_of(message.channel)
         member = state.member(nick) if nick else None
-        if member is not None and member.hired:
+        if member is not None:
             self._wake(member, message, message.msgid, message.text)
 
     def _is_ours(self, channel: str) -> bool:

@@ -118,6 +118,8 @@ class Hiring:
         self.promise(nick, key, text, place, wrap_up)
         if key in self._parts.book.state.prompts:
             return
+        if self._is_kept(nick, key):
+            raise NoAnswer(f"{nick} is about to go: it is kept for who follows")
         await self._hand(nick, key, text, place)
         self._parts.book.done(What.PROMPT, nick=nick, key=key, **({"wrap_up": True} if wrap_up else {}))
 
@@ -147,6 +149,14 @@ class Hiring:
         self._parts.book.intend(What.PROMPT, nick=nick, key=key, text=text, **known)
         return True
 
+    def _is_kept(self, nick: str, key: str) -> bool:
+        """Whether somebody goes who would not come to it any more."""
+        state = self._parts.book.state
+        member = state.member(nick)
+        goes = [entry for entry in state.pending(What.SHIFT) if entry.data["nick"].lower() == nick.lower()]
+        is_followed = any(entry.data["role"] != ROLES[0] for entry in goes) and key.startswith(_FOR_ANYBODY)
+        return is_followed or (member is not None and member.leaving)
+
     def bequeath(self, nick: str, successor: str) -> None:
         """What somebody was told by others and could not be given is for who follows; their own orders are not."""
         for entry in self._parts.book.state.pending(What.PROMPT):
@@ -158,7 +168,7 @@ class Hiring:
         """What a member was to be given and could not."""
         for entry in self._parts.book.state.pending(What.PROMPT):
             data = entry.data
-            if data["nick"].lower() == nick.lower():
+            if data["nick"].lower() == nick.lower() and not self._is_kept(nick, data["key"]):
                 await self.give(nick, data["key"], data["text"], data.get("place"), data.get("wrap_up", False))
 
     async def tell(self, nick: str, key: str, text: str, place: str | None = None) -> bool:
@@ -170,8 +180,11 @@ class Hiring:
             return False
         return True
 
-    async def retire(self, nick: str, why: str) -> None:
-        """Somebody goes: name and nick rest, nobody logs in as them any more, what they used still counts."""
+    async def retire(self, nick: str, why: str, heir: str = "") -> None:
+        """Somebody goes: name and nick rest, nobody logs in as them any more, what they used still counts.
+
+        What was said to them up to the end is for the heir, where there is one.
+        """
         parts = self._parts
         async with self._turns[nick.lower()]:
             member = parts.book.state.member(nick)
@@ -182,6 +195,8 @@ class Hiring:
             await self._last_figures(member)
             await handle(self._parts, member).session.kill()
             await parts.daemons.dismiss(member.nick)
+            if heir:
+                self.bequeath(nick, heir)
             parts.book.done(What.RETIRE, nick=nick)
             parts.agents.pop(member.name, None)
             parts.roster.write(parts.book.state)

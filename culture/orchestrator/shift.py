@@ -134,8 +134,7 @@ class Shift:
             await self._begin_anew(data)
             return
         nick = self._parts.nick_of(data["successor"])
-        self._hiring.bequeath(data["nick"], nick)
-        await self._hiring.retire(data["nick"], data["why"])
+        await self._hiring.retire(data["nick"], data["why"], heir=nick)
         if self._parts.book.state.member(nick) is None:
             order = _ORDER.format(
                 old=data["name"],

@@ -1,12 +1,14 @@
 """Whose word counts in a team's rooms, and what a report has to stand up to."""
 
+import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from culture.config import paths
-from culture.orchestrator.state import Stage
+from culture.orchestrator.state import Stage, What
 from culture.server.ircd import IRCd
 from tests.orchestrator.conftest import git_in
 from tests.orchestrator.crew import COMMIT, at_work, end_members, heard, prompts_of, team_yaml, until
@@ -180,3 +182,57 @@ async def test_a_mark_that_cannot_be_written_makes_nobody_deaf(ircd: IRCd, home:
         await until(lambda: any(key.startswith("wake-") for key in team.parts.book.state.prompts))
         ori.send("PRIVMSG #standup-demo :TASK: the first")
         await until(lambda: "begun demo-1" in team.parts.book.state.told)
+
+
+@pytest.mark.requirement("M20", "O16")
+async def test_what_is_said_to_who_is_just_going_is_for_who_follows(
+    ircd: IRCd, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = team_yaml(home, project, ircd.port, {"manager": SILENT})
+    async with registered(ircd.port, "spark-ori") as ori, at_work(config) as team:
+        state = partial(getattr, team.parts.book, "state")
+        await ori.join("#standup-demo,#work-demo-1")
+        ori.send("PRIVMSG #standup-demo :TASK: say hello")
+        await until(lambda: "begun demo-1" in state().told)
+        stop = team.parts.daemons.stop
+
+        def waiting() -> list[str]:
+            return [entry.data["key"] for entry in state().pending(What.PROMPT)]
+
+        async def slow(nick: str) -> None:
+            ori.send("PRIVMSG #work-demo-1 :with tabs, please")
+            await until(lambda: any(key.startswith("wake-") for key in [*state().prompts, *waiting()]))
+            await stop(nick)
+
+        monkeypatch.setattr(team.parts.daemons, "stop", slow)
+        ramona = state().member("spark-Ramona")
+        assert ramona is not None
+        team.shift.begin(ramona, "it is tired", asked=False)
+        await until(lambda: not team.shift.is_open(ramona.nick))
+        successor = state().tasks["demo-1"].manager
+        assert any(key.startswith("wake-") and key.endswith(f"-{successor}") for key in state().prompts)
+
+
+@pytest.mark.requirement("M20")
+async def test_what_is_said_to_who_is_just_coming_waits_for_them(
+    ircd: IRCd, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = team_yaml(home, project, ircd.port, {"manager": SILENT})
+    async with registered(ircd.port, "spark-ori") as ori, at_work(config) as team:
+        await ori.join("#standup-demo,#work-demo-1")
+        ensure, comes = team.parts.daemons.ensure, asyncio.Event()
+
+        async def slow(nick: str) -> None:
+            await comes.wait()
+            await ensure(nick)
+
+        monkeypatch.setattr(team.parts.daemons, "ensure", slow)
+        ori.send("PRIVMSG #standup-demo :TASK: say hello")
+        await until(lambda: team.parts.book.state.member("spark-Ramona") is not None)
+        await ori.ask("PRIVMSG #work-demo-1 :with tabs, please")
+        ori.send("PRIVMSG #work-demo-1 :TASK: @Nobody hello")
+        await heard(ori, "#work-demo-1", "nobody in the team is called Nobody")
+        comes.set()
+        tree = project / ".worktrees" / "agent-task-demo-1"
+        await until(lambda: any("with tabs, please" in text for text in prompts_of(tree)))
+        assert "Your task is demo-1" in prompts_of(tree)[0]
