@@ -49,11 +49,12 @@ class Service:
     async def send(self, channel: str, text: str) -> Sent:
         """Say it."""
         self._check_place(channel)
+        turn = self._parts.work.turn
         try:
             msgids = await self._parts.once.say_surely(channel, text, self._parts.loops.tags())
         except NotSent as refusal:
             raise RequestFailed(str(refusal)) from None
-        self._parts.work.said(channel)
+        self._parts.work.said(channel, turn)
         return {"channel": channel, "msgids": msgids}
 
     async def read(self, channel: str, limit: int) -> Read:
@@ -70,7 +71,7 @@ class Service:
         """Post a question and wait."""
         self._check_place(channel)
         try:
-            self._parts.work.said(channel)
+            self._parts.work.said(channel, self._parts.work.turn)
             answer = await self._parts.questions.ask(channel, question, timeout, options)
         except (NotSent, TooManyQuestions) as refusal:
             raise RequestFailed(str(refusal)) from None

@@ -130,9 +130,16 @@ class Work:
         if note not in self._note:
             self._note = f"{self._note}\n{note}" if self._note else note
 
-    def said(self, place: str) -> None:
-        """The agent has said something there itself."""
-        self._sent.add(fold(place))
+    @property
+    def turn(self) -> int:
+        """The number of the present turn, or of the last."""
+        return self._turn
+
+    def said(self, place: str, turn: int) -> None:
+        """The agent has said something there itself, which it began to say in this turn."""
+        # It may have taken longer than the turn; of the next one it is no answer.
+        if turn == self._turn:
+            self._sent.add(fold(place))
 
     @property
     def busy(self) -> bool:

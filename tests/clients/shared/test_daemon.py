@@ -195,6 +195,35 @@ async def test_what_the_agent_said_itself_is_not_said_again(
         assert [each.params[1] for each in await ori.sync() if each.verb == "PRIVMSG"] == []
 
 
+async def test_what_arrives_after_its_turn_is_no_answer_of_the_next(
+    ircd: IRCd, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is said after an outage, or by a command that the agent has left behind."""
+    rules = [{"when": name, "steps": held(home, name)} for name in ("first", "second")]
+    config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, rules)})
+    async with registered(ircd.port, "spark-ori") as ori, running(config, NICK) as daemon:
+        await ori.join("#general")
+        surely, goes = daemon.once.say_surely, asyncio.Event()
+
+        async def late(*given: Any) -> list[str]:
+            await goes.wait()
+            return await surely(*given)
+
+        monkeypatch.setattr(daemon.once, "say_surely", late)
+        ori.send(f"PRIVMSG #general :@{NICK} first")
+        await until(lambda: daemon.work.busy)
+        sending = asyncio.create_task(daemon.service.send("#general", "on its way"))
+        (home / "first").touch()
+        assert await answered(ori, "#general") == "done"
+        ori.send(f"PRIVMSG #general :@{NICK} second")
+        await until(lambda: daemon.work.busy)
+        goes.set()
+        await sending
+        assert await answered(ori, "#general") == "on its way"
+        (home / "second").touch()
+        assert await answered(ori, "#general") == "done"
+
+
 async def test_an_error_of_the_model_is_told_as_an_error_and_tried_once_more(ircd: IRCd, home: Path) -> None:
     rules = [{"when": "go", "steps": [{"error": "API Error: 529 overloaded"}]}]
     config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, rules)})
