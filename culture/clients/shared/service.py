@@ -19,6 +19,7 @@ from culture.clients.shared.desk import (
     Sent,
 )
 from culture.clients.shared.parts import Parts
+from culture.clients.shared.prompts import Prompt
 from culture.clients.shared.questions import NoSuchQuestion, TooManyQuestions
 from culture.clients.shared.trust import rules, who_may
 from culture.clients.shared.turn import CLEAR, COMPACT
@@ -171,14 +172,21 @@ class Service:
 
     async def abort(self) -> str:
         """Break off the present task."""
-        prompt, held = self._parts.work.prompt, await self._release()
-        if prompt is None and held is not None:
-            self._parts.inbox.discard()
-            self._show()
-            self._parts.work.wake()
-            return f'aborted "{held}"; I go on with what is next.'
-        if prompt is None:
+        # First what is meant by it: until the supervisor is ready again the agent may have come to something else.
+        prompt, held = self._parts.work.prompt, self._parts.notes.held
+        if prompt is None and held is None:
             return "there is no task to abort."
+        if prompt is None:
+            self._parts.inbox.discard()
+            said = f'aborted "{held}"; I go on with what is next.'
+        else:
+            said = await self._break_off(prompt)
+        await self._release()
+        self._show()
+        self._parts.work.wake()
+        return said
+
+    async def _break_off(self, prompt: Prompt) -> str:
         self._parts.work.abort()
         self._parts.questions.abandon(prompt.task)
         await self._parts.keeper.interrupt()

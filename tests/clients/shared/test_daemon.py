@@ -327,6 +327,35 @@ FULL = {"error": {"text": "prompt is too long", "full": True}}
 
 
 @pytest.mark.fault("E36")
+@pytest.mark.parametrize("works", [True, False])
+async def test_what_begins_while_a_stuck_task_is_being_aborted_is_not_aborted(
+    ircd: IRCd, home: Path, works: bool
+) -> None:
+    rules = [{"when": name, "steps": held(home, name)} for name in ("first", "second")]
+    config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, rules)})
+    async with registered(ircd.port, "spark-ori") as ori, running(config, NICK) as daemon:
+
+        async def takes_its_time() -> None:
+            (home / "first").touch()
+            daemon.work.wake()
+            await until(lambda: daemon.work.prompt is not None and "second" in daemon.work.prompt.text)
+
+        await ori.join("#general")
+        ori.send(f"PRIVMSG #general :@{NICK} first")
+        await until(lambda: daemon.work.busy)
+        daemon.notes.held = "first"
+        if not works:
+            await daemon.keeper._on_exit(daemon.keeper.runner, 3)  # type: ignore[arg-type]
+            await until(lambda: daemon.inbox.waiting and daemon.keeper.ready)
+        ori.send(f"PRIVMSG #general :@{NICK} second")
+        await until(lambda: daemon.inbox.counts()[0] == (1 if works else 2))
+        daemon.service.on_release = takes_its_time
+        assert (await daemon.service.abort()).startswith('aborted "first"')
+        (home / "second").touch()
+        assert await answered(ori, "#general") == "done"
+        assert "first" not in prompts(home / "work")[-1]
+
+
 async def test_a_full_session_hands_over_to_a_new_one(ircd: IRCd, home: Path) -> None:
     rules = [{"when": "was full", "steps": [{"say": "{count}: {text}"}]}, {"when": "more", "steps": [FULL]}]
     config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, rules)})
