@@ -16,6 +16,7 @@ class Unread:
 
     at: datetime
     calls: bool
+    id: str = ""
 
 
 @dataclass(slots=True)
@@ -46,7 +47,14 @@ class Talk:
         if message.own:
             self.read(message.timestamp)
         elif not message.notice and (self.read_to is None or message.timestamp > self.read_to):
-            self.waiting.append(Unread(message.timestamp, calls))
+            self._keep(Unread(message.timestamp, calls, message.msgid))
+
+    def _keep(self, new: Unread) -> None:
+        """What is said while the history is counted comes twice, and before what is older."""
+        if all(each.id != new.id for each in self.waiting):
+            self.waiting.append(new)
+            if len(self.waiting) > 1 and self.waiting[-2].at > new.at:
+                self.waiting = deque(sorted(self.waiting, key=lambda each: each.at), maxlen=_MOST_UNREAD)
 
     def read(self, to: datetime) -> None:
         """It was read up to then; a mark only moves forward."""

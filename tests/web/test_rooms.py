@@ -3,11 +3,14 @@
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime
 from urllib.parse import quote
 
 import httpx
+import pytest
 
 from culture.server.ircd import IRCd
+from culture.transport import IRCTransport, Message
 from tests.support.client import Client, connected
 from tests.support.clock import after
 from tests.support.people import PASSWORD, authenticate, come_in, plain
@@ -149,6 +152,30 @@ async def test_what_was_unread_before_the_page_was_opened_is_counted_too(site: S
         ("#general", "count calls", "2")
     ]
     assert 'data-room="spark-ada"' in page
+
+
+async def test_what_is_said_while_the_unread_are_counted_counts_once(
+    site: Site, ircd: IRCd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = IRCTransport.read
+
+    async def interrupted(irc: IRCTransport, channel: str, since: datetime | None = None) -> list[Message]:
+        await ada.ask("PRIVMSG #general :@ori two")
+        await irc.request("PING", "heard")
+        return await read(irc, channel, since)
+
+    async with client_of(ircd, "ori") as other, client_of(ircd, "ada") as ada:
+        ada.send("PRIVMSG #general :read")
+        await other.expect("PRIVMSG")
+        other.send("MARKREAD #general timestamp=2099-01-01T00:00:00.000Z")
+        await other.sync()
+        await after(0.005)  # a mark has milliseconds
+        await ada.ask("PRIVMSG #general :one")
+        monkeypatch.setattr(IRCTransport, "read", interrupted)
+        page = (await (await site.browser().come_in("ori")).get("/rooms")).text
+    assert re.findall(r'data-room="([^"]+)".*?<b class="([^"]+)"[^>]*>(\d+)</b>', page) == [
+        ("#general", "count calls", "2")
+    ]
 
 
 async def test_a_conversation_is_a_room_of_two(site: Site) -> None:
