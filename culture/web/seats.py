@@ -155,15 +155,16 @@ class Seats:
         try:
             async with asyncio.timeout(_OPENING):
                 await seat.open(self._first)
+            self._seats[key] = seat
         except Hopeless as refused:
             self._on_refused(person.account)
             raise NotSent(f"the server does not let {person.nick} in: {refused}") from None
         except TimeoutError:
             raise NotSent("the server does not answer at the moment: try again") from None
         finally:
-            if seat.condition is not Condition.CONNECTED:
+            # Whoever does not get this seat knows nothing of its connection, and nobody else would end it.
+            if self._seats.get(key) is not seat:
                 await seat.irc.stop("")
-        self._seats[key] = seat
         seat.on_lost = self._lost.set
         log.info("%s looks at the page", seat.irc.nick)
         return seat

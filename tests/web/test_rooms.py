@@ -1,5 +1,6 @@
 """Rooms in a browser: what one sees, says, and is told."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -176,6 +177,25 @@ async def test_what_is_said_while_the_unread_are_counted_counts_once(
     assert re.findall(r'data-room="([^"]+)".*?<b class="([^"]+)"[^>]*>(\d+)</b>', page) == [
         ("#general", "count calls", "2")
     ]
+
+
+async def test_who_could_not_be_seated_in_time_is_not_left_on_the_server(
+    site: Site, ircd: IRCd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reached = asyncio.Event()
+
+    async def hangs(*_: object) -> None:
+        reached.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr("culture.web.seats._OPENING", 2.0)
+    monkeypatch.setattr("culture.web.seats.take_stock", hangs)
+    ori = site.browser()
+    await ori.log_in("ori")
+    assert reached.is_set()
+    assert "does not answer" in (await ori.get("/rooms")).text
+    # The page's own connection stays, and no other.
+    await until(lambda: len(ircd.parts.sessions) == 1)
 
 
 async def test_a_conversation_is_a_room_of_two(site: Site) -> None:
