@@ -36,6 +36,11 @@ class Admission:
         self._host = host
         self._failures = Tally()
 
+    @property
+    def caps(self) -> str:
+        """What we can beyond version 1 of the protocol, as it is said and kept."""
+        return ",".join(CAPS)
+
     def greeting(self, link: Link) -> tuple[Message, Message]:
         """Our PASS and SERVER."""
         config = self._host.config
@@ -102,7 +107,7 @@ class Admission:
     def admitted(self, link: Link) -> None:
         """Both sides have shown who they are: say what we speak, and which server we are."""
         kept = self._mesh.log
-        link.send(Message("LINK", (str(VERSION), kept.id, self._host.ids.epoch, str(OLDEST), ",".join(CAPS))))
+        link.send(Message("LINK", (str(VERSION), kept.id, self._host.ids.epoch, str(OLDEST), self.caps)))
 
     def agreed(self, link: Link, version: int, words: tuple[str, ...]) -> None:
         """The peer has said what it speaks and which server of its name it is: from here on it is linked."""

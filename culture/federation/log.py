@@ -92,11 +92,11 @@ class EventLog:
         self.written = self.taken = 0
         """How many changes are on disk, and how many were made: the same ones, in the same order."""
 
-    def open(self, epoch: str = "") -> None:
-        """Read what is known; blocks."""
+    def open(self, epoch: str = "", caps: str = "") -> None:
+        """Read what is known; blocks. ``caps``: what this server can read of its peers' logs."""
         self._file = LogFile(self._path)
         try:
-            state = self._file.begin(epoch)
+            state = self._file.begin(epoch, caps)
             for origin, line, floor in state.floors:
                 self.seen.begin(origin, line, floor)
             for id in state.known:

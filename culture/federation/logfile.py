@@ -118,11 +118,12 @@ class LogFile:
         """Give the file back."""
         self._connection.close()
 
-    def begin(self, epoch: str) -> State:
+    def begin(self, epoch: str, caps: str = "") -> State:
         """Read what is known, and go on behind every position that was ever used.
 
         The epoch is that of the server's own ids: with another one the file is an old one that was put back, and
-        what was said since then had the same positions; so it counts as another log.
+        what was said since then had the same positions; so it counts as another log. ``caps`` says what can be read
+        here of the peers' logs: where that is more than before, they are read anew, and what is known is passed over.
         """
         connection = self._connection
         with transaction(connection):
@@ -134,7 +135,9 @@ class LogFile:
                 self._number("SELECT max(position) FROM entries"),
                 self._number("SELECT max(last) FROM pruned"),
             )
-            for fact in (("epoch", epoch), ("log", id), ("reserved", str(last + _LEAP))):
+            if not set(caps.split(",")) <= set(facts.get("caps", "").split(",")) | {""}:
+                connection.execute("DELETE FROM cursors")
+            for fact in (("epoch", epoch), ("log", id), ("caps", caps), ("reserved", str(last + _LEAP))):
                 connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", fact)
         return self._state(id, last + _LEAP, int(facts.get("settled", "0")))
 

@@ -90,7 +90,7 @@ class Mesh(Skill):
     async def start(self) -> None:
         """Open the log and begin to dial."""
         self.loop = asyncio.get_running_loop()
-        await asyncio.to_thread(self.log.open, self.host.ids.epoch)
+        await asyncio.to_thread(self.log.open, self.host.ids.epoch, self.admission.caps)
         self.host.go_first(self.log.await_written)
         self.host.start(self.messages.repeat())
         self.host.start(self.messages.run())

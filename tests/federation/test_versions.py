@@ -5,9 +5,12 @@ from pathlib import Path
 import pytest
 
 from culture.config.links import Link
+from culture.federation import admission
 from culture.federation.admission import CAPS
 from culture.protocol.message import Message
+from culture.server.events import Noted
 from tests.federation.raw import EPOCH, SECRET, RawPeer, mesh_of, raw_peer
+from tests.federation.test_backfill import PAIR, net
 from tests.skills.ledger.test_ledger import agent, put
 from tests.support.client import registered
 from tests.support.mesh import eventually
@@ -69,3 +72,26 @@ async def test_a_receipt_goes_only_to_who_knows_receipts(tmp_path: Path, caps: s
         told = [row for row in await thor.answered() if row.verb == "RECEIPT"]
         assert [row.params[1:] for row in told] == ([(msgid, "delivered")] if is_told else [])
         await eventually(lambda: bool(mesh_of(ircd).log.held) == is_told)
+
+
+@pytest.mark.fault("D15")
+async def test_what_an_older_version_could_not_take_comes_after_its_upgrade(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with net(tmp_path, PAIR) as made:
+        alfa, bravo = made.servers["alfa"], made.servers["bravo"]
+        with monkeypatch.context() as older:
+            older.setattr(admission, "CAPS", ())
+            await made.crash("bravo")
+            await made.heal()
+            parts = alfa.ircd.parts
+            with parts.turn():
+                source = "alfa-ori!~ori@127.0.0.1"
+                parts.router.publish(Noted(parts.router.ids.stamp(), source, "state", "now", "{}"))
+            said = alfa.say("#x")
+            await made.settle()
+            assert bravo.kept() == {said}
+            await made.crash("bravo")
+        await made.heal()
+        assert bravo.kept() == alfa.kept() and len(alfa.kept()) == 2
+        assert bravo.published == {}
