@@ -94,6 +94,9 @@ class Keeping(Generic[Fact, File]):
         """So many may wait when this one comes."""
         return self._most
 
+    def note_lost(self, count: int, last: Fact) -> None:
+        """There is room again, and ``last`` was the last that is written: so many that came since are lost."""
+
     def mark(self) -> Callable[[], bool]:
         """Note what was added by now: called later, is all of it written?"""
         taken = self._taken
@@ -158,7 +161,9 @@ class Keeping(Generic[Fact, File]):
         if not self._waiting and (self._is_troubled or self._lost):
             lost = f"lost since too many waited: {self._lost}" if self._lost else "none was lost"
             self._tell(f"{self._what} are written again; {lost}")
-            self._lost, self._is_troubled = 0, False
+            count, self._lost, self._is_troubled = self._lost, 0, False
+            if count:
+                self.note_lost(count, group[-1])
 
     def _write_group(self, store: File, group: Sequence[Fact]) -> None:
         self._before()

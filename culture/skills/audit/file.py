@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from culture.skills.audit.entries import Entry, line
+
 NAME = "audit.jsonl"
 
 
@@ -16,6 +18,10 @@ class AuditFile:
         self._size = size
         self._keep = keep
         self._file = -1
+
+    def write(self, entries: Sequence[Entry]) -> None:
+        """Append a line for each."""
+        self.append([line(entry) for entry in entries])
 
     def append(self, lines: Sequence[bytes]) -> None:
         """Write them; OSError where that cannot be, and then none of them counts as written."""

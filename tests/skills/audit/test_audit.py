@@ -1,6 +1,8 @@
 """The audit: who did what, once, append-only, and nothing of what was said in private."""
 
 import json
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +10,12 @@ import pytest
 
 from culture.server.events import Noted
 from culture.server.ids import Stamp
+from culture.skills.audit import skill
 from culture.skills.audit.entries import Facts
 from culture.skills.audit.file import NAME, AuditFile
 from tests.clients.shared.test_daemon import until
 from tests.skills.ledger.test_ledger import agent, put
-from tests.support.client import registered
+from tests.support.client import PATIENCE, registered
 from tests.support.servers import Serve
 
 
@@ -61,6 +64,28 @@ async def test_it_goes_on_after_a_restart_and_may_have_every_message(serve: Serv
             await ori.ask(f"PRIVMSG #work :{text}")
             await until(lambda text=text: any(line["text"] == text for line in lines(tmp_path)))  # type: ignore[misc]
     assert [line["text"] for line in lines(tmp_path)] == ["one", "two"]
+
+
+async def test_what_a_slow_disk_has_no_room_for_is_counted(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It need not fail for that."""
+    monkeypatch.setattr(skill, "MOST", 1)
+    append, opened = AuditFile.append, threading.Event()
+
+    def slow(file: AuditFile, group: Sequence[bytes]) -> None:
+        assert opened.wait(PATIENCE)
+        append(file, group)
+
+    monkeypatch.setattr(AuditFile, "append", slow)
+    async with serve(audit={"messages": "all"}) as ircd, registered(ircd.port, "spark-ori") as ori:
+        await ori.join("#work")
+        for text in ("one", "two", "three"):
+            await ori.ask(f"PRIVMSG #work :{text}")
+        opened.set()
+    one, lost = lines(tmp_path)
+    assert one["text"] == "one"
+    assert lost == {"at": one["at"], "what": "lost", "lines": 2}
 
 
 def test_a_full_file_is_put_aside_and_a_torn_line_ended(tmp_path: Path) -> None:
