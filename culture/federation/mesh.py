@@ -143,6 +143,8 @@ class Mesh(Skill):
         silent = self.host.monotonic() - peer.connection.last_active
         if peer in self.greeters and time.time() - peer.since > self.settings.timeout:
             peer.link.end("No greeting")
+        elif self.throttle.is_paused(peer):
+            return
         elif silent > self.settings.timeout:
             peer.link.end(f"No answer for {self.settings.timeout:g} seconds")
         elif silent > self.settings.ping and not peer.asked and peer.link.stage is not Stage.GREETING:

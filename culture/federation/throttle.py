@@ -32,6 +32,10 @@ class Throttle:
                 self._host.start(self._resume())
             self._paused.add(peer)
 
+    def is_paused(self, peer: Peer) -> bool:
+        """Is it not read at present? Then it cannot be heard either."""
+        return peer in self._paused
+
     def forget(self, peer: Peer) -> None:
         """It is gone."""
         self._buckets.pop(peer, None)
@@ -55,4 +59,5 @@ class Throttle:
                 for peer in list(self._paused):
                     if not self._is_too_fast(peer) and not self._is_behind():
                         self._paused.discard(peer)
+                        peer.connection.last_active = self._host.monotonic()
                         peer.connection.resume()

@@ -14,7 +14,9 @@ from culture.config.model import Listen
 from culture.federation import backfill, log, throttle
 from culture.federation.link import Stage
 from culture.server.ircd import IRCd
+from culture.server.skill import Host
 from tests.federation.raw import SECRET, RawPeer, mesh_of, raw_peer
+from tests.federation.test_backfill import PAIR, net
 from tests.support.client import registered
 from tests.support.mesh import eventually
 from tests.support.ports import reserved
@@ -147,3 +149,24 @@ async def test_a_disk_that_lets_nothing_be_forgotten_switches_nothing_off(
         monkeypatch.setattr(mesh.standing, "look", lambda: looks.append(None))
         await eventually(lambda: bool(looks))
         assert not ircd.parts.skills.off
+
+
+async def test_who_is_not_read_for_long_is_not_taken_for_dead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk hangs: whoever says more than waits for it already is read when it goes on."""
+    async with net(tmp_path, PAIR) as made:
+        await made.heal()
+        alfa, bravo = made.servers["alfa"], made.servers["bravo"]
+        peer = alfa.mesh.links["bravo"]
+        late = alfa.mesh.host.monotonic() + 3 * alfa.mesh.settings.timeout
+        monkeypatch.setattr(throttle, "_STEP", 0)
+        with monkeypatch.context() as hanging:
+            hanging.setattr(throttle, "BACKLOG", 0)
+            bravo.say("#x")
+            await made.carry(PAIR[0])
+            monkeypatch.setattr(Host, "monotonic", lambda host: late)
+            alfa.mesh._look_after(peer)
+            assert peer.link.stage is Stage.LIVE
+        await made.breathe()
+        assert not alfa.mesh.throttle.is_paused(peer)
+        alfa.mesh._look_after(peer)
+        assert peer.link.stage is Stage.LIVE
