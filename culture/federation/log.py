@@ -243,6 +243,7 @@ class EventLog:
             self._settle_all()
         except BaseException as error:
             log.exception("the federation's log cannot go on")
+            self._stuck_since = time.monotonic()  # for good: nobody is to wait for us
             self.failed(error)
         finally:
             self._file.close()

@@ -2,6 +2,8 @@
 
 import asyncio
 import sqlite3
+import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -15,6 +17,7 @@ from culture.federation import logfile
 from culture.federation.log import EventLog
 from culture.federation.logfile import Cursor, Held
 from culture.server.ids import Stamp
+from tests.support.client import PATIENCE
 from tests.support.mesh import eventually
 
 LOG = "log.db"
@@ -84,6 +87,22 @@ async def test_what_is_said_while_the_log_is_written_does_not_end_it(
     positions = [log.append(stamp(seq), "#x", f"@id=thor.e1.{seq} x") for seq in range(1, 50)]
     written(log)
     assert [entry.position for entry in await log.after(0, 100)] == positions
+
+
+def test_nobody_waits_for_a_log_that_cannot_go_on(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = threading.Event()
+
+    def broken(changes: object) -> None:
+        raise RuntimeError("our bug")
+
+    log = opened()
+    log.failed = lambda error: ended.set()
+    monkeypatch.setattr(log._file, "write", broken)
+    log.append(stamp(1), "#x", "one")
+    assert ended.wait(PATIENCE)
+    began = time.monotonic()
+    log.await_written(PATIENCE)
+    assert time.monotonic() - began < PATIENCE
 
 
 async def test_what_a_crash_may_have_kept_from_others_is_known(tmp_path: Path, opened: Open) -> None:
