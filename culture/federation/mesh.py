@@ -92,7 +92,7 @@ class Mesh(Skill):
         self.loop = asyncio.get_running_loop()
         await asyncio.to_thread(self.log.open, self.host.ids.epoch, self.admission.caps)
         self.host.go_first(self.log.await_written)
-        self.host.start(self.messages.repeat())
+        await self.messages.repeat()
         self.host.start(self.messages.run())
         self.host.start(self.courier.run())
         self.standing.look()

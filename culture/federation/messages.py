@@ -43,7 +43,7 @@ _GOT_TAG = "got"
 """On a message whose time was taken for wrong: when it arrived where that was noticed. It is as of then everywhere."""
 _NOT_SEALED = frozenset({"n", "seal", _GOT_TAG, UNVOUCHED_TAG})
 _MOST_EARLY = 10_000
-_REPEATED = 10_000  # that are read at once to be told again
+_REPEATED = 10_000  # that are read and told again at once
 _SOON = 1.0
 _SAFE = 60.0  # seconds between two notes of what is on every disk here
 _STEP = 0.01
@@ -270,15 +270,26 @@ class Messages:
                 peer.link.send(_without(line, frozenset("n")))
 
     async def repeat(self) -> None:
-        """Tell those here who keep messages what a crash may have kept from them, no faster than they keep it."""
-        log = self._mesh.log
-        position, until = log.settled, log.position
-        while position < until and (entries := await log.since(position, _REPEATED)):
+        """Tell those here who keep messages what a crash may have kept from them.
+
+        Nothing new can come before this returns, so that they keep it as having come earlier: whoever has seen the
+        last of it is not to miss what comes next.
+        """
+        entries = await self._mesh.log.since(self._mesh.log.settled, _REPEATED)
+        for entry in entries:
+            self._repeat(entry)
+        self._is_repeated = len(entries) < _REPEATED
+        if not self._is_repeated:
+            self._host.start(self._repeat_rest(entries[-1].position, self._mesh.log.position))
+
+    async def _repeat_rest(self, position: int, until: int) -> None:
+        """The same for what is more than can wait at once, no faster than they keep it."""
+        while position < until and (entries := await self._mesh.log.since(position, _REPEATED)):
             position = entries[-1].position
             for start in range(0, len(entries), _AT_ONCE):
+                await self._kept()
                 for entry in entries[start : start + _AT_ONCE]:
                     self._repeat(entry)
-                await self._kept()
         self._is_repeated = True
 
     async def _kept(self) -> None:

@@ -1,8 +1,8 @@
 """Whatever happens to the process, the disk or the file: what was called stored is there, and people can talk."""
 
 import asyncio
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,14 @@ from culture.config.links import Link
 from culture.config.model import Operator
 from culture.config.skills import Embeddings, History
 from culture.federation import messages
+from culture.federation.log import EventLog
+from culture.federation.logfile import Entry
 from culture.federation.mesh import Mesh
 from culture.protocol.message import Message
 from culture.server.ircd import IRCd
 from culture.skills.history.sqlite import SQLiteStore
+from culture.skills.history.store import Arrival
+from tests.skills.history import playing
 from tests.support.client import PATIENCE, Client, registered
 from tests.support.lockholder import locked
 from tests.support.mesh import eventually
@@ -175,14 +179,57 @@ async def test_what_waited_for_the_store_when_the_server_stopped_is_kept_at_the_
         await eventually(lambda: "while it was locked" in kept(tmp_path))
 
 
-def kept(folder: Path) -> list[str]:
-    """What is in the history's file, whoever may read it."""
+async def test_what_is_told_again_at_a_start_came_before_all_that_comes_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else whoever has seen it, and asks what they missed since, misses what peers told of before."""
+    settings: dict[str, Any] = {"links": LINKS, "limits": {"shutdown_timeout": 2.0}}
+    stack, has_begun = AsyncExitStack(), asyncio.Event()
+    async with stack:
+        ircd = await stack.enter_async_context(serving(tmp_path, **settings))
+        ori = await stack.enter_async_context(registered(ircd.port, "spark-ori", playing.CAPS))
+        await ori.join("#x")
+        async with locked(tmp_path / "data" / "history" / "history.db"):
+            ori.send("PRIVMSG #x :while it was locked")
+            seen = await ori.expect("PRIVMSG", "#x")
+            await stack.aclose()
+    read = EventLog.since
+
+    async def slowly(log: EventLog, position: int, limit: int) -> list[Entry]:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await has_begun.wait()
+        return await read(log, position, limit)
+
+    monkeypatch.setattr(EventLog, "since", slowly)
+    async with serving(tmp_path, **settings) as ircd, registered(ircd.port, "spark-ori", playing.CAPS) as ori:
+        await ori.join("#x")
+        ori.send("PRIVMSG #x :after the start")
+        later = await ori.expect("PRIVMSG", "#x")
+        has_begun.set()
+        await eventually(lambda: {"while it was locked", "after the start"} <= set(kept(tmp_path)))
+        assert arrivals(tmp_path, seen.tags["msgid"]) < arrivals(tmp_path, later.tags["msgid"])
+
+
+@contextmanager
+def stored(folder: Path) -> Iterator[SQLiteStore]:
+    """The history's file, whoever may read it."""
     store = SQLiteStore(folder / "data" / "history" / "history.db")
     store.open()
     try:
-        return [each.entry.text for each in store.everything()]
+        yield store
     finally:
         store.close()
+
+
+def kept(folder: Path) -> list[str]:
+    with stored(folder) as store:
+        return [each.entry.text for each in store.everything()]
+
+
+def arrivals(folder: Path, msgid: str) -> list[Arrival]:
+    with stored(folder) as store:
+        return list(store.arrivals(msgid).values())
 
 
 async def test_links_tell_again_what_the_store_has_not_got_however_long_that_takes(
