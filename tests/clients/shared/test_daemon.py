@@ -326,7 +326,6 @@ async def test_an_aborted_task_says_nothing_more_and_the_next_is_its_own(ircd: I
 FULL = {"error": {"text": "prompt is too long", "full": True}}
 
 
-@pytest.mark.fault("E36")
 @pytest.mark.parametrize("works", [True, False])
 async def test_what_begins_while_a_stuck_task_is_being_aborted_is_not_aborted(
     ircd: IRCd, home: Path, works: bool
@@ -356,6 +355,7 @@ async def test_what_begins_while_a_stuck_task_is_being_aborted_is_not_aborted(
         assert "first" not in prompts(home / "work")[-1]
 
 
+@pytest.mark.fault("E36")
 async def test_a_full_session_hands_over_to_a_new_one(ircd: IRCd, home: Path) -> None:
     rules = [{"when": "was full", "steps": [{"say": "{count}: {text}"}]}, {"when": "more", "steps": [FULL]}]
     config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, rules)})
