@@ -116,7 +116,7 @@ class Heartbeat:
         parts = self._parts
         self._take_up()
         members = [member for member in parts.book.state.members.values() if member.hired and not member.leaving]
-        await asyncio.gather(*(self._look(member) for member in members))
+        await asyncio.gather(*(self._look_after(member) for member in members))
         await self._budget.look()
         for task in parts.book.state.live_tasks():
             await self._notice_standstill(task)
@@ -124,6 +124,13 @@ class Heartbeat:
         await self._conflicts.look()
         await parts.record.catch_up()
         await parts.rooms.catch_up()
+
+    async def _look_after(self, member: Member) -> None:
+        try:
+            await self._look(member)
+        except Exception:
+            # Whoever has spent too much is stopped, whatever is the matter with somebody else.
+            log.exception("%s was not looked after", member.nick)
 
     async def _look(self, member: Member) -> None:
         if self._shift.is_open(member.nick):

@@ -61,15 +61,16 @@ async def given(ori: Client, team: Team, text: str = "say hello") -> None:
     await until(lambda: f"begun demo-{number}" in team.parts.book.state.told)
     manager = team.parts.book.state.tasks[f"demo-{number}"].manager
     assert manager is not None
-    await idle(team, manager)
+    # Whose turn has cost too much may have been stopped by now.
+    await idle(team, manager, "idle", "paused")
 
 
-async def idle(team: Team, nick: str) -> None:
+async def idle(team: Team, nick: str, *states: str) -> None:
     """Somebody has nothing more to do."""
 
     async def is_idle() -> bool:
         status = await team.parts.daemons.call(nick, "status")
-        return status["state"] == "idle" and not status["unread"]
+        return status["state"] in (states or ("idle",)) and not status["unread"]
 
     await eventually(is_idle)
 
@@ -247,6 +248,26 @@ async def test_a_task_that_has_spent_its_share_stops_until_a_person_allows_more(
         await team.heartbeat.beat()
         state = team.parts.book.state
         assert (state.parked, round(state.task_usd("demo-1"), 6)) == (frozenset(), 0.6)
+
+
+@pytest.mark.requirement("O19")
+async def test_trouble_with_one_member_keeps_no_other_from_being_stopped(
+    ircd: IRCd, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = [used("Your task is", cost_usd=0.5)]
+    config = team_yaml(home, project, ircd.port, {"manager": rules}, budget={"task": {"usd": 0.4}})
+    async with registered(ircd.port, "spark-ori") as ori, at_work(config) as team:
+        await given(ori, team)
+        is_running = team.parts.daemons.is_running
+
+        def fails(nick: str) -> bool:
+            if nick == "spark-Harper":
+                raise OSError("too many open files")
+            return is_running(nick)
+
+        monkeypatch.setattr(team.parts.daemons, "is_running", fails)
+        await team.heartbeat.beat()
+        assert team.parts.book.state.parked == {"demo-1"}
 
 
 @pytest.mark.requirement("O19")
