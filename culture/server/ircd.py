@@ -159,6 +159,7 @@ class IRCd:
     async def running(self) -> "AsyncIterator[IRCd]":
         """Serve until the block ends, then tell everybody goodbye."""
         try:
+            self._open_channels()
             await self.parts.skills.start()
             self._start()
             await self._start_scraping()
@@ -208,10 +209,13 @@ class IRCd:
     async def _stop_skills(self) -> None:
         await self.parts.skills.stop(self.parts.config.limits.shutdown_timeout)
 
-    def _start(self) -> None:
-        config = self.parts.config
+    def _open_channels(self) -> None:
+        """Before the skills start: what some of them are told again of before was said in these."""
         self.parts.network.open_standing(self._clock())
         self._registered.restore()
+
+    def _start(self) -> None:
+        config = self.parts.config
         self._listeners = [Listener(each, self._poller, self._accept) for each in config.listen]
         self._poller.start()
         for listener in self._listeners:

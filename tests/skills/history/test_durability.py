@@ -170,13 +170,15 @@ async def test_what_waited_for_the_store_when_the_server_stopped_is_kept_at_the_
     async with stack:
         ircd = await stack.enter_async_context(serving(tmp_path, **settings))
         ori = await stack.enter_async_context(registered(ircd.port, "spark-ori", CAPS))
-        await ori.join("#x")
+        await ori.join("#general")
         async with locked(tmp_path / "data" / "history" / "history.db"):
-            ori.send("PRIVMSG #x :while it was locked")
+            ori.send("PRIVMSG #general :while it was locked")
             await ori.sync()
             await stack.aclose()
-    async with serving(tmp_path, **settings):
+    async with serving(tmp_path, **settings) as ircd, registered(ircd.port, "spark-ori", CAPS) as ori:
         await eventually(lambda: "while it was locked" in kept(tmp_path))
+        await ori.join("#general")
+        assert "while it was locked" in texts(await ori.ask("HISTORY RECENT #general 10"))
 
 
 async def test_what_is_told_again_at_a_start_came_before_all_that_comes_then(
