@@ -39,12 +39,15 @@ class Doubts:
         """
         self.expire(now)
         key = (link, stamp.origin, stamp.epoch, stamp.seq)
-        if key not in self._doubts:
+        known = self._doubts.get(key)
+        if known is None:
             if len(self._doubts) >= MOST_NOTED:
                 return False
             self._unasked.append(key)
             self._links.setdefault(key[1:], []).append(link)
-        self._doubts[key] = _Doubt(line if len(self._doubts) < _MOST else None, now)
+        # Told once more it is as old as it was: those behind it would have to wait with it.
+        since = now if known is None else known.since
+        self._doubts[key] = _Doubt(line if len(self._doubts) < _MOST else None, since)
         if position is not None:
             self._positions.setdefault(link, {})[key] = position
         return True

@@ -1,0 +1,24 @@
+"""What is in doubt: kept aside for a while, and no longer."""
+
+from typing import cast
+
+from culture.federation.doubts import Doubts
+from culture.federation.link import Link
+from culture.protocol.message import Message
+from culture.server.ids import Stamp
+
+LINE = Message("PRIVMSG", ("#x", "hello"), "thor-ada")
+
+
+def stamp(seq: int) -> Stamp:
+    return Stamp("thor", "epoch", seq, 0.0)
+
+
+def test_what_is_told_again_and_again_keeps_nothing_behind_it_in_doubt() -> None:
+    link, doubts = cast(Link, object()), Doubts(10.0)
+    for seq in (1, 2):
+        doubts.note(link, LINE, stamp(seq), seq, now=0.0)
+    doubts.note(link, LINE, stamp(1), 1, now=9.0)
+    assert doubts.first(link) == 1
+    doubts.expire(now=11.0)
+    assert doubts.first(link) is None
