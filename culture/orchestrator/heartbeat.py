@@ -76,6 +76,7 @@ class Heartbeat:
         self._judge = judge
         self._clock = clock
         self._pulses: dict[str, Pulse] = {}
+        self._due = clock() + parts.config.heartbeat
         self._spoke = asyncio.Event()
         self._speakers: set[str] = set()
 
@@ -86,13 +87,14 @@ class Heartbeat:
 
     async def run(self) -> None:
         """Look after everybody, until cancelled."""
-        due = self._clock() + self._parts.config.heartbeat
         while True:
-            if self._clock() >= due:
-                await self.beat()
-                due = self._clock() + self._parts.config.heartbeat
+            if self._clock() >= self._due:
+                try:
+                    await self.beat()
+                finally:
+                    self._due = self._clock() + self._parts.config.heartbeat
             try:
-                async with asyncio.timeout(max(0.0, due - self._clock())):
+                async with asyncio.timeout(max(0.0, self._due - self._clock())):
                     await self._spoke.wait()
                     await asyncio.sleep(SOON)
             except TimeoutError:
@@ -105,18 +107,21 @@ class Heartbeat:
         speakers, self._speakers = self._speakers, set()
         found = [member for nick in speakers if (member := self._parts.book.state.member(nick)) is not None]
         there = [member for member in found if member.hired and not member.leaving]
-        for member, status in zip(there, await asyncio.gather(*map(self._figures, there)), strict=True):
-            if status is not None and status.get("state") in SEEN:
-                # What a turn has used is known when it is over.
-                asyncio.get_running_loop().call_later(AGAIN, self.heard, member.nick)
+        await asyncio.gather(*(self._guarded(member, self._glance_at) for member in there))
         await self._budget.look()
+
+    async def _glance_at(self, member: Member) -> None:
+        status = await self._figures(member)
+        if status is not None and status.get("state") in SEEN:
+            # What a turn has used is known when it is over.
+            asyncio.get_running_loop().call_later(AGAIN, self.heard, member.nick)
 
     async def beat(self) -> None:
         """Look at everything."""
         parts = self._parts
         self._take_up()
         members = [member for member in parts.book.state.members.values() if member.hired and not member.leaving]
-        await asyncio.gather(*(self._look_after(member) for member in members))
+        await asyncio.gather(*(self._guarded(member, self._look) for member in members))
         await self._budget.look()
         for task in parts.book.state.live_tasks():
             await self._notice_standstill(task)
@@ -125,9 +130,9 @@ class Heartbeat:
         await parts.record.catch_up()
         await parts.rooms.catch_up()
 
-    async def _look_after(self, member: Member) -> None:
+    async def _guarded(self, member: Member, look: Callable[[Member], Awaitable[None]]) -> None:
         try:
-            await self._look(member)
+            await look(member)
         except Exception:
             # Whoever has spent too much is stopped, whatever is the matter with somebody else.
             log.exception("%s was not looked after", member.nick)

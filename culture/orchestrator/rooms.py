@@ -93,6 +93,11 @@ class Rooms:
         self.on_said: Callable[[str], None] = lambda nick: None
         """Somebody has said something."""
 
+    @property
+    def has_been_here(self) -> bool:
+        """Whether something may have been missed: at the very first start nothing is."""
+        return self._heard.load() is not None
+
     async def start(self) -> None:
         """Be there; what was said meanwhile comes first."""
         await self.irc.start()

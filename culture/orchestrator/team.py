@@ -63,13 +63,14 @@ class Team:
         await self.reconciling.sort_out_worktrees()
         loops: list[asyncio.Task[None]] = []
         try:
-            if were_there:
+            has_been_here = bool(were_there) or parts.rooms.has_been_here
+            if has_been_here:
                 # More may have been said meanwhile than can wait; at the first start nothing is missed.
                 loops.append(asyncio.create_task(self._hear(), name="hearing"))
             await parts.rooms.start()
             await self.spawn_em()
             await self.reconciling.go_on(were_there)
-            if not were_there:
+            if not has_been_here:
                 loops.append(asyncio.create_task(self._hear(), name="hearing"))
             loops.append(asyncio.create_task(self._beat(), name="heartbeat"))
             yield

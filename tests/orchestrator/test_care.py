@@ -271,6 +271,26 @@ async def test_trouble_with_one_member_keeps_no_other_from_being_stopped(
 
 
 @pytest.mark.requirement("O19")
+async def test_nor_does_it_where_that_member_speaks(
+    ircd: IRCd, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = team_yaml(home, project, ircd.port, {"manager": [used("Your task is", cost_usd=0.5)]})
+    async with registered(ircd.port, "spark-ori") as ori, at_work(config) as team:
+        await spent(ori, team)
+        call = team.parts.daemons.call
+
+        async def fails(nick: str, *more: Any, **fields: Any) -> dict[str, Any]:
+            if nick == "spark-Harper":
+                raise OSError("too many open files")
+            return await call(nick, *more, **fields)
+
+        monkeypatch.setattr(team.parts.daemons, "call", fails)
+        team.heartbeat.heard("spark-Harper")
+        await team.heartbeat.glance()
+        assert team.parts.book.state.parked == {"demo-1"}
+
+
+@pytest.mark.requirement("O19")
 async def test_the_share_of_a_task_is_spent_while_somebody_works_on_it(ircd: IRCd, home: Path, project: Path) -> None:
     long = "touch ../begun && until [ -e ../go ]; do sleep 0.02; done && echo a > a.txt"
     steps = [{"run": long}, {"run": {"command": "sleep 50", "timeout": 60}}, {"run": "echo b > b.txt"}]

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from culture.config import paths
+from culture.orchestrator.errors import NotHired
 from culture.orchestrator.rooms import MARK, Heard
-from culture.orchestrator.state import What
+from culture.orchestrator.state import Member, What
+from culture.orchestrator.team import Team
 from culture.protocol.vocabulary import UserClass
 from culture.server.ircd import IRCd
 from culture.transport import Message, NotSent, catchup
@@ -93,6 +95,27 @@ async def test_more_may_be_said_while_the_team_is_down_than_can_wait(
             await ori.ask(f"PRIVMSG #project-demo :number {number}")
         async with asyncio.timeout(60), at_work(config) as team:
             await until(lambda: len([key for key in team.parts.book.state.prompts if key.startswith("wake-")]) == 6)
+
+
+async def test_also_where_nobody_could_be_hired_before(
+    ircd: IRCd, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("culture.orchestrator.rooms._MOST_WAITING", 4)
+    config = team_yaml(home, project, ircd.port)
+
+    async def nobody(team: Team) -> Member:
+        raise NotHired("there is no such program")
+
+    async with registered(ircd.port, "spark-ori") as ori:
+        await ori.join("#project-demo")
+        with monkeypatch.context() as patched, pytest.raises(NotHired):
+            patched.setattr(Team, "spawn_em", nobody)
+            async with at_work(config):
+                pass
+        for number in range(6):
+            await ori.ask(f"PRIVMSG #project-demo :number {number}")
+        async with asyncio.timeout(60), at_work(config) as team:
+            assert team.parts.book.state.em is not None
 
 
 @pytest.mark.requirement("O24")
