@@ -13,8 +13,9 @@ from tests.federation import meshes
 from tests.federation.meshes import Servers, linked
 from tests.skills.ledger.test_ledger import agent, put
 from tests.skills.ledger.test_receipts import STATES, is_receipt, said, told
-from tests.support.client import Client
+from tests.support.client import Client, registered
 from tests.support.clock import after
+from tests.support.servers import serving
 
 CAPS = "message-tags echo-message agentirc.dev/receipts"
 LINE = [("alfa", "bravo"), ("bravo", "carl")]
@@ -96,6 +97,22 @@ async def test_after_a_split_all_have_the_same_facts_and_the_receipt_comes(tmp_p
         assert await told(one) == ("bravo-rover", msgid, "delivered")
         held = await same([one, other], 5)
         assert '"task": 2' in str(held)
+
+
+async def test_a_server_that_was_never_here_is_told_what_was_noted_before_it_came(tmp_path: Path) -> None:
+    """Else an agent that says nothing new is missing in every view of the other side."""
+    async with (
+        serving(tmp_path / "alfa", name="alfa") as ircd,
+        registered(ircd.port, "alfa-person", CAPS) as one,
+        registered(ircd.port, "alfa-claude", CAPS) as claude,
+    ):
+        await agent(claude)
+        await put(claude, "state", "now", {"state": "idle"})
+        before = await facts(one)
+    for _ in range(2):  # and once is enough
+        async with linked(tmp_path, ("alfa", "bravo"), LINE[:1]) as made:
+            one, other = await people(made, "alfa", "bravo")
+            assert await same([one, other], 1) == before, "as of its own time"
 
 
 @pytest.mark.parametrize("trust", ["no_authority", "restricted"])

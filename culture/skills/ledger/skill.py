@@ -23,6 +23,7 @@ from culture.server.skill import Host, Skill, hook, repeatable
 from culture.skills.keeping import Keeping
 from culture.skills.ledger import asking
 from culture.skills.ledger.facts import LONGEST, Fact, Question, fact_of, is_key, is_value
+from culture.skills.ledger.introduction import Introduction
 from culture.skills.ledger.receipts import Receipts
 from culture.skills.ledger.store import Store
 
@@ -56,12 +57,13 @@ class Ledger(Skill):
             before=lambda: host.await_first(_OTHERS),
         )
         host.keeps(self._keeping.mark)
+        self._introduction = Introduction(host, self._keeping)
         self._receipts = Receipts(host, self._kept_receipts)
         self._paces: dict[str, Bucket] = {}
 
     def places(self) -> Iterable[object]:
-        """Besides the skill itself, what takes receipts."""
-        return (self, self._receipts)
+        """Besides the skill itself, what takes receipts, and what looks at who comes."""
+        return (self, self._receipts, self._introduction)
 
     async def start(self) -> None:
         """Open the file; one that is not to be had yet is tried again beside everything else."""
@@ -69,6 +71,7 @@ class Ledger(Skill):
         with suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE):
                 await self._keeping.opened.wait()
+        self.host.start(self._introduction.begin())
         self.host.start(self._prune())
 
     async def stop(self) -> None:

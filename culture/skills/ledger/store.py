@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from culture.protocol.names import fold
+from culture.protocol.vocabulary import FactKind
 from culture.server.database import open_database, transaction
 from culture.skills.ledger.facts import Fact, Question
 from culture.skills.ledger.schema import STEPS
@@ -53,6 +54,18 @@ class Store:
             f"SELECT {_COLUMNS} FROM facts WHERE {' AND '.join(where)} ORDER BY at DESC, origin DESC, seq DESC LIMIT ?"
         )
         return [Fact(*row) for row in self._file.execute(query, (*words, asked.most + 1))]
+
+    def origins(self) -> set[str]:
+        """The servers of which there is a fact."""
+        return {origin for (origin,) in self._file.execute("SELECT DISTINCT origin FROM facts")}
+
+    def said_by(self, origin: str, most: int) -> list[Fact]:
+        """What was said on a server, the oldest first, up to so many of the newest; not how its links were."""
+        query = (
+            f"SELECT {_COLUMNS} FROM facts WHERE origin = ? AND kind NOT IN (?, ?) ORDER BY at DESC, seq DESC LIMIT ?"
+        )
+        words = (origin, FactKind.LINK.value, FactKind.RECEIPT.value, most)
+        return [Fact(*row) for row in self._file.execute(query, words)][::-1]
 
     def prune(self, before: int, most: int, most_each: int) -> None:
         """Forget what is older than this, and the oldest where there are too many, of one nick or in all."""
