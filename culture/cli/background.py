@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from culture.cli import pidfile
+from culture.cli.launched import Launch, plainly
 from culture.config import paths
 from culture.protocol.vocabulary import Exit
 from culture.server.errors import StartError
@@ -33,19 +34,13 @@ class EndedEarly(Exception):
 class Begun:
     """A `culture` with these words, as a process of its own that prints to a log."""
 
-    def __init__(self, name: str, words: Sequence[str], log: Path) -> None:
+    def __init__(self, name: str, words: Sequence[str], log: Path, launch: Launch = plainly) -> None:
         self._name = name
         self._log = log
         fd = paths.open_private(log, os.O_WRONLY | os.O_APPEND)
         try:
             self._before = os.fstat(fd).st_size
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "culture", *words],
-                stdin=subprocess.DEVNULL,
-                stdout=fd,
-                stderr=fd,
-                start_new_session=True,
-            )
+            self._process = launch(name, lambda: _process(words, fd))
         finally:
             os.close(fd)
 
@@ -73,10 +68,20 @@ class Begun:
         return "\n".join(lines[-LAST_LINES:]) or f"{self._name} ended at once; see {self._log}"
 
 
-def start(server: str, options: Sequence[str]) -> pidfile.Note:
+def _process(words: Sequence[str], output: int) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "culture", *words],
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        start_new_session=True,
+    )
+
+
+def start(server: str, options: Sequence[str], launch: Launch = plainly) -> pidfile.Note:
     """Run the server as a process of its own and return as soon as it accepts connections."""
     log = paths.log_file(server)
-    begun = Begun(server, ["server", "start", "--foreground", *options], log)
+    begun = Begun(server, ["server", "start", "--foreground", *options], log, launch)
 
     def accepting(pid: int) -> pidfile.Note | None:
         note = pidfile.running(server)

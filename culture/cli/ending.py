@@ -2,7 +2,8 @@
 
 import os
 import signal
-from collections.abc import Iterable
+import subprocess
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -24,6 +25,9 @@ from culture.config.process import is_gone, pinned
 VIEW_GRACE = 15.0
 """How long a `culture up` may take to see that all is over."""
 
+EARLY_GRACE = 10.0
+"""How long what has hardly begun may take to end."""
+
 
 class Ending:
     """What was ended, and what would not."""
@@ -33,6 +37,17 @@ class Ending:
         self.left: list[str] = []
         self._leaders: set[int] = set()
         self._teams: dict[str, int] = {}
+
+    def early(self, launched: "Mapping[str, subprocess.Popen[bytes]]", server: str) -> None:
+        """End what was launched for a server and does not hold its file yet: nothing else would find it."""
+        self._leaders |= {process.pid for process in launched.values()}
+        shown = {note.pid for note in (pidfile.running(server), webpage.running(server)) if note}
+        shown |= {note.pid for note in daemons.all_running().values()}
+        hidden = {what: each for what, each in launched.items() if each.pid not in shown and each.poll() is None}
+        for process in hidden.values():
+            process.terminate()
+        for what, process in hidden.items():
+            self._went(what, _goes(process), f"pid {process.pid}")
 
     def teams(self) -> None:
         """End the orchestrators first: they would start their members again."""
@@ -120,6 +135,18 @@ class Ending:
     def _say(self, text: str) -> None:
         self.ended.append(text)
         say(text)
+
+
+def _goes(process: "subprocess.Popen[bytes]") -> bool:
+    """Whether a child that was told to end does so, by force after a while."""
+    for patience in (EARLY_GRACE, remains.FORCE):
+        try:
+            process.wait(patience)
+        except subprocess.TimeoutExpired:
+            process.kill()
+        else:
+            return True
+    return False
 
 
 def say(text: str, *, err: bool = False) -> None:

@@ -6,6 +6,7 @@ import typer
 
 from culture.cli import webpage
 from culture.cli.background import EndedEarly
+from culture.cli.launched import Launch
 from culture.cli.settling import free_port, is_free
 from culture.config.errors import ConfigError
 from culture.config.model import ServerConfig
@@ -16,14 +17,14 @@ from culture.web.links import MINUTES
 _LAST_LINES = 3
 
 
-def begin(settings: ServerConfig) -> webpage.Note:
+def begin(settings: ServerConfig, launch: Launch) -> webpage.Note:
     """Show it, unless it is shown; on the next free port where its own is taken."""
     note = webpage.running(settings.name)
     if note is not None:
         return note
     host, port = settings.web.host, settings.web.port
     free = port if not port or is_free(host, port) else free_port(host, port)
-    return webpage.start(settings.name, ["--name", settings.name, "--port", str(free)])
+    return webpage.start(settings.name, ["--name", settings.name, "--port", str(free)], launch)
 
 
 def tell(settings: ServerConfig, person: Account | None, page: "Future[webpage.Note]") -> bool:

@@ -12,12 +12,12 @@ from culture.cli.agents.known import load
 from culture.cli.agents.place import plain_listener
 from culture.cli.choices import Choices, ConfigFile, DataDir, Host, Name, Port
 from culture.cli.connect import how_to_be_found, how_to_connect
-from culture.cli.ending import Ending, say
+from culture.cli.ending import Ending, everybody, say
 from culture.cli.failing import fail
+from culture.cli.launched import Interrupts, Launched
 from culture.cli.living import as_running
 from culture.cli.settling import free_port, settle_the_person, settle_the_server, taken
 from culture.cli.watching.staying import has_terminal, interruptible, stay
-from culture.clients.shared import pidfile as daemons
 from culture.clients.shared.descent import own_agent
 from culture.config import paths
 from culture.config.errors import ConfigError
@@ -60,11 +60,12 @@ def up(
         settle_the_server(choices)
         is_up = pidfile.running(choices.server_name()) is not None
     settings = as_running(choices).load().config
-    run = Run(settings, settle_the_person(settings), detach or is_up)
+    interrupts = Interrupts()
+    run = Run(settings, settle_the_person(settings), detach or is_up, Launched(interrupts.held))
     if is_up:
         run.greet("is up already")
         raise typer.Exit(run.begin_beside(web=web, agent=agent, budget=budget))
-    with interruptible():
+    with interruptible(interrupts):
         code = run.whole(choices, web=web, agent=agent, budget=budget)
     if code:
         raise typer.Exit(code)
@@ -73,10 +74,11 @@ def up(
 class Run:
     """One `culture up`: what it begins, and how that ends."""
 
-    def __init__(self, settings: ServerConfig, person: Account | None, in_background: bool) -> None:
+    def __init__(self, settings: ServerConfig, person: Account | None, in_background: bool, launched: Launched) -> None:
         self._settings = settings
         self._person = person
         self._in_background = in_background
+        self._launched = launched
         self._in_terminal = has_terminal()
         self._wrong = False
 
@@ -104,12 +106,15 @@ class Run:
         """Begin what belongs to the server, and say how to reach everything; the exit code."""
         note = pidfile.running(self._settings.name)
         addresses = note.addresses if note else ()
-        with ThreadPoolExecutor(1) as beside_us:
+        beside_us = ThreadPoolExecutor(1)
+        try:
             # It takes a moment, in which the agents can begin as well.
-            page = beside_us.submit(pages.begin, self._settings) if web else None
+            page = beside_us.submit(pages.begin, self._settings, self._launched.launch) if web else None
             typer.echo(how_to_connect(self._settings, addresses))
             starting = self._begin_agents(addresses, budget) if agent else Starting({}, {})
             shown = page is None or pages.tell(self._settings, self._person, page)
+        finally:
+            beside_us.shutdown(wait=False)  # whoever interrupts does not wait for the page
         if starting.begun:
             typer.echo()
         absent = starting.wait(lambda nick: typer.echo(f"{nick} is here."))
@@ -128,7 +133,7 @@ class Run:
                 f"(`ss -ltnp 'sport = :{listener.port}'` shows it)"
             )
         try:
-            background.start(self._settings.name, choices.arguments)
+            background.start(self._settings.name, choices.arguments, self._launched.launch)
         except background.EndedEarly as early:
             typer.echo(early.text, err=True)
             wrong = early.code is Exit.WRONG_CONFIGURATION
@@ -156,7 +161,7 @@ class Run:
             typer.echo(f"{nick} is running already.")
         if added is not None and running:
             typer.echo(f"{added} joins them.")
-        return begin(missing, at)
+        return begin(missing, at, self._launched.launch)
 
     def _nobody_is_ours(self) -> None:
         """Say why there is no agent, where agents.yaml has those of another server alone."""
@@ -180,7 +185,8 @@ class Run:
     def _end(self) -> int:
         """End what belongs to the server, and it last."""
         end = Ending()
-        end.agents(nick for nick in daemons.all_running() if belongs(nick, self._settings))
+        end.early(self._launched.all(), self._settings.name)
+        end.agents(nick for nick in everybody() if belongs(nick, self._settings))
         end.page(self._settings.name)
         end.server(self._settings.name)
         end.look()

@@ -12,6 +12,7 @@ from culture.cli import fingerprint, pidfile, webaccount
 from culture.cli.agents.place import plain_listener
 from culture.cli.background import PATIENCE, Begun
 from culture.cli.connect import reached_by
+from culture.cli.launched import Launch, plainly
 from culture.config import exposure, paths, process
 from culture.config.lockfile import LockFile, Taken, note_of_holder
 from culture.config.model import ServerConfig
@@ -68,10 +69,10 @@ def held(server: str) -> Iterator[Callable[[str, int], None]]:
         lock.release(remove=True)
 
 
-def start(server: str, options: Sequence[str]) -> Note:
+def start(server: str, options: Sequence[str], launch: Launch = plainly) -> Note:
     """Show the page from a process of its own, and return once it answers; ``EndedEarly`` with what it said."""
     log = log_file(server)
-    begun = Begun("the page", ["web", "serve", *options], log)
+    begun = Begun(f"The web page of {server}", ["web", "serve", *options], log, launch)
 
     def answering(pid: int) -> Note | None:
         note = running(server)

@@ -18,6 +18,7 @@ from culture.cli import pidfile
 from culture.cli.app import app
 from culture.cli.connect import example_nick, how_to_be_found, how_to_connect
 from culture.cli.ending import Ending
+from culture.cli.launched import Interrupts
 from culture.cli.team import down as team_down
 from culture.cli.team.place import TEAM
 from culture.cli.watching import staying
@@ -75,10 +76,24 @@ def test_up_is_interrupted_in_order_also_while_its_loop_is_being_made(
     monkeypatch.setattr(staying, "plain_listener", lambda *given: None)
     monkeypatch.setattr("asyncio.events.new_event_loop", interrupted)
     try:
-        with staying.interruptible():
+        with staying.interruptible(Interrupts()):
             staying.stay(ServerConfig(name="spark"), in_terminal=False)
     except KeyboardInterrupt:
         pytest.fail("the making of the loop was broken off")
+
+
+def test_a_second_signal_does_not_break_off_how_up_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever presses Ctrl-C twice, or closes the terminal as well, leaves nothing running."""
+    monkeypatch.setenv("CULTURE_HOME", str(tmp_path))
+    note = pidfile.Note(os.getpid(), 0.0, "", 1.0)
+    monkeypatch.setattr(pidfile, "running", lambda name: note)
+    monkeypatch.setattr(staying, "plain_listener", lambda *given: signal.raise_signal(signal.SIGINT))
+    with staying.interruptible(Interrupts()):
+        staying.stay(ServerConfig(name="spark"), in_terminal=False)
+        handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+        assert all(callable(handler) and handler is not signal.default_int_handler for handler in handlers), handlers
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.raise_signal(number)
 
 
 async def test_up_ends_with_a_terminal_that_tells_another_program_alone(shell: Shell) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 
 import typer
 
@@ -13,6 +14,7 @@ from culture.cli.agents import choosing, filing, launching, login
 from culture.cli.agents.known import load
 from culture.cli.agents.launching import NotStarted
 from culture.cli.agents.start import AT_ONCE
+from culture.cli.launched import Launch
 from culture.clients.shared import pidfile
 from culture.config import paths
 from culture.config.agents import AgentsConfig, ServerAddress
@@ -128,24 +130,36 @@ class Starting:
     def wait(self, here: Callable[[str], None]) -> list[str]:
         """Wait for them; ``here`` is told of each that is there. Those that are not, are explained and returned."""
 
-        def came(nick: str) -> bool:
-            return _came(nick, self.processes[nick], self.begun[nick], here)
+        broken_off = Event()
 
-        with ThreadPoolExecutor(AT_ONCE) as pool:
+        def came(nick: str) -> bool:
+            return _came(nick, self.processes[nick], self.begun[nick], here, broken_off)
+
+        pool = ThreadPoolExecutor(AT_ONCE)
+        try:
             there = dict(zip(self.begun, pool.map(came, self.begun), strict=True))
+        except KeyboardInterrupt:
+            broken_off.set()  # how it goes on with them, nobody is told
+            raise
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
         return [nick for nick, is_there in there.items() if not is_there]
 
 
-def begin(nicks: Iterable[str], at: ServerAddress) -> Starting:
+def begin(nicks: Iterable[str], at: ServerAddress, how: Launch) -> Starting:
     """Launch agents, all at once."""
     begun = {nick: launching.size(paths.log_file(nick)) for nick in nicks}
-    return Starting({nick: launching.launch(nick, at=at) for nick in begun}, begun)
+    return Starting({nick: launching.launch(nick, at=at, how=how) for nick in begun}, begun)
 
 
-def _came(nick: str, process: "subprocess.Popen[bytes]", begun: int, here: Callable[[str], None]) -> bool:
+def _came(
+    nick: str, process: "subprocess.Popen[bytes]", begun: int, here: Callable[[str], None], broken_off: Event
+) -> bool:
     try:
         launching.until_ready(nick, process, begun)
     except NotStarted as failure:
+        if broken_off.is_set():
+            return False
         typer.echo(f"\n{failure}", err=True)
         typer.echo(f"`culture doctor` finds what is wrong; then `culture start {nick}`.", err=True)
         return False

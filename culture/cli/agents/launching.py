@@ -4,10 +4,12 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from culture.cli.harmless import harmless
+from culture.cli.launched import Launch, plainly
 from culture.clients.shared import pidfile
 from culture.config import paths
 from culture.config.agents import ServerAddress
@@ -33,24 +35,30 @@ class NotStarted(Exception):
         return "\n".join([self.why, *(f"  {line}" for line in self.said.splitlines())])
 
 
-def launch(nick: str, file: Path | None = None, at: ServerAddress | None = None) -> subprocess.Popen[bytes]:
+def launch(
+    nick: str, file: Path | None = None, at: ServerAddress | None = None, how: Launch = plainly
+) -> subprocess.Popen[bytes]:
     """Run the daemon as a process of its own, its output going to the agent's log; ``at`` goes over the file."""
     log = paths.open_private(paths.log_file(nick), os.O_WRONLY | os.O_APPEND)
     arguments = [nick, *(["--config", str(file.absolute())] if file else [])]
     if at is not None:
         arguments += ["--at", at.host, str(at.port)]
     try:
-        return subprocess.Popen(
-            [sys.executable, "-m", "culture.clients.shared", *arguments],
-            cwd=paths.home(),
-            env={name: value for name, value in os.environ.items() if name not in _NOT_OURS},
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
+        return how(nick, lambda: _process(arguments, log))
     finally:
         os.close(log)
+
+
+def _process(arguments: Sequence[str], output: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "culture.clients.shared", *arguments],
+        cwd=paths.home(),
+        env={name: value for name, value in os.environ.items() if name not in _NOT_OURS},
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        start_new_session=True,
+    )
 
 
 def start(nick: str, file: Path | None = None, patience: float = PATIENCE) -> pidfile.DaemonNote:

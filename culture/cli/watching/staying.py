@@ -3,8 +3,9 @@
 import asyncio
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from types import FrameType
 
 import typer
@@ -14,6 +15,7 @@ from culture.cli.agents.person import Person
 from culture.cli.agents.place import plain_listener
 from culture.cli.connect import example_nick
 from culture.cli.ending import view_file
+from culture.cli.launched import Interrupts
 from culture.cli.watching.view import watch
 from culture.config.lockfile import LockFile, Taken
 from culture.config.model import ServerConfig
@@ -24,13 +26,9 @@ _LOOK = 0.5
 
 
 @contextmanager
-def interruptible() -> Iterator[None]:
+def interruptible(interrupts: Interrupts) -> Iterator[None]:
     """The signals that end a program in a terminal, as KeyboardInterrupt: what was begun is ended in order."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, interrupt) for number in _SIGNALS}
+    before = {number: signal.signal(number, interrupts) for number in _SIGNALS}
     try:
         yield
     finally:
@@ -53,28 +51,42 @@ def stay(settings: ServerConfig, in_terminal: bool) -> None:
         lock.acquire(f"{os.getpid()}\n")
     except Taken:
         pass  # somebody looks at another server
-    early: list[int] = []
-
-    def remember(number: int, frame: FrameType | None) -> None:
-        early.append(number)
-
-    # An exception while the loop is being made would leave half of one, with a traceback of its own.
+    told = _Told()
+    # An exception while the loop is being made would leave half of one, with a traceback of its own. They stay: a loop
+    # that handles signals leaves none to handle them, and a second one must not keep what runs from being ended.
     for number in _SIGNALS:
-        signal.signal(number, remember)
+        signal.signal(number, told)
     try:
-        asyncio.run(_stay(settings, note, in_terminal, early))
+        asyncio.run(_stay(settings, note, in_terminal, told))
     finally:
-        # A terminal that closes says so more than once.
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
         lock.release(remove=True)
 
 
-async def _stay(settings: ServerConfig, note: pidfile.Note, in_terminal: bool, early: Sequence[int]) -> None:
-    told = asyncio.Event()
-    for number in _SIGNALS:
-        asyncio.get_running_loop().add_signal_handler(number, told.set)
-    if early:
-        told.set()
+class _Told:
+    """A handler of signals that breaks nothing off: it tells a loop, also one that is made later."""
+
+    def __init__(self) -> None:
+        self._came = False
+        self._tell: Callable[[], object] | None = None
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """A signal has come."""
+        self._came = True
+        if self._tell is not None:
+            with suppress(RuntimeError):  # the loop is closed
+                self._tell()
+
+    def event(self) -> asyncio.Event:
+        """What is set once a signal has come, for the loop that runs."""
+        told = asyncio.Event()
+        self._tell = partial(asyncio.get_running_loop().call_soon_threadsafe, told.set)
+        if self._came:
+            told.set()
+        return told
+
+
+async def _stay(settings: ServerConfig, note: pidfile.Note, in_terminal: bool, signals: _Told) -> None:
+    told = signals.event()
 
     def is_gone() -> bool:
         """Of a terminal that closes, the program it was opened for is told alone; that may be `make`."""

@@ -255,3 +255,85 @@ async def test_a_newcomer_with_weechat_is_answered(at_home: Shell, tmp_path: Pat
         newcomer.type(f"@{GUIDE} hello", "#general")
         await newcomer.shows(f"Hello spark-ori! I am {GUIDE}", "#general")
     await stopped(up)
+
+
+LAUNCHER = """
+import os, signal, subprocess, sys
+
+HELD, MOMENT, NUMBER = {held!r}, {moment!r}, {number}
+
+
+class Popen(subprocess.Popen):
+    count = 0
+
+    # What is held gets no farther than being launched: it never holds its file.
+    def __init__(self, command, **how):
+        is_held = HELD in command
+        super().__init__(["sleep", "600"] if is_held else command, **how)
+        if how.get("start_new_session"):
+            Popen.count += 1
+            print(f"launched {{Popen.count}}: {{self.pid}}", flush=True)
+        if is_held and MOMENT == "launched":
+            os.kill(os.getpid(), NUMBER)
+        for again in range(2 if is_held and MOMENT == "twice" else 0):
+            os.kill(os.getpid(), NUMBER)
+
+
+subprocess.Popen = Popen
+del sys.argv[1:3]
+from culture.cli import main
+main()
+"""
+
+
+def launcher(shell: Shell, held: str, moment: str, number: signal.Signals) -> None:
+    """Have `culture` run with a hook in what launches processes."""
+    script, program = shell.folder / "launcher.py", shell.folder / "python"
+    script.write_text(LAUNCHER.format(held=held, moment=moment, number=int(number)))
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} {script} "$@"\n')
+    program.chmod(0o755)
+    shell.python = str(program)
+
+
+def launched(said: str) -> list[int]:
+    return [int(pid) for pid in re.findall(r"^launched \d+: (\d+)$", said, re.MULTILINE)]
+
+
+SERVER, PAGE, AGENT = "--foreground", "web", "culture.clients.shared"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(("held", "moment"), [(AGENT, "launched"), (AGENT, "twice"), (SERVER, "launched")])
+async def test_what_is_being_launched_when_a_signal_comes_is_ended(
+    at_home: Shell, held: str, moment: str, number: signal.Signals
+) -> None:
+    """The process is there, and neither does the command know it yet nor does it hold its file."""
+    at_home.write("name: spark\n")
+    launcher(at_home, held, moment, number)
+    up = await at_home.spawn("up", "--port", "0", "--no-web")
+    code = await up.ended()
+    pids = launched(up.said)
+    left = [pid for pid in pids if is_alive(pid)]
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert pids and not left, up.said
+    assert code == 0 and up.said.endswith("spark has stopped.\n") and "Traceback" not in up.said
+    assert held != AGENT or f"{GUIDE} has stopped.\n" in up.said
+
+
+@pytest.mark.parametrize(("held", "options", "awaited"), [(AGENT, "--no-web", 3), (PAGE, "--no-agent", 2)])
+async def test_what_does_not_show_itself_is_not_waited_for(
+    at_home: Shell, held: str, options: str, awaited: int
+) -> None:
+    """Ctrl-C while agents or the page take long to come: they end at once, and nothing is said of why they failed."""
+    at_home.write("name: spark\n")
+    launcher(at_home, held, "", signal.SIGINT)
+    up = await at_home.spawn("up", "--port", "0", options)
+    await up.until(f"launched {awaited}: ")
+    up.signal(signal.SIGINT)
+    code = await up.ended()
+    left = [pid for pid in launched(up.said) if is_alive(pid)]
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert not left and code == 0, up.said
+    assert up.said.endswith("spark has stopped.\n") and "Traceback" not in up.said and "not start" not in up.said
