@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,8 @@ def main() -> None:
     """Run the command line; what went wrong is said on stderr and by the exit code."""
     try:
         _assembled(sys.argv[1] if len(sys.argv) > 1 else "")(prog_name="culture")
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
     except ConfigError as error:
         print(error, file=sys.stderr)
         sys.exit(Exit.WRONG_CONFIGURATION)
@@ -43,7 +46,10 @@ def _is_of_home(error: OSError) -> bool:
 
 
 def _assembled(word: str) -> "typer.Typer":
-    """The command line; what is loaded for it stays, so that looking for garbage meanwhile would find none."""
+    """The command line; what is loaded for it stays, so that looking for garbage meanwhile would find none.
+
+    From here on Ctrl-C is an exception, as there will be something to put in order.
+    """
     gc.disable()
     try:
         from culture.cli.commands import assembled
@@ -52,6 +58,8 @@ def _assembled(word: str) -> "typer.Typer":
     finally:
         gc.freeze()
         gc.enable()
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _code(error: StartError) -> Exit:

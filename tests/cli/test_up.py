@@ -25,7 +25,7 @@ from culture.cli.watching import staying
 from culture.config.model import Limits, Listen, ServerConfig
 from culture.orchestrator.lock import FILE
 from culture.protocol.names import valid_local_nick
-from tests.cli.shell import Shell, said_port
+from tests.cli.shell import ROOT, Shell, said_port
 from tests.support.client import registered
 
 
@@ -236,6 +236,17 @@ async def test_a_home_folder_that_cannot_be_made_is_told(shell: Shell) -> None:
     done = await shell.run("up", "--name", "spark", "--no-agent", "--no-web", "-d")
     assert done.code == 1 and "Traceback" not in done.err
     assert "/proc/nowhere: No such file" in done.err and "CULTURE_HOME names another place" in done.err
+
+
+@pytest.mark.parametrize("module", ["dataclasses", "typer"])
+async def test_ctrl_c_while_it_is_loaded_ends_it_quietly(shell: Shell, module: str) -> None:
+    """The signal comes from within an import."""
+    hooks = shell.folder / "hooks"
+    hooks.mkdir()
+    (hooks / f"{module}.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\n")
+    shell.environment["PYTHONPATH"] = os.pathsep.join((str(hooks), str(ROOT)))
+    done = await shell.run("--version")
+    assert (done.code, done.err) == (-signal.SIGINT, "")
 
 
 HOLDS = """
