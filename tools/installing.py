@@ -4,6 +4,7 @@
 """
 
 import re
+import signal
 import subprocess
 import sys
 from collections import deque
@@ -11,6 +12,8 @@ from collections.abc import Iterable, Iterator
 
 _FETCHED = re.compile(r"Collecting ([A-Za-z0-9._-]+)")
 _LAST_LINES = 15
+_CLEAR = "\r\x1b[K"
+_BROKEN_OFF = "The installation was broken off; type the same command again to go on."
 
 
 def steps(lines: Iterable[str]) -> Iterator[str]:
@@ -37,16 +40,28 @@ def main(command: list[str]) -> int:
 
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
         assert running.stdout is not None
-        for step in steps(heard(running.stdout)):
-            if is_terminal:
-                print(f"\r\x1b[K  {step}", end="", flush=True)
-            elif step.startswith("installing"):
-                print(f"  {step}", flush=True)
+        try:
+            for step in steps(heard(running.stdout)):
+                if is_terminal:
+                    print(f"{_CLEAR}  {step}", end="", flush=True)
+                elif step.startswith("installing"):
+                    print(f"  {step}", flush=True)
+        except KeyboardInterrupt:
+            return _break_off(running)
     if is_terminal:
-        print("\r\x1b[K", end="", flush=True)
+        print(_CLEAR, end="", flush=True)
     if running.returncode:
         print("".join(last), end="", file=sys.stderr)
     return running.returncode
+
+
+def _break_off(running: "subprocess.Popen[str]") -> int:
+    """End it, though a terminal tells it as well, and say how to go on; the exit code of what Ctrl-C ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    running.terminate()
+    running.wait()
+    print(f"{_CLEAR if sys.stdout.isatty() else ''}{_BROKEN_OFF}", file=sys.stderr, flush=True)
+    return 128 + signal.SIGINT
 
 
 if __name__ == "__main__":
