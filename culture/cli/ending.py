@@ -41,8 +41,7 @@ class Ending:
     def early(self, launched: "Mapping[str, subprocess.Popen[bytes]]", server: str) -> None:
         """End what was launched for a server and does not hold its file yet: nothing else would find it."""
         self._leaders |= {process.pid for process in launched.values()}
-        shown = {note.pid for note in (pidfile.running(server), webpage.running(server)) if note}
-        shown |= {note.pid for note in daemons.all_running().values()}
+        shown = holders(server)
         hidden = {what: each for what, each in launched.items() if each.pid not in shown and each.poll() is None}
         for process in hidden.values():
             process.terminate()
@@ -153,6 +152,12 @@ def say(text: str, *, err: bool = False) -> None:
     """Say it, if there is still somebody to hear it: a terminal may be closed meanwhile."""
     with suppress(OSError):
         typer.echo(text, err=err)
+
+
+def holders(server: str) -> set[int]:
+    """The processes that hold a file here: a server, its page, and the agents."""
+    notes = (pidfile.running(server), webpage.running(server), *daemons.all_running().values())
+    return {note.pid for note in notes if note}
 
 
 def everybody() -> list[str]:

@@ -6,18 +6,19 @@ from typing import Annotated
 
 import typer
 
-from culture.cli import background, pages, pidfile
+from culture.cli import background, pages, pidfile, webpage
 from culture.cli.agents.beside import Beside, Starting, begin, belongs
 from culture.cli.agents.known import load
 from culture.cli.agents.place import plain_listener
 from culture.cli.choices import Choices, ConfigFile, DataDir, Host, Name, Port
 from culture.cli.connect import how_to_be_found, how_to_connect
-from culture.cli.ending import Ending, everybody, say
+from culture.cli.ending import Ending, everybody, holders, say
 from culture.cli.failing import fail
 from culture.cli.launched import Interrupts, Launched
 from culture.cli.living import as_running
 from culture.cli.settling import free_port, settle_the_person, settle_the_server, taken
 from culture.cli.watching.staying import has_terminal, interruptible, stay
+from culture.clients.shared import pidfile as daemons
 from culture.clients.shared.descent import own_agent
 from culture.config import paths
 from culture.config.errors import ConfigError
@@ -81,6 +82,7 @@ class Run:
         self._launched = launched
         self._in_terminal = has_terminal()
         self._wrong = False
+        self._before = holders(settings.name)
 
     def whole(self, choices: Choices, *, web: bool, agent: bool, budget: float | None) -> int:
         """From the start of the server to its end, or until it can go on alone; the exit code."""
@@ -186,8 +188,10 @@ class Run:
         """End what belongs to the server, and it last."""
         end = Ending()
         end.early(self._launched.all(), self._settings.name)
-        end.agents(nick for nick in everybody() if belongs(nick, self._settings))
-        end.page(self._settings.name)
+        end.agents(nick for nick in everybody() if belongs(nick, self._settings) and not self._ran_before(nick))
+        page = webpage.running(self._settings.name)
+        if page is not None and page.pid not in self._before:
+            end.page(self._settings.name)
         end.server(self._settings.name)
         end.look()
         for line in end.left:
@@ -195,3 +199,11 @@ class Run:
         if not any(line.startswith(f"{self._settings.name} ") for line in end.ended):
             say(f"{self._settings.name} has stopped.")
         return Exit.FAILED if end.left else Exit.DONE
+
+    def _ran_before(self, nick: str) -> bool:
+        """Whether an agent is none that was begun here, which is told."""
+        note = daemons.running(nick)
+        is_older = note is not None and note.pid in self._before
+        if is_older:
+            say(f"{nick} ran before, and goes on; `culture stop {nick}` ends it.")
+        return is_older

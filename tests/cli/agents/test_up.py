@@ -23,7 +23,7 @@ from culture.config.lockfile import note_of_holder
 from culture.config.model import ServerConfig
 from culture.protocol.vocabulary import UserClass
 from culture.server.accounts.store import AccountStore
-from tests.cli.agents.conftest import answer
+from tests.cli.agents.conftest import NICK, Machine, answer
 from tests.cli.shell import Process, Shell, said_port
 from tests.realclients.weechat import weechat
 from tests.support.client import registered
@@ -255,6 +255,21 @@ async def test_a_newcomer_with_weechat_is_answered(at_home: Shell, tmp_path: Pat
         newcomer.type(f"@{GUIDE} hello", "#general")
         await newcomer.shows(f"Hello spark-ori! I am {GUIDE}", "#general")
     await stopped(up)
+
+
+async def test_what_ran_before_goes_on(machine: Machine) -> None:
+    """An agent whose server was away, for which `culture up` starts one again."""
+    machine.agents({"nick": NICK}, {"nick": "spark-ant"})
+    assert (await machine.run("start", NICK)).code == 0
+    machine.server.signal(signal.SIGTERM)
+    await machine.server.ended()
+    before = machine.daemon()
+    up = await machine.shell.spawn("up", "--port", str(machine.port), "--no-web")
+    await up.until("spark-ant is here")
+    await stopped(up)
+    now = machine.daemon()
+    assert before and now and now.pid == before.pid and is_alive(now.pid), up.said
+    assert f"{NICK} ran before, and goes on" in up.said and "spark-ant has stopped." in up.said
 
 
 LAUNCHER = """
