@@ -160,7 +160,8 @@ async def test_a_second_folder_adds_an_agent_to_what_runs(at_home: Shell, tmp_pa
 
 def test_what_outlives_its_leader_is_found_by_the_session_and_ended() -> None:
     """A process that ignores SIGTERM, whose parent is gone: the session's number is all that is left of that one."""
-    script = "trap '' TERM; sleep 600 & echo $!; exit"
+    # A child is the shell itself until it has become the other program.
+    script = "trap '' TERM; sleep 600 & until grep -q sleep /proc/$!/comm; do :; done; echo $!; exit"
     leader = subprocess.Popen(["/bin/sh", "-c", script], stdout=subprocess.PIPE, text=True, start_new_session=True)
     assert leader.stdout is not None
     orphan = int(leader.stdout.readline())
