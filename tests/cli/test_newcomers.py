@@ -16,7 +16,7 @@ WRONG = {
     "start --all": (1, "`culture agents add <name>`"),
     "status bee": (2, "`culture agents add NAME`"),
     "pause bee": (2, "`culture agents add NAME`"),
-    "logs bee": (1, "`culture start bee`"),
+    "logs bee": (2, "`culture agents add NAME`"),
     "say": (2, "A channel in quotes ('#general'), or a nick"),
     "say general": (2, "What to say; - reads it from standard input"),
     "say general hello": (1, "`culture up -d`"),

@@ -1,9 +1,9 @@
 """Which agents a command is about: those of agents.yaml, and daemons that still run of others."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -56,7 +56,7 @@ def picked(names: Iterable[str], nicks: Sequence[str] | None, everyone: bool) ->
     if everyone:
         return list(known.values())
     wanted = (fold(meant(nick, known.values())) for nick in nicks or ())
-    return list(dict.fromkeys(known[nick] if nick in known else _unknown(nick, known) for nick in wanted))
+    return list(dict.fromkeys(known[nick] if nick in known else unknown(nick, known.values()) for nick in wanted))
 
 
 def meant(name: str, among: Iterable[str] | None = None) -> str:
@@ -68,9 +68,10 @@ def meant(name: str, among: Iterable[str] | None = None) -> str:
     return named[0] if len(named) == 1 and fold(name) not in map(fold, known) else name
 
 
-def _unknown(nick: str, known: dict[str, str]) -> str:
-    near = nearest(nick, known.values())
-    there = f"there are {', '.join(known.values())}" if known else "there are none; `culture agents add NAME` adds one"
+def unknown(nick: str, known: Collection[str]) -> NoReturn:
+    """Say that there is no such agent, and which there are; end."""
+    near = nearest(nick, known)
+    there = f"there are {', '.join(known)}" if known else "there are none; `culture agents add NAME` adds one"
     fail(f"there is no agent {nick}; {f'did you mean {near}?' if near else there}", Exit.USAGE)
 
 

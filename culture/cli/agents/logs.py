@@ -7,12 +7,11 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from culture.cli.agents.known import Nick, listed, meant
+from culture.cli.agents.known import Nick, load, meant, unknown
 from culture.cli.failing import fail
 from culture.cli.harmless import harmless
 from culture.config import paths
-from culture.protocol.names import nearest
-from culture.protocol.vocabulary import Exit
+from culture.protocol.names import fold
 
 STEP = 0.2
 
@@ -39,9 +38,9 @@ def logs(
             if follow:
                 _follow(text)
     except FileNotFoundError:
-        near = nearest(nick, listed())
-        if nick not in listed() and near:
-            fail(f"there is no agent {nick}; did you mean {near}?", Exit.USAGE)
+        known = [agent.nick for agent in load().agents]
+        if fold(nick) not in map(fold, known):
+            unknown(nick, known)
         fail(f"there is no {file}: {nick} was never started in the background here. `culture start {nick}` does that")
     except KeyboardInterrupt:
         pass

@@ -105,6 +105,8 @@ async def test_a_command_to_an_agent_that_does_not_run_says_how_to_start_it(mach
 async def test_logs_shows_the_end_and_follows(machine: Machine) -> None:
     machine.agents({"nick": NICK})
     assert "never started" in (await machine.run("logs", NICK)).err
+    nobody = await machine.run("logs", "nobody")
+    assert nobody.code == 2 and f"there is no agent nobody; there are {NICK}" in nobody.err
     await machine.run("start", NICK)
     assert (await machine.run("logs", NICK, "-n", "1")).out.endswith(f"{NICK} is ready\n")
     following = await machine.shell.spawn("logs", NICK, "-f", "-n", "1")
