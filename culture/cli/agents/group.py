@@ -49,6 +49,7 @@ def add(
     nick = _nick(name, settings)
     if not valid_nick(nick):
         fail(f"{name!r} cannot be a name: letters, digits, - and _, no spaces; for example build", Exit.USAGE)
+    _refuse_second(nick, settings)
     entry = filing.Entry(nick, kind, folder, tuple(channel or [Channel.GENERAL.value]))
     file = filing.add(entry, server)
     typer.echo(f"{entry.nick} ({kind}) is in {file}. Start it with `culture start {entry.nick}`.")
@@ -108,6 +109,16 @@ def _entry(agent: AgentConfig) -> dict[str, object]:
         "channels": list(agent.channels),
         "user": agent.user,
     }
+
+
+def _refuse_second(nick: str, settings: AgentsConfig) -> None:
+    """Before anything is written: what the file with both would say is of a line that nobody finds in it."""
+    there = next((agent.nick for agent in settings.agents if fold(agent.nick) == fold(nick)), None)
+    if there is not None:
+        fail(
+            f"{there} is in {paths.agents_file()} already: `culture start {there}` starts it. To add it anew, type "
+            f"`culture agents remove {there}` first"
+        )
 
 
 def _nick(name: str, settings: AgentsConfig) -> str:

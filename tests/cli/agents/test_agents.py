@@ -58,7 +58,8 @@ agents:
         (("two", "--backend", "nonsense"), "is no backend"),
         (("two", "--directory", "/nowhere"), "is no folder"),
         (("two", "--channel", "tea"), "is not a channel"),
-        (("one",), "thor-one is there twice"),
+        (("one",), "agents.yaml already: `culture start thor-one` starts it"),
+        (("Thor-One",), "type `culture agents remove thor-one` first"),
         (("a b",), "cannot be a name"),
     ],
 )
