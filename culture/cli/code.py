@@ -41,13 +41,8 @@ class Code:
         """Read it back; raises NoCode, also where a letter is missing."""
         try:
             if not word.startswith(_MARK):
-                raise ValueError(f"it begins with {_MARK}")
-            data = word.removeprefix(_MARK)
-            raw = base64.b64decode(data + "=" * (-len(data) % 4), b"-_", validate=True)
-            text, check = raw[:-_CHECK], raw[-_CHECK:]
-            if _check(text) != check:
-                raise ValueError("not all of it is there")
-            kind, *rest = text.decode().split("\n")
+                raise ValueError(f"each begins with {_MARK}")
+            kind, *rest = _decoded(word.removeprefix(_MARK)).decode().split("\n")
             if kind not in _KINDS or len(rest) != len(fields(cls)) - 1:
                 raise ValueError("it is of another version")
             code = cls(kind, *rest)  # type: ignore[arg-type]
@@ -69,6 +64,18 @@ class Code:
             account_name(self.name)
         elif self.name:
             server_name(self.name)
+
+
+def _decoded(data: str) -> bytes:
+    """What the letters behind the mark stand for; ValueError in words for whoever copied them."""
+    try:
+        raw = base64.b64decode(data + "=" * (-len(data) % 4), b"-_", validate=True)
+    except ValueError:
+        raw = b""
+    text, check = raw[:-_CHECK], raw[-_CHECK:]
+    if _check(text) != check:
+        raise ValueError("letters are missing, or are not those that it was made with")
+    return text
 
 
 def _check(text: bytes) -> bytes:

@@ -68,7 +68,11 @@ def join(
     try:
         taken = Code.parse((sys.stdin.readline() if code == "-" else code).strip())
     except NoCode as wrong:
-        fail(f"this is no code of an invitation: {wrong}. Copy all of it, from inv1_ to its end", Exit.USAGE)
+        fail(
+            f"this is no code of an invitation, or not all of it: {wrong}. Copy all of it, from inv1_ to its end; "
+            "`culture mesh invite` on the other machine makes a new one",
+            Exit.USAGE,
+        )
     if taken.kind == "person":
         _join_person(taken, password_stdin)
     else:

@@ -156,6 +156,13 @@ def test_a_code_is_read_back_and_none_that_is_cut_or_changed() -> None:
             Code.parse(bad)
 
 
+@pytest.mark.parametrize("rest", ["wrongcode", "wrong code", "wröng", "", "A", "AAAA", str(PLAIN)[5:-1]])
+def test_what_is_no_code_is_told_in_words_for_people(rest: str) -> None:
+    """What the decoder says of it (base64, characters, ASCII) helps nobody who copied a line."""
+    with pytest.raises(NoCode, match=r"^letters are missing, or are not those that it was made with$"):
+        Code.parse(f"inv1_{rest}")
+
+
 def test_a_code_comes_from_standard_input_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CULTURE_HOME", str(tmp_path))
     result = CliRunner().invoke(group, ("join", "-"), input="nonsense\n")

@@ -31,6 +31,7 @@ WRONG = {
     "history search": (2, "All of them must be there"),
     "history search x": (1, "kept nothing yet"),
     "mesh join xyz": (2, "Copy all of it, from inv1_ to its end"),
+    "mesh join inv1_wrongcode": (2, "`culture mesh invite` on the other machine"),
     "mesh unlink thor": (1, "`culture mesh list`"),
     "digest --since yesterday": (2, "such as 12h or 90d"),
     "team up": (2, "`culture team init`"),
