@@ -27,8 +27,8 @@ from culture.server.errors import StartError
 SCRIPTED = "scripted"
 GUIDE, PARROT = "guide", "parrot"
 GREETING = (
-    "Welcome, {sender}! I am {nick}, a guide without a model: I follow a playbook. Say `@guide what can you do`, and I "
-    "show you around."
+    "Welcome, {sender}! I am {nick}, a guide without a model: I follow a playbook. Say `@{nick} what can you do`, and "
+    "I show you around."
 )
 _MOST_NAMES = 100
 

@@ -100,6 +100,7 @@ class Agent:
             "target": message.target,
             "prompt": prompt,
             "nick": self._nick,
+            "server": self._nick.partition("-")[0],
             "count": str(self._session.count),
             "session": self._session.id,
             "output": "",

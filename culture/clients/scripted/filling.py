@@ -3,9 +3,10 @@
 import re
 from collections.abc import Iterator, Mapping
 
-PLACES = frozenset(
-    ("sender", "text", "target", "prompt", "nick", "count", "session", "output", "code", "round", "time", "thinking")
-)
+_OF_THE_MESSAGE = ("sender", "text", "target", "prompt")
+_OF_THE_AGENT = ("nick", "server", "count", "session", "time", "thinking")
+_OF_THE_STEPS = ("output", "code", "round")
+PLACES = frozenset((*_OF_THE_MESSAGE, *_OF_THE_AGENT, *_OF_THE_STEPS))
 """What every rule knows; the groups of its pattern come on top."""
 
 _PLACE = re.compile(r"(?<!\$)\{\{(\w+)\}\}|(?<!\$)\{(\w+)\}")

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.request import urlopen
 
 import pytest
@@ -25,8 +26,10 @@ from culture.protocol.vocabulary import UserClass
 from culture.server.accounts.store import AccountStore
 from tests.cli.agents.conftest import NICK, Machine, answer
 from tests.cli.shell import Process, Shell, said_port
+from tests.cli.test_mesh import WITHOUT_SKILLS
 from tests.realclients.weechat import weechat
-from tests.support.client import registered
+from tests.support.client import Client, registered
+from tests.support.ports import reserved
 
 GUIDE = "spark-guide"
 
@@ -105,6 +108,68 @@ async def test_from_nothing_to_the_first_answer_and_back(at_home: Shell) -> None
     assert [pid for pid in pids if is_alive(pid)] == []
     again = await at_home.run("down")
     assert (again.code, again.out) == (0, "Nothing was running.\n")
+
+
+def newcomer_at(folder: Path, sockets: str, port: int) -> Shell:
+    """Somebody's machine on which nothing was typed yet, with a server of the folder's name on this port."""
+    folder.mkdir()
+    shell = Shell(folder, {"XDG_RUNTIME_DIR": sockets, "LOGNAME": "ori"})
+    shell.write(f"name: {folder.name}\nlisten: [{{port: {port}}}]\n{WITHOUT_SKILLS}")
+    return shell
+
+
+async def heard(person: Client, text: str) -> tuple[str, str]:
+    """Who said the next message in the room that has this text, and all of it."""
+    line = await person.expect("PRIVMSG", "#general", where=lambda line: text in line.params[1])
+    return line.source.partition("!")[0], line.params[1]
+
+
+async def follow_the_words(person: Client, guide: str, welcome: str) -> None:
+    """Say what the guide says is to be said, and see that it alone answers, once."""
+    words = re.findall("`(.*?)`", welcome)
+    assert words == [f"@{guide} what can you do"]
+    person.send(f"PRIVMSG #general :{words[0]}")
+    assert (await heard(person, ""))[1].startswith(f"I am {guide}. I have no model")
+    who, listed = await heard(person, "")
+    assert who == guide and "show me the loop guard" in listed
+    for each in ("spark-guide", "thor-guide"):
+        person.send(f"PRIVMSG #general :@{each} ping")
+        assert await heard(person, "") == (each, "pong"), "nobody else had anything to say"
+
+
+async def test_the_guides_of_linked_servers_are_told_apart(tmp_path: Path) -> None:
+    """Each says what to say to it, in words that mean it alone, and shows the loop guard with its own parrot."""
+    # A socket's path may have some hundred bytes, and pytest's folder has many of them.
+    with TemporaryDirectory() as sockets, reserved() as port, reserved() as other:
+        spark, thor = (newcomer_at(tmp_path / name, sockets, at) for name, at in (("spark", port), ("thor", other)))
+        try:
+            for each in await asyncio.gather(*(shell.run("up", "--no-web", "-d") for shell in (spark, thor))):
+                assert each.code == 0, each.err
+            code = (await spark.run("mesh", "invite")).out.split()[-1]
+            joined = await thor.run("mesh", "join", code)
+            assert joined.code == 0, joined.err
+            async with registered(port, "spark-ori") as person:
+                person.send("JOIN #general")
+                welcomes = dict([await heard(person, "Welcome, spark-ori!") for _ in range(2)])
+                for guide in ("spark-guide", "thor-guide"):
+                    await follow_the_words(person, guide, welcomes[guide])
+                for place in ("thor", "spark"):
+                    await see_the_loop_guard(person, place)
+            for shell in (spark, thor):
+                assert (await shell.run("down")).code == 0
+        finally:
+            for shell in (spark, thor):
+                await shell.close()
+
+
+async def see_the_loop_guard(person: Client, place: str) -> None:
+    """The guide and the parrot of one server talk until they are held, and nobody of another one with them."""
+    person.send(f"PRIVMSG #general :@{place}-guide show me the loop guard")
+    await heard(person, "for ever, at your cost")
+    begun = len(person.seen)
+    await person.expect("NOTICE", "#general", where=lambda line: "automatic replies in a row" in line.params[1])
+    talk = [line.source.partition("!")[0] for line in person.seen[begun:] if line.verb == "PRIVMSG"]
+    assert set(talk) == {f"{place}-guide", f"{place}-parrot"}
 
 
 async def test_the_person_at_the_keyboard_has_an_account(at_home: Shell) -> None:

@@ -180,7 +180,7 @@ def test_guide_and_parrot_answer_each_other_without_end() -> None:
     said = "[IRC @mention in #general] <spark-{}> @{} How interesting. What do you think?"
     for playbook, other in ((guide, "parrot"), (parrot, "guide")):
         step = playbook.chosen(said.format(other, "x"))[1][0]
-        assert isinstance(step, steps.Say) and step.text.startswith(f"@{other} ")
+        assert isinstance(step, steps.Say) and step.text.startswith("@{sender} ")
     both = f"{said.format('parrot', 'guide')}\n[IRC @mention in #general] <spark-ori> @guide what can you do"
     step = guide.chosen(both)[1][0]
     assert isinstance(step, steps.Say) and step.text.startswith("I am {nick}.")
