@@ -1,7 +1,5 @@
 """Writing agents into agents.yaml, and taking them out, without touching what else is there."""
 
-import io
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from culture.cli.agents.known import load
+from culture.cli.rewriting import dumped, replace, round_trip
 from culture.config import paths
 from culture.config.agents import ServerAddress
 from culture.config.document import parse
-from culture.config.errors import ConfigError, Problem
 from culture.protocol.names import fold
 
 FIRST = """\
@@ -47,32 +45,15 @@ class Entry:
 def add(entry: Entry, server: ServerAddress) -> Path:
     """Add an agent to the file, made with this server when there is none; ConfigError says what cannot be."""
     file = paths.agents_file()
-    _write(file, _with(entry, _text(file) or FIRST.format(server=server)))
+    replace(file, _with(entry, _text(file) or FIRST.format(server=server)), load)
     return file
 
 
 def remove(nick: str) -> Path:
     """Take an agent that is there out of the file; ConfigError when the rest cannot be without it."""
     file = paths.agents_file()
-    _write(file, _without(nick, file, _text(file)))
+    replace(file, _without(nick, file, _text(file)), load)
     return file
-
-
-def _write(file: Path, text: str) -> None:
-    """Whole or not at all, and only what can be read back."""
-    new = file.with_name(f".{file.name}.new")
-    new.unlink(missing_ok=True)
-    try:
-        with open(paths.open_private(new, os.O_WRONLY | os.O_EXCL), "w", encoding="utf-8") as target:
-            target.write(text)
-        if file.exists():
-            new.chmod(file.stat().st_mode & 0o777)
-        load(new)
-        os.replace(new, file)
-    except ConfigError as error:
-        raise ConfigError([_as_of(file, problem) for problem in error.problems]) from None
-    finally:
-        new.unlink(missing_ok=True)
 
 
 def _text(file: Path) -> str:
@@ -81,28 +62,11 @@ def _text(file: Path) -> str:
     return file.read_text(encoding="utf-8") if file.exists() else ""
 
 
-def _round_trip() -> Any:
-    # For this alone, since it takes its time to load.
-    from ruamel.yaml import YAML
-
-    yaml = YAML()
-    yaml.preserve_quotes = True
-    yaml.width = 1 << 16
-    yaml.indent(mapping=2, sequence=4, offset=2)
-    return yaml
-
-
-def _dumped(yaml: Any, document: Any) -> str:
-    written = io.StringIO()
-    yaml.dump(document, written)
-    return written.getvalue()
-
-
 def _with(entry: Entry, text: str) -> str:
     from ruamel.yaml.comments import CommentedMap, CommentedSeq
     from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
-    yaml = _round_trip()
+    yaml = round_trip()
     document = yaml.load(text)
     if document is None:
         document = CommentedMap()
@@ -115,7 +79,7 @@ def _with(entry: Entry, text: str) -> str:
             nick=entry.nick, agent=entry.backend, directory=str(entry.directory), channels=channels, **entry.further
         )
     )
-    return _dumped(yaml, document)
+    return dumped(yaml, document)
 
 
 def _without(nick: str, file: Path, text: str) -> str:
@@ -126,10 +90,10 @@ def _without(nick: str, file: Path, text: str) -> str:
     lines = text.splitlines(keepends=True)
     first = _dash(lines, document.lines["agents", number] - 1)
     if first is None:
-        yaml = _round_trip()
+        yaml = round_trip()
         anew = yaml.load(text)
         del anew["agents"][number]
-        return _dumped(yaml, anew)
+        return dumped(yaml, anew)
     del lines[first : _end(lines, first)]
     if len(agents) == 1:
         key = document.lines["agents",] - 1
@@ -159,7 +123,3 @@ def _end(lines: list[str], first: int) -> int:
 
 def _indent(line: str) -> int:
     return len(line) - len(line.lstrip(" "))
-
-
-def _as_of(file: Path, problem: Problem) -> Problem:
-    return Problem(file, problem.line, problem.key, problem.text)
