@@ -1,12 +1,14 @@
 """``culture up``: everything there is, on this machine, with one command."""
 
+import shlex
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from culture.cli import background, pages, pidfile, webpage
+from culture.cli import background, moving, pages, pidfile, webpage
 from culture.cli.agents.beside import Beside, Starting, begin, belongs
 from culture.cli.agents.known import load
 from culture.cli.agents.place import plain_listener
@@ -60,6 +62,7 @@ def up(
     if config is None and not is_up:
         settle_the_server(choices)
         is_up = pidfile.running(choices.server_name()) is not None
+    _refuse_port(choices)
     settings = as_running(choices).load().config
     interrupts = Interrupts()
     run = Run(settings, settle_the_person(settings), detach or is_up, Launched(interrupts.held))
@@ -70,6 +73,35 @@ def up(
         code = run.whole(choices, web=web, agent=agent, budget=budget)
     if code:
         raise typer.Exit(code)
+
+
+def _elsewhere(choices: Choices, port: int) -> str:
+    """How the server comes to another port for good."""
+    if choices.config is not None or (moving.is_settled(choices) and not moving.has_one_place(choices)):
+        return (
+            f"Write another port, such as {port}, under `listen:` in {choices.config or paths.server_file()} and, "
+            f"where the agents use it, under `server:` in {paths.agents_file()}"
+        )
+    return f"Type `{shlex.join(('culture', 'up', *replace(choices, port=port).arguments))}`"
+
+
+def _refuse_port(choices: Choices) -> None:
+    """Say why the server cannot be at the port that was chosen; 0 is any, also the one it has."""
+    if not choices.port:
+        return
+    name = choices.server_name()
+    note = pidfile.running(name)
+    ports = [port for _, port in note.addresses] if note is not None else []
+    if ports and choices.port not in ports:
+        there = " and ".join(map(str, ports))
+        again = shlex.join(("culture", "up", *choices.arguments))
+        fail(f"{name} is up already, at port {there}. To have it at {choices.port}: `culture down`, then `{again}`")
+    if note is None and moving.is_settled(choices) and not moving.has_one_place(choices):
+        fail(
+            f"{paths.server_file()} names several addresses, and with --port there would be one. Write the port under "
+            f"`listen:` there and, for the agents, under `server:` in {paths.agents_file()}; then type `culture up`",
+            Exit.USAGE,
+        )
 
 
 class Run:
@@ -129,10 +161,8 @@ class Run:
         for listener in taken(self._settings):
             other = free_port(listener.host, listener.port + 1)
             fail(
-                f"port {listener.port} of {listener.host} is used by another program. Type "
-                f"`culture up --port {other}`, write another port under `listen:` in "
-                f"{choices.config or paths.server_file()}, or end that program "
-                f"(`ss -ltnp 'sport = :{listener.port}'` shows it)"
+                f"port {listener.port} of {listener.host} is used by another program. {_elsewhere(choices, other)}, "
+                f"or end that program (`ss -ltnp 'sport = :{listener.port}'` shows it)"
             )
         try:
             background.start(self._settings.name, choices.arguments, self._launched.launch)
@@ -142,6 +172,23 @@ class Run:
             hint = "`culture config check` shows what is wrong." if wrong else "`culture doctor` looks for the reason."
             typer.echo(hint, err=True)
             raise typer.Exit(early.code) from None
+        self._write_port_down(choices)
+
+    def _write_port_down(self, choices: Choices) -> None:
+        """What starts an agent alone, and looks for what is wrong, reads it in the files."""
+        if not choices.port or not moving.has_one_place(choices):
+            return
+        files = []
+        try:
+            for file in moving.take_over(choices.port):
+                typer.echo(f"Wrote {file}: the port is {choices.port} from here on.")
+                files.append(file)
+        except (ConfigError, OSError) as error:
+            typer.echo(f"Port {choices.port} is not written down everywhere: {error}", err=True)
+            self._wrong = True
+        behind = [nick for nick in daemons.all_running() if belongs(nick, self._settings)] if files else []
+        if behind:
+            typer.echo(f"Agents that run still look for the old one: `culture restart {' '.join(sorted(behind))}`.")
 
     def _begin_agents(self, addresses: tuple[tuple[str, int], ...], budget: float | None) -> Starting:
         """Begin to start the agents that do not run."""

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -250,6 +251,74 @@ async def test_a_port_that_is_taken_is_told_with_what_to_type(at_home: Shell) ->
     at_home.write(f"name: spark\nlisten: [{{host: 127.0.0.1, port: {port}}}]\n")
     up = await at_home.run("up", "--no-web", "--no-agent")
     assert up.code == 1 and re.search(rf"port {port} .* Type `culture up --port \d+`", up.err)
+
+
+async def test_a_port_that_is_chosen_later_is_written_down_everywhere(at_home: Shell) -> None:
+    """What the command says is to be typed leaves a machine on which every other command works."""
+    with reserved() as old, reserved() as new, socket.socket() as stranger:
+        culture = at_home.write(f"# Mine.\nname: spark\nlisten:\n  - {{host: 127.0.0.1, port: {old}}}  # usual\n")
+        assert (await at_home.run("up", "--no-web", "-d")).code == 0
+        assert (await at_home.run("down")).code == 0
+        agents = at_home.home / "agents.yaml"
+        before = culture.read_text(), agents.read_text()
+        stranger.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        stranger.bind(("127.0.0.1", old))
+        stranger.listen()
+        refused = await at_home.run("up", "--no-web", "-d")
+        assert refused.code == 1 and re.search(r"Type `culture up --port \d+`, or end that program", refused.err)
+        assert (culture.read_text(), agents.read_text()) == before
+
+        moved = await at_home.run("up", "--no-web", "-d", "--port", str(new))
+        assert moved.code == 0, moved.err
+        for file, text in zip((culture, agents), before, strict=True):
+            assert f"Wrote {file}: the port is {new} from here on." in moved.out
+            assert file.read_text() == text.replace(f"port: {old}", f"port: {new}")
+        restarted = await at_home.run("restart", GUIDE)
+        assert restarted.code == 0, restarted.err
+        assert "the agents look for the server" not in (await at_home.run("doctor")).out
+        assert (await at_home.run("down")).code == 0
+
+        later = await at_home.run("up", "--no-web", "-d")
+        assert later.code == 0 and place(later.out)[0] == new
+        same = await at_home.run("up", "--no-web", "--port", str(new))
+        assert same.code == 0 and "Wrote" not in same.out
+        other = await at_home.run("up", "--no-web", "--port", str(old))
+        assert other.code == 1 and f"spark is up already, at port {new}." in other.err
+        assert f"`culture down`, then `culture up --port {old}`" in other.err
+        assert (await at_home.run("server", "stop")).code == 0
+        stranger.close()
+        back = await at_home.run("up", "--no-web", "-d", "--port", str(old))
+        assert f"still look for the old one: `culture restart {GUIDE} spark-parrot`" in back.out
+        again = await at_home.run("restart", GUIDE, "spark-parrot")
+        assert again.code == 0, again.err
+        assert (await at_home.run("down")).code == 0
+
+
+async def test_a_port_for_one_of_several_addresses_is_left_to_the_file(at_home: Shell) -> None:
+    with reserved() as first, reserved() as second, reserved() as third, socket.socket() as stranger:
+        text = f"name: spark\nlisten: [{{port: {first}}}, {{port: {second}}}]\n"
+        file = at_home.write(text)
+        refused = await at_home.run("up", "--no-web", "--no-agent", "-d", "--port", str(third))
+        assert refused.code == 2 and "names several addresses" in refused.err and "under `listen:`" in refused.err
+        stranger.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        stranger.bind(("127.0.0.1", second))
+        stranger.listen()
+        taken = await at_home.run("up", "--no-web", "--no-agent", "-d")
+        assert taken.code == 1 and "--port" not in taken.err and f"under `listen:` in {file}" in taken.err
+        assert file.read_text() == text
+
+
+async def test_agents_of_another_place_keep_their_port(at_home: Shell) -> None:
+    """The port that is chosen is this server's; whom the agents look for elsewhere is not moved by it."""
+    with reserved() as port:
+        at_home.write("name: spark\n")
+        text = "server: {name: thor, host: 127.0.0.1, port: 6999}\nagents: []\n"
+        agents = at_home.write(text, "agents.yaml")
+        up = await at_home.run("up", "--no-web", "--no-agent", "-d", "--port", str(port))
+        assert up.code == 0 and "agents.yaml" not in up.out, up.err
+        assert agents.read_text() == text
+        assert f"port: {port}" in (at_home.home / "culture.yaml").read_text()
+        assert (await at_home.run("down")).code == 0
 
 
 async def test_a_wrong_agents_file_does_not_keep_the_server_down(at_home: Shell) -> None:
