@@ -70,6 +70,8 @@ async def play(tmp_path: Path) -> AsyncIterator[Play]:
 async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[NotedDesk]:
     """What the skill client of the agent reaches."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+    # Where the lock of the socket is: in the home folder of whoever runs the tests, they would keep each other out.
+    monkeypatch.setenv("CULTURE_HOME", str(tmp_path / "home"))
     desk = NotedDesk()
     desk.unread = [message("spark-ori", "the build is green")]
     server = SocketServer(paths.agent_socket(NICK), partial(answer, desk))
