@@ -127,6 +127,11 @@ class Run:
             stay(self._settings, self._in_terminal)
         except KeyboardInterrupt:
             say("")
+        except OSError:
+            # A terminal that closes may tell another program alone; then what is said here has nowhere to go.
+            if not self._in_background and self._launched.all():
+                self._end()
+            raise
         return self._end()
 
     def greet(self, how: str) -> None:

@@ -1,6 +1,7 @@
 """``culture up`` and ``culture down``: for whoever comes for the first time, and every day after."""
 
 import asyncio
+import errno
 import json
 import os
 import re
@@ -19,6 +20,9 @@ from culture.cli import remains
 from culture.cli.agents import choosing
 from culture.cli.agents.beside import Beside
 from culture.cli.agents.known import load
+from culture.cli.choices import Choices
+from culture.cli.launched import Interrupts, Launched
+from culture.cli.up import Run
 from culture.clients.shared.pidfile import DaemonNote
 from culture.config.agents import ServerAddress
 from culture.config.lockfile import note_of_holder
@@ -405,6 +409,31 @@ async def test_what_ran_before_goes_on(machine: Machine) -> None:
     now = machine.daemon()
     assert before and now and now.pid == before.pid and is_alive(now.pid), up.said
     assert f"{NICK} ran before, and goes on" in up.said and "spark-ant has stopped." in up.said
+
+
+def test_what_was_begun_is_ended_where_nobody_can_be_told_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The terminal is closed after the server was launched and before anything is shown."""
+    monkeypatch.setenv("CULTURE_HOME", str(tmp_path))
+    noted = Launched(Interrupts().held)
+    run = Run(ServerConfig(name="spark"), None, False, noted)
+    sleeper = ["sleep", "600"]
+
+    def start(choices: Choices) -> None:
+        noted.launch("spark", lambda: subprocess.Popen(sleeper, start_new_session=True))
+
+    def greet(how: str) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(run, "_start_server", start)
+    monkeypatch.setattr(run, "greet", greet)
+    with pytest.raises(OSError, match="Input/output"):
+        run.whole(Choices(None, None, None, None, None), web=False, agent=False, budget=None)
+    [server] = noted.all().values()
+    ended = server.poll()
+    server.kill()
+    assert ended == -signal.SIGTERM
 
 
 LAUNCHER = """
