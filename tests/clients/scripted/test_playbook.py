@@ -150,6 +150,8 @@ def test_the_built_in_one_answers_what_was_written(text: str, answer: str) -> No
 
 SAID = [
     ("@spark-guide hello", "Hello {sender}! I am {nick}, a guide without a model"),
+    ("@web-guide hello", "Hello {sender}!"),
+    ("@loop-guide: what can you do", "I am {nick}. I have no model"),
     ("what can you do", "I am {nick}. I have no model"),
     ("help", "I am {nick}. I have no model"),
     ("what is culture?", "culture is a chat server"),
