@@ -76,3 +76,29 @@ async def test_a_menu_that_is_open_stays_open(tabs: Tabs, culture_page: Site) ->
     async with ori.expect_response(lambda answer: answer.request.headers.get("hx-target") == "nav"):
         await press(ori.locator("details.more > summary"))
     await expect(field).to_be_hidden()
+
+
+async def test_a_part_that_cannot_be_fetched_is_in_nobodys_way(tabs: Tabs, culture_page: Site, ircd: IRCd) -> None:
+    """Nothing was to be sent: whoever writes is told nothing, and can send."""
+    ori = await tabs.enter(culture_page, "ori", DESK)
+    failed = asyncio.Event()
+    tabs.is_cut_off = True
+
+    async def fail(route: Route) -> None:
+        if route.request.headers.get("hx-target") != "sidebar":
+            return await route.continue_()
+        await route.abort()
+        failed.set()
+
+    await ori.route("**/rooms/**", fail)
+    async with registered(ircd.port, "spark-six") as six:
+        six.send("PRIVMSG spark-ori :a letter")
+        await failed.wait()
+        await six.join("#general")
+        await expect(ori.locator("#members")).to_contain_text("spark-six")
+        await expect(ori.locator("#told")).to_be_empty()
+        await ori.locator("#text").fill("sent all the same")
+        await press(ori.get_by_role("button", name="Send"))
+        await six.expect("PRIVMSG", "#general", where=lambda line: line.params[1] == "sent all the same")
+    await ori.unroute_all(behavior="ignoreErrors")
+    tabs.is_cut_off = False

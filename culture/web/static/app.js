@@ -61,6 +61,8 @@ document.addEventListener("htmx:responseError", (event) => {
 });
 document.addEventListener("htmx:sendError", (event) => {
   const own = event.detail.elt.closest("form")?.querySelector("[role=alert]");
+  // A part that the page fetches by itself is no news: that it is cut off is told above.
+  if (!own && event.detail.requestConfig?.verb !== "post") return;
   tell("The page cannot be reached at the moment; nothing was sent. Try again.", own || undefined);
 });
 document.addEventListener("htmx:beforeRequest", (event) => {
