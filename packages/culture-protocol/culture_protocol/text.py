@@ -1,0 +1,262 @@
+"""The one cleaner of text that others wrote, for every place where it becomes a prompt, a screen or a record.
+
+What is stored and relayed stays as it was sent. Where a text is read it goes through ``clean`` with the profile of its
+reader, so that a person, a terminal and a model read the same words:
+
+- Line ends of every kind become ``\\n``, spaces of every kind become a space.
+- Colours and styles of IRC and terminal sequences are dropped. The words inside of a terminal's title or hyperlink
+  stay: text that one reader sees is hidden from no other.
+- Everything invisible is dropped: controls, format characters, tag characters, fillers, surrogates, private use and
+  unassigned code points. ZWJ and ZWNJ stay where they join emoji, or letters of scripts that are written joined; the
+  selectors U+FE0E and U+FE0F stay once behind a symbol. A letter keeps at most ``MOST_MARKS`` combining marks.
+- ``MODEL`` in addition breaks what imitates the frame of a prompt, by a similar sign: ``‹system-reminder›``,
+  ``⟦IRC DM⟧``, ``⦅class: human``, ``Human：``.
+
+The result is never longer than the text, in characters, and cleaning it again changes nothing.
+"""
+
+import json
+import re
+import unicodedata
+from enum import Enum
+from functools import lru_cache
+
+MOST_MARKS = 5
+"""Combining marks of one letter; pointed Hebrew has this many."""
+LONGEST_NAME = 200
+"""Characters of a name in a prompt."""
+
+
+class Profile(Enum):
+    """Who reads the text."""
+
+    MODEL = "model"
+    """A prompt, or the result of a tool: lines stay, imitations of the frame are broken."""
+    TERMINAL = "terminal"
+    """The screen of the command line: lines stay."""
+    WEB = "web"
+    """A page, a notification, a webhook: lines stay."""
+    LOG = "log"
+    """One line of a file: controls are shown as pictures (``␛``), what else is invisible as ``\ufffd``."""
+    INDEX = "index"
+    """Words to search: one line, controls are spaces."""
+
+
+_MARK = "\N{REPLACEMENT CHARACTER}"
+_ZWNJ, _ZWJ = "\u200c", "\u200d"
+_TEXT_STYLE, _EMOJI_STYLE, _KEYCAP = "\ufe0e", "\ufe0f", "\u20e3"
+_CONTEXTUAL = frozenset({_ZWNJ, _ZWJ, _TEXT_STYLE, _EMOJI_STYLE})
+"""Invisible, but part of what is seen around them."""
+_HEX = "[0-9A-Fa-f]{6}"
+_STYLES = rf"\x03(?:[0-9]{{1,2}}(?:,[0-9]{{1,2}})?)?|\x04(?:{_HEX}(?:,{_HEX})?)?|[\x02\x0f\x11\x16\x1d-\x1f]"
+# A CSI sequence whole; of OSC, DCS, SOS, PM and APC what opens and closes them; the choice of a character set.
+_SEQUENCES = r"(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,8}[@-~]|\x1b(?:[\\\]PX^_]|[()][0-9A-Za-z])"
+_DROPPED_FIRST = {
+    profile: re.compile(_STYLES if profile is Profile.LOG else f"{_STYLES}|{_SEQUENCES}") for profile in Profile
+}
+_LINE_ENDS = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
+_BLANK = re.compile(r"\s+")
+
+# Printable by their category, and seen by nobody; U+2800 is a space in all but its category.
+_EMPTY = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2d7f\u3164\ufe00-\ufe0d\uffa0\ufffc"
+    "\U0001107f\U00016fe4\U0001d159\U000e0100-\U000e01ef]"
+)
+_EMPTY_SPACE = "\u2800"
+_VISIBLE_FORMATS = re.compile("[\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd]")  # signs of numbers
+_INVISIBLE = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
+# Emoji of a later Unicode than Python's are unassigned to it, and seen all the same.
+_PICTURES = range(0x1F000, 0x1FB00)
+_SKIN_TONES = range(0x1F3FB, 0x1F400)
+_STYLED = frozenset("‼⁉ℹ〰〽")  # emoji that are no symbols by their category
+_JOINED_SCRIPTS = re.compile("[\u0600-\u0dff\u1000-\u109f\u1780-\u18af\ufb50-\ufdff\ufe70-\ufefc]")
+_JOINERS = re.compile(f"[{_ZWNJ}{_ZWJ}]+")
+_SELECTORS = re.compile(f"[{_TEXT_STYLE}{_EMOJI_STYLE}]+")
+
+
+def clean(text: str, profile: Profile) -> str:
+    """The text as this reader may have it; see the module."""
+    if not (text.isascii() and text.isprintable()):
+        text = _visible(text, profile)
+    return _broken_frame(text) if profile is Profile.MODEL else text
+
+
+def one_line(text: str, profile: Profile) -> str:
+    """The same in one line, with one space where there are several."""
+    return _BLANK.sub(" ", clean(text, profile)).strip()
+
+
+def is_invisible(letter: str) -> bool:
+    """Whether nobody sees this character where it stands alone; spaces are seen, and line ends are not."""
+    if letter in _CONTEXTUAL or letter == _EMPTY_SPACE or _EMPTY.match(letter):
+        return True
+    category = unicodedata.category(letter)
+    if category not in _INVISIBLE or _VISIBLE_FORMATS.match(letter):
+        return False
+    return category != "Cn" or ord(letter) not in _PICTURES
+
+
+def as_json(data: object) -> str:
+    """The data as JSON that a terminal shows and does not obey: what is invisible is spelled out."""
+    text = json.dumps(data, ensure_ascii=False, indent=2)
+    return "".join(letter if letter.isprintable() or letter == "\n" else json.dumps(letter)[1:-1] for letter in text)
+
+
+def _visible(text: str, profile: Profile) -> str:
+    text = _DROPPED_FIRST[profile].sub("", text)
+    if profile is not Profile.LOG:
+        text = _LINE_ENDS.sub("\n", text)
+    text = text.translate(_TABLES[profile])
+    if text.isascii():
+        return text
+    mark = _MARK if profile is Profile.LOG else ""
+    text = _with_few_marks(text, mark)
+    text = _SELECTORS.sub(lambda run: run[0][0] if _is_styled(run) else mark, text)
+    return _JOINERS.sub(lambda run: run[0][0] if _is_joined(run) else mark, text)
+
+
+class _Letters(dict[int, str | None]):
+    """What becomes of each code point, for ``str.translate``; remembers a bounded number of them."""
+
+    _REMEMBERED = 20_000
+
+    def __init__(self, profile: Profile) -> None:
+        super().__init__()
+        self._profile = profile
+
+    def __missing__(self, code: int) -> str | None:
+        found = _replacement(chr(code), self._profile)
+        if len(self) < self._REMEMBERED:
+            self[code] = found
+        return found
+
+
+def _replacement(letter: str, profile: Profile) -> str | None:
+    """The character itself, what stands for it, or None to drop it."""
+    if letter in "\n\t":
+        return _control(letter, profile) if letter == "\n" or profile is Profile.INDEX else letter
+    if letter == _EMPTY_SPACE or unicodedata.category(letter) == "Zs":
+        return " "
+    if letter in _CONTEXTUAL or not is_invisible(letter):
+        return letter
+    if unicodedata.category(letter) == "Cc":
+        return _control(letter, profile)
+    return _MARK if profile is Profile.LOG else None
+
+
+def _control(letter: str, profile: Profile) -> str | None:
+    if profile is Profile.INDEX:
+        return " "
+    if profile is not Profile.LOG:
+        return letter if letter == "\n" else None
+    if letter == "\x7f":
+        return "\N{SYMBOL FOR DELETE}"
+    return chr(0x2400 + ord(letter)) if letter < " " else _MARK
+
+
+_TABLES = {profile: _Letters(profile) for profile in Profile}
+
+
+def _with_few_marks(text: str, mark: str) -> str:
+    """The text with at most ``MOST_MARKS`` combining marks a letter, and none that would join what stands before."""
+    letters, room = [], 0
+    for letter in text:
+        if letter not in _CONTEXTUAL:
+            if not _combines(letter):
+                room = 0 if letter.isspace() or letter == _MARK else MOST_MARKS
+            elif room:
+                room -= 1
+            else:
+                letter = mark
+        letters.append(letter)
+    return "".join(letters)
+
+
+@lru_cache(maxsize=4096)
+def _combines(letter: str) -> bool:
+    return unicodedata.category(letter) in ("Mn", "Me")
+
+
+def _around(run: re.Match[str]) -> tuple[str, str]:
+    """The characters before and behind a run; empty at the ends of the text."""
+    return run.string[run.start() - 1 : run.start()], run.string[run.end() : run.end() + 1]
+
+
+def _is_styled(run: re.Match[str]) -> bool:
+    before, behind = _around(run)
+    return _is_symbol(before) or before in _STYLED or (bool(before) and before in "0123456789#*" and behind == _KEYCAP)
+
+
+def _is_joined(run: re.Match[str]) -> bool:
+    before, behind = _around(run)
+    if _is_joined_letter(before) and _is_joined_letter(behind):
+        return True
+    is_emoji = _is_symbol(before) or before == _EMOJI_STYLE or (bool(before) and ord(before) in _SKIN_TONES)
+    return run[0][0] == _ZWJ and is_emoji and _is_symbol(behind)
+
+
+def _is_symbol(letter: str) -> bool:
+    if not letter or letter == _MARK or letter.isascii():
+        return False
+    return ord(letter) in _PICTURES or unicodedata.category(letter) in ("So", "Sm")
+
+
+def _is_joined_letter(letter: str) -> bool:
+    return bool(_JOINED_SCRIPTS.match(letter)) and unicodedata.category(letter)[0] in "LM"
+
+
+# The frame: what a prompt consists of, and what models take for the structure of a conversation.
+
+_SIMILAR = {"<": "‹", ">": "›", "[": "⟦", "]": "⟧", "(": "⦅", ")": "⦆", ":": "：", ";": "；"}
+"""The signs that the frame is made of, and those that stand for them in the words of others."""
+_IN_NAMES = str.maketrans({sign: _SIMILAR[sign] for sign in "<>[]();"})
+_TAG_NAMES = (
+    "system", "user", "human", "assistant", "developer", "tool", "function", "invoke", "parameter", "parameters",
+    "antml", "command", "bash", "local-command", "task-notification", "environment_context", "instruction",
+    "instructions", "information", "important", "reminder", "thinking", "supervisor", "culture", "irc",
+    "start_of_turn", "end_of_turn", "results?", "tools", "functions", "tool_calls?", "tool_results?",
+)  # fmt: skip
+_NAMES = "|".join(sorted(_TAG_NAMES, key=len, reverse=True))
+# ``List<User>`` is code: a capital behind a word.
+_TAG = re.compile(
+    rf"(?!(?-i:(?<=\w)<[A-Z]))<(?=[\s/!?]*(?:{_NAMES})(?![A-Za-z0-9.@]))([^<>\n]{{0,200}}>)?"
+    r"|<(?=[|｜][^<>\n]{1,60}[|｜]>)([^<>\n]{0,80}>)?|<<(?=\s*/?SYS>>)([^<>\n]{0,80}>>)?",
+    re.IGNORECASE,
+)
+_LABEL = re.compile(
+    r"\[(?=\s*/?(?:IRC|TEAM|SUPERVISOR|ANSWER|SYSTEM|INST|CULTURE)(?![A-Za-z0-9]))([^\[\]\n]{0,200}\])?", re.IGNORECASE
+)
+_FACTS = re.compile(r"\((?=\s*(?:class\s*:|from several places\s*:))", re.IGNORECASE)
+_FURTHER = re.compile(r"^([^\w\n]*and \d+ more):", re.IGNORECASE | re.MULTILINE)
+_ROLE = re.compile(r"^([^\w\n]*(?:Human|Assistant|System|User|HUMAN|ASSISTANT|SYSTEM|USER)[*_ \t]*):", re.MULTILINE)
+
+
+def name_in_prompt(name: str) -> str:
+    """A nick, channel, account or id as one word of a prompt, without the signs that the frame is made of."""
+    word = "_".join(clean(name, Profile.MODEL).split()).translate(_IN_NAMES)
+    return word if len(word) <= LONGEST_NAME else f"{word[: LONGEST_NAME - 1]}…"
+
+
+def _broken_frame(text: str) -> str:
+    """The text with a similar sign in place of one that would make it a part of the frame."""
+    if "<" in text:
+        text = _TAG.sub(lambda found: _with_similar(found[0]), text)
+    if "[" in text:
+        text = _LABEL.sub(lambda found: _with_similar(found[0]), text)
+    if "(" in text:
+        text = _FACTS.sub(_SIMILAR["("], text)
+    if ":" in text:
+        text = _ROLE.sub(_with_wide_colon, _FURTHER.sub(_with_wide_colon, text))
+    return text
+
+
+def _with_similar(tag: str) -> str:
+    """A tag or label with its first and last signs replaced."""
+    opening, closing = tag[0], {"<": ">", "[": "]"}[tag[0]]
+    inner = tag.lstrip(opening)
+    bare = inner.rstrip(closing)
+    return _SIMILAR[opening] * (len(tag) - len(inner)) + bare + _SIMILAR[closing] * (len(inner) - len(bare))
+
+
+def _with_wide_colon(found: re.Match[str]) -> str:
+    return found[1] + _SIMILAR[":"]
