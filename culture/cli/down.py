@@ -6,7 +6,7 @@ from culture.cli import pidfile
 from culture.cli.ending import Ending, everybody
 from culture.cli.failing import fail
 from culture.cli.harmless import harmless
-from culture.clients.shared.descent import own_agent
+from culture.config.process_owner import own_agent
 from culture.protocol.vocabulary import Exit
 
 

@@ -26,10 +26,10 @@ from culture.cli.meshbook import (
     server_of,
     settings_of,
 )
-from culture.clients.shared.descent import own_agent
 from culture.config.exposure import is_loopback
 from culture.config.links import endpoint
 from culture.config.model import Listen, ServerConfig
+from culture.config.process_owner import own_agent
 from culture.federation import book
 from culture.federation.book import Book
 from culture.protocol.names import fold, short_name

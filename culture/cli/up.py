@@ -21,10 +21,10 @@ from culture.cli.living import as_running
 from culture.cli.settling import free_port, settle_the_person, settle_the_server, taken
 from culture.cli.watching.staying import has_terminal, interruptible, stay
 from culture.clients.shared import pidfile as daemons
-from culture.clients.shared.descent import own_agent
 from culture.config import paths
 from culture.config.errors import ConfigError
 from culture.config.model import ServerConfig
+from culture.config.process_owner import own_agent
 from culture.protocol.names import owner
 from culture.protocol.vocabulary import Channel, Exit
 from culture.server.accounts.model import Account

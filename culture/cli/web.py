@@ -19,10 +19,10 @@ from culture.cli.harmless import as_json as shown_json
 from culture.cli.harmless import harmless
 from culture.cli.living import as_running
 from culture.cli.webpush import post
-from culture.clients.shared.descent import own_agent
 from culture.config import notify
 from culture.config.errors import ConfigError
 from culture.config.model import ServerConfig
+from culture.config.process_owner import own_agent
 from culture.protocol.names import nearest
 from culture.protocol.vocabulary import Exit, UserClass
 from culture.server.accounts.errors import AccountRefused

@@ -23,13 +23,19 @@ IS_KNOWN = sys.platform == "linux"
 
 def uid_of(client: Address, server: Address) -> int | None:
     """The user id that owns the client's socket, by netlink (10 µs), else by /proc; None when nobody can tell."""
+    owner = owner_of(client, server)
+    return None if owner is None else owner[0]
+
+
+def owner_of(client: Address, server: Address) -> tuple[int, int] | None:
+    """The user id that owns the client's socket, and the socket's inode; None when nobody can tell."""
     try:
         return _by_netlink(client, server)
     except OSError:
         return _by_proc(client, server)
 
 
-def _by_netlink(client: Address, server: Address) -> int | None:
+def _by_netlink(client: Address, server: Address) -> tuple[int, int] | None:
     family = socket.AF_INET6 if ":" in client[0] else socket.AF_INET
     query = (
         _WANTED.pack(family, socket.IPPROTO_TCP, 0, 0, _ALL_STATES)
@@ -46,14 +52,14 @@ def _by_netlink(client: Address, server: Address) -> int | None:
     if kind != _BY_FAMILY or len(answer) < _HEADER.size + _UID + _OWNER.size:
         return None
     uid, inode = _OWNER.unpack_from(answer, _HEADER.size + _UID)
-    return uid if inode else None
+    return (uid, inode) if inode else None
 
 
 def _packed(family: int, host: str) -> bytes:
     return socket.inet_pton(family, host).ljust(16, b"\0")
 
 
-def _by_proc(client: Address, server: Address) -> int | None:
+def _by_proc(client: Address, server: Address) -> tuple[int, int] | None:
     table = Path("/proc/net/tcp6" if ":" in client[0] else "/proc/net/tcp")
     wanted = (_hex(client), _hex(server))
     try:
@@ -63,7 +69,7 @@ def _by_proc(client: Address, server: Address) -> int | None:
     for row in rows:
         words = row.split()
         if (words[1], words[2]) == wanted:
-            return int(words[7]) if words[9] != "0" else None
+            return (int(words[7]), int(words[9])) if words[9] != "0" else None
     return None
 
 

@@ -1,31 +1,61 @@
 """Who comes in, as whom, and who stays when the last connection is gone (decision 1)."""
 
+import logging
+from functools import partial
+
 from culture.protocol.modes import Change
 from culture.protocol.names import fold
 from culture.protocol.numerics import Numeric
 from culture.protocol.vocabulary import UserClass
 from culture.server.accounts.model import Account
 from culture.server.auth import Credentials, Identity
+from culture.server.commands import Later
 from culture.server.context import Context, Parts
 from culture.server.errors import Refused
 from culture.server.events import AccountSet, Arrived, AwaySet, Left, UserModeSet
-from culture.server.keyboard import account_at
+from culture.server.keyboard import account_at, objection
 from culture.server.session import Session
 from culture.server.state import User
 from culture.server.welcome import show_channels, welcome
+
+log = logging.getLogger(__name__)
 
 DISCONNECTED = "Not connected"
 _REPLACED = "Replaced by a new login"
 
 
-def complete(ctx: Context) -> None:
+def complete(ctx: Context) -> Later | None:
     """Let the client in once it has said all that is needed."""
     session = ctx.session
     if session.nick is None or session.username is None or session.caps.pending or session.user is not None:
-        return
-    if session.account is None:
-        session.account = account_at(session, session.nick, ctx.parts.accounts, ctx.config)
+        return None
+    if session.account is None and _account_here(ctx) is not None:
+        _, inode = session.connection.peer_owner() or (None, None)
+        return Later(ctx.parts.logins.look(partial(objection, inode)), partial(_log_in_by_uid, ctx))
+    _enter(ctx)
+    return None
+
+
+def _account_here(ctx: Context) -> Account | None:
+    return account_at(ctx.session, ctx.session.nick or "", ctx.parts.accounts, ctx.config)
+
+
+def _log_in_by_uid(ctx: Context, why_not: str) -> None:
+    """Take the client for the account's own user, unless there is an objection; it may be revoked by now."""
+    session = ctx.session
+    session.not_owner = why_not
+    if why_not:
+        log.warning("no login by local uid as %s: %s", session.nick, why_not)
+        if ctx.config.nick_prefix != "required":  # else it is told when the nick is refused
+            ctx.send("NOTICE", "*", f"No login by local uid: {why_not}")
+    else:
+        session.account = _account_here(ctx)
         session.at_keyboard = session.account is not None
+    _enter(ctx)
+
+
+def _enter(ctx: Context) -> None:
+    session = ctx.session
     try:
         identity = ctx.parts.authenticator.authenticate(_credentials(session))
     except Refused as refused:
@@ -39,8 +69,9 @@ def complete(ctx: Context) -> None:
     if known is not None:
         _attach(ctx, known)
         return
-    _check_free(ctx, session.nick, identity.account)
-    _arrive(ctx, session.nick, identity)
+    nick = session.nick or ""
+    _check_free(ctx, nick, identity.account)
+    _arrive(ctx, nick, identity)
 
 
 def _credentials(session: Session) -> Credentials:
@@ -90,7 +121,8 @@ def _check_owner(ctx: Context, nick: str, account: str | None) -> bool:
     if owner is None:
         return False
     if account is None or fold(owner.name) != fold(account):
-        raise Refused(Numeric.ERR_NICKNAMEINUSE, nick, text=f"This nick belongs to the account {owner.name}: log in")
+        why = f", and {ctx.session.not_owner}" if ctx.session.not_owner else ": log in"
+        raise Refused(Numeric.ERR_NICKNAMEINUSE, nick, text=f"This nick belongs to the account {owner.name}{why}")
     return True
 
 

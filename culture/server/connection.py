@@ -5,7 +5,7 @@ import socket
 from collections.abc import Callable
 from typing import Protocol
 
-from culture.config.peer_uid import uid_of
+from culture.config.peer_uid import owner_of
 from culture.server.layers import Layer, LayerError
 from culture.server.poller import READ, WRITE, Poller
 
@@ -90,8 +90,13 @@ class Connection:
 
     def peer_uid(self) -> int | None:
         """Whose process the client is, where that can be known: on this machine."""
+        owner = self.peer_owner()
+        return None if owner is None else owner[0]
+
+    def peer_owner(self) -> tuple[int, int] | None:
+        """The user id and the inode of the client's socket, where they can be known: on this machine."""
         try:
-            return uid_of(self._socket.getpeername()[:2], self._socket.getsockname()[:2])
+            return owner_of(self._socket.getpeername()[:2], self._socket.getsockname()[:2])
         except OSError:
             return None
 

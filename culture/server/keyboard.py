@@ -1,13 +1,37 @@
-"""Who needs no login: the user of this machine whose account it is, at its own keyboard."""
+"""Login by local uid: a program of the machine's user whose account it is needs no password.
+
+An agent's processes have the same uid, and so has a tunnel through which anybody may come: for those the uid proves
+nothing. ``objection`` finds the processes that hold the client's socket and says why they are refused.
+"""
 
 import pwd
 
-from culture.config import peer_uid
+from culture.config import peer_uid, process_owner
 from culture.config.compare import same_secret
 from culture.config.model import ServerConfig
 from culture.server.accounts.model import Account
 from culture.server.accounts.store import AccountStore
 from culture.server.session import Session
+
+TUNNELS = frozenset(
+    {
+        "autossh",
+        "chisel",
+        "cloudflared",
+        "dbclient",
+        "dropbear",
+        "frpc",
+        "ngrok",
+        "socat",
+        "ssh",
+        "sshd",
+        "sshd-session",
+        "stunnel",
+        "stunnel4",
+        "tailscaled",
+    }
+)
+"""Names of processes that bring connections from elsewhere; by its name no process proves anything."""
 
 
 def account_at(session: Session, nick: str, accounts: AccountStore, config: ServerConfig) -> Account | None:
@@ -24,6 +48,23 @@ def account_at(session: Session, nick: str, accounts: AccountStore, config: Serv
         return None
     uid = uid_of(account.user)
     return account if uid is not None and session.connection.peer_uid() == uid else None
+
+
+def objection(inode: int | None) -> str:
+    """Why the uid behind a client's socket proves nothing, as the client is told; empty where it does. Blocks."""
+    try:
+        pids = [] if inode is None else process_owner.holders(inode)
+    except process_owner.TooManyProcesses:
+        pids = []
+    agents = [agent for agent in map(process_owner.agent_of, pids) if agent is not None]
+    if agents:
+        return f"you are a process of {agents[0]}: use irc_client"
+    names = [name for name in map(process_owner.name_of, pids) if name]
+    for name in names:
+        if name in TUNNELS:
+            return f"you come through {name}, as others may: log in"
+    # A process that has just ended has left no trace of whose it was.
+    return "" if names else "the server cannot see which program you are: log in"
 
 
 def uid_of(user: str) -> int | None:

@@ -54,12 +54,17 @@ class Logins:
         self.tokens = tokens
         self._here = _Lane("login")
         self._elsewhere = _Lane("token")  # an issuer that does not answer must keep no password waiting
+        self._processes = _Lane("process")
         self._failures = Tally()
         self._new_accounts = Tally()
 
     def check(self, run: Callable[[], Outcome]) -> Awaitable[Outcome]:
         """Run a slow check beside the turns, few at a time."""
         return self._here.run(run)
+
+    def look(self, run: Callable[[], Outcome]) -> Awaitable[Outcome]:
+        """Look at the processes of this machine beside the turns, and beside the checks of passwords."""
+        return self._processes.run(run)
 
     async def try_password(
         self, session: Session, check: Check, limits: Limits, now: Callable[[], float]
@@ -81,6 +86,7 @@ class Logins:
         """Check no more."""
         self._here.stop()
         self._elsewhere.stop()
+        self._processes.stop()
 
     def forget(self, session: Session) -> None:
         """The session is gone, or its exchange over."""

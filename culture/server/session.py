@@ -49,6 +49,7 @@ class Session:
         "is_local",
         "is_websocket",
         "nick",
+        "not_owner",
         "opened",
         "password",
         "pinged",
@@ -85,7 +86,8 @@ class Session:
         self.spoke = at
         self.account: Account | None = None  # logged in to it
         self.acting: Account | None = None  # the program that logged in for its owner
-        self.at_keyboard = False  # it has its account by whose process it is, and proved nothing else
+        self.at_keyboard = False  # authenticated by local uid only
+        self.not_owner = ""  # why it is not logged in by local uid, as its client is told
         self.tls: Certified | None = None
         self.is_websocket = False
         self.user: User | None = None

@@ -202,9 +202,10 @@ def test_a_socket_that_its_process_has_closed_is_nobodys(how: str) -> None:
         server, peer = listening.accept()
         with server:
             find = getattr(peer_uid, how)
-            assert find(peer, server.getsockname()) == os.getuid()
+            owner = (os.getuid(), os.fstat(client.fileno()).st_ino)
+            assert find(peer, server.getsockname()) == owner
             client.shutdown(socket.SHUT_WR)
-            assert find(peer, server.getsockname()) == os.getuid()
+            assert find(peer, server.getsockname()) == owner
             client.close()
             assert find(peer, server.getsockname()) is None
 

@@ -6,8 +6,8 @@ from culture.cli.agents.delegating import delegated
 from culture.cli.agents.known import Nick, listed, picked
 from culture.cli.failing import fail
 from culture.clients.shared import pidfile
-from culture.clients.shared.descent import own_agent
 from culture.clients.shared.skill.call import CallFailed, call
+from culture.config.process_owner import own_agent
 from culture.protocol.vocabulary import Exit
 
 PATIENCE = 10.0

@@ -15,10 +15,10 @@ from culture.cli.agents.place import own_address, own_server
 from culture.cli.background import accepts
 from culture.cli.connect import example_nick
 from culture.cli.failing import fail
-from culture.clients.shared.descent import own_agent
 from culture.config import paths
 from culture.config.agents import ServerAddress
 from culture.config.exposure import is_loopback
+from culture.config.process_owner import own_agent
 from culture.protocol.names import fold, is_channel, nearest, owner, short_name
 from culture.protocol.numerics import Numeric
 from culture.protocol.vocabulary import Exit, Receipt

@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from culture.cli.failing import fail
-from culture.clients.shared.descent import own_agent
 from culture.clients.shared.skill.call import PATIENCE, CallFailed, NoDaemon, call
 from culture.config import paths
 from culture.config.load import load_team
+from culture.config.process_owner import own_agent
 from culture.config.team import TeamConfig
 from culture.orchestrator.lock import FILE, note_of
 from culture.protocol.names import nearest

@@ -11,6 +11,7 @@ from culture.clients.shared.assembly import assemble, backend_fields
 from culture.clients.shared.daemon import AgentDaemon
 from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.logs import bound
+from culture.clients.shared.orphans import adopted_orphans
 from culture.clients.shared.pidfile import DaemonFile
 from culture.clients.shared.socket_file import SocketTaken
 from culture.config import notify, paths
@@ -43,7 +44,7 @@ def run(nick: str, config: Path | None = None, at: tuple[str, int] | None = None
         print(f"{nick} is running already ({taken.note.strip()})", file=sys.stderr)
         return Exit.FAILED
     try:
-        return asyncio.run(_serve(assemble(loaded, nick), file.ready))
+        return asyncio.run(_run(assemble(loaded, nick), file.ready))
     except (WrongConfiguration, Hopeless) as error:
         return _wrong(str(error))
     except SocketTaken as taken:
@@ -51,6 +52,11 @@ def run(nick: str, config: Path | None = None, at: tuple[str, int] | None = None
         return Exit.FAILED
     finally:
         file.release()
+
+
+async def _run(daemon: AgentDaemon, ready: Callable[[], None]) -> int:
+    with adopted_orphans():
+        return await _serve(daemon, ready)
 
 
 async def _serve(daemon: AgentDaemon, ready: Callable[[], None]) -> int:

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from culture.clients.shared.descent import agent_of
 from culture.clients.shared.desk import RequestFailed
 from culture.clients.shared.ipc import Request, Whisper, encode
 from culture.clients.shared.socket_connection import Connection, Handle, Limits, peer_pid, peer_uid
 from culture.clients.shared.socket_file import SocketFile
+from culture.config.process_owner import agent_of
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from culture.protocol.message import Message
 from culture.protocol.numerics import Numeric
 from culture.protocol.vocabulary import Cap
 from culture.server.arrival import complete
-from culture.server.commands import command
+from culture.server.commands import Later, command
 from culture.server.context import Context
 from culture.server.errors import Refused
 from culture.server.handlers.account import CAPABILITY as ACCOUNT_REGISTRATION
@@ -50,7 +50,7 @@ _ONE_LINE = 8191
 
 
 @command("CAP", params=1, early=True)
-def cap(ctx: Context, message: Message) -> None:
+def cap(ctx: Context, message: Message) -> Later | None:
     """``CAP LS|LIST|REQ|END``: which extensions there are, which are on, which I want."""
     action, words = message.params[0].upper(), message.params[1:]
     match action:
@@ -61,9 +61,10 @@ def cap(ctx: Context, message: Message) -> None:
         case "REQ":
             _request(ctx, " ".join(words))
         case "END":
-            _end(ctx)
+            return _end(ctx)
         case _:
             raise Refused(Numeric.ERR_INVALIDCAPCMD, message.params[0] or "*")
+    return None
 
 
 def offered(ctx: Context) -> dict[str, str | None]:
@@ -107,10 +108,9 @@ def _request(ctx: Context, words: str) -> None:
     _answer(ctx, "ACK", wanted)
 
 
-def _end(ctx: Context) -> None:
+def _end(ctx: Context) -> Later | None:
     ctx.session.caps.end()
-    if ctx.session.user is None:
-        complete(ctx)
+    return complete(ctx) if ctx.session.user is None else None
 
 
 def _answer(ctx: Context, action: str, words: list[str]) -> None:

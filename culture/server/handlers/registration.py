@@ -29,7 +29,7 @@ def password(ctx: Context, message: Message) -> Later | None:
 
 
 @command("NICK", early=True)
-def nick(ctx: Context, message: Message) -> None:
+def nick(ctx: Context, message: Message) -> Later | None:
     """``NICK name``: the name to have, at first or from now on."""
     if not message.params or not message.params[0]:
         raise Refused(Numeric.ERR_NONICKNAMEGIVEN)
@@ -38,14 +38,15 @@ def nick(ctx: Context, message: Message) -> None:
     user = ctx.session.user
     if user is None:
         ctx.session.nick = wanted
-        complete(ctx)
-    elif wanted != user.nick:
+        return complete(ctx)
+    if wanted != user.nick:
         check_ownership(ctx, wanted)
         ctx.publish(Renamed(ctx.stamp(), user.source, wanted))
+    return None
 
 
 @command("USER", params=4, early=True)
-def user(ctx: Context, message: Message) -> None:
+def user(ctx: Context, message: Message) -> Later | None:
     """``USER name 0 * :real name``: who is behind the connection."""
     if ctx.session.user is not None:
         raise Refused(Numeric.ERR_ALREADYREGISTERED)
@@ -55,7 +56,7 @@ def user(ctx: Context, message: Message) -> None:
     limits = ctx.config.limits
     ctx.session.username = "~" + _plain(name)[: limits.user_length]
     ctx.session.realname = clip(realname, limits.realname_length)
-    complete(ctx)
+    return complete(ctx)
 
 
 @command("PING", params=0, early=True)
