@@ -5,6 +5,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from culture.cli.agent_access import open_to_agents
 from culture.cli.choices import AsJson, Choices, ConfigFile
 from culture.cli.harmless import as_json as in_json
 from culture.cli.secret import NoTerminal, ask_password
@@ -153,6 +154,7 @@ def certificate(
 
 
 @group.command("list")
+@open_to_agents
 def show(config: ConfigFile = None, as_json: AsJson = False) -> None:
     """Show all accounts."""
     store = _store(config)

@@ -8,6 +8,7 @@ import typer
 from culture.bridge.access import Access
 from culture.bridge.settings import BridgeSettings, WrongSetting, from_environment
 from culture.cli import foreground, tokens
+from culture.cli.agent_access import open_to_agents
 from culture.cli.choices import Choices
 from culture.cli.commands import Listing
 from culture.cli.failing import fail
@@ -41,6 +42,7 @@ def serve(host: Host = None, port: Port = None) -> None:
 
 
 @group.command()
+@open_to_agents
 def stdio() -> None:
     """Serve the one program that started this, over standard input and output."""
     foreground.over_stdio(foreground.loaded(_SERVING).serve_stdio(_settings(), tokens.login_of))

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from culture.cli.agent_access import GuardedCommand, guarded
+
 _AGENTS = "culture.cli.agents"
 _SENTENCE = 200
 COMMANDS = {
@@ -118,9 +120,9 @@ def _add(app: typer.Typer, name: str, place: str) -> None:
     module, _, attribute = place.partition(":")
     found = getattr(import_module(module), attribute)
     if isinstance(found, typer.Typer):
-        app.add_typer(found, name=name, cls=Listing)
+        app.add_typer(guarded(found), name=name, cls=Listing)
     else:
-        app.command(name)(found)
+        app.command(name, cls=GuardedCommand)(found)
 
 
 def _show_version(wanted: bool) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import typer
 
+from culture.cli.agent_access import open_to_agents
 from culture.cli.secret import is_open_to_others
 from culture.config import paths
 from culture.config.errors import ConfigError, Key, Problem
@@ -23,6 +24,7 @@ def root() -> None:
 
 
 @group.command()
+@open_to_agents
 def check() -> None:
     """Say what is wrong with culture.yaml and agents.yaml.
 

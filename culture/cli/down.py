@@ -4,9 +4,7 @@ import typer
 
 from culture.cli import pidfile
 from culture.cli.ending import Ending, everybody
-from culture.cli.failing import fail
 from culture.cli.harmless import harmless
-from culture.config.process_owner import own_agent
 from culture.protocol.vocabulary import Exit
 
 
@@ -17,9 +15,6 @@ def down() -> None:
     the exit code is 1 when something is. What was not answered yet is kept, and
     comes again at the next start.
     """
-    agent = own_agent()
-    if agent is not None:
-        fail(f"this is for people, and you are {agent}", Exit.DENIED)
     end = Ending()
     end.teams()
     end.agents(everybody())

@@ -5,12 +5,14 @@ from typing import Annotated, Any
 import typer
 
 from culture.cli import topics
+from culture.cli.agent_access import open_to_agents
 from culture.cli.commands import COMMANDS, assembled
 from culture.cli.failing import fail
 from culture.protocol.names import nearest
 from culture.protocol.vocabulary import Exit
 
 
+@open_to_agents
 def help_(
     words: Annotated[
         list[str] | None, typer.Argument(metavar="TOPIC|COMMAND", help="What about; without it, what there is.")

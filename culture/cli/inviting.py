@@ -29,7 +29,6 @@ from culture.cli.meshbook import (
 from culture.config.exposure import is_loopback
 from culture.config.links import endpoint
 from culture.config.model import Listen, ServerConfig
-from culture.config.process_owner import own_agent
 from culture.federation import book
 from culture.federation.book import Book
 from culture.protocol.names import fold, short_name
@@ -191,9 +190,6 @@ def _check_machine(settings: ServerConfig, peer: str | None, said: dict[str, obj
 
 
 def _check_person(settings: ServerConfig, person: str, others: list[object]) -> None:
-    agent = own_agent()
-    if agent is not None:
-        fail(f"people are invited by people, and you are {agent}: ask one of them", Exit.DENIED)
     if any(others):
         fail(
             "--person invites somebody with an account here: no NAME of a server, no --trust, no --channel", Exit.USAGE

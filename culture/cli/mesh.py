@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from culture.cli import invitation, inviting, joining, links, pidfile
+from culture.cli.agent_access import open_to_agents
 from culture.cli.choices import AsJson, ConfigFile, DataDir, Name
 from culture.cli.harmless import as_json as in_json
 from culture.cli.meshbook import (
@@ -43,6 +44,7 @@ NewSecret = Annotated[
 
 
 @group.command("list")
+@open_to_agents
 def show(
     as_json: AsJson = False,
     config: ConfigFile = None,

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from culture.cli import background, pidfile
+from culture.cli.agent_access import open_to_agents
 from culture.cli.cert import cert
 from culture.cli.choices import AsJson, Choices, ConfigFile, DataDir, Host, Name, Port
 from culture.cli.config import check_skills
@@ -76,6 +77,7 @@ def restart(
 
 
 @group.command()
+@open_to_agents
 def status(config: ConfigFile = None, name: Name = None, as_json: AsJson = False) -> None:
     """Say whether the server runs, and where.
 
@@ -101,6 +103,7 @@ def status(config: ConfigFile = None, name: Name = None, as_json: AsJson = False
 
 
 @group.command("config")
+@open_to_agents
 def show_config(
     config: ConfigFile = None,
     name: Name = None,

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from culture.cli.agent_access import open_to_agents
 from culture.cli.choices import AsJson
 from culture.cli.failing import fail
 from culture.cli.harmless import as_json as in_json
@@ -72,6 +73,7 @@ def _install_hooks(name: str, home: Path | None) -> None:
 
 
 @group.command("list")
+@open_to_agents
 def list_skills(home: Home = None, as_json: AsJson = False) -> None:
     """Show the kinds of agents, and whether their skill is installed."""
     rows = [row for name, kind in sorted(installed().items()) for row in _rows(name, kind, home)]

@@ -7,6 +7,7 @@ import typer
 
 from culture.bridge.access import LIFETIME, Access, Broken
 from culture.bridge.kept import Grant
+from culture.cli.agent_access import open_to_agents
 from culture.cli.agents.known import load
 from culture.cli.agents.login import NoLogin, prepare, token
 from culture.cli.agents.place import own_server
@@ -66,6 +67,7 @@ def code(nick: Nick, also: Also = None, channel: Channels = None) -> None:
 
 
 @group.command("list")
+@open_to_agents
 def show(as_json: AsJson = False) -> None:
     """Show all tokens, never their secrets."""
     try:

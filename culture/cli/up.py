@@ -24,7 +24,6 @@ from culture.clients.shared import pidfile as daemons
 from culture.config import paths
 from culture.config.errors import ConfigError
 from culture.config.model import ServerConfig
-from culture.config.process_owner import own_agent
 from culture.protocol.names import owner
 from culture.protocol.vocabulary import Channel, Exit
 from culture.server.accounts.model import Account
@@ -54,9 +53,6 @@ def up(
     in, else the guide, which has no model. In another folder, an agent for that
     one is added to what runs.
     """
-    agent_of_ours = own_agent()
-    if agent_of_ours is not None:
-        fail(f"this is for people, and you are {agent_of_ours}: `culture down` would end you, too", Exit.DENIED)
     choices = Choices(config, name, host, port, data_dir)
     is_up = pidfile.running(choices.server_name()) is not None
     if config is None and not is_up:

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from culture.cli import webpage
+from culture.cli.agent_access import open_to_agents
 from culture.cli.background import EndedEarly
 from culture.cli.choices import AsJson, Choices, ConfigFile, Name
 from culture.cli.failing import fail
@@ -22,7 +23,6 @@ from culture.cli.webpush import post
 from culture.config import notify
 from culture.config.errors import ConfigError
 from culture.config.model import ServerConfig
-from culture.config.process_owner import own_agent
 from culture.protocol.names import nearest
 from culture.protocol.vocabulary import Exit, UserClass
 from culture.server.accounts.errors import AccountRefused
@@ -103,6 +103,7 @@ def stop(config: ConfigFile = None, name: Name = None) -> None:
 
 
 @group.command()
+@open_to_agents
 def status(config: ConfigFile = None, name: Name = None, as_json: AsJson = False) -> None:
     """Say whether the page is shown, and where; the exit code is 1 when it is not."""
     server = Choices(config, name).server_name()
@@ -133,9 +134,6 @@ def link(
 
     Whoever opens it first is in: send it as you would send a password.
     """
-    agent = own_agent()
-    if agent is not None:
-        fail(f"this lets people in, and you are {agent}: ask one of them", Exit.DENIED)
     settings = _config(config, name)
     person = _person(settings, account)
     note = webpage.running(settings.name)

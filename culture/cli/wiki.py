@@ -1,6 +1,5 @@
 """``culture wiki``: the pages of a project, from the command line and as an MCP server."""
 
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from culture.cli import foreground
+from culture.cli.agent_access import open_to_agents
 from culture.cli.amounts import shown_moment, shown_size
 from culture.cli.choices import AsJson, Choices
 from culture.cli.connect import example_nick
@@ -18,6 +18,7 @@ from culture.cli.failing import fail
 from culture.cli.harmless import as_json as shown_json
 from culture.cli.harmless import harmless
 from culture.config import paths
+from culture.config.process_owner import SOME_AGENT, own_agent
 from culture.protocol.vocabulary import Environment, Exit
 from culture.server.ids import MICROSECONDS
 from culture.wiki.errors import Conflict, NoSuchPage, Refused, WikiError
@@ -35,6 +36,7 @@ Number = Annotated[int, typer.Option("-n", "--number", min=1, max=1000, metavar=
 
 
 @group.command()
+@open_to_agents
 def init(project: Annotated[str, typer.Argument(metavar="SLUG", show_default=False, help="The project.")]) -> None:
     """Make the wiki of a project, with the forms of its pages; one that is there stays as it is."""
     with _told():
@@ -45,6 +47,7 @@ def init(project: Annotated[str, typer.Argument(metavar="SLUG", show_default=Fal
 
 
 @group.command()
+@open_to_agents
 def read(
     page: Name,
     project: Project = None,
@@ -65,6 +68,7 @@ def read(
 
 
 @group.command()
+@open_to_agents
 def write(
     page: Name,
     file: Annotated[Path | None, typer.Argument(metavar="FILE", help="The text; standard input without it.")] = None,
@@ -96,6 +100,7 @@ def write(
 
 
 @group.command("list")
+@open_to_agents
 def list_pages(
     under: Annotated[str, typer.Argument(metavar="FOLDER", help="Only those in it.")] = "",
     project: Project = None,
@@ -109,6 +114,7 @@ def list_pages(
 
 
 @group.command()
+@open_to_agents
 def search(
     words: Annotated[list[str], typer.Argument(metavar="WORDS", show_default=False, help="What to look for.")],
     project: Project = None,
@@ -123,6 +129,7 @@ def search(
 
 
 @group.command()
+@open_to_agents
 def history(page: Name, project: Project = None, number: Number = 20, as_json: AsJson = False) -> None:
     """Show who wrote a page when, newest first."""
     with _told():
@@ -132,6 +139,7 @@ def history(page: Name, project: Project = None, number: Number = 20, as_json: A
 
 
 @group.command()
+@open_to_agents
 def serve(
     project: Project = None,
     host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Listen on this address alone.")] = "127.0.0.1",
@@ -181,7 +189,9 @@ def _told() -> Iterator[None]:
 
 def _author(nick: str | None) -> str:
     """An agent writes as itself, a person as they say."""
-    agent = os.environ.get(Environment.NICK)
+    agent = own_agent()
+    if agent == SOME_AGENT:
+        fail(f"you are a process of an agent: {Environment.NICK} must say of which", Exit.DENIED)
     if agent and nick not in (None, agent):
         fail(f"you are {agent}, and write as nobody else", Exit.DENIED)
     return agent or nick or example_nick(Choices().load().config)

@@ -76,6 +76,7 @@ def test_beyond_this_machine_it_needs_tls(culture: Commands) -> None:
 def test_an_agent_lets_itself_in_as_nobody(culture: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a link it would answer its own questions, and with an invitation it would be a person."""
     culture("account", "add", "ori", "--password-stdin", said=f"{PASSWORD}\n")
-    monkeypatch.setenv("CULTURE_NICK", "spark-claude")
-    assert "you are spark-claude" in culture("web", "link", "ori", code=4)
-    assert "you are spark-claude" in culture("mesh", "invite", "--person", "eve", code=4)
+    with monkeypatch.context() as agent:
+        agent.setenv("CULTURE_NICK", "spark-claude")
+        assert "you are spark-claude" in culture("web", "link", "ori", code=4)
+        assert "you are spark-claude" in culture("mesh", "invite", "--person", "eve", code=4)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from culture.cli.agent_access import open_to_agents
 from culture.cli.failing import fail
 from culture.cli.harmless import harmless
 from culture.clients.shared.backends import NoBackend, backend, found, installed
@@ -18,6 +19,7 @@ _HEADINGS = ("BACKEND", "PROGRAM", "VERSION", "LOGIN", "TO TYPE")
 _NOTHING = "-"
 
 
+@open_to_agents
 def backends(
     name: Annotated[
         str | None, typer.Argument(metavar="BACKEND", show_default=False, help="Only this one; all without it.")

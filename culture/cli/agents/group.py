@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from culture.cli.agent_access import open_to_agents
 from culture.cli.agents import filing, login, units
 from culture.cli.agents.known import AgentsFile, Nick, load, picked
 from culture.cli.agents.place import own_address
@@ -87,6 +88,7 @@ def remove(
 
 
 @group.command("list")
+@open_to_agents
 def list_agents(config: AgentsFile = None, as_json: AsJson = False) -> None:
     """Show the agents of agents.yaml; `culture status` shows what they do."""
     agents = load(config).agents

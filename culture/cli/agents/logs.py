@@ -7,6 +7,7 @@ from typing import Annotated, BinaryIO
 
 import typer
 
+from culture.cli.agent_access import open_to_agents
 from culture.cli.agents.known import Nick, load, meant, unknown
 from culture.cli.failing import fail
 from culture.cli.harmless import harmless
@@ -16,6 +17,7 @@ from culture.protocol.names import fold
 STEP = 0.2
 
 
+@open_to_agents
 def logs(
     nick: Nick,
     follow: Annotated[

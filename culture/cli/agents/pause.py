@@ -7,8 +7,6 @@ from culture.cli.agents.known import Nick, listed, picked
 from culture.cli.failing import fail
 from culture.clients.shared import pidfile
 from culture.clients.shared.skill.call import CallFailed, call
-from culture.config.process_owner import own_agent
-from culture.protocol.vocabulary import Exit
 
 PATIENCE = 10.0
 
@@ -29,8 +27,6 @@ def resume(nick: Nick) -> None:
 
 
 def _tell(nick: str, word: str) -> str:
-    if (agent := own_agent()) is not None:
-        fail(f"this is for people, and you are {agent}: ask one of them", Exit.USAGE)
     [name] = picked([*listed(), *pidfile.all_running()], [nick], everyone=False)
     code = delegated(name, word)
     if code is not None:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from culture.cli.agent_access import refuse_agents
 from culture.cli.agents.known import load
 from culture.cli.agents.place import own_address, own_server
 from culture.cli.background import accepts
@@ -18,13 +19,13 @@ from culture.cli.failing import fail
 from culture.config import paths
 from culture.config.agents import ServerAddress
 from culture.config.exposure import is_loopback
-from culture.config.process_owner import own_agent
 from culture.protocol.names import fold, is_channel, nearest, owner, short_name
 from culture.protocol.numerics import Numeric
 from culture.protocol.vocabulary import Exit, Receipt
 from culture.transport import Address, Hopeless, Identity, IRCTransport, Message, NotSent, Timing, Unreachable
 
 PATIENCE = 30.0
+USE_IRC_CLIENT = "use irc_client (send, read, ask, who)"
 _TIMING = Timing(first_word=5.0)
 Result = TypeVar("Result")
 AsNick = Annotated[
@@ -60,9 +61,7 @@ def run(doing: Coroutine[Any, Any, Result]) -> Result:
 
 def person(nick: str | None) -> Person:
     """The person at the keyboard; an agent is told what to use."""
-    agent = own_agent()
-    if agent is not None:
-        fail(f"this speaks as a person, and you are {agent}: use irc_client (send, read, ask, who)", Exit.USAGE)
+    refuse_agents(USE_IRC_CLIENT)
     if nick is not None and fold(nick) in {fold(each.nick) for each in load().agents}:
         fail(f"{nick} is an agent, and this speaks as a person: leave --nick out, or name your own", Exit.USAGE)
     server = _server()

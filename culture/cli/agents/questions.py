@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 
 from culture.cli import amounts
+from culture.cli.agent_access import for_people, open_to_agents
 from culture.cli.agents.asked import age, asked, by_agent, table
 from culture.cli.agents.known import Nick, meant
-from culture.cli.agents.person import AsNick, Person, person, present, run, speak
+from culture.cli.agents.person import USE_IRC_CLIENT, AsNick, Person, person, present, run, speak
 from culture.cli.agents.table import plain
 from culture.cli.failing import fail
 from culture.cli.harmless import as_json as in_json
@@ -26,6 +27,7 @@ REPLY_PATIENCE = 10.0
 _TAKEN = ("is answered", "noted for", "denied:")
 
 
+@open_to_agents
 def questions(
     what: Annotated[
         list[str] | None,
@@ -67,6 +69,7 @@ def questions(
         typer.echo(table(chosen, now) if chosen else "No agent waits for an answer.")
 
 
+@for_people(USE_IRC_CLIENT)
 def answer(
     agent: Nick,
     question: Annotated[str, typer.Argument(metavar="ID", show_default=False, help="The question, such as q7.")],

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from culture.cli.agent_access import open_to_agents
 from culture.cli.agents.delegating import delegated_report
 from culture.cli.agents.known import AgentsFile, load, picked
 from culture.cli.agents.report import STOPPED, report
@@ -19,6 +20,7 @@ _AT_ONCE = 16
 _UNKNOWN = "?"
 
 
+@open_to_agents
 def status(
     nick: Annotated[
         str | None, typer.Argument(metavar="NICK", show_default=False, help="Only this one; all without it.")

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from culture.cli.agent_access import for_people
 from culture.cli.agents.known import meant
-from culture.cli.agents.person import AsNick, Person, instead_of, person, present, run, speak, within
+from culture.cli.agents.person import USE_IRC_CLIENT, AsNick, Person, instead_of, person, present, run, speak, within
 from culture.cli.agents.table import plain
 from culture.cli.agents.waiting import say_and_wait, tell_who_is_away
 from culture.cli.choices import AsJson
@@ -29,6 +30,7 @@ Text = Annotated[
 ]
 
 
+@for_people(USE_IRC_CLIENT)
 def say(
     target: Target,
     text: Text,
@@ -53,6 +55,7 @@ def say(
         fail(f"it was not {until.value} within {timeout:g} s; `culture trace` tells why", Exit.TIMED_OUT)
 
 
+@for_people(USE_IRC_CLIENT)
 def read(
     channel: Target,
     number: Annotated[int, typer.Argument(metavar="N", min=1, show_default=True, help="So many.")] = 20,
@@ -68,6 +71,7 @@ def read(
         typer.echo(_line(message))
 
 
+@for_people(USE_IRC_CLIENT)
 def ask(
     target: Target,
     question: Text,
@@ -89,6 +93,7 @@ def ask(
     typer.echo("\n".join(plain(line) for line in answer.text.splitlines()))
 
 
+@for_people(USE_IRC_CLIENT)
 def who(target: Target, nick: AsNick = None, as_json: AsJson = False) -> None:
     """Show who is in a channel, or who somebody is."""
     members = run(_who(person(nick), meant(target)))

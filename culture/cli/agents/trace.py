@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from culture.cli.agents.person import AsNick, Person, person, present, run, within
+from culture.cli.agent_access import for_people
+from culture.cli.agents.person import USE_IRC_CLIENT, AsNick, Person, person, present, run, within
 from culture.cli.agents.report import STOPPED
 from culture.cli.agents.table import plain
 from culture.cli.failing import fail
@@ -59,6 +60,7 @@ class Story:
     waits: Mapping[str, str]
 
 
+@for_people(USE_IRC_CLIENT)
 def trace(
     msgid: Annotated[str, typer.Argument(metavar="MSGID", show_default=False, help="The id of the message.")],
     place: Annotated[

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from culture.cli.agent_access import open_to_agents
 from culture.cli.completing import bash, fish, zsh
 from culture.cli.topics import TITLES
 from culture.cli.tree import tree
@@ -22,6 +23,7 @@ class Shell(StrEnum):
 _SCRIPTS = {Shell.BASH: bash.script, Shell.ZSH: zsh.script, Shell.FISH: fish.script}
 
 
+@open_to_agents
 def completion(
     shell: Annotated[Shell, typer.Argument(metavar="SHELL", show_default=False, help="bash, zsh or fish.")],
 ) -> None:

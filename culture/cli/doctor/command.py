@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from culture.cli.agent_access import open_to_agents
 from culture.cli.doctor.conducting import conduct, mended
 from culture.cli.doctor.finding import Severity
 from culture.cli.doctor.scene import Scene
@@ -13,6 +14,7 @@ from culture.cli.doctor.table import CHECKS
 from culture.protocol.vocabulary import Exit
 
 
+@open_to_agents
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Everything that was looked at, for programs.")] = False,
     everything: Annotated[bool, typer.Option("--all", help="Show also what is well.")] = False,

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from culture.cli.agent_access import open_to_agents
 from culture.cli.amounts import counted, exact_moment, shown_moment, shown_size
 from culture.cli.choices import Choices, ConfigFile, DataDir, Name
 from culture.cli.history.opening import opened
@@ -17,6 +18,7 @@ _HEAD = ("channel", "messages", "events", "size", "first", "last")
 _TIMES = frozenset({"first", "last", "since", "until"})
 
 
+@open_to_agents
 def stats(
     as_object: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
     config: ConfigFile = None,

@@ -2,6 +2,7 @@
 
 import typer
 
+from culture.cli.agent_access import open_to_agents
 from culture.cli.amounts import counted
 from culture.cli.choices import Choices, ConfigFile, DataDir, Name
 from culture.cli.failing import fail
@@ -10,6 +11,7 @@ from culture.cli.history.stats import shown_gap
 from culture.cli.progress import elapsing
 
 
+@open_to_agents
 def verify(config: ConfigFile = None, name: Name = None, data_dir: DataDir = None) -> None:
     """Look through everything, and say what is not whole, and when messages could not be kept.
 

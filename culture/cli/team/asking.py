@@ -5,12 +5,13 @@ from typing import Annotated
 
 import typer
 
+from culture.cli.agent_access import for_people, open_to_agents, refuse_agents
 from culture.cli.agents.person import AsNick, Person, person, present, run, within
 from culture.cli.choices import AsJson
 from culture.cli.failing import fail
 from culture.cli.harmless import as_json as in_json
 from culture.cli.progress import elapsing
-from culture.cli.team.place import Slug, ask, chosen, people_only
+from culture.cli.team.place import ASK_THERE, Slug, ask, chosen
 from culture.config import paths
 from culture.config.team import ROLES, TeamConfig
 from culture.orchestrator.book import look
@@ -24,6 +25,7 @@ ANSWER = 60.0
 Words = Annotated[list[str], typer.Argument(metavar="TEXT", show_default=False, help="What is to be done.")]
 
 
+@for_people(ASK_THERE)
 def task(words: Words, slug: Slug = None, nick: AsNick = None) -> None:
     """Give the team a task: says `TASK: …` in its project's channel, as you.
 
@@ -55,6 +57,7 @@ async def _said(who: Person, channel: str, standup: str, text: str) -> str:
             return ""
 
 
+@for_people(ASK_THERE)
 def hire(
     role: Annotated[str, typer.Argument(metavar="ROLE", help=f"One of {', '.join(ROLES[2:])}.")],
     id: Annotated[str, typer.Argument(metavar="TASK", help="For which task, as in demo-1.")],
@@ -62,7 +65,6 @@ def hire(
     slug: Slug = None,
 ) -> None:
     """Hire a worker for a task, with these words."""
-    people_only()
     if role not in ROLES[2:]:
         fail(f"{role!r} is no worker's role; there are {', '.join(ROLES[2:])}", Exit.USAGE)
     with elapsing(f"A {role} comes"):
@@ -75,16 +77,17 @@ def hire(
     typer.echo(f"{said.get('nick')} is hired.")
 
 
+@for_people(ASK_THERE)
 def retire(
     who: Annotated[str, typer.Argument(metavar="NAME", help="The member, by name or nick.")], slug: Slug = None
 ) -> None:
     """Let a member go; what they have not committed stays in the worktree."""
-    people_only()
     with elapsing(f"{who} goes"):
         said = ask(chosen(slug).slug, "retire", {"who": who}, patience=HIRING)
     typer.echo(f"{said.get('nick')} has left the team.")
 
 
+@open_to_agents
 def budget(
     id: Annotated[str, typer.Argument(metavar="TASK", help="A task; without it the team.")] = TEAM,
     usd: Annotated[
@@ -97,7 +100,7 @@ def budget(
     """Show what was spent and what may be; with --usd or --tokens allow more or less."""
     config = chosen(slug)
     if usd is not None or tokens is not None:
-        people_only()
+        refuse_agents(ASK_THERE)
         ask(config.slug, "budget", {"whose": id, "usd": usd, "tokens": tokens})
     state = look(paths.team_dir(config.slug))
     if id != TEAM and id not in state.tasks:

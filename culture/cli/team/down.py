@@ -6,11 +6,12 @@ from typing import Annotated
 
 import typer
 
+from culture.cli.agent_access import for_people
 from culture.cli.agents.start import at_once
 from culture.cli.amounts import counted
 from culture.cli.failing import fail
 from culture.cli.progress import elapsing
-from culture.cli.team.place import Slug, chosen, people_only, running, socket_name
+from culture.cli.team.place import ASK_THERE, Slug, chosen, running, socket_name
 from culture.clients.shared.ending import Ended, end_now
 from culture.clients.shared.skill.call import CallFailed, call
 from culture.config import paths
@@ -22,12 +23,12 @@ GRACE = 120.0
 """An orchestrator that is just starting brings its EM to work first."""
 
 
+@for_people(ASK_THERE)
 def down(
     slug: Slug = None,
     members: Annotated[bool, typer.Option("--members/--no-members", help="End the members too.")] = True,
 ) -> None:
     """Stop a team. Worktrees, sessions and what was not answered yet are kept: `culture team up` goes on from there."""
-    people_only()
     config = chosen(slug)
     with elapsing("The orchestrator stops"):
         was_there = _stop(config.slug)

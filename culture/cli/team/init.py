@@ -9,9 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
+from culture.cli.agent_access import for_people
 from culture.cli.agents.place import own_address
 from culture.cli.failing import fail
-from culture.cli.team.place import TEAM, known
+from culture.cli.team.place import ASK_THERE, TEAM, known
 from culture.config import paths
 from culture.config.agents import ServerAddress
 from culture.config.load import load_team
@@ -27,6 +28,7 @@ _HEAD = "# A team. Every key is in docs/team/configuration.md; what is left out 
 _DEFAULT_EM: str = TeamConfig.model_fields["em_name"].default
 
 
+@for_people(ASK_THERE)
 def init(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The project, a git repository.")] = Path("."),
     slug: Annotated[

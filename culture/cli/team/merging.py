@@ -6,9 +6,10 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from culture.cli.agent_access import for_people, open_to_agents
 from culture.cli.failing import fail
 from culture.cli.harmless import harmless
-from culture.cli.team.place import Slug, chosen, people_only
+from culture.cli.team.place import ASK_THERE, Slug, chosen
 from culture.config import paths
 from culture.config.team import TeamConfig
 from culture.orchestrator import merging
@@ -23,6 +24,7 @@ TaskId = Annotated[str, typer.Argument(metavar="TASK", show_default=False, help=
 Result = TypeVar("Result")
 
 
+@open_to_agents
 def diff(
     id: TaskId,
     slug: Slug = None,
@@ -33,6 +35,7 @@ def diff(
     typer.echo(harmless(_done(_shown(config, id, whole))), nl=False)
 
 
+@for_people(ASK_THERE)
 def merge(
     id: TaskId,
     slug: Slug = None,
@@ -43,7 +46,6 @@ def merge(
 
     Refused where you have edits of your own, or where both changed the same lines.
     """
-    people_only()
     config = chosen(slug)
     task = look(paths.team_dir(config.slug)).tasks.get(id)
     if task is not None and task.stage is not Stage.DONE and not force:

@@ -10,24 +10,18 @@ from culture.cli.failing import fail
 from culture.clients.shared.skill.call import PATIENCE, CallFailed, NoDaemon, call
 from culture.config import paths
 from culture.config.load import load_team
-from culture.config.process_owner import own_agent
 from culture.config.team import TeamConfig
 from culture.orchestrator.lock import FILE, note_of
 from culture.protocol.names import nearest
 from culture.protocol.vocabulary import Exit
 
 TEAM = "team.yaml"
+ASK_THERE = "ask in the project's channel"
+"""What a member of the team does in place of a command that is for people."""
 Slug = Annotated[
     str | None,
     typer.Option("--team", "-t", metavar="SLUG", help="Which team.  [default: that of this folder, or the only one]"),
 ]
-
-
-def people_only() -> None:
-    """What a person decides no agent does."""
-    agent = own_agent()
-    if agent is not None:
-        fail(f"this is for people, and you are {agent}: ask in the project's channel", Exit.DENIED)
 
 
 def known() -> list[str]:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from culture.cli.agent_access import open_to_agents
 from culture.cli.harmless import harmless
 from culture.cli.team.place import Slug, chosen, running
 from culture.clients.shared import pidfile
@@ -17,6 +18,7 @@ from culture.orchestrator.worktrees import Worktrees
 _TITLE = 50
 
 
+@open_to_agents
 def status(slug: Slug = None, as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False) -> None:
     """Show a team: its members, its tasks, what it has spent. It need not be running."""
     config = chosen(slug)

@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
+from culture.cli.agent_access import for_people
 from culture.cli.background import Begun, EndedEarly, accepts
 from culture.cli.failing import fail
 from culture.cli.progress import elapsing
-from culture.cli.team.place import Slug, chosen, people_only, running, socket_name
+from culture.cli.team.place import ASK_THERE, Slug, chosen, running, socket_name
 from culture.clients.shared.backends import NoBackend
 from culture.clients.shared.socket_file import SocketTaken
 from culture.clients.shared.socket_server import SocketServer
@@ -25,6 +26,7 @@ from culture.transport import Hopeless
 PATIENCE = 120.0
 
 
+@for_people(ASK_THERE)
 def up(
     slug: Slug = None,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Return when the team is at work.")] = False,
@@ -33,7 +35,6 @@ def up(
 
     Its members are processes of their own: they go on when this one ends. `culture team down` ends all.
     """
-    people_only()
     config = chosen(slug)
     _check(config)
     if detach:

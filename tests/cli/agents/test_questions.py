@@ -52,7 +52,7 @@ async def test_an_agent_cannot_answer_from_its_shell(machine: Machine) -> None:
     machine.shell.environment["CULTURE_NICK"] = NICK
     for words in (("answer", NICK, "q1", "yes"), ("questions", "deny", "--all")):
         refused = await machine.run(*words)
-        assert refused.code == 2 and f"you are {NICK}" in refused.err
+        assert refused.code == 4 and f"you are {NICK}" in refused.err
 
 
 @pytest.mark.fault("F13")

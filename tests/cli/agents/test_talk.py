@@ -91,7 +91,7 @@ async def test_nobody_speaks_as_an_agent(machine: Machine) -> None:
     machine.shell.environment["CULTURE_NICK"] = NICK
     for words in (("say", "#general", "x"), ("read", "#general"), ("ask", NICK, "x"), ("who", NICK)):
         refused = await machine.run(*words)
-        assert refused.code == 2 and f"you are {NICK}" in refused.err and "irc_client" in refused.err
+        assert refused.code == 4 and f"you are {NICK}" in refused.err and "irc_client" in refused.err
 
 
 async def test_nobody_borrows_the_name_and_the_token_of_an_agent(machine: Machine) -> None:

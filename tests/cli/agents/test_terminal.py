@@ -109,7 +109,7 @@ async def test_an_agent_neither_pauses_nor_resumes(machine: Machine) -> None:
     machine.shell.environment["CULTURE_NICK"] = NICK
     for word in ("pause", "resume"):
         refused = await machine.run(word, NICK)
-        assert refused.code == 2 and f"you are {NICK}" in refused.err
+        assert refused.code == 4 and f"you are {NICK}" in refused.err
     del machine.shell.environment["CULTURE_NICK"]
     said = json.loads((await machine.run("status", NICK, "--json")).out)
     assert said["state"] == "paused"
