@@ -14,11 +14,11 @@ from culture.config.links import Federation, Link, check_links
 from culture.config.metrics import Metrics
 from culture.config.oidc import Oidc
 from culture.config.values import (
-    Channel,
     Count,
     Duration,
     Folder,
     Misfit,
+    NewChannel,
     Port,
     Secret,
     ServerName,
@@ -211,7 +211,7 @@ class ServerConfig(Settings):
     password: Annotated[Secret | None, BeforeValidator(is_said)] = Field(None, repr=False)
     motd: str = f"Welcome. Say hello in {WellKnown.GENERAL}."
     admin: Admin = Field(default_factory=Admin)
-    channels: tuple[Channel, ...] = (WellKnown.GENERAL.value,)
+    channels: tuple[NewChannel, ...] = (WellKnown.GENERAL.value,)
     operators: tuple[Operator, ...] = ()
     channel_modes: ModeLetters = "nt"
     exempt: tuple[Network, ...] = ("127.0.0.0/8", "::1/128")

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from culture.protocol.channel_names import fault_in
 from culture.protocol.names import valid_channel
 
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -62,6 +63,13 @@ def channel_name(name: str) -> str:
     return name
 
 
+def new_channel_name(name: str) -> str:
+    """Refuse a name under which no channel is founded."""
+    if (fault := fault_in(channel_name(name))) is not None:
+        raise ValueError(f"{name!a} cannot be the name of a channel. {fault}")
+    return name
+
+
 def server_name(name: str) -> str:
     """Refuse what no server may be called."""
     if len(name) > _LONGEST_NAME or not _HOST_NAME.fullmatch(name):
@@ -90,6 +98,7 @@ Duration = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(se
 Folder = Annotated[Path, BeforeValidator(as_path)]
 File = Annotated[Path, BeforeValidator(as_path)]
 Channel = Annotated[str, AfterValidator(channel_name)]
+NewChannel = Annotated[str, AfterValidator(new_channel_name)]
 Fingerprint = Annotated[str, AfterValidator(fingerprint)]
 ServerName = Annotated[str, AfterValidator(server_name)]
 Secret = Annotated[str, Field(min_length=1), Hidden()]

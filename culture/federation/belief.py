@@ -6,6 +6,7 @@ from typing import Any
 
 from culture.federation.codec.fields import Garbled
 from culture.federation.trust import check_source
+from culture.protocol.channel_names import fault_in
 from culture.protocol.mentions import mentions
 from culture.protocol.modes import Change, Kind
 from culture.protocol.names import fold, is_channel, valid_channel, valid_short_name
@@ -185,8 +186,8 @@ def _unvouched(network: Network, event: Event) -> Event | None:
         case TopicSet(channel=name):
             channel = network.channel(name)
             return event if channel is not None and "t" not in channel.flags else None
-        case Joined():
-            return event._replace(status="")
+        case Joined(channel=name):
+            return event._replace(status="") if may_begin(network, name, vouched=False) else None
         case Arrived():
             return event._replace(modes="".join(mode for mode in event.modes if mode != "o"))
         case UserModeSet():
@@ -196,6 +197,15 @@ def _unvouched(network: Network, event: Event) -> Event | None:
         case Said():
             return _unvouched_words(network, event)
     return event
+
+
+def may_begin(network: Network, name: str, vouched: bool) -> bool:
+    """May a channel of this name appear here because a peer has users in it?
+
+    A peer with a say may be an older server that has such a channel already; both sides know it then. What others
+    found under a name that cannot be read stays with them.
+    """
+    return vouched or network.channel(name) is not None or fault_in(name) is None
 
 
 def _unvouched_words(network: Network, said: Said) -> Said | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from culture.config.links import Link as Settings
-from culture.federation.belief import believed, fits
+from culture.federation.belief import believed, fits, may_begin
 from culture.federation.codec import encode
 from culture.federation.codec.fields import Garbled, number
 from culture.federation.foundings import Claim, Verdict, begin, settle, unmarked
@@ -247,6 +247,8 @@ class Intake:
 
     def _take_members(self, name: str, members: Members) -> None:
         host = self._host
+        if not may_begin(host.network, name, self._vouched):
+            return
         channel = host.network.channel(name)
         begins = channel is None or not founded(channel)
         holds = self._vouched

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from culture.federation import registers
+from culture.federation.belief import may_begin
 from culture.federation.codec.fields import Garbled
 from culture.federation.link import Link
 from culture.federation.settings import LONGEST_CHANNEL
@@ -115,6 +116,8 @@ class Sharing:
         if not valid_channel(name, LONGEST_CHANNEL):
             raise Garbled(f"{name[:LONGEST_CHANNEL]} is no channel")
         network, news = self._host.network, []
+        if not may_begin(network, name, has_authority(link.trust)):
+            return
         for user, rank in self._theirs(link, words):
             channel = network.channel(name)
             if channel is not None and (user in channel.members or _is_outside(channel, user)):

@@ -18,9 +18,22 @@ _GLOB = re.compile(r"\\[*?]|\*+|.", re.DOTALL)
 _LOOKED_AT, _COMPARED = 500, 40
 
 RESERVED = frozenset(
-    {"*", "all", "chanserv", "everyone", "here", "human", "humans", "nickserv", "server", "system"},
+    {
+        "*",
+        "all",
+        "chanserv",
+        "everyone",
+        "here",
+        "human",
+        "humans",
+        "irc",
+        "nickserv",
+        "server",
+        "supervisor",
+        "system",
+    },
 )
-"""What nobody may be called: it would read as the server, as everybody, or as the fact of being a person."""
+"""Names that would read as the server, a supervisor, everybody, or as the fact of being a person."""
 
 
 def fold(name: str) -> str:

@@ -21,6 +21,7 @@ from culture.server.dispatch import Dispatcher
 from culture.server.doorman import Doorman
 from culture.server.errors import StartError
 from culture.server.figures import Figures
+from culture.server.founding import StandingRooms
 from culture.server.handlers import COMMANDS
 from culture.server.handlers.capability import OFFERED
 from culture.server.ids import Ids
@@ -136,6 +137,7 @@ class IRCd:
             connect=lambda sock, layer: Connection(sock, self._poller, layer),
         )
         Bystanders(self.parts)
+        network.people_changed = StandingRooms(network, router, self._poller.dirty).review
         try:
             self.parts.skills.load(self.parts, commands, OFFERED)
         except BaseException:

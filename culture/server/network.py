@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable
 from itertools import chain
 from typing import NamedTuple
 
+from culture.protocol.channel_names import skeletons
 from culture.protocol.names import fold, owner
 from culture.server.changes import CHANGES
 from culture.server.events import Event
@@ -42,10 +43,12 @@ class Network:
         self.channel_modes = channel_modes
         self.most_users = 0
         self.knows_people = False
+        self.people_changed: Callable[[], None] | None = None  # called after every look at who is a person
         self.unvouched: set[str] = set()  # servers whose users are nothing by their own word
         self.bounded: dict[str, Channel] = {}  # channels that are no more, and were not for every server
         self.modes: Counter[str] = Counter()
         self._standing = {fold(name): name for name in standing}
+        self._by_skeleton: dict[str, dict[Channel, None]] = {}
 
     def user(self, nick: str) -> User | None:
         """Whoever has this nick."""
@@ -63,6 +66,27 @@ class Network:
         """The channel of this name."""
         return self.channels.get(name) or self.channels.get(fold(name))
 
+    def confusable(self, name: str) -> list[Channel]:
+        """Channels of other names that people would take for this one."""
+        found = chain.from_iterable(self._by_skeleton.get(skeleton, ()) for skeleton in skeletons(name))
+        own = self.channel(name)
+        return [channel for channel in dict.fromkeys(found) if channel is not own]
+
+    def add_channel(self, channel: Channel) -> None:
+        """List a channel under its name, for ``apply`` and ``restore`` alone."""
+        self.channels[fold(channel.name)] = channel
+        for skeleton in skeletons(channel.name):
+            self._by_skeleton.setdefault(skeleton, {})[channel] = None
+
+    def remove_channel(self, channel: Channel) -> None:
+        """Take a channel off the list, for ``apply`` alone."""
+        del self.channels[fold(channel.name)]
+        for skeleton in skeletons(channel.name):
+            others = self._by_skeleton[skeleton]
+            del others[channel]
+            if not others:
+                del self._by_skeleton[skeleton]
+
     def by_account(self, account: str, server: str) -> User | None:
         """The user who is logged in to this account of a server: another one may have its own of that name."""
         users = (user for user in self.users.values() if user.account == account)
@@ -77,6 +101,8 @@ class Network:
         self.knows_people = known
         for user in self.users.values():
             self.classify(user)
+        if self.people_changed is not None:
+            self.people_changed()
 
     def classify(self, user: User) -> None:
         """Find the class that others are told."""
@@ -108,7 +134,7 @@ class Network:
         folded = fold(name)
         channel = Channel(self._standing.get(folded, name), at, folded in self._standing, flags=set(self.channel_modes))
         channel.guard()
-        self.channels[folded] = channel
+        self.add_channel(channel)
         self.bounded.pop(folded, None)
         return channel
 
@@ -127,7 +153,7 @@ class Network:
         if not channel.members and not channel.is_kept:
             for invited in channel.invited:
                 invited.invitations -= {channel}
-            del self.channels[fold(channel.name)]
+            self.remove_channel(channel)
             if channel.is_bounded:
                 self._keep_border(channel)
 
@@ -139,9 +165,10 @@ class Network:
 
     def restore(self, channel: Channel) -> None:
         """A registered channel as it was when the server ended; before anybody is here."""
-        folded = fold(channel.name)
-        channel.standing = folded in self._standing
-        self.channels[folded] = channel
+        channel.standing = fold(channel.name) in self._standing
+        if (standing := self.channel(channel.name)) is not None:
+            self.remove_channel(standing)
+        self.add_channel(channel)
 
     def remember(self, user: User, stamp: Stamp) -> None:
         """Keep who had this nick, for ``apply`` alone."""

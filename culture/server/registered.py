@@ -4,6 +4,7 @@ import asyncio
 import logging
 from pathlib import Path
 
+from culture.protocol.channel_names import fault_in
 from culture.protocol.names import fold
 from culture.server import disk
 from culture.server.errors import StartError
@@ -48,6 +49,8 @@ class Registered:
                 "Put a good copy of the file in its place, or move it away to start without registered channels."
             ) from error
         for channel in channels:
+            if (fault := fault_in(channel.name)) is not None:
+                log.warning("the registered channel %s has a name that no new one may have. %s", channel.name, fault)
             self._network.restore(channel)
             self._lines[fold(channel.name)] = dump_channel(channel)
 

@@ -178,11 +178,12 @@ def invite(network: "Network", event: Invited) -> Seers:
 
 def rename(network: "Network", event: ChannelRenamed) -> Seers:
     """The same channel under another name."""
-    channel = network.channels.pop(fold(event.channel), None)
+    channel = network.channels.get(fold(event.channel))
     if channel is None:
         return ()
+    network.remove_channel(channel)
     channel.name = event.new
-    network.channels[fold(event.new)] = channel
+    network.add_channel(channel)
     return channel.members
 
 

@@ -12,8 +12,9 @@ from culture.server.context import Context
 from culture.server.entering import named, show_channel, show_elsewhere, show_topic
 from culture.server.errors import Refused
 from culture.server.events import Invited, Joined, Kicked, Parted, TopicSet
+from culture.server.founding import name_fault, rank_at_entry, warn_of_confusable
 from culture.server.metadata import sync_elsewhere
-from culture.server.state import Channel, User
+from culture.server.state import Channel
 from culture.server.visibility import sees_channel
 
 
@@ -37,32 +38,23 @@ def _join(ctx: Context, name: str, key: str | None) -> None:
     channel = ctx.network.channel(name)
     if channel is not None and ctx.user in channel.members:
         return
+    if channel is None and (fault := name_fault(ctx, name)) is not None:
+        raise Refused(Numeric.ERR_NOSUCHCHANNEL, name, text=fault)
     if len(ctx.user.channels) >= limits.channels_per_client:
         raise Refused(Numeric.ERR_TOOMANYCHANNELS, name)
     # Where a standing channel is empty nobody could let anybody in: its first member may.
     if channel is not None and (channel.members or channel.is_registered):
         _check_entry(ctx, channel, key)
     user = ctx.user
-    status = _status(channel, user)
+    status = rank_at_entry(ctx.network, channel, user)
     shown = channel.name if channel is not None else name
     ctx.publish(Joined(ctx.stamp(), user.source, shown, status, user.account, user.realname))
     channel = ctx.find_channel(name)
     ctx.session.place = channel.name
     show_channel(ctx, channel)
     show_elsewhere(ctx, channel)
+    warn_of_confusable(ctx, channel)
     sync_elsewhere(ctx, shown)
-
-
-def _status(channel: Channel | None, user: User) -> str:
-    """The first one in is the operator; of a registered channel it is the founder, whenever they come.
-
-    In a channel that is always there it is the first who is no program, since agents often come before people.
-    """
-    if channel is not None and channel.is_registered:
-        return "o" if channel.is_founder(user) else ""
-    if channel is not None and channel.standing:
-        return "" if user.is_agent or not all(each.is_agent for each in channel.members) else "o"
-    return "" if channel is not None and channel.members else "o"
 
 
 def _how_channels_look(name: str, limit: int) -> str:

@@ -13,7 +13,7 @@ from culture.server.commands import command
 from culture.server.context import Context
 from culture.server.errors import Refused
 from culture.server.events import ModeSet, UserModeSet
-from culture.server.founding import check_registration, may_release
+from culture.server.founding import check_registration, may_operate, may_release
 from culture.server.isupport import KEY_LENGTH, MODE_KINDS, USER_MODES
 from culture.server.state import Channel, full_mask
 from culture.server.visibility import sees_channel
@@ -140,7 +140,7 @@ def _checked(ctx: Context, channel: Channel, change: Change) -> Change:
     add, mode, param = change
     match MODE_KINDS[mode]:
         case Kind.PREFIX:
-            return Change(add, mode, _member(ctx, channel, param or ""))
+            return Change(add, mode, _member(ctx, channel, param or "", is_promoted=add and mode == "o"))
         case Kind.LIST:
             return Change(add, mode, _mask(ctx, channel, mode, param or ""))
         case Kind.ALWAYS:
@@ -154,10 +154,13 @@ def _checked(ctx: Context, channel: Channel, change: Change) -> Change:
     return change
 
 
-def _member(ctx: Context, channel: Channel, nick: str) -> str:
+def _member(ctx: Context, channel: Channel, nick: str, is_promoted: bool) -> str:
     user = ctx.find_user(nick)
     if user not in channel.members:
         raise Refused(Numeric.ERR_USERNOTINCHANNEL, user.nick, channel.name)
+    if is_promoted and not may_operate(ctx.network, channel, user):
+        text = f"Only people who are logged in operate a channel of the configuration, and {user.nick} is not one"
+        raise Refused(Numeric.ERR_CHANOPRIVSNEEDED, channel.name, text=text)
     return user.nick
 
 

@@ -8,7 +8,7 @@ from culture.server.commands import command
 from culture.server.context import Context
 from culture.server.errors import Failed, Refused
 from culture.server.events import ChannelRenamed
-from culture.server.founding import may_release
+from culture.server.founding import may_release, name_fault
 
 
 @command("RENAME", params=2)
@@ -30,6 +30,8 @@ def rename(ctx: Context, message: Message) -> None:
         raise _cannot(channel.name, new, "The channel has this name")
     if ctx.network.channel(new) not in (None, channel):
         raise Failed("RENAME", "CHANNEL_NAME_IN_USE", channel.name, new, text="There is a channel of this name")
+    if (fault := name_fault(ctx, new, channel)) is not None:
+        raise _cannot(channel.name, new, fault)
     left = room(ctx.user.source, "RENAME", f"{channel.name} {new}")
     if len(reason.encode()) > left:
         raise Refused(Numeric.ERR_INPUTTOOLONG, text=f"Reason too long: at most {left} bytes here")
