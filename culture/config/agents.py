@@ -189,7 +189,7 @@ class WebhookConfig(Settings):
 class TrustConfig(Settings):
     """Who may answer an agent's question, and what happens when nobody does."""
 
-    humans: Literal["always"] = "always"
+    humans: Literal["always", "confirmed"] = "always"
     agents: Literal["never", "first", "vote", "consensus"] = "never"
     timeout: Duration = 1800.0
     timeout_action: Literal["pause", "deny", "abort"] = "pause"

@@ -31,6 +31,10 @@ class Verdict:
 
 
 PEOPLE = TrustConfig(agents="never")
+_LOG_IN = (
+    "only people who have logged in may answer, and you came in without a password or token. Answer on the web page, "
+    "log in with your client (SASL), or have `culture answer` log in: a token (`culture account token`)"
+)
 
 
 def rules(trust: TrustConfig | None, tool: str) -> TrustConfig | None:
@@ -38,10 +42,20 @@ def rules(trust: TrustConfig | None, tool: str) -> TrustConfig | None:
     return PEOPLE if trust is None and tool else trust
 
 
-def why_not(trust: TrustConfig | None, kind: UserClass, nick: str, electorate: Collection[str]) -> str | None:
+def is_confirmed(kind: UserClass, account: str | None) -> bool:
+    """Whether a person has proven a login; a message has an account only where the server vouches for that."""
+    return kind is UserClass.HUMAN and account is not None
+
+
+def why_not(
+    trust: TrustConfig | None, kind: UserClass, nick: str, electorate: Collection[str], account: str | None = None
+) -> str | None:
     """Why somebody's answer does not count; None when it does."""
-    if trust is None or kind is UserClass.HUMAN:
+    if trust is None:
         return None
+    if kind is UserClass.HUMAN:
+        is_enough = trust.humans == "always" or is_confirmed(kind, account)
+        return None if is_enough else f"{_LOG_IN} in ~/.culture/secrets/{nick}"
     if kind is not UserClass.AGENT and kind is not UserClass.BOT:
         return "only people who are logged in may answer, and nobody here knows that you are one"
     if trust.agents == "never":
@@ -55,15 +69,16 @@ def who_may(trust: TrustConfig | None, electorate: Collection[str]) -> str:
     """Who may answer, in a few words for people."""
     if trust is None:
         return "anyone"
+    people = "people" if trust.humans == "always" else "people who have logged in"
     if trust.agents == "never":
-        return "people"
+        return people
     among = f" of {len(electorate)}"
     how = {
         "first": f"the first{among} agents",
         "vote": f"{_quorum(trust, electorate)}{among} agents",
         "consensus": f"all{among} agents",
     }
-    return f"people, or {how[trust.agents]}"
+    return f"{people}, or {how[trust.agents]}"
 
 
 def needed(trust: TrustConfig | None, electorate: Collection[str]) -> str:

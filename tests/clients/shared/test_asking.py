@@ -1,6 +1,7 @@
 """Agents that ask, on real servers: who may answer, what they are told, and what outlives a crash and a split."""
 
 import json
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -8,13 +9,15 @@ from typing import Any
 
 import pytest
 
-from culture.protocol.vocabulary import State
+from culture.protocol.vocabulary import State, UserClass
+from culture.server.accounts.model import new_account
+from culture.server.accounts.store import AccountStore
 from culture.server.ircd import IRCd
 from tests.clients.shared.test_daemon import NICK, answered, held, until
 from tests.support.agents import agents_yaml, playbook, process, prompts, running
 from tests.support.client import Client, connected, registered
 from tests.support.mesh import mesh
-from tests.support.people import PASSWORD, accounts_of, authenticate, come_in, plain
+from tests.support.people import PASSWORD, accounts_of, authenticate, come_in, plain, verifier
 from tests.support.servers import serving
 
 TRUST: dict[str, Any] = {"trust": {"humans": "always", "agents": "never"}}
@@ -286,6 +289,32 @@ async def test_with_accounts_of_people_only_their_logins_are_people(home: Path, 
             ori.send(f"PRIVMSG #general :@{NICK} yes")
             end = outcome(await heard_end(ori))
             assert (end["by"], end["account"], end["human_confirmed"]) == ("spark-ori", "spark-ori", True)
+
+
+async def test_a_rule_for_logins_counts_no_answer_by_local_uid(home: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "server"
+    folder.mkdir()
+    AccountStore(folder / "accounts.json", "spark").add(
+        new_account("ori", UserClass.HUMAN, user=str(os.getuid()), verifier=verifier())
+    )
+    rules = {"trust": {"humans": "confirmed", "agents": "never"}}
+    async with serving(folder) as ircd:
+        config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, RULES), **RULE}, rules=rules)
+        async with registered(ircd.port, "spark-ori") as ori, running(config, NICK) as daemon:
+            await ori.join("#general")
+            ori.send(f"PRIVMSG #general :@{NICK} clean")
+            await answered(ori, "#general")
+            ori.send(f"PRIVMSG #general :@{NICK} yes")
+            refusal = await told(ori, "q1")
+            assert "only people who have logged in may answer" in refusal and "`culture account token`" in refusal
+            assert [question.id for question in daemon.questions.open] == ["q1"]
+            async with connected(ircd.port) as phone:
+                phone.send("CAP LS 302")
+                assert (await authenticate(phone, "PLAIN", plain("ori", PASSWORD))).verb == "903"
+                await come_in(phone, "spark-ori")
+                phone.send(f"PRIVMSG #general :@{NICK} yes")
+                end = outcome(await heard_end(ori))
+            assert (end["by"], end["account"], end["human_confirmed"]) == ("spark-ori", "ori", True)
 
 
 @pytest.mark.fault("F9")

@@ -250,10 +250,10 @@ async def test_killed_while_it_waits_the_question_is_still_open_under_its_id(
     stage.open()
     assert stage.questions.open == before
     # Answered while nobody waits: the agent gets it as a message that says what it answers.
-    taken = stage.say("spark-ori", f"@{NICK} yes q2", msgid="m9")
+    taken = stage.say("spark-ori", f"@{NICK} yes q2", account="ori", msgid="m9")
     assert taken is not None and not taken.handled
     (mail,) = stage.mail()
-    assert mail.remark == 'answers your question q2, "second?": ANSWERED'
+    assert mail.remark == 'answers your question q2, "second?": ANSWERED, and spark-ori was logged in'
     # Asked once more, it is not posted once more.
     posted = len(stage.room.lines)
     answer = await ended(await stage.ask("second?", options))

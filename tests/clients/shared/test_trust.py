@@ -38,6 +38,18 @@ def test_who_may_answer(agents: str, kind: UserClass, nick: str, may: bool) -> N
     assert (why_not(trust, kind, nick, AGENTS) is None) is may
 
 
+@pytest.mark.parametrize(
+    ("kind", "account", "may"),
+    [(HUMAN, "ori", True), (HUMAN, None, False), (AGENT, "a", False), (UNKNOWN, None, False)],
+)
+def test_a_rule_may_want_people_who_have_proven_a_login(kind: UserClass, account: str | None, may: bool) -> None:
+    refusal = why_not(TrustConfig(humans="confirmed"), kind, "spark-ori", AGENTS, account)
+    assert (refusal is None) is may
+    if kind is HUMAN and refusal is not None:
+        assert "`culture account token`) in ~/.culture/secrets/spark-ori" in refusal
+    assert who_may(TrustConfig(humans="confirmed"), AGENTS) == "people who have logged in"
+
+
 def test_without_a_block_anybody_may() -> None:
     assert all(why_not(None, kind, "spark-x", ()) is None for kind in UserClass)
     verdict = decide(None, [vote("spark-x", "yes", UNKNOWN), vote("spark-ori", "no", HUMAN)], ())

@@ -13,10 +13,10 @@ from culture.clients.shared.questions.hearing import Hearing, Taken
 from culture.clients.shared.questions.model import Answer, Outcome, Question, interrogated
 from culture.clients.shared.questions.store import NAMELESS, QuestionStore
 from culture.clients.shared.questions.waiting import Waiting
-from culture.clients.shared.trust import why_not
+from culture.clients.shared.trust import is_confirmed, why_not
 from culture.config.agents import TrustConfig
 from culture.protocol.names import fold
-from culture.protocol.vocabulary import ClientTag, UserClass
+from culture.protocol.vocabulary import ClientTag
 from culture.transport import Message, NotSent
 
 log = logging.getLogger(__name__)
@@ -133,10 +133,10 @@ class Questions:
         question = self._store.posted_as(message.tags.get(ClientTag.REPLY.value, NAMELESS))
         if question is None or not question.is_open or question.tool:
             return
-        if why_not(self._trust, message.kind, message.sender, question.electorate) is not None:
+        if why_not(self._trust, message.kind, message.sender, question.electorate, message.account) is not None:
             return
         if self._around.called(question.place, question.text) == {fold(message.sender)}:
-            confirmed = message.kind is UserClass.HUMAN and message.account is not None
+            confirmed = is_confirmed(message.kind, message.account)
             who = (message.sender, message.account, message.kind.value, confirmed, message.msgid, question.id)
             self.close(question, Answer(Outcome.ABORTED, message.text, *who), ABORT)
 

@@ -87,7 +87,7 @@ class Hearing:
         if reading.kind is Kind.ASIDE:
             return self._aside(question, message, said)
         trust = rules(self.trust, question.tool)
-        why_not_they = why_not(trust, message.kind, message.sender, question.electorate)
+        why_not_they = why_not(trust, message.kind, message.sender, question.electorate, message.account)
         if why_not_they is None and reading.choice == ALWAYS and message.kind is not UserClass.HUMAN:
             why_not_they = "only a person can allow something for good"
         if why_not_they is not None:
@@ -178,6 +178,8 @@ class Hearing:
             return False
         if message.kind is not UserClass.HUMAN or choice in (question.choice, answer.text):
             return False
+        if why_not(self.trust, message.kind, message.sender, question.electorate, message.account) is not None:
+            return False
         if answer.outcome is Outcome.TIMED_OUT:
             return False
         if answer.kind != UserClass.HUMAN.value:
@@ -193,7 +195,8 @@ class Hearing:
         denied = []
         for question in filter(None, map(self.store.get, numbers)):
             trust = rules(self.trust, question.tool)
-            if question.is_open and why_not(trust, message.kind, message.sender, question.electorate) is None:
+            refusal = why_not(trust, message.kind, message.sender, question.electorate, message.account)
+            if question.is_open and refusal is None:
                 self._count(question, message, said, DENY)
                 denied.append(question)
         return self._tell(message, replies.denied([each for each in denied if self._is_closed(each)]))

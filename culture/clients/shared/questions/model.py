@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, Self
 
 from culture.clients.shared.answers import ABORT, DENY, NO
-from culture.clients.shared.trust import Vote
+from culture.clients.shared.trust import Vote, is_confirmed
 from culture.protocol.vocabulary import UserClass
 
 
@@ -132,7 +132,7 @@ def answered_by(question: Question, choice: str, vote: Vote) -> Answer:
         vote.nick,
         vote.account,
         vote.kind.value,
-        vote.kind is UserClass.HUMAN and vote.account is not None,
+        is_confirmed(vote.kind, vote.account),
         vote.msgid,
         question.id,
     )
@@ -147,5 +147,5 @@ def outcome_of(choice: str) -> Outcome:
 
 def interrogated(question: Question, by: str, account: str | None, kind: UserClass, text: str, msgid: str) -> Answer:
     """Somebody asks back."""
-    confirmed = kind is UserClass.HUMAN and account is not None
+    confirmed = is_confirmed(kind, account)
     return Answer(Outcome.INTERROGATED, text, by, account, kind.value, confirmed, msgid, question.id)

@@ -106,7 +106,7 @@ def waits(question: Question) -> str:
 
 def remark(question: Question, answer: Answer) -> str:
     """What a message is that answers a question, for the agent that did not wait for it."""
-    confirmed = ", and it is certain that a person said it" if answer.human_confirmed else ""
+    confirmed = f", and {answer.by} was logged in" if answer.human_confirmed else ""
     return f'answers your question {question.id}, "{short(question.text, 120)}": {answer.outcome.value}{confirmed}'
 
 
