@@ -1,6 +1,6 @@
 # Every target makes what it needs: a fresh clone, python3 and make are enough.
 
-PYTHON ?= python3
+PYTHON ?=
 VENV ?= .venv
 BIN := $(VENV)/bin
 IRCTEST ?=
@@ -18,17 +18,23 @@ AGENTS := $(VENV)/agents
 
 UV := $(shell command -v uv 2>/dev/null)
 ifdef UV
-INSTALL := $(UV) pip install --quiet --python $(BIN)/python
+INSTALL := '$(UV)' pip install --quiet --python $(BIN)/python
 else
-INSTALL := $(PYTHON) tools/installing.py $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off
+INSTALL := $(BIN)/python tools/installing.py $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off
 endif
+# Makes .venv with the first Python that is new enough, or repairs it.
+ENVIRONMENT = PYTHON='$(PYTHON)' UV='$(UV)' tools/environment
+EXTRAS := acp bridge codex copilot postgres semantic
+# What was installed is gone with the Python that had it.
+$(shell test -x $(BIN)/python || rm -f $(VENV)/.made-run $(VENV)/.made-dev $(VENV)/.made-irctest)
 
 .DEFAULT_GOAL := help
-.PHONY: help env up claude agents moreagents test proof bench lint format types requirements matrix packages docs pictures irctest constraints compiled collected debian clean
+.PHONY: help env up claude $(EXTRAS) agents moreagents test proof bench lint format types requirements matrix packages docs pictures irctest constraints compiled collected debian clean
 
 help: ## Show what there is to make
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target text; do \
 	  printf '  make %-14s %s\n' "$$target" "$$text"; done
+	@echo '  make EXTRA          Add an extra: $(EXTRAS)'
 
 env: $(VENV)/.made-dev ## Make the environment for development (.venv)
 
@@ -37,6 +43,9 @@ up: $(VENV)/.made-run ## Run the server and an agent on loopback and say how to 
 
 claude: $(VENV)/.made-run ## Add what agents with Claude need
 	@$(INSTALL) -c constraints.txt -e '.[claude]'
+
+$(EXTRAS): $(VENV)/.made-run
+	@$(INSTALL) -c constraints.txt -e '.[$@]'
 
 test: compiled debian agents ## Run the tests, a file at a time on each worker
 	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
@@ -75,10 +84,10 @@ pictures: env debian ## Take the pictures of the README from the running demonst
 
 irctest: $(VENV)/.made-irctest ## Run the conformance suite: make irctest IRCTEST=<its checkout>
 	@test -n "$(IRCTEST)" || { echo 'say where the suite is: make irctest IRCTEST=<path>' >&2; exit 2; }
-	@PATH="$(abspath $(BIN)):$$PATH" tests/irctest/run "$(IRCTEST)"
+	@PATH="$$PWD/$(BIN):$$PATH" tests/irctest/run "$(IRCTEST)"
 
 constraints: ## Pin the newest versions that fit in constraints.txt
-	@rm -rf build/constraints && $(PYTHON) -m venv build/constraints
+	@rm -rf build/constraints && mkdir -p build && PYTHON='$(PYTHON)' UV= tools/environment build/constraints
 	@build/constraints/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev,irctest]'
 	@{ echo '# Versions known to work together; written by `make constraints`.'; \
 	   build/constraints/bin/python -m pip freeze --exclude-editable; } > constraints.txt
@@ -89,19 +98,15 @@ clean: ## Remove what was made, the environment included
 
 # The environment: made when missing, added to when its inputs change, never thrown away.
 $(BIN)/python:
-	@echo 'Making the environment in $(VENV); this happens once, and takes a minute or two.'
-ifdef UV
-	@$(UV) venv --quiet --python $(PYTHON) $(VENV)
-else
-	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); test "$$(id -u)" = 0 && apt-get update -qq && \
-	  apt-get install -qq -y python3-venv && $(PYTHON) -m venv $(VENV); }
-endif
+	@$(ENVIRONMENT) $(VENV)
 
 $(VENV)/.made-run: pyproject.toml constraints.txt | $(BIN)/python
+	@$(ENVIRONMENT) $(VENV)
 	@$(INSTALL) -c constraints.txt -e .
 	@touch $@
 
 $(VENV)/.made-dev: pyproject.toml constraints.txt | $(BIN)/python
+	@$(ENVIRONMENT) $(VENV)
 	@$(INSTALL) -c constraints.txt -e '.[dev]'
 	@touch $(VENV)/.made-run $@
 

@@ -6,12 +6,14 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from tests.support.client import registered
+from tests.support.makefile import clone, make, program
 from tests.support.servers import serving
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -58,7 +60,7 @@ def test_constraints_cover_every_dependency() -> None:
         *project["dependencies"],
         *(name for extra in project["optional-dependencies"].values() for name in extra),
     ]
-    names = {re.split(r"[^A-Za-z0-9._-]", requirement)[0] for requirement in wanted} - {"culture"}
+    names = {re.split(r"[^A-Za-z0-9._-]", requirement)[0] for requirement in wanted} - {"culture-mesh"}
     pinned = {line.split("==")[0] for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()}
     assert names - pinned == set()
 
@@ -76,18 +78,17 @@ def test_the_licence_is_mit() -> None:
 @pytest.mark.requirement("A23")
 def test_external_packages_are_declared_and_installed_with_uv(tmp_path: Path) -> None:
     """A23: where uv is there, it makes the environment, from pyproject.toml and the constraints."""
-    uv = tmp_path / "uv"
-    uv.write_text("#!/bin/sh\n")
-    uv.chmod(0o755)
-    plan = subprocess.run(
-        ["make", "--dry-run", "--always-make", "env", f"VENV={tmp_path / 'venv'}"],
-        cwd=ROOT,
-        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    assert f"{uv} venv" in plan and f"{uv} pip install" in plan and "-c constraints.txt -e '.[dev]'" in plan
+    log = tmp_path / "uv.log"
+    uv = program(
+        tmp_path / "bin" / "uv",
+        f"""echo "$@" >> '{log}'
+        [ "$1" != venv ] || {{ mkdir -p .venv/bin && ln -s '{sys.executable}' .venv/bin/python; }}""",
+    )
+    made = make(clone(tmp_path / "clone"), "env", PATH=f"{uv.parent}:{os.environ['PATH']}")
+    assert made.returncode == 0, made.stderr
+    first, second = log.read_text().splitlines()
+    assert re.fullmatch(r"venv --quiet --allow-existing --python python3\S* \.venv", first)
+    assert second == "pip install --quiet --python .venv/bin/python -c constraints.txt -e .[dev]"
     assert PYPROJECT["project"]["dependencies"]
     for package in PYPROJECT["tool"]["assimilai"]["packages"]:
         assert package["path"].startswith("packages/") and (ROOT / package["path"]).is_dir()

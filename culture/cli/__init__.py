@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from culture.config import paths
 from culture.config.errors import ConfigError
+from culture.config.installation import name_conflict
 from culture.protocol.vocabulary import Environment, Exit
 from culture.server.errors import StartError
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 def main() -> None:
     """Run the command line; what went wrong is said on stderr and by the exit code."""
+    if conflict := name_conflict():
+        print(f"culture: {conflict}", file=sys.stderr)
+        sys.exit(Exit.WRONG_CONFIGURATION)
     try:
         _assembled(sys.argv[1] if len(sys.argv) > 1 else "")(prog_name="culture")
     except KeyboardInterrupt:

@@ -2,12 +2,12 @@
 
 import time
 from collections.abc import Iterator
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from culture import __version__
 from culture.cli.amounts import shown_size
 from culture.cli.choices import Choices, ConfigFile, DataDir, Name
 from culture.cli.failing import fail
@@ -48,7 +48,7 @@ def backup(
     now = time.time()
     target = (file or Path(f"culture-{settings.name}-{stamp(now)}.tar.gz")).absolute()
     sources = list(_sources(settings, folder, choices.config or paths.server_file(), with_tls))
-    label = Label(settings.name, version("culture"), _kind(settings))
+    label = Label(settings.name, __version__, _kind(settings))
     total = sum(source.path.stat().st_size for source in sources if source.path.exists())
     try:
         with Progress("Copying", total) as copied, Progress("Packing", total) as packed:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from culture import __version__
 from culture.cli.agent_access import GuardedCommand, guarded
 
 _AGENTS = "culture.cli.agents"
@@ -127,9 +128,7 @@ def _add(app: typer.Typer, name: str, place: str) -> None:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version  # slow, and for this alone
-
-        typer.echo(f"culture {version('culture')}")
+        typer.echo(f"culture {__version__}")
         raise typer.Exit
 
 

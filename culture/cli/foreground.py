@@ -15,6 +15,7 @@ import typer
 
 from culture.cli.failing import fail
 from culture.config import notify
+from culture.config.installation import installation
 from culture.protocol.vocabulary import Exit
 
 _CHATTY = ("uvicorn", "mcp")
@@ -25,7 +26,7 @@ def loaded(module: str) -> ModuleType:
     try:
         return import_module(module)
     except ModuleNotFoundError as missing:
-        fail(f"{missing.name} is not installed: pip install 'culture[bridge]'", Exit.WRONG_CONFIGURATION)
+        fail(f"{missing.name} is not installed: {installation().extend('bridge')}", Exit.WRONG_CONFIGURATION)
 
 
 def shown_place(host: str, port: int) -> str:

@@ -8,6 +8,7 @@ from culture.cli import topics
 from culture.cli.agent_access import open_to_agents
 from culture.cli.commands import COMMANDS, assembled
 from culture.cli.failing import fail
+from culture.config.installation import installation
 from culture.protocol.names import nearest
 from culture.protocol.vocabulary import Exit
 
@@ -23,6 +24,8 @@ def help_(
         typer.echo(_listed())
     elif len(words) == 1 and words[0] in topics.TITLES:
         typer.echo(topics.text(words[0]), nl=False)
+        if words[0] == "install":
+            typer.echo(_this_copy())
         if words[0] in COMMANDS:
             typer.echo(f"\nWhat the command takes: culture {words[0]} --help")
     elif words[0] in COMMANDS:
@@ -44,6 +47,17 @@ def _listed() -> str:
             *rows,
             "",
             "culture help COMMAND, or culture COMMAND --help, tells what a command takes; culture --help lists them.",
+        ]
+    )
+
+
+def _this_copy() -> str:
+    """The commands for the copy that runs."""
+    copy = installation()
+    return "\n".join(
+        [
+            f"  add an extra, such as bridge:  {copy.extend('bridge')}",
+            f"  upgrade:                       {copy.upgrade()}",
         ]
     )
 

@@ -54,7 +54,9 @@ def run_as(user: pwd.struct_passwd, module: str, *words: str, given: str = "") -
             extra_groups=os.getgrouplist(user.pw_name, user.pw_gid),
         )
     except PermissionError:
-        raise WrongUser(f"{user.pw_name} may not run {sys.executable}: install culture where every user can") from None
+        raise WrongUser(
+            f"{user.pw_name} may not run {sys.executable}: install this program where every user can"
+        ) from None
     except subprocess.TimeoutExpired:
         raise WrongUser(f"nothing came from {user.pw_name} within {PATIENCE:g} s") from None
 

@@ -3,11 +3,11 @@
 import sqlite3
 import sys
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
 
 from culture import __version__
 from culture.cli.doctor.finding import Finding, error, hint, warning
 from culture.cli.doctor.scene import Scene
+from culture.config.installation import installation, installed_version
 
 TRIED = (3, 11)
 _OLDEST_SQLITE = (3, 35, 0)
@@ -36,15 +36,12 @@ def of_python(python: tuple[int, ...], sqlite: tuple[int, ...], options: frozens
 
 def package(scene: Scene) -> Iterator[Finding]:
     """What is installed is what runs."""
-    try:
-        installed = version("culture")
-    except PackageNotFoundError:
-        installed = __version__
-    if installed != __version__:
+    installed = installed_version()
+    if installed not in (None, __version__):
         yield warning(
             f"culture {__version__} runs here, and {installed} is what was installed",
             "the environment was not brought up to date with the files",
-            f"{sys.executable} -m pip install --upgrade culture (in a clone: `make env`)",
+            f"`{installation().upgrade()}`",
         )
     for server in scene.servers:
         if server.note is not None and server.note.version != __version__:

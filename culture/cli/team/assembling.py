@@ -7,6 +7,7 @@ from culture.cli.agents import launching, login, place
 from culture.cli.failing import fail
 from culture.config import paths
 from culture.config.exposure import is_loopback
+from culture.config.installation import installation
 from culture.config.team import TeamConfig
 from culture.orchestrator.book import Book
 from culture.orchestrator.daemons import Child, Launch, MemberDaemons
@@ -92,6 +93,6 @@ def _wiki(config: TeamConfig) -> WikiClient:
         try:
             from culture.wiki.remote import RemoteWiki  # the SDK is heavy, and an extra
         except ModuleNotFoundError as missing:
-            fail(f"{missing.name} is not installed: pip install 'culture[bridge]'", Exit.WRONG_CONFIGURATION)
+            fail(f"{missing.name} is not installed: {installation().extend('bridge')}", Exit.WRONG_CONFIGURATION)
         return RemoteWiki(url)
     return LocalWiki(Pages.create(config.wiki_dir or folder_of(config.slug)))

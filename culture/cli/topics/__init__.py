@@ -15,6 +15,7 @@ _ORDER = (
     "security",
     "files",
     "trouble",
+    "install",
     "exit-codes",
     "completion",
 )

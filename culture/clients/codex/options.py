@@ -8,6 +8,7 @@ from codex_cli_bin import bundled_codex_path, bundled_path_dir  # type: ignore[i
 
 from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.options import check_directory, chosen
+from culture.clients.shared.programs import installing
 from culture.clients.shared.turn import RunnerSetup
 
 POLICIES = ("never", "on-request", "untrusted")
@@ -27,7 +28,9 @@ def program() -> tuple[Path, Path | None]:
     try:
         return bundled_codex_path(), bundled_path_dir()
     except FileNotFoundError as error:
-        raise WrongConfiguration(f"Codex is not installed whole, install culture[codex] again: {error}") from error
+        raise WrongConfiguration(
+            f"Codex is not installed whole, install it again with `{installing('codex')}`: {error}"
+        ) from error
 
 
 def effort(thinking: str) -> str:

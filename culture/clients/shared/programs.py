@@ -6,13 +6,14 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+from culture.config.installation import installation
 
 log = logging.getLogger(__name__)
 
@@ -122,7 +123,7 @@ def read_mapping(file: Path, parse: Callable[[str], object]) -> dict[str, Any]:
 
 def installing(extra: str) -> str:
     """What to type for the Python packages that a backend needs."""
-    return f"{sys.executable} -m pip install 'culture[{extra}]'"
+    return installation().extend(extra)
 
 
 def _packed(program: Path) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tests.support.acpprograms import AGENTS
 from tests.support.agents import playbook
 from tests.support.client import registered
 from tests.support.without import python_without
+from tests.test_repository import ROOT
 
 SDKS = {
     "acp": ["agent-client-protocol"],
@@ -142,7 +144,7 @@ async def test_without_its_packages_a_backend_says_what_to_install(machine: Mach
     rows = json.loads((await machine.run("backends", "--json")).out)
     assert [row["backend"] for row in rows if row["ready"]] == ["scripted"]
     for kind, nick in zip(SDKS, agents(machine, *SDKS), strict=True):
-        install = f"{machine.shell.python} -m pip install 'culture[{kind}]'"
+        install = f"{machine.shell.python} -m pip install --editable {shlex.quote(f'{ROOT}[{kind}]')}"
         said = await refused(machine, nick)
         assert install in said and "needs culture." not in said
         assert [row["remedy"] for row in rows if row["backend"] == kind] == [install]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from culture.cli.doctor.finding import Severity
+from culture.config.installation import installation
 from culture.protocol.vocabulary import UserClass
 from culture.server.accounts.model import new_account
 from culture.server.accounts.store import AccountStore
@@ -49,7 +50,7 @@ def test_a_program_that_agents_yaml_names_is_not_there(patient: Patient) -> None
 def test_what_speaks_to_the_named_program_is_not_installed(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "acp", None)
     patient.agents({"agent": "acp", "acp_command": ["sh"]})
-    assert "culture[acp]" in patient.one("logins.commands").next
+    assert patient.one("logins.commands").next == installation().extend("acp")
 
 
 def test_an_agent_whose_account_is_revoked(patient: Patient, store: AccountStore) -> None:

@@ -9,6 +9,7 @@ import pytest
 from culture import __version__
 from culture.cli.doctor.finding import Severity
 from culture.cli.doctor.versions import of_python
+from culture.config.installation import installation
 from culture.config.team import ROLES
 from tests.cli.doctor.conftest import NICK, Patient
 
@@ -48,11 +49,11 @@ async def test_a_server_that_runs_since_before_an_update(patient: Patient) -> No
 
 
 def test_files_of_another_version_than_was_installed(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
-    installed = patient.shell.folder / "culture-0.0.1.dist-info"
-    installed.mkdir()
-    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: culture\nVersion: 0.0.1\n")
-    monkeypatch.syspath_prepend(str(patient.shell.folder))
-    assert "0.0.1" in patient.one("versions.package").what
+    site = patient.shell.folder / "site-packages"
+    (site / "culture_mesh-0.0.1.dist-info").mkdir(parents=True)
+    monkeypatch.syspath_prepend(str(site))
+    finding = patient.one("versions.package")
+    assert "0.0.1" in finding.what and installation().upgrade() in finding.next
 
 
 def test_a_program_that_is_not_installed(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ import importlib.util
 import json
 import logging
 import random
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from culture.config.installation import installation
 from culture.config.skills import Embeddings, History
 from culture.server.database import TooNew
 from culture.skills.history.entry import Entry
@@ -482,7 +484,7 @@ def test_without_the_driver_it_is_said_what_to_install(monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "asyncpg", None)
     spec = importlib.util.spec_from_file_location("driverless", driver.__file__)
     assert spec is not None and spec.loader is not None
-    with pytest.raises(ImportError, match=r"pip install 'culture\[postgres\]'"):
+    with pytest.raises(ImportError, match=f"asyncpg: {re.escape(installation().extend('postgres'))}"):
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 

@@ -1,4 +1,4 @@
-"""On a program's path: as where the extra culture[semantic] was never installed."""
+"""On a program's path: as where the extra `semantic` was never installed."""
 
 import sys
 

@@ -2,10 +2,12 @@
 
 from typing import Any
 
+from culture.config.installation import installation
+
 try:
     import asyncpg
 except ImportError as error:
-    raise ImportError("a history in PostgreSQL needs asyncpg: pip install 'culture[postgres]'") from error
+    raise ImportError(f"a history in PostgreSQL needs asyncpg: {installation().extend('postgres')}") from error
 
 __all__ = ["Connection", "Record", "asyncpg"]
 

@@ -10,7 +10,7 @@ from culture.skills.history.semantic.worker import Worker
 from culture.skills.history.store import Kept, Store, Unavailable, View
 
 FILE = "vectors.db"
-NO_EXTRA = 'install the extra: pip install "culture[semantic]"'
+NO_EXTRA = "install the extra `semantic`: `culture help install` on the server's machine says how"
 SWITCHED_OFF = "it is switched off here (history.semantic.enabled)"
 
 
