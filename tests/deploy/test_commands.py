@@ -71,14 +71,16 @@ class Deployment:
     def shell(self, part: str) -> Container:
         """Where the commands of a service are run."""
         said = {name: self.ports.get(value, value) for name, value in SERVICES[part].get("environment", {}).items()}
-        runtime = {"XDG_RUNTIME_DIR": str(self.folder / "run")}
-        made = Container(self.folder, {**runtime, **said, "CULTURE_HOME": str(self.folder / ".culture")})
+        volume = self.folder / SERVICES[part]["volumes"][0].split(":")[0]
+        (volume / "run").mkdir(mode=0o700, parents=True, exist_ok=True)
+        made = Container(volume, said)
+        made.environment |= {"XDG_RUNTIME_DIR": str(volume / "run"), "CULTURE_HOME": str(made.home)}
         self.shells.append(made)
         return made
 
-    async def run(self, part: str, *words: str) -> Result:
+    async def run(self, part: str, *words: str, stdin: str = "") -> Result:
         """``docker compose run --rm <part> …``"""
-        return await self.shell(part).run(*words)
+        return await self.shell(part).run_with(stdin, *words)
 
     async def up(self, part: str) -> Process:
         """``docker compose up -d <part>``"""
@@ -92,7 +94,8 @@ class Deployment:
         process = await asyncio.create_subprocess_exec(
             *(["sh", "-c", *words] if how == "CMD-SHELL" else words),
             cwd=self.folder,
-            env=self.shell(part).environment | {"PATH": f"{self.programs}:{os.defpath}", "HOME": str(self.folder)},
+            env=self.shell(part).environment
+            | {"PATH": f"{self.programs}:{os.defpath}", "HOME": str(self.shell(part).folder)},
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,
         )
@@ -116,17 +119,18 @@ async def deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIt
     """The volume with the server's settings in it, a certificate and somebody who may log in."""
     with reserved() as plain, reserved() as tls, reserved() as mcp:
         ports = {"6667": str(plain), "6697": str(tls), "8090": str(mcp)}
-        (tmp_path / "run").mkdir(mode=0o700)
         made = Deployment(tmp_path, ports)
-        text = (DEPLOY / "culture.yaml").read_text(encoding="utf-8")
-        for theirs, ours in ports.items():
-            text = text.replace(f"port: {theirs}", f"port: {ours}")
-        made.shell("server").write(text)
+        for part, file in (("server", "culture.yaml"), ("orchestrator", "agents.yaml")):
+            text = (DEPLOY / file).read_text(encoding="utf-8")
+            for theirs, ours in ports.items():
+                text = text.replace(f"port: {theirs}", f"port: {ours}")
+            made.shell(part).write(text, file)
         yield made
         for shell in made.shells:
             await shell.close()
-        monkeypatch.setenv("CULTURE_HOME", str(tmp_path / ".culture"))
-        await end_members(tmp_path / ".culture")
+        home = made.shell("orchestrator").home
+        monkeypatch.setenv("CULTURE_HOME", str(home))
+        await end_members(home)
 
 
 async def entered(deployment: Deployment) -> str:
@@ -160,6 +164,10 @@ async def test_all_three_come_up_and_none_takes_another_with_it(deployment: Depl
         await ori.register("spark-ori", password=token)
     parts["bridge"] = await deployment.up("bridge")
     await parts["bridge"].until("MCP at ")
+    logins = await deployment.run("server", "team", "logins", "demo", "--number", "3")
+    assert [line.split()[0] for line in logins.out.splitlines()][:2] == ["spark-team-demo", "spark-Harper"]
+    taken = await deployment.run("orchestrator", "team", "logins", "--take", stdin=logins.out)
+    assert taken.out == "5 logins are kept.\n"
     made = await deployment.run("orchestrator", "team", "init", str(project), "--slug", "demo", "--agent", "scripted")
     assert made.code == 0, made.err
     assert not await deployment.is_healthy("orchestrator")
@@ -170,6 +178,8 @@ async def test_all_three_come_up_and_none_takes_another_with_it(deployment: Depl
     for dead in ("bridge", "server", "orchestrator"):
         await parts.pop(dead).kill()
         assert await healthy(deployment, *parts) == parts.keys(), f"after {dead}"
+    theirs = deployment.shell("orchestrator").home
+    assert not {"accounts.json", "culture.yaml", "data", "tls"} & {each.name for each in theirs.iterdir()}
     again = await deployment.up("server")
     await again.until(f"port {deployment.ports['6697']}")
     stopped = await deployment.run("orchestrator", "team", "down", "--team", "demo")

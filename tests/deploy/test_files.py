@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from culture.config.load import load_agents
 from tests.deploy import compose, dockerfile
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,13 +48,35 @@ def test_server_bridge_and_orchestrator_are_a_container_each_with_the_project_bo
     assert {*PARTS} <= services.keys()
     for part in PARTS:
         assert services[part]["build"]["dockerfile"] == f"deploy/Dockerfile.{part}"
-        assert "home:/var/lib/culture" in services[part]["volumes"]
         assert services[part]["network_mode"] == "service:network", "who restarts must not take the network along"
     assert "/srv/demo:/srv/demo" in services["orchestrator"]["volumes"], (
         "git keeps paths: they must be the same outside"
     )
     assert services["orchestrator"]["working_dir"] == "/srv/demo"
     assert not any("demo" in volume for part in ("server", "bridge") for volume in services[part]["volumes"])
+
+
+def mounts(service: dict[str, Any]) -> set[str]:
+    """What a service mounts, by its name outside."""
+    return {volume.split(":")[0] for volume in service.get("volumes", ())}
+
+
+def test_agents_containers_see_neither_the_files_nor_the_user_of_the_server() -> None:
+    services = compose.filled(compose.load(TEXT), VARIABLES)["services"]
+    server, orchestrator = services["server"], services["orchestrator"]
+    assert mounts(server) == mounts(services["bridge"]) == {"server", "./culture.yaml"}
+    assert mounts(orchestrator) == {"team", "./agents.yaml", "/srv/demo"}
+    assert {services[part]["user"] for part in ("network", "server", "bridge")} == {"10001:10001"}
+    assert orchestrator["user"] == "1000:1000"
+    assert "pid" not in orchestrator and "secrets" not in server
+    for part in PARTS:
+        build = services[part]["build"]["args"]
+        assert services[part]["user"] == f"{build['UID']}:{build['GID']}", "the volume belongs to the user of the image"
+    address = compose.load((DEPLOY / "agents.yaml").read_text(encoding="utf-8"))["server"]
+    assert address["user"] == server["user"].split(":")[0], "members tell nothing to another user on that port"
+    settings = compose.load((DEPLOY / "culture.yaml").read_text(encoding="utf-8"))
+    assert (address["name"], address["port"]) == (settings["name"], settings["listen"][0]["port"])
+    assert load_agents(DEPLOY / "agents.yaml").config.server.user == "10001"
 
 
 @pytest.mark.parametrize(

@@ -52,18 +52,31 @@ def withdraw(nick: str, address: ServerAddress) -> bool:
 
 def ensure(nick: str, store: AccountStore, always_on: bool = True) -> None:
     """An account of class agent with a token that is in the agent's secret file."""
-    account = store.owner_of(nick)
-    if account is None:
-        store.add(new_account(nick, UserClass.AGENT, always_on=always_on))
-    elif account.kind is not UserClass.AGENT:
-        raise NoLogin(f"{nick} is the nick of the {account.kind} account {account.name}; choose another for the agent")
-    elif account.name != nick and store.bare(account.name) != store.bare(nick):
-        raise NoLogin(f"{nick} is a further nick of the account {account.name}; choose another for the agent")
-    if account is None or not _has_token(nick, account):
+    account = _made(nick, store, always_on)
+    if not _has_token(nick, account):
         try:
             keep(nick, store.add_token(nick, LABEL))
         except AccountRefused as refused:
             raise NoLogin(f"{refused}: `culture account passwd {nick}`") from None
+
+
+def issue(nick: str, store: AccountStore, always_on: bool = True) -> str:
+    """A new token for an agent whose secret file is elsewhere; its account is made where it has none."""
+    _made(nick, store, always_on)
+    return store.add_token(nick, LABEL)
+
+
+def _made(nick: str, store: AccountStore, always_on: bool) -> Account:
+    """The agent's account, there already or made now; NoLogin where the nick is somebody else's."""
+    account = store.owner_of(nick)
+    if account is None:
+        account = new_account(nick, UserClass.AGENT, always_on=always_on)
+        store.add(account)
+    elif account.kind is not UserClass.AGENT:
+        raise NoLogin(f"{nick} is the nick of the {account.kind} account {account.name}; choose another for the agent")
+    elif account.name != nick and store.bare(account.name) != store.bare(nick):
+        raise NoLogin(f"{nick} is a further nick of the account {account.name}; choose another for the agent")
+    return account
 
 
 def token(nick: str) -> str | None:

@@ -64,7 +64,7 @@ def person(nick: str | None) -> Person:
     refuse_agents(USE_IRC_CLIENT)
     if nick is not None and fold(nick) in {fold(each.nick) for each in load().agents}:
         fail(f"{nick} is an agent, and this speaks as a person: leave --nick out, or name your own", Exit.USAGE)
-    server = _server()
+    server = server_address()
     if not accepts((server.host, server.port)):
         fail(
             f"no server answers at {server.host} port {server.port}. `culture up -d` starts everything, "
@@ -157,7 +157,7 @@ async def instead_of(transport: IRCTransport, target: str) -> str:
     return f"did you mean {near}?" if near else "`culture who '#general'` shows who is there"
 
 
-def _server() -> ServerAddress:
+def server_address() -> ServerAddress:
     """The one that agents.yaml names, else the one that runs here."""
     settings = load()
     named, is_named = settings.server, "server" in settings.model_fields_set

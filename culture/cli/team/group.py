@@ -5,10 +5,11 @@ import typer
 from culture.cli.team.asking import budget, hire, retire, task
 from culture.cli.team.down import down
 from culture.cli.team.init import init
+from culture.cli.team.logins import logins
 from culture.cli.team.merging import diff, merge
 from culture.cli.team.status import status
 from culture.cli.team.up import up
 
 group = typer.Typer(help="A team of agents on a project: an EM, managers, workers.", no_args_is_help=True)
-for command in (init, up, down, status, task, hire, retire, budget, diff, merge):
+for command in (init, up, down, status, task, hire, retire, budget, diff, merge, logins):
     group.command()(command)

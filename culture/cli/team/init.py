@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from culture.cli.agent_access import for_people
-from culture.cli.agents.place import own_address
+from culture.cli.agents.person import server_address
 from culture.cli.failing import fail
 from culture.cli.team.place import ASK_THERE, TEAM, known
 from culture.config import paths
@@ -45,7 +45,7 @@ def init(
     if file.exists():
         fail(f"{file} is there already; change it, or choose another name with --slug", Exit.USAGE)
     said: dict[str, Any] = {"slug": name, "project_dir": str(project), "branch": branch}
-    said["server"] = _server(own_address())
+    said["server"] = _server(server_address())
     em = _em_name(project)
     if em != _DEFAULT_EM:
         said["em_name"] = em
