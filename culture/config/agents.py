@@ -138,6 +138,10 @@ SupervisorName = Annotated[str, AfterValidator(_backend_or_none)]
 QuietHours = Annotated[str, AfterValidator(_is_quiet_hours)]
 Pause = Annotated[float, Field(ge=0, allow_inf_nan=False), BeforeValidator(seconds)]
 OffOrCount = Annotated[Annotated[int, Field(ge=1)] | None, BeforeValidator(_off_or_count)]
+Wake = Literal["humans", "accounts", "anybody"]
+"""Whose messages may begin a turn of an agent."""
+Attention = Literal["all", "mention", "none"]
+"""Which messages of a channel are for an agent: each, those that mention it, or none at all."""
 
 
 class ServerAddress(Settings):
@@ -225,6 +229,7 @@ class Rules(Settings):
     supervisor: SupervisorConfig = Field(default_factory=SupervisorConfig)
     webhooks: WebhookConfig = Field(default_factory=WebhookConfig)
     trust: TrustConfig | None = None
+    wake: Wake = "accounts"
     budget: BudgetConfig = Field(default_factory=BudgetConfig)
     max_hops: OffOrCount = 6
     pair_turns_per_hour: Count = 40
@@ -252,6 +257,7 @@ class AgentConfig(Rules):
     nick: AgentNick
     directory: Folder
     channels: tuple[Channel, ...]
+    rooms: Mapping[Channel, Attention] = Field(default_factory=dict)
     agent: BackendName = "claude"
     model: str | None = None
     thinking: str = "medium"
@@ -278,6 +284,10 @@ class AgentConfig(Rules):
                 raise ValidationError.from_exception_data(cls.__name__, errors)
         return said
 
+    def attention(self, channel: str) -> Attention:
+        """Which messages of a channel are for the agent; those that mention it, where the file says nothing."""
+        return next((said for name, said in self.rooms.items() if fold(name) == fold(channel)), "mention")
+
     @property
     def backend_options(self) -> Mapping[str, object]:
         """The fields that only this agent's backend understands, as they were written."""
@@ -288,6 +298,8 @@ class AgentsConfig(Rules):
     """All of agents.yaml."""
 
     server: ServerAddress = Field(default_factory=ServerAddress)
+    people: tuple[str, ...] = ()
+    """The nicks of people, for a server that does not tell who is one."""
     agents: tuple[AgentConfig, ...] = ()
 
     @model_validator(mode="after")

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from culture.config.agents import Money, ServerAddress, SupervisorConfig, TrustConfig, WebhookConfig
+from culture.config.agents import Money, ServerAddress, SupervisorConfig, TrustConfig, Wake, WebhookConfig
 from culture.config.values import Count, Duration, Folder, Misfit, Settings
 
 _SLUG = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -100,6 +100,7 @@ class TeamConfig(Settings):
     supervisor: SupervisorConfig = Field(default_factory=SupervisorConfig)
     webhooks: WebhookConfig = Field(default_factory=WebhookConfig)
     trust: TrustConfig | None = None
+    wake: Wake = "accounts"
 
     @model_validator(mode="after")
     def _warns_before_it_acts(self) -> Self:

@@ -1,7 +1,7 @@
 """An agent as the ledger has it."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,6 +15,17 @@ STOPPED = "stopped"
 _UNKNOWN = "?"
 _LONGEST_WORD = 40
 _MOST_PCT = 999.0
+_MOST_SENDERS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Messages of one sender that an agent is not given before a person says so."""
+
+    nick: str
+    count: int
+    why: str
+    """``unvouched`` or ``loop``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +52,9 @@ class Agent:
     context_pct: float | None = None
     unread: int = 0
     stale: int = 0
+    held: int = 0
+    """So many messages wait for a person's word."""
+    held_by: tuple[Held, ...] = ()
     questions: int = 0
     """So many wait for an answer."""
     is_here: bool = True
@@ -78,6 +92,8 @@ class Agent:
             "context_pct": self.context_pct,
             "unread": self.unread,
             "stale": self.stale,
+            "held": self.held,
+            "held_by": [{"nick": each.nick, "count": each.count, "why": each.why} for each in self.held_by],
             "last_message": None,
             "told": self.told.isoformat(),
             "connected": self.is_here,
@@ -116,6 +132,16 @@ def _agent(fact: Fact, questions: int, is_here: bool) -> Agent:
         context_pct=said.amount(value, "context-pct"),
         unread=said.count(value, "unread"),
         stale=said.count(value, "stale"),
+        held=said.count(value, "held"),
+        held_by=tuple(_held(value.get("held-by"))),
         questions=questions,
         is_here=is_here,
     )
+
+
+def _held(value: object) -> Iterator[Held]:
+    """Whose messages are held; what is no list of them is nothing."""
+    for each in value[:_MOST_SENDERS] if isinstance(value, list) else ():
+        nick = said.text(each, "nick", _LONGEST_WORD) if isinstance(each, Mapping) else ""
+        if nick:
+            yield Held(nick, said.count(each, "count"), said.text(each, "why", _LONGEST_WORD))

@@ -84,8 +84,15 @@ class Speaker:
 
 
 def may(speaker: Speaker, wanted: Wanted, em: str, manager: str | None) -> bool:
-    """Whether this may be asked for by them; ``manager`` is who owns the task that it concerns."""
-    if speaker.kind is UserClass.HUMAN or fold(speaker.nick) == fold(em):
+    """Whether this may be asked for by them; ``manager`` is who owns the task that it concerns.
+
+    The nick of a member counts with the class of an agent alone: somebody else may have it while it is away.
+    """
+    if speaker.kind is UserClass.HUMAN:
+        return True
+    if speaker.kind is not UserClass.AGENT:
+        return False
+    if fold(speaker.nick) == fold(em):
         return True
     owns = manager is not None and fold(speaker.nick) == fold(manager)
     return owns and isinstance(wanted, NewWorker | Reported | Wake)

@@ -55,7 +55,8 @@ class Hearing:
     def _notice_work(self, message: Message) -> None:
         """A task that waited goes on at a word of a person or the EM; the closing words of its own manager are none."""
         task = self._task_in(message.channel)
-        may_answer = message.kind is UserClass.HUMAN or fold(message.sender) == fold(self._parts.em)
+        is_em = message.kind is UserClass.AGENT and fold(message.sender) == fold(self._parts.em)
+        may_answer = message.kind is UserClass.HUMAN or is_em
         if task is not None and task.stage is Stage.WAITING and may_answer:
             key = f"{task.id} goes on"
             self._parts.book.done(What.REPORT, key=key, id=task.id, how=Stage.WORKING.value, text=task.said)
@@ -154,9 +155,10 @@ class Hearing:
         return self._parts.em if fold(channel) in map(fold, (config.project_channel, config.standup_channel)) else None
 
     async def _refuse(self, message: Message, msgid: str) -> None:
-        """Ignored, and told once a day of each who tries (I24)."""
+        """Ignored, and told once a day of each who tries (I24), and of all strangers together."""
         log.warning("%s (%s) may not say %r in %s", message.sender, message.kind, message.text, message.channel)
-        key = f"spoofed {fold(message.sender)} {datetime.now(UTC):%Y-%m-%d}"
+        who = fold(message.sender) if message.kind is UserClass.AGENT else "a stranger"
+        key = f"spoofed {who} {datetime.now(UTC):%Y-%m-%d}"
         said = f"{message.sender} ({message.kind}) wrote a TASK: line in {message.channel} and may not; it was ignored."
         await self._parts.complain(key, said)
 

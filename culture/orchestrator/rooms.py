@@ -7,18 +7,19 @@ import os
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
+from culture.clients.shared.vouching import Nicks, Vouching
 from culture.config import paths
 from culture.orchestrator.book import Book
 from culture.orchestrator.state import What
 from culture.protocol.names import fold
-from culture.protocol.vocabulary import ClientTag, FactKind, Tag, UserClass, Verb
+from culture.protocol.vocabulary import ClientTag, FactKind, UserClass, Verb
 from culture.transport import Address, Identity, IRCTransport, Mark, Message, NotSent
 
 log = logging.getLogger(__name__)
@@ -75,18 +76,22 @@ class Rooms:
         folder: Path,
         book: Book,
         channels: Iterable[str] = (),
-        pm: Iterable[str] = (),
+        pm: Collection[str] = (),
+        em: str = "",
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._pm = frozenset(map(fold, pm))
         self._book = book
+        team = Nicks(lambda: [em, *(member.nick for member in book.state.members.values())])
         self._clock = clock
         self._waiting: asyncio.Queue[Message] = asyncio.Queue(_MOST_WAITING)
         self._heard = Heard(folder / MARK, book)
         self._published: dict[str, str] = {}
         """What the ledger was last told of each task."""
         self._lately: dict[str, deque[tuple[float, str]]] = {}
-        self.irc = IRCTransport(address, identity, channels, cursor=self._heard, on_message=self._hear)
+        self.irc = IRCTransport(
+            address, identity, channels, cursor=self._heard, on_message=self._hear, agents=team, people=pm
+        )
+        self._vouching = Vouching("accounts", self.irc, team)
         self._called: dict[str, tuple[float, frozenset[str]]] = {}
         """Of each who has spoken: when it was that they spoke last, and whom they mentioned then."""
         self._unsaid: deque[tuple[str, str, str]] = deque(maxlen=_MOST_LINES)
@@ -195,8 +200,9 @@ class Rooms:
             log.info("%s was not published: %s", key, refused)
 
     def _hear(self, message: Message) -> None:
-        if self._is_only_taken_for_a_person(message):
-            message = replace(message, kind=UserClass.UNKNOWN)
+        if message.kind is UserClass.BOT and self._vouching.why_not(message) is None:
+            # A member, where neither it nor the team has an account.
+            message = replace(message, kind=UserClass.AGENT)
         if not message.private:
             line = f"[{message.timestamp:%H:%M:%S}] {message.channel} <{message.sender}> {message.text}"
             lines = _renewed(self._lately, fold(message.sender), deque[tuple[float, str]](maxlen=_MOST_LINES))
@@ -210,11 +216,6 @@ class Rooms:
             except asyncio.QueueFull:
                 # It passes, as a full disk does: the connection ends, and what did not fit comes from the history.
                 raise OSError(f"{_MOST_WAITING} messages wait to be acted upon") from None
-
-    def _is_only_taken_for_a_person(self, message: Message) -> bool:
-        """On a server without classes everybody might be one, a member too: there the team's file says who is."""
-        is_told = Tag.CLASS.value in message.tags
-        return message.kind is UserClass.HUMAN and not is_told and fold(message.sender) not in self._pm
 
 
 def _renewed(known: dict[str, Kept], who: str, new: Kept) -> Kept:

@@ -41,6 +41,8 @@ class Roster:
             "supervisor": config.supervisor.model_dump(mode="json", exclude_unset=True),
             "webhooks": config.webhooks.model_dump(mode="json", exclude_unset=True),
             **({"trust": config.trust.model_dump(mode="json", exclude_unset=True)} if config.trust else {}),
+            "wake": config.wake,
+            "people": list(config.pm),
             **_UNHINDERED,
             "agents": [self._described(member, state) for member in state.members.values()],
         }

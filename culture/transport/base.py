@@ -138,9 +138,10 @@ OnMessage = Callable[[Message], None]
 OnState = Callable[[Condition, str], None]
 OnLine = Callable[[Line], None]
 """A line of the server, once the view knows what it says; nothing from the history."""
-OnInvite = Callable[[str, str], None]
 OnArrival = Callable[[str, str], None]
-"""The channel, and who invites."""
+"""The channel, and who has come into it."""
+OnInvite = Callable[[str, "Member | None"], None]
+"""The channel, and who invites; None for the server itself."""
 OnReceipt = Callable[[str, Receipt], None]
 """The id of a message of ours, and how far it has come."""
 OnProgress = Callable[[str, Receipt, str], None]

@@ -79,7 +79,7 @@ class _Listener:
     def arrived(self, channel: str, nick: str) -> None:
         guarded(self.on_arrival, channel, nick)
 
-    def invited(self, channel: str, by: str) -> None:
+    def invited(self, channel: str, by: Member | None) -> None:
         guarded(self._on_invite, channel, by)
 
     def received(self, msgid: str, receipt: Receipt) -> None:
@@ -108,10 +108,14 @@ class IRCTransport:
         on_outside: OnOutside | None = None,
         on_line: OnLine | None = None,
         agents: Collection[str] = (),
+        people: Collection[str] = (),
         timing: Timing | None = None,
         patient: bool = True,
     ) -> None:
-        """Be ready to come; who is not ``patient`` tries once, and is told ``Unreachable`` when that fails."""
+        """Be ready to come; who is not ``patient`` tries once, and is told ``Unreachable`` when that fails.
+
+        ``agents`` and ``people`` are nicks: on a server without classes they tell who is what.
+        """
         self.address = address
         self.identity = identity
         self._cursor = cursor
@@ -121,7 +125,7 @@ class IRCTransport:
         listener = _Listener(self._delivery, self._rooms, on_invite, on_receipt)
         listener.on_progress, listener.on_arrival = on_progress, on_arrival
         listener.on_line = on_line
-        setup = Setup(address, identity, self._timing, agents, patient)
+        setup = Setup(address, identity, self._timing, agents, people, patient)
         self._standing = Standing(identity.bot)
         self._keeper = Keeper(setup, listener, self._settle, self._tend, on_state)
         self._missed_since: Mark | None = None

@@ -14,6 +14,7 @@ from culture.transport.connection import Connection
 from culture.transport.delivery import Undelivered
 from culture.transport.dialling import dial, is_private, stranger
 from culture.transport.nicks import regain
+from culture.transport.reading import Reader
 from culture.transport.registration import Refused, Registration
 from culture.transport.session import Listener, Session
 from culture.transport.timing import Timing
@@ -39,6 +40,7 @@ class Setup:
     identity: Identity
     timing: Timing
     agents: Collection[str]
+    people: Collection[str] = ()
     patient: bool = True
     """Whether a first connection that fails is tried again."""
 
@@ -166,7 +168,8 @@ class Keeper:
         except (Refused, Lost, ProtocolError) as error:
             return str(error)
         self.view, self.wanted_nick = view, registration.wanted
-        session = Session(connection, registration.enabled, view, self._listener, self._setup.agents, timing.answer)
+        reader = Reader(view, registration.enabled, self._setup.agents, self._setup.people)
+        session = Session(connection, registration.enabled, view, self._listener, reader, timing.answer)
         self._listener.begun(session)
         self.session = session
         reason = connection.end

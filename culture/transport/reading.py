@@ -29,10 +29,14 @@ _ACTION = "\x01ACTION "
 class Reader:
     """Reads what comes on one connection."""
 
-    def __init__(self, view: View, enabled: Collection[str], agents: Collection[str]) -> None:
+    def __init__(
+        self, view: View, enabled: Collection[str], agents: Collection[str], people: Collection[str] = ()
+    ) -> None:
         self._view = view
         self._is_ours = Cap.MENTIONS.value in enabled
+        self._tells_accounts = "account-tag" in enabled
         self._agents = agents
+        self._people = people
         self._run = secrets.token_hex(4)
         self._numbers = count(1)
 
@@ -83,7 +87,7 @@ class Reader:
             msgid=line.tags.get("msgid") or self._local_id(line, text, time),
             # Whose process it is is no proof that a person said it: an agent's processes are its owner's too.
             account=None if Tag.KEYBOARD.value in line.tags else account,
-            kind=self._kind(sender, line.tags),
+            kind=self.kind(sender, line.tags),
             private=private,
             notice=verb == "NOTICE",
             mentions=() if private or verb == "NOTICE" else self._mentions(target, text, line.tags, missed),
@@ -93,18 +97,25 @@ class Reader:
             own=own,
         )
 
-    def _kind(self, sender: str, tags: Mapping[str, str]) -> UserClass:
+    def kind(self, sender: str, tags: Mapping[str, str]) -> UserClass:
+        """The class of whoever sent a line, as the server says, or where it knows no classes our configuration."""
         try:
-            return UserClass(tags[Tag.CLASS.value])
+            return UserClass(tags[Tag.CLASS.value]) if self._is_ours else self._kind_by_name(sender, tags)
         except (KeyError, ValueError):
-            if self._is_ours:
-                return UserClass.UNKNOWN
-        if any(self._view.fold(sender) == self._view.fold(name) for agent in self._agents for name in names_of(agent)):
+            return UserClass.UNKNOWN
+
+    def _kind_by_name(self, sender: str, tags: Mapping[str, str]) -> UserClass:
+        """A class tag proves nothing on a server that is not ours: its users may be able to send one."""
+        fold = self._view.fold
+        if any(fold(sender) == fold(name) for agent in self._agents for name in names_of(agent)):
             return UserClass.AGENT
         user = self._view.user(sender)
-        is_bot = "bot" in tags or (user is not None and user.kind is UserClass.BOT)
-        # A server that knows no classes: whoever does not say that they are a program is a person.
-        return UserClass.BOT if is_bot else UserClass.HUMAN
+        if "bot" in tags or (user is not None and user.kind is UserClass.BOT):
+            return UserClass.BOT
+        # Where the server tells accounts, a nick without one may be anybody's.
+        name = tags.get("account") if self._tells_accounts else sender
+        listed = name is not None and any(fold(name) == fold(each) for each in self._people)
+        return UserClass.HUMAN if listed else UserClass.UNKNOWN
 
     def _mentions(self, channel: str, text: str, tags: Mapping[str, str], missed: bool) -> tuple[str, ...]:
         told = tags.get(Tag.MENTIONS.value)

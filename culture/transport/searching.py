@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from culture.protocol.message import Message as Line
-from culture.protocol.vocabulary import Verb
+from culture.protocol.vocabulary import Tag, UserClass, Verb
 from culture.transport.base import Message
 from culture.transport.requests import lines_of
 from culture.transport.sending import check_target
@@ -33,5 +33,11 @@ def said(lines: Iterable[Line]) -> list[Message]:
         if last is not None and last.msgid and not msgid and last.sender == sender:
             messages[-1] = replace(last, text=f"{last.text}\n{text}")
         else:
-            messages.append(Message(channel, sender, text, datetime.fromisoformat(time), msgid, missed=True))
+            at, kind = datetime.fromisoformat(time), _kind(line.tags.get(Tag.CLASS.value, ""))
+            messages.append(Message(channel, sender, text, at, msgid, kind=kind, missed=True))
     return messages
+
+
+def _kind(word: str) -> UserClass:
+    """A server that does not tell the class vouches for nobody."""
+    return UserClass(word) if word in set(UserClass) else UserClass.UNKNOWN

@@ -3,14 +3,14 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Protocol
 
 from culture.protocol.caps import MULTILINE
 from culture.protocol.message import Message as Line
 from culture.protocol.vocabulary import Cap, Receipt, Tag
-from culture.transport.base import Message, NotSent
+from culture.transport.base import Member, Message, NotSent
 from culture.transport.batches import HISTORY, LABELED, TARGETS, Batch, Batches, Item
 from culture.transport.connection import Connection
 from culture.transport.pace import Pace
@@ -53,8 +53,8 @@ class Listener(Protocol):
     def arrived(self, channel: str, nick: str) -> None:
         """Somebody else has come into a channel."""
 
-    def invited(self, channel: str, by: str) -> None:
-        """Somebody wants us in a channel."""
+    def invited(self, channel: str, by: Member | None) -> None:
+        """Somebody, or without a member the server, wants us in a channel."""
 
     def received(self, msgid: str, receipt: Receipt) -> None:
         """A message of ours has come so far."""
@@ -72,14 +72,14 @@ class Session:
         enabled: Mapping[str, str],
         view: View,
         listener: Listener,
-        agents: Collection[str],
+        reader: Reader,
         answer_within: float,
     ) -> None:
         self._connection = connection
         self.enabled = dict(enabled)
         self.view = view
         self._listener = listener
-        self.reader = Reader(view, enabled, agents)
+        self.reader = reader
         self._batches = Batches()
         self._requests = Requests(labels="labeled-response" in enabled)
         self._answer_within = answer_within
@@ -162,10 +162,19 @@ class Session:
             case "RENAME", count if count > 1:
                 return lambda: listener.renamed(params[0], params[1])
             case "INVITE", count if count > 1 and self.view.is_self(params[0]):
-                return lambda: listener.invited(params[1], line.source.partition("!")[0])
+                return lambda: listener.invited(params[1], self._member(line))
             case "TAGMSG", _ if Tag.RECEIPT.value in line.tags:
                 return lambda: self._receipt(line.tags, line.source)
         return None
+
+    def _member(self, line: Line) -> Member | None:
+        """Whoever sent a line, with the class that it tells; None for our own server."""
+        nick, user, _ = line.source.partition("!")
+        if not user and self.view.fold(nick) == self.view.fold(self.view.server):
+            return None
+        known = self.view.user(nick)
+        account = line.tags.get("account") or (known.account if known is not None else None)
+        return Member(nick, account=account, kind=self.reader.kind(nick, line.tags))
 
     def _receipt(self, tags: Mapping[str, str], source: str) -> None:
         try:

@@ -34,7 +34,7 @@ async def test_the_tools_work_without_anything_of_ours(irc_port: int, bridge: Br
         await ori.ask("PRIVMSG #plans :three")
         found = (await program.call("read_messages", channel="#plans"))["messages"]
         told = [(each["sender"], each["class"], each["text"]) for each in found]
-        assert told == [("ori", "human", "three"), ("jules", "agent", "two"), ("jules", "agent", "one")]
+        assert told == [("ori", "unknown", "three"), ("jules", "agent", "two"), ("jules", "agent", "one")]
         nicks = {each["nick"] for each in (await program.call("get_members", channel="#plans"))["members"]}
         assert nicks == {"ori", "jules", "mcp-bridge"}
         with pytest.raises(Refused, match="somebody else, who is on line"):

@@ -23,7 +23,7 @@ async def test_an_agent_by_its_skill_and_a_program_by_the_bridge_talk(
     monkeypatch.setenv("CULTURE_HOME", str(home))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
     monkeypatch.setenv("CULTURE_NICK", "spark-build")
-    config = agents_yaml(home, ircd.port, {"nick": "spark-build"})
+    config = agents_yaml(home, ircd.port, {"nick": "spark-build"}, rules={"wake": "anybody"})
     async with (
         registered(ircd.port, "spark-ori") as ori,
         running(config, "spark-build"),

@@ -62,7 +62,7 @@ class NotedDesk:
     async def read(self, channel: str, limit: int) -> Read:
         self.done.append(("read", channel, limit))
         taken, self.unread = self.unread[:limit], self.unread[limit:]
-        return {"messages": taken, "remaining": len(self.unread)}
+        return {"messages": taken, "remaining": len(self.unread), "withheld": 0}
 
     async def search(self, channel: str, text: str, by_meaning: bool, limit: int) -> list[Found]:
         self.done.append(("search", channel, text, by_meaning, limit))

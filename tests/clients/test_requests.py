@@ -72,7 +72,12 @@ def test_types_and_fields_are_the_founding_ones() -> None:
     [
         ("irc_send", {"channel": "#general", "message": "hello"}, ("send", "#general", "hello"), None),
         ("irc_send", {"channel": "spark-ori", "message": "a\n  b"}, ("send", "spark-ori", "a\n  b"), None),
-        ("irc_read", {"channel": "#general"}, ("read", "#general", 50), {"messages": [], "remaining": 0}),
+        (
+            "irc_read",
+            {"channel": "#general"},
+            ("read", "#general", 50),
+            {"messages": [], "remaining": 0, "withheld": 0},
+        ),
         ("irc_read", {"channel": "#general", "limit": 7}, ("read", "#general", 7), None),
         ("irc_read", {"channel": "#general", "limit": 10**9}, ("read", "#general", 500), None),
         (

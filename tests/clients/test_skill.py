@@ -194,6 +194,7 @@ async def test_json_is_the_daemon_s_data(daemon: SocketServer, desk: NotedDesk) 
     assert json.loads((await client("--json", "read", "#general")).out) == {
         "messages": [message("spark-ori", "é")],
         "remaining": 0,
+        "withheld": 0,
     }
     assert json.loads((await client("--json", "channels")).out) == await desk.channels()
     desk.answer = answered(None, "TIMED_OUT")

@@ -22,7 +22,7 @@ class Somebody:
     def __init__(self, port: int, nick: str, channels: Iterable[str] = (), **more: Any) -> None:
         self.heard: list[Message] = []
         self.states: list[tuple[Condition, str]] = []
-        self.invited: list[tuple[str, str]] = []
+        self.invited: list[tuple[str, Any]] = []
         self.receipts: list[tuple[str, str]] = []
         self.outside: list[tuple[str, str]] = []
         self._news = asyncio.Event()

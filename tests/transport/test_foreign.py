@@ -22,7 +22,7 @@ async def port(tmp_path: Path) -> AsyncIterator[int]:
 
 @pytest.mark.requirement("F04", "N01")
 async def test_talking_works_without_capabilities(port: int, come: Come) -> None:
-    ada = await come(port, "ada", ["#general"], agents=["bob"])
+    ada = await come(port, "ada", ["#general"], agents=["bob"], people=["ori"])
     bob = await come(port, "bob", ["#general"])
     async with registered(port, "ori") as ori:
         await ori.join("#general")

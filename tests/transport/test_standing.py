@@ -110,7 +110,7 @@ async def test_an_invitation_is_told(ircd: IRCd, come: Come) -> None:
     async with registered(ircd.port, "spark-ori") as ori:
         await ori.join("#tea")
         ori.send("INVITE spark-ada #tea")
-        await ada.until(lambda: ada.invited == [("#tea", "spark-ori")])
+        await ada.until(lambda: [(channel, by and by.nick) for channel, by in ada.invited] == [("#tea", "spark-ori")])
     assert ada.irc.channels == ["#general"]
 
 

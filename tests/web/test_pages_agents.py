@@ -71,6 +71,19 @@ async def test_an_agent_is_paused_and_goes_on_by_a_tap(site: Site, helper: Agent
     assert (await ori.post("/agents/spark-nobody/say", word="pause")).status_code == 400
 
 
+async def test_held_messages_are_shown_and_released_by_a_tap(site: Site, ircd: IRCd, helper: AgentDaemon) -> None:
+    ori = await site.browser().come_in("ori")
+    async with registered(ircd.port, "spark-eve") as eve:
+        await eve.ask(f"PRIVMSG {NICK} :the cellar door is open")
+        page = await shows(ori, "/agents", "1 held message", "1 from <b>spark-eve</b>", "nobody vouches for them")
+        assert "cellar" not in page and "1 held" in (await ori.get("/today")).text
+        for wrong in ({"word": "go on", "sender": "spark-ada"}, {"word": "pause", "sender": "spark-eve"}):
+            assert (await ori.post(f"/agents/{NICK}/say", **wrong)).status_code == 400
+        told = await ori.post(f"/agents/{NICK}/say", PART, word="go on", sender="spark-eve")
+        assert "going on with 1 messages" in told.text
+        await eve.expect("PRIVMSG", "spark-eve")
+
+
 async def test_a_question_is_answered_by_a_tap_once_and_everybody_sees_it(
     site: Site, ircd: IRCd, helper: AgentDaemon
 ) -> None:

@@ -25,6 +25,7 @@ class Rest:
     parked: str | None = None
     last_msgid: str | None = None
     last_at: float | None = None
+    held: int = 0
 
 
 def rest(nick: str) -> Rest:
@@ -41,8 +42,10 @@ def rest(nick: str) -> Rest:
             (midnight(),),
         ).fetchone()
         last = records.execute("SELECT msgid, said FROM messages ORDER BY number DESC LIMIT 1").fetchone()
+        (held,) = records.execute("SELECT count(*) FROM messages WHERE state IN ('unvouched', 'held')").fetchone()
         paused, parked = (_note(records, key) for key in ("paused", "parked"))
-    return Rest(unread, stale, tokens, cost, turns, paused is not None, parked, *(last or (None, None)))
+    msgid, at = last or (None, None)
+    return Rest(unread, stale, tokens, cost, turns, paused is not None, parked, msgid, at, held)
 
 
 def midnight() -> float:

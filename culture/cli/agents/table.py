@@ -12,6 +12,7 @@ _TOLD = "TOLD"
 _NUMBERS = frozenset({"TOKENS", "USD", "CONTEXT", "UNREAD"})
 _LONGEST_TASK = 40
 _NOTHING = "-"
+_WHY = {"unvouched": "nobody vouches for them", "loop": "held by the loop guard"}
 
 
 def table(reports: Sequence[Mapping[str, Any]], now: datetime) -> str:
@@ -21,7 +22,12 @@ def table(reports: Sequence[Mapping[str, Any]], now: datetime) -> str:
     rows = [headings, *(tuple(map(plain, _row(report, now))) for report in reports)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [_line(row, widths) for row in rows]
-    remarks = [remark for report in reports for remark in (_remark(report), *_on_alerts(report, now)) if remark]
+    remarks = [
+        remark
+        for report in reports
+        for remark in (_remark(report), *_on_held(report), *_on_alerts(report, now))
+        if remark
+    ]
     return "\n".join([*lines, *(["", *map(plain, remarks)] if remarks else [])])
 
 
@@ -81,6 +87,18 @@ def _remark(report: Mapping[str, Any]) -> str:
         case "starting":
             return f"{nick} is not ready yet: `culture logs {nick}`."
     return ""
+
+
+def _on_held(report: Mapping[str, Any]) -> Iterator[str]:
+    """Messages that wait for a person's word: how many, of whom and why."""
+    nick, held = report["nick"], report.get("held")
+    if not held:
+        return
+    of = [f"{each['nick']} ({each['count']}, {_WHY.get(each['why'], each['why'])})" for each in report["held_by"]]
+    dropped = f"; {report['held_dropped']} older ones were dropped" if report.get("held_dropped") else ""
+    whose = f": {', '.join(of)}" if of else ""
+    messages = "1 held message" if held == 1 else f"{held} held messages"
+    yield f"{nick} has {messages}{whose}{dropped}. To release those of a sender, say `@{nick} go on NICK`."
 
 
 def _on_alerts(report: Mapping[str, Any], now: datetime) -> Iterator[str]:

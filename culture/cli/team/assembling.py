@@ -63,6 +63,7 @@ async def assemble(config: TeamConfig, launch: Launch | None = None) -> Parts:
         book,
         [*channels, *(task.channel for task in book.state.live_tasks())],
         config.pm,
+        em,
     )
     record = Record(QueuedWiki(_wiki(config), folder / "wiki-queue"), nick)
     daemons = MemberDaemons(launch or launcher(config), dismiss=lambda nick: login.withdraw(nick, config.server))

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_HEAD = re.compile(r"^\[IRC (?:@mention in (?P<channel>\S+)|DM)\] <(?P<sender>\S+)> (?P<text>.*)$", re.MULTILINE)
+_HEAD = re.compile(r"^\[IRC (?:(?:@mention )?in (?P<channel>\S+)|DM)\] <(?P<sender>\S+)> (?P<text>.*)$", re.MULTILINE)
 _MORE = "    "
 _TEAM = "[TEAM] "
 

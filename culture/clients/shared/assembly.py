@@ -11,15 +11,17 @@ from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.instructions import instructions
 from culture.clients.shared.supervisor import SupervisorSetup
 from culture.clients.shared.turn import RunnerSetup
+from culture.clients.shared.vouching import Company
 from culture.config import paths
-from culture.config.agents import NO_SUPERVISOR, AgentConfig, AgentsConfig, SupervisorConfig
+from culture.config.agents import BACKEND_FIELDS, NO_SUPERVISOR, AgentConfig, AgentsConfig, SupervisorConfig
+from culture.config.load import load_agents
 from culture.protocol.names import fold, nearest
 from culture.protocol.vocabulary import Environment
 from culture.transport import Address, Identity
 
 
-def assemble(config: AgentsConfig, nick: str) -> AgentDaemon:
-    """The daemon of an agent; WrongConfiguration says what to change."""
+def assemble(config: AgentsConfig, nick: str, file: Path | None = None) -> AgentDaemon:
+    """The daemon of an agent; WrongConfiguration says what to change. ``file`` is where the configuration is from."""
     agent = _agent(config, nick)
     if not agent.directory.is_dir():
         raise WrongConfiguration(f"{agent.nick}: the directory {agent.directory} is not there; make it, or correct it")
@@ -39,9 +41,13 @@ def assemble(config: AgentsConfig, nick: str) -> AgentDaemon:
         may_call_all=lambda sender: fold(sender) in loud,
         supervisor=supervisor,
         no_supervisor=missing,
-        # Where a server knows no classes, these are no people.
-        agents=[each.nick for each in config.agents],
+        company=Company(config, file, read),
     )
+
+
+def read(file: Path) -> AgentsConfig:
+    """An agents.yaml with the fields of the installed backends; ConfigError says what is wrong with it."""
+    return load_agents(file, {**BACKEND_FIELDS, **backend_fields()}).config
 
 
 def identity(agent: AgentConfig) -> Identity:

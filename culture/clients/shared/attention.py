@@ -1,9 +1,11 @@
-"""Whether a message is for this agent, and whether it is a word for its daemon."""
+"""Whether a message is for this agent, and whether it is a control word for its daemon."""
 
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from culture.config.agents import Attention
 from culture.protocol.names import fold, name_part
 from culture.protocol.vocabulary import Control, UserClass
 from culture.transport import Message
@@ -19,22 +21,42 @@ def is_addressed(message: Message, nicks: Iterable[str], may_call_all: Callable[
     return message.calls_all and (message.kind is UserClass.HUMAN or may_call_all(message.sender))
 
 
+def is_overheard(message: Message, nicks: Iterable[str], attention: Attention) -> bool:
+    """Whether a message that does not mention the agent is for it, in a room of which it takes every message."""
+    is_own = message.own or fold(message.sender) in map(fold, nicks)
+    return attention == "all" and not (message.private or message.notice or is_own)
+
+
 def is_stale(message: Message, now: datetime, limit: float) -> bool:
     """Whether it is too old to start a turn."""
     return now - message.timestamp > timedelta(seconds=limit)
 
 
-def control(message: Message, nick: str) -> Control | None:
-    """The control word that is the whole text behind the call, said by a person; None when it is none."""
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A control word, and behind ``go on`` the nick of the sender whose messages it releases."""
+
+    word: Control
+    sender: str = ""
+
+
+def command(message: Message, nick: str, holds: Callable[[str], bool] = lambda sender: False) -> Command | None:
+    """The control word that is the whole text behind the call, said by a person; None when it is none.
+
+    ``go on NICK`` is one where something of this sender is held; else it may be the beginning of a sentence.
+    """
     if message.kind is not UserClass.HUMAN:
         return None
     said = without_call(message.text, nick)
     if said is None:
         return None
+    words = said.split()
     try:
-        return Control(" ".join(said.lower().split()))
+        return Command(Control(" ".join(words).lower()))
     except ValueError:
-        return None
+        sender = words[-1].lstrip("@") if words else ""
+        is_release = " ".join(words[:-1]).lower() == Control.GO_ON.value and holds(sender)
+        return Command(Control.GO_ON, sender) if is_release else None
 
 
 def without_call(text: str, nick: str) -> str | None:

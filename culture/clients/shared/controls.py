@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
+from culture.clients.shared.held import Scope
 from culture.protocol.vocabulary import Control
 
 
@@ -24,8 +25,8 @@ class Controlled(Protocol):
     async def abort(self) -> str:
         """Break off the present task; what was broken off."""
 
-    async def go_on(self) -> str:
-        """Give the agent what was held back; what that was."""
+    async def go_on(self, scope: Scope) -> str:
+        """Give the agent what was held back, as far as the scope goes; what that was."""
 
     async def stand_down(self) -> str:
         """Let only people wake it."""
@@ -37,51 +38,51 @@ class Controlled(Protocol):
         """What today has cost, in a line."""
 
 
-async def _pause(agent: Controlled) -> str:
+async def _pause(agent: Controlled, scope: Scope) -> str:
     await agent.pause()
     return "paused: messages are kept until you say resume."
 
 
-async def _resume(agent: Controlled) -> str:
+async def _resume(agent: Controlled, scope: Scope) -> str:
     await agent.resume()
     return f"going on. {agent.summary()}"
 
 
-async def _compact(agent: Controlled) -> str:
+async def _compact(agent: Controlled, scope: Scope) -> str:
     await agent.compact()
     return "I shorten my context as soon as I am free."
 
 
-async def _clear(agent: Controlled) -> str:
+async def _clear(agent: Controlled, scope: Scope) -> str:
     await agent.clear()
     return "I begin a new conversation as soon as I am free."
 
 
-async def _status(agent: Controlled) -> str:
+async def _status(agent: Controlled, scope: Scope) -> str:
     return agent.summary()
 
 
-async def _budget(agent: Controlled) -> str:
+async def _budget(agent: Controlled, scope: Scope) -> str:
     return agent.spent()
 
 
-async def _abort(agent: Controlled) -> str:
+async def _abort(agent: Controlled, scope: Scope) -> str:
     return await agent.abort()
 
 
-async def _go_on(agent: Controlled) -> str:
-    return await agent.go_on()
+async def _go_on(agent: Controlled, scope: Scope) -> str:
+    return await agent.go_on(scope)
 
 
-async def _stand_down(agent: Controlled) -> str:
+async def _stand_down(agent: Controlled, scope: Scope) -> str:
     return await agent.stand_down()
 
 
-async def _help(agent: Controlled) -> str:
+async def _help(agent: Controlled, scope: Scope) -> str:
     return f"I understand: {', '.join(word.value for word in CONTROLS)}. Everything else goes to the agent itself."
 
 
-CONTROLS: dict[Control, Callable[[Controlled], Awaitable[str]]] = {
+CONTROLS: dict[Control, Callable[[Controlled, Scope], Awaitable[str]]] = {
     Control.STATUS: _status,
     Control.PAUSE: _pause,
     Control.RESUME: _resume,

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from culture.clients.shared.agentfacts import AgentFacts
@@ -12,6 +12,7 @@ from culture.clients.shared.condition import may_begin, show
 from culture.clients.shared.errands import Errands
 from culture.clients.shared.greeting import Greeting
 from culture.clients.shared.hearing import Hearing
+from culture.clients.shared.held import HeldMail
 from culture.clients.shared.hiring import Hiring
 from culture.clients.shared.inbox import Inbox
 from culture.clients.shared.keeper import Keeper
@@ -41,13 +42,14 @@ from culture.clients.shared.socket_server import SocketServer
 from culture.clients.shared.supervision import Around as AroundSupervision
 from culture.clients.shared.supervision import Given, Supervision
 from culture.clients.shared.supervisor import Supervisor
+from culture.clients.shared.vouching import Company, Vouching
 from culture.clients.shared.webhook import WebhookClient, texts
 from culture.clients.shared.work import Work, given_up, reply_to
 from culture.config import paths
-from culture.config.agents import AgentConfig
+from culture.config.agents import AgentConfig, AgentsConfig
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import UserKey
-from culture.transport import Address, Condition, Identity, IRCTransport, Mark, Message
+from culture.transport import Address, Condition, Identity, IRCTransport, Mark, Member, Message
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +70,7 @@ class AgentDaemon:
         may_call_all: Callable[[str], bool] = lambda nick: False,
         supervisor: SupervisorBase | None = None,
         no_supervisor: str = "",
-        agents: Collection[str] = (),
+        company: Company | None = None,
     ) -> None:
         self.config = config
         self.finished = asyncio.Event()
@@ -77,6 +79,7 @@ class AgentDaemon:
         self._tasks: set[asyncio.Task[None]] = set()
         self._judge_token = supervisor.setup.token if isinstance(supervisor, Supervisor) else None
         recovery = config.recovery
+        company = company or Company(AgentsConfig(agents=(config,)))
 
         self.records = Records(paths.inbox_file(config.nick))
         self.notes = Notes(self.records)
@@ -92,8 +95,11 @@ class AgentDaemon:
             on_state=self._on_state,
             on_invite=self._on_invite,
             on_arrival=lambda channel, nick: self.greeting.arrived(channel, nick),
-            agents=agents,
+            agents=company.agents,
+            people=company.people,
         )
+        self.held = HeldMail(self.records, self.notes)
+        self.vouching = Vouching(config.wake, self.transport, company.agents)
         self.notes.has_gap = lambda: self.transport.is_behind
         self.once = Once(config.nick, self.records, self.transport)
         self.outbox = Outbox(self.records, self.transport, self.once)
@@ -108,7 +114,8 @@ class AgentDaemon:
             server=f"{'ircs' if address.tls else 'irc'}://{address.host}:{address.port}",
         )
         self.presence = Presence(self.transport)
-        self.reading = Reading(self.buffer, self.notes, self.transport)
+        self.reading = Reading(self.buffer, self.notes, self.transport, self.held, self._is_hidden)
+        self.held.show = self.reading.show
         around = Around(
             self.transport,
             self.once,
@@ -126,7 +133,7 @@ class AgentDaemon:
         asked = QuestionStore(self.records)
         self.questions = Questions(config.nick, asked, around, config.trust)
         facts = AgentFacts(self.records, self.transport, asked, config.trust)
-        self.reporting = Reporting(self.records, self.transport, facts, self._state_told, self.inbox.counts)
+        self.reporting = Reporting(self.records, self.transport, facts, self._state_told, self._counts)
         self.webhook.noted = self.reporting.alert
         self.leave = Leave(
             self.questions,
@@ -135,7 +142,9 @@ class AgentDaemon:
             lambda: self.work.prompt,
             lambda: list(self.transport.channels),
         )
-        self.rooms = Rooms(self.transport, config.tags, join=config.join_matching)
+        self.rooms = Rooms(
+            self.transport, config.tags, join=config.join_matching, vouched=lambda by: self.vouching.why_not(by) is None
+        )
         breaker = Recovery(
             recovery.restart_delay, recovery.crashes, recovery.window, always_fresh=config.on_crash == "fresh"
         )
@@ -146,7 +155,7 @@ class AgentDaemon:
             breaker,
             recovery,
         )
-        self.loops = LoopGuard(config, self.inbox, self.notes, self.transport, self.outbox.say)
+        self.loops = LoopGuard(config, self.inbox, self.held, self.notes, self.transport, self.outbox.say)
         self.hiring = Hiring(config.team, self.transport, self.loops.tags)
         self.purse = Purse(config.budget, self.inbox, self.notes, self._tell_of_budget)
         self.work = Work(
@@ -187,6 +196,8 @@ class AgentDaemon:
             self.errands,
             self.hiring,
             self.once,
+            self.held,
+            self.vouching,
         )
         self.service = Service(self._parts, self.finished.set, self._show)
         self.socket = SocketServer(
@@ -212,6 +223,12 @@ class AgentDaemon:
         """What the ledger is told of the agent's state; nothing before there is one."""
         shown = self.presence.facts
         return {**shown, **self.purse.figures()} if UserKey.STATE.word in shown else {}
+
+    def _counts(self) -> dict[str, Any]:
+        """What waits for the agent, as the ledger is told."""
+        unread, stale = self.inbox.counts()
+        held = {"held": self.held.total, "held-by": [each.as_data() for each in self.held.holdings]}
+        return {"unread": unread, "stale": stale, **(held if held["held"] else {})}
 
     def _channels(self) -> list[str]:
         """Those of the configuration, and the one for alerts, which is joined before the first alert."""
@@ -264,7 +281,7 @@ class AgentDaemon:
 
     def knows(self, msgid: str) -> bool:
         """Whether this message was received."""
-        return self.inbox.knows(msgid)
+        return self.inbox.knows(msgid) or self.held.knows(msgid)
 
     # What comes from IRC.
 
@@ -285,10 +302,15 @@ class AgentDaemon:
 
     def _on_message(self, message: Message) -> None:
         self.once.heard(message)
-        self.hiring.hear(message)
+        if self.vouching.why_not(message) is None:
+            self.hiring.hear(message)
         self.hearing.on_chat(message)
 
-    def _on_invite(self, channel: str, by: str) -> None:
+    def _is_hidden(self, message: Message) -> bool:
+        """Whether a message from the history is withheld from the agent."""
+        return self.vouching.why_not(message) is not None and not self.held.is_released(message.msgid)
+
+    def _on_invite(self, channel: str, by: Member | None) -> None:
         self.rooms.invited(channel, by)
 
     def _tell_of_budget(self, text: str) -> None:

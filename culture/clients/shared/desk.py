@@ -19,10 +19,11 @@ ReadMessage = TypedDict(
 
 
 class Read(TypedDict):
-    """The oldest unread messages, and how many are still unread after them."""
+    """The oldest unread messages, how many are still unread after them, and how many a person has to release."""
 
     messages: list[ReadMessage]
     remaining: int
+    withheld: int
 
 
 class Found(TypedDict):

@@ -1,26 +1,33 @@
 """What comes from IRC: each message is kept, and given to whom it is for."""
 
-import time
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from typing import Any
 
 from culture.clients.shared import attention
+from culture.clients.shared.attention import Command
 from culture.clients.shared.condition import unavailable
 from culture.clients.shared.controls import CONTROLS
+from culture.clients.shared.held import Scope
 from culture.clients.shared.parts import Parts
 from culture.clients.shared.service import Service
+from culture.clients.shared.throttle import Throttle
 from culture.clients.shared.work import FAILED
-from culture.protocol.names import fold
 from culture.protocol.vocabulary import Control
 from culture.transport import Message
 
 TELL_AGAIN = 60.0
 """Somebody who calls an agent that cannot answer is told so at most every so many seconds."""
+TELL_HELD = 300.0
+"""And a sender whose messages are held; all of them together are told MOST_TOLD times in this time."""
+MOST_TOLD = 20
 
 
 class Hearing:
-    """Hears for the agent: a control word, an answer to a question that waits, a message for the agent itself."""
+    """Hears for the agent: a control word, an answer to a question that waits, a message for the agent itself.
+
+    A message of a sender for whom nobody vouches goes none of these ways: it is held until a person releases it.
+    """
 
     def __init__(
         self,
@@ -33,36 +40,72 @@ class Hearing:
         self._service = service
         self._may_call_all = may_call_all
         self._spawn = spawn
-        self._told: dict[tuple[str, str], float] = {}
+        self._unavailable = Throttle(TELL_AGAIN)
+        self._held = Throttle(TELL_HELD, MOST_TOLD)
 
     def on_chat(self, message: Message) -> None:
         """Keep a message, and see to it when it is for the agent."""
         parts = self._parts
-        if not (message.own or message.notice):
-            parts.buffer.add(message)
-            self._service.last_heard = message
+        is_speech = not (message.own or message.notice)
+        why = parts.vouching.why_not(message) if is_speech else None
         # While its own ghost has the nick, the agent is called by either.
         nicks = (parts.config.nick, parts.transport.nick)
-        if attention.is_addressed(message, nicks, self._may_call_all):
-            self._called(message)
+        is_called = attention.is_addressed(message, nicks, self._may_call_all)
+        here = "mention" if message.private else parts.config.attention(message.channel)
+        if is_speech:
+            self._service.last_heard = message
+        if why is not None:
+            self._hold(message, why, to_agent=is_called and here != "none")
+            return
+        if is_speech:
+            parts.buffer.add(message)
+        if is_called:
+            self._called(message, begins_turns=here != "none")
+        elif attention.is_overheard(message, nicks, here):
+            self._overheard(message)
         else:
             if message.notice and not message.own and message.text.startswith(FAILED):
-                parts.questions.given_up(message)
+                self._given_up(message)
             parts.notes.heard(message.msgid, message.timestamp)
 
-    def _called(self, message: Message) -> None:
+    def _hold(self, message: Message, why: str, *, to_agent: bool) -> None:
+        """Keep a message from the agent until a person releases it; whoever said it to the agent is told."""
+        parts = self._parts
+        if parts.inbox.knows(message.msgid) or parts.held.knows(message.msgid):
+            return
+        if not to_agent:
+            parts.held.withhold(message)
+            parts.reporting.wake()
+            return
+        text, is_over = parts.questions.refusal(message, why) or (self._held_text(why), False)
+        if is_over:
+            parts.notes.heard(message.msgid, message.timestamp)
+        elif parts.inbox.receive(message, unvouched=True):
+            parts.held.bound()
+            parts.reporting.wake()
+        if self._held.allows(message.sender, text):
+            parts.outbox.say(message.sender, text, notice=True)
+
+    def _held_text(self, why: str) -> str:
+        return f"held: {why}; a person can release it with `@{self._parts.config.nick} go on`"
+
+    def _called(self, message: Message, *, begins_turns: bool) -> None:
         """Give it to whom it is for: a control word, a question that waits, the agent."""
         parts = self._parts
         if parts.inbox.knows(message.msgid):
             return
-        word = attention.control(message, parts.config.nick)
-        stale = attention.is_stale(message, datetime.now(UTC), parts.config.stale)
+        command = attention.command(message, parts.config.nick, parts.held.holds)
+        stale = self._is_stale(message)
         # Where a choice is open, abort is an answer to it.
-        is_choice = word is Control.ABORT and parts.questions.is_asked_there(message)
-        obeyed = word in CONTROLS and not stale and not is_choice
+        is_abort = command is not None and command.word is Control.ABORT
+        is_choice = is_abort and parts.questions.is_asked_there(message)
+        obeyed = command is not None and command.word in CONTROLS and not stale and not is_choice
         taken = None if obeyed else parts.questions.offer(message)
         handled = obeyed or (taken is not None and taken.handled)
         counts = taken is not None and taken.counts
+        if not (begins_turns or handled or counts):
+            parts.notes.heard(message.msgid, message.timestamp)
+            return
         question, remark = (taken.question, taken.remark) if taken is not None else (0, "")
         why = parts.loops.why_held(message) if not handled and not counts else None
         is_new = parts.inbox.receive(
@@ -78,24 +121,39 @@ class Hearing:
         parts.reporting.wake()
         if why is not None:
             parts.loops.held(message, why)
-        elif word is not None and obeyed:
-            self._spawn(self._obey(word, message.sender))
+        elif command is not None and obeyed:
+            self._spawn(self._obey(command, message))
         elif not handled:
             self._tell_unavailable(message)
             parts.work.wake()
 
+    def _overheard(self, message: Message) -> None:
+        """Give the agent what was said in a room of which it takes every message."""
+        parts = self._parts
+        why = parts.loops.why_held(message)
+        if not parts.inbox.receive(message, stale=self._is_stale(message), held=why is not None, overheard=True):
+            return
+        parts.reporting.wake()
+        if why is not None:
+            parts.loops.held(message, why)
+        else:
+            parts.work.wake()
+
+    def _given_up(self, message: Message) -> None:
+        """Another agent never will answer: a notice is as little believed of a stranger as anything else."""
+        if self._parts.vouching.why_not(message) is None:
+            self._parts.questions.given_up(message)
+
+    def _is_stale(self, message: Message) -> bool:
+        return attention.is_stale(message, datetime.now(UTC), self._parts.config.stale)
+
     def _tell_unavailable(self, message: Message) -> None:
         """Somebody calls while the agent cannot answer: tell them at once, but not every time."""
         why = unavailable(self._parts)
-        if why is None:
-            return
-        now, key = time.monotonic(), (fold(message.sender), why)
-        self._told = {told: at for told, at in self._told.items() if now - at < TELL_AGAIN}
-        if key in self._told:
-            return
-        self._told[key] = now
-        self._parts.outbox.say(message.sender, f"I am {why}; your message is kept and answered later.", notice=True)
+        if why is not None and self._unavailable.allows(message.sender, why):
+            self._parts.outbox.say(message.sender, f"I am {why}; your message is kept and answered later.", notice=True)
 
-    async def _obey(self, word: Control, sender: str) -> None:
-        said = await CONTROLS[word](self._service)
-        self._parts.outbox.say(sender, said, notice=True)
+    async def _obey(self, command: Command, message: Message) -> None:
+        place = "" if message.private else message.channel
+        said = await CONTROLS[command.word](self._service, Scope(command.sender, place))
+        self._parts.outbox.say(message.sender, said, notice=True)

@@ -32,6 +32,7 @@ class Handled(StrEnum):
     """How far a message has come."""
 
     HELD = "held"
+    UNVOUCHED = "unvouched"
     UNREAD = "unread"
     GIVEN = "given"
     ANSWERED = "answered"
@@ -58,6 +59,8 @@ class Mail:
     """What the daemon knows of it, such as the question that it answers."""
     hops: int = 0
     """How many automatic replies led to it."""
+    overheard: bool = False
+    """Whether it was said in a room of which the agent takes every message, and did not mention it."""
 
     @property
     def is_errand(self) -> bool:
@@ -67,7 +70,8 @@ class Mail:
 
 _COLUMNS = (
     "number, msgid, place, private, sender, account, kind, text, said, stale, given,"
-    " coalesce((SELECT text FROM remarks WHERE remarks.msgid = messages.msgid), ''), hops"
+    " coalesce((SELECT text FROM remarks WHERE remarks.msgid = messages.msgid), ''), hops,"
+    " EXISTS (SELECT 1 FROM overheard WHERE overheard.msgid = messages.msgid)"
 )
 
 
@@ -88,6 +92,7 @@ class Inbox:
         with self._records.change() as records:
             records.execute("DELETE FROM messages WHERE received < ? AND state IN ('answered', 'failed')", (before,))
             records.execute("DELETE FROM remarks WHERE msgid NOT IN (SELECT msgid FROM messages)")
+            records.execute("DELETE FROM overheard WHERE msgid NOT IN (SELECT msgid FROM messages)")
             records.execute("DELETE FROM answers WHERE msgid NOT IN (SELECT msgid FROM messages)")
             self._notes.add_spent_before(*self._sum("began < ?", before))
             records.execute("DELETE FROM turns WHERE began < ?", (before,))
@@ -107,6 +112,8 @@ class Inbox:
         stale: bool = False,
         handled: bool = False,
         held: bool = False,
+        unvouched: bool = False,
+        overheard: bool = False,
         question: int = 0,
         remark: str = "",
     ) -> bool:
@@ -114,7 +121,8 @@ class Inbox:
 
         ``remark`` is what the agent is told with it: it is about this ``question`` of the agent's.
         """
-        state = Handled.ANSWERED if handled else Handled.HELD if held else Handled.UNREAD
+        apart = Handled.UNVOUCHED if unvouched else Handled.HELD if held else Handled.UNREAD
+        state = Handled.ANSWERED if handled else apart
         with self._records.change() as records:
             new = records.execute(
                 "INSERT OR IGNORE INTO messages (msgid, place, private, sender, account, kind, text, said, received,"
@@ -136,6 +144,8 @@ class Inbox:
             ).rowcount
             if new and remark:
                 records.execute("INSERT OR IGNORE INTO remarks VALUES (?, ?, ?)", (message.msgid, question, remark))
+            if new and overheard:
+                records.execute("INSERT OR IGNORE INTO overheard VALUES (?)", (message.msgid,))
             if message.sender != TEAM:
                 self._notes.heard(message.msgid, message.timestamp)
         if new and state is Handled.UNREAD and not stale:
@@ -206,12 +216,12 @@ class Inbox:
         return row[0], row[1]
 
     def held(self) -> int:
-        """How many messages of agents wait for a person's word."""
+        """How many messages of agents the loop guard holds."""
         (count,) = self._records.execute("SELECT count(*) FROM messages WHERE state = 'held'").fetchone()
         return int(count)
 
     def release(self) -> int:
-        """What was held back may wake the agent after all, and a new chain begins; turns are counted anew."""
+        """What the loop guard held may wake the agent, and a new chain begins; turns are counted anew."""
         with self._records.change() as records:
             released = records.execute("UPDATE messages SET state = 'unread', hops = 0 WHERE state = 'held'").rowcount
             records.execute(
@@ -220,6 +230,19 @@ class Inbox:
             )
         self._count()
         return released
+
+    def release_sender(self, sender: str) -> int:
+        """The same for the held messages of one agent alone; its turns still count."""
+        released = self._records.execute(
+            "UPDATE messages SET state = 'unread', hops = 0 WHERE state = 'held' AND sender = ? COLLATE NOCASE",
+            (sender,),
+        ).rowcount
+        self._count()
+        return released
+
+    def recount(self) -> None:
+        """Messages have become unread by other means."""
+        self._count()
 
     def lately(self, sender: str, place: str) -> Lately:
         """How many turns an agent, and all agents of a channel or in private, have caused within the last hour."""
@@ -336,7 +359,8 @@ class Inbox:
         self._open = unread - stale
 
 
-def _mail(row: tuple[int, str, str, int, str, str | None, str, str, float, int, int, str, int]) -> Mail:
-    number, msgid, place, private, sender, account, kind, text, said, stale, given, remark, hops = row
+def _mail(row: tuple[int, str, str, int, str, str | None, str, str, float, int, int, str, int, int]) -> Mail:
+    number, msgid, place, private, sender, account, kind, text, said, stale, given, remark, hops, overheard = row
     at, known = datetime.fromtimestamp(said, UTC), UserClass(kind)
-    return Mail(number, msgid, place, bool(private), sender, account, known, text, at, bool(stale), given, remark, hops)
+    facts = (number, msgid, place, bool(private), sender, account, known, text, at, bool(stale), given, remark, hops)
+    return Mail(*facts, overheard=bool(overheard))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from culture.clients.shared import loops
+from culture.clients.shared.held import HeldMail, Scope
 from culture.clients.shared.inbox import Inbox, Mail
 from culture.clients.shared.loops import Limits
 from culture.clients.shared.notes import Notes
@@ -16,10 +17,13 @@ from culture.transport import IRCTransport, Message
 class LoopGuard:
     """Judges who may wake the agent, and marks what it says."""
 
-    def __init__(self, config: AgentConfig, inbox: Inbox, notes: Notes, transport: IRCTransport, say: Say) -> None:
+    def __init__(
+        self, config: AgentConfig, inbox: Inbox, held: HeldMail, notes: Notes, transport: IRCTransport, say: Say
+    ) -> None:
         self._nick = config.nick
         self._limits = Limits(config.max_hops, config.pair_turns_per_hour, config.channel_turns_per_hour)
         self._inbox = inbox
+        self._held = held
         self._notes = notes
         self._transport = transport
         self._say = say
@@ -40,10 +44,19 @@ class LoopGuard:
             hint = "" if self.stood_down(message.channel) else f" A person may say: @{self._nick} go on"
             self._say(message.channel, f"I wait: {why}.{hint}", notice=True)
 
-    def go_on(self) -> int:
-        """A person wants it to go on; how many messages were held back."""
-        self._told.clear()
-        return self._inbox.release()
+    def go_on(self, scope: Scope) -> tuple[int, int]:
+        """A person wants it to go on: how many messages begin a turn now, and how many others it may read.
+
+        What the loop guard holds goes on as a whole, unless one sender is named.
+        """
+        mail, said = self._held.release(scope)
+        if scope.sender:
+            mail += self._inbox.release_sender(scope.sender)
+        else:
+            self._told.clear()
+            mail += self._inbox.release()
+        self._inbox.recount()
+        return mail, said
 
     def stood_down(self, place: str) -> bool:
         """Whether only people wake the agent: everywhere, or in this channel."""

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from culture.clients.shared.assembly import assemble, backend_fields
+from culture.clients.shared.assembly import assemble, read
 from culture.clients.shared.daemon import AgentDaemon
 from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.logs import bound
@@ -15,9 +15,8 @@ from culture.clients.shared.orphans import adopted_orphans
 from culture.clients.shared.pidfile import DaemonFile
 from culture.clients.shared.socket_file import SocketTaken
 from culture.config import notify, paths
-from culture.config.agents import BACKEND_FIELDS, ServerAddress
+from culture.config.agents import ServerAddress
 from culture.config.errors import ConfigError
-from culture.config.load import load_agents
 from culture.config.lockfile import Taken
 from culture.protocol.vocabulary import Exit
 from culture.transport import Hopeless
@@ -32,7 +31,8 @@ def run(nick: str, config: Path | None = None, at: tuple[str, int] | None = None
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
-        loaded = load_agents(config or paths.agents_file(), {**BACKEND_FIELDS, **backend_fields()}).config
+        source = config or paths.agents_file()
+        loaded = read(source)
         if at is not None:
             loaded = loaded.model_copy(update={"server": ServerAddress(host=at[0], port=at[1])})
         agent = loaded.agent(nick)
@@ -44,7 +44,7 @@ def run(nick: str, config: Path | None = None, at: tuple[str, int] | None = None
         print(f"{nick} is running already ({taken.note.strip()})", file=sys.stderr)
         return Exit.FAILED
     try:
-        return asyncio.run(_run(assemble(loaded, nick), file.ready))
+        return asyncio.run(_run(assemble(loaded, nick, source), file.ready))
     except (WrongConfiguration, Hopeless) as error:
         return _wrong(str(error))
     except SocketTaken as taken:

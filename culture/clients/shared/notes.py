@@ -15,6 +15,7 @@ _MARK, _SESSION, _PAUSED, _TOKEN, _PARKED = "mark", "session", "paused", "token"
 _STOOD_DOWN = "stood down"
 _BUDGET_TOLD, _LIMITED, _SPENT_BEFORE, _QUOTAS = "budget told", "limited until", "spent before", "quotas"
 _HELD = "held"
+_HELD_DROPPED = "held dropped"
 _RUNNING = "running"
 _JUDGE = "judge token"
 _ALLOWED = "allowed"
@@ -114,6 +115,15 @@ class Notes:
     @held.setter
     def held(self, value: str | None) -> None:
         self._set(_HELD, value)
+
+    @property
+    def held_dropped(self) -> int:
+        """How many held messages gave way to newer ones since a person last released some."""
+        return int(self._get(_HELD_DROPPED) or 0)
+
+    @held_dropped.setter
+    def held_dropped(self, value: int) -> None:
+        self._set(_HELD_DROPPED, str(value) if value else None)
 
     @property
     def budget_told(self) -> str | None:

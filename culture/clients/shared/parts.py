@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from culture.clients.shared.errands import Errands
+from culture.clients.shared.held import HeldMail
 from culture.clients.shared.hiring import Hiring
 from culture.clients.shared.inbox import Inbox
 from culture.clients.shared.keeper import Keeper
@@ -16,6 +17,7 @@ from culture.clients.shared.purse import Purse
 from culture.clients.shared.questions import Questions
 from culture.clients.shared.reading import Reading
 from culture.clients.shared.reporting import Reporting
+from culture.clients.shared.vouching import Vouching
 from culture.clients.shared.webhook import WebhookClient
 from culture.clients.shared.work import Work
 from culture.config.agents import AgentConfig
@@ -44,6 +46,8 @@ class Parts:
     errands: Errands
     hiring: Hiring
     once: Once
+    held: HeldMail
+    vouching: Vouching
 
     @property
     def task(self) -> str:

@@ -60,7 +60,8 @@ def shown(mail: Mail) -> str:
     """A message as the agent sees it. Nothing a sender writes can look like the line behind it, or push that out."""
     if mail.is_errand:
         return _errand(mail)
-    where = "[IRC DM]" if mail.private else f"[IRC @mention in {_word(mail.place)}]"
+    kind = "" if mail.overheard else "@mention "
+    where = "[IRC DM]" if mail.private else f"[IRC {kind}in {_word(mail.place)}]"
     facts = [
         f"class: {mail.kind.value}",
         f"account: {_word(mail.account or 'none')}",

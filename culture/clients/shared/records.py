@@ -30,6 +30,20 @@ CREATE TABLE IF NOT EXISTS messages (
 );
 CREATE INDEX IF NOT EXISTS messages_of_agents ON messages (received) WHERE kind <> 'human';
 CREATE INDEX IF NOT EXISTS messages_open ON messages (number) WHERE state IN ('unread', 'given');
+CREATE INDEX IF NOT EXISTS messages_held ON messages (number) WHERE state IN ('held', 'unvouched');
+CREATE TABLE IF NOT EXISTS overheard (msgid TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS withheld (
+    number INTEGER PRIMARY KEY,
+    msgid TEXT NOT NULL UNIQUE,
+    place TEXT NOT NULL,
+    private INTEGER NOT NULL,
+    sender TEXT NOT NULL,
+    account TEXT,
+    kind TEXT NOT NULL,
+    text TEXT NOT NULL,
+    said REAL NOT NULL,
+    released INTEGER NOT NULL DEFAULT 0
+);
 CREATE TABLE IF NOT EXISTS turns (
     number INTEGER PRIMARY KEY,
     place TEXT NOT NULL,

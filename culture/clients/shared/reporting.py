@@ -34,8 +34,8 @@ COUNTED_EVERY = 5.0
 class Reporting:
     """One task that sends what waits, while there is a connection to a server of ours.
 
-    ``now`` is what the agent is doing, ``counts`` how many messages it has not read and how many of them are stale;
-    of that only the latest is told. On other servers nothing is said.
+    ``now`` is what the agent is doing, ``counts`` how many messages it has not read and whose are held; of that only
+    the latest is told. On other servers nothing is said.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Reporting:
         transport: IRCTransport,
         facts: AgentFacts,
         now: Callable[[], Mapping[str, str]],
-        counts: Callable[[], tuple[int, int]],
+        counts: Callable[[], Mapping[str, Any]],
     ) -> None:
         self._records = records
         self._transport = transport
@@ -53,7 +53,7 @@ class Reporting:
         self._counts = counts
         self._reports = Reports(records)
         self._told: Mapping[str, str] | None = None
-        self._counted: tuple[int, int] | None = None
+        self._counted: Mapping[str, Any] | None = None
         self._count_at = 0.0
         self._counting: asyncio.TimerHandle | None = None
         self._is_foreign = False
@@ -153,9 +153,8 @@ class Reporting:
             await self._put_state(state, counts)
             self._told, self._counted, self._count_at = state, counts, loop.time() + COUNTED_EVERY
 
-    async def _put_state(self, state: Mapping[str, str], counts: tuple[int, int]) -> None:
-        unread, stale = counts
-        await self._put(FactKind.STATE, STATE_KEY, {**state, "unread": unread, "stale": stale})
+    async def _put_state(self, state: Mapping[str, str], counts: Mapping[str, Any]) -> None:
+        await self._put(FactKind.STATE, STATE_KEY, {**state, **counts})
 
     async def _receipt(self, report: Report) -> bool:
         """Tell how far messages have come; what the server does not know yet is told again in a while.

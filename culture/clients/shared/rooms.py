@@ -2,10 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
+from culture.protocol.names import fold
 from culture.protocol.vocabulary import ChannelKey
-from culture.transport import IRCTransport, NotSent
+from culture.transport import IRCTransport, Member, NotSent
 
 log = logging.getLogger(__name__)
 
@@ -16,16 +17,19 @@ MOST_JOINS = 20
 class Rooms:
     """Answers invitations as the agent's configuration says."""
 
-    def __init__(self, transport: IRCTransport, tags: Iterable[str], *, join: bool) -> None:
+    def __init__(
+        self, transport: IRCTransport, tags: Iterable[str], *, join: bool, vouched: Callable[[Member], bool]
+    ) -> None:
         self._transport = transport
+        self._vouched = vouched
         self._tags = {tag.casefold() for tag in tags}
         self._join = join
         self._joining: set[asyncio.Task[None]] = set()
 
-    def invited(self, channel: str, by: str) -> None:
-        """Somebody, or the server, invites the agent."""
+    def invited(self, channel: str, by: Member | None) -> None:
+        """Somebody, or without a member the server, invites the agent."""
         if not self._join or len(self._joining) >= MOST_JOINS:
-            log.info("invited to %s by %s; not joined", channel, by)
+            log.info("invited to %s by %s; not joined", channel, _name(by))
             return
         task = asyncio.create_task(self._look(channel, by), name=f"invitation to {channel}")
         self._joining.add(task)
@@ -37,14 +41,28 @@ class Rooms:
             task.cancel()
         await asyncio.gather(*self._joining, return_exceptions=True)
 
-    async def _look(self, channel: str, by: str) -> None:
+    async def _look(self, channel: str, by: Member | None) -> None:
         try:
+            if by is not None and not await self._is_vouched(by):
+                log.info("invited to %s by %s, for whom nobody vouches; not joined", channel, by.nick)
+                return
             said = await self._transport.get_metadata(channel, ChannelKey.TAGS.value)
             if self._tags & tags_of(said.get(ChannelKey.TAGS.value, "")):
                 await self._transport.join_channel(channel)
-                log.info("joined %s, to which %s invited", channel, by)
+                log.info("joined %s, to which %s invited", channel, _name(by))
         except NotSent as refusal:
-            log.info("cannot join %s, to which %s invited: %s", channel, by, refusal)
+            log.info("cannot join %s, to which %s invited: %s", channel, _name(by), refusal)
+
+    async def _is_vouched(self, by: Member) -> bool:
+        """Whether somebody may have the agent join: an INVITE tells no class, so a server of ours is asked."""
+        if self._vouched(by):
+            return True
+        found = await self._transport.send_who(by.nick)
+        return any(fold(member.nick) == fold(by.nick) and self._vouched(member) for member in found)
+
+
+def _name(by: Member | None) -> str:
+    return by.nick if by is not None else "the server"
 
 
 def tags_of(said: str) -> set[str]:

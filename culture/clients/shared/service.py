@@ -18,6 +18,7 @@ from culture.clients.shared.desk import (
     RequestFailed,
     Sent,
 )
+from culture.clients.shared.held import Scope
 from culture.clients.shared.parts import Parts
 from culture.clients.shared.prompts import Prompt
 from culture.clients.shared.questions import NoSuchQuestion, TooManyQuestions
@@ -66,7 +67,8 @@ class Service:
             page = await self._parts.reading.read(channel, limit)
         except NotSent as refusal:
             raise RequestFailed(str(refusal)) from None
-        return {"messages": [_as_read(message) for message in page.messages], "remaining": page.remaining}
+        messages = [_as_read(message) for message in page.messages]
+        return {"messages": messages, "remaining": page.remaining, "withheld": page.withheld}
 
     async def ask(self, channel: str, question: str, timeout: float | None, options: Sequence[str] = ()) -> Answer:
         """Post a question and wait."""
@@ -98,7 +100,8 @@ class Service:
             found = await self._parts.transport.search(channel, text, by_meaning)
         except NotSent as refusal:
             raise RequestFailed(str(refusal)) from None
-        return [_as_found(message) for message in (found[:limit] if by_meaning else found[-limit:])]
+        visible = self._parts.reading.without_hidden(found)
+        return [_as_found(message) for message in (visible[:limit] if by_meaning else visible[-limit:])]
 
     async def join(self, channel: str) -> None:
         """Enter a channel."""
@@ -199,13 +202,25 @@ class Service:
             await self.on_release()
         return held
 
-    async def go_on(self) -> str:
-        """Give the agent what was held back, so that it may answer other agents again."""
-        self._parts.notes.stood_down = False
-        released = self._parts.loops.go_on()
+    async def go_on(self, scope: Scope) -> str:
+        """Give the agent what was held back; where no sender is named it may also answer other agents again."""
+        if not scope.sender:
+            self._parts.notes.stood_down = False
+        mail, said = self._parts.loops.go_on(scope)
         self._show()
         self._parts.work.wake()
-        return f"going on with {released} messages that were held back." if released else "nothing is held back."
+        if not mail and not said:
+            return f"nothing is held back{' here' if self._parts.held.total else ''}.{self._still_held()}"
+        further = f" {said} more can be read now." if said else ""
+        return f"going on with {mail} messages that were held back.{further}{self._still_held()}"
+
+    def _still_held(self) -> str:
+        """What a person can still release, in a sentence; empty where nothing is held."""
+        holdings = self._parts.held.holdings
+        if not holdings:
+            return ""
+        who = ", ".join(f"{each.nick} ({each.count})" for each in holdings)
+        return f" Still held: {who}. Release a sender with: @{self._parts.config.nick} go on NICK"
 
     async def stand_down(self) -> str:
         """Its work is finished: only people wake it."""
@@ -270,7 +285,9 @@ class Service:
             "context_pct": self.context_pct,
             "unread": unread,
             "stale": stale,
-            "held": parts.inbox.held(),
+            "held": parts.held.total,
+            "held_by": [each.as_data() for each in parts.held.holdings],
+            "held_dropped": parts.notes.held_dropped,
             "stood_down": parts.notes.stood_down,
             "last_message": {"msgid": heard.msgid, "at": heard.timestamp.isoformat()} if heard else None,
             "connected": parts.transport.connected,

@@ -8,7 +8,7 @@ from culture.protocol.message import Message
 from culture.protocol.names import is_channel
 from culture.protocol.numerics import Numeric
 from culture.protocol.split import cut_line, room
-from culture.protocol.vocabulary import Verb
+from culture.protocol.vocabulary import Tag, Verb
 from culture.server.commands import Later, command
 from culture.server.context import Context
 from culture.server.errors import Failed, Refused
@@ -150,11 +150,11 @@ def _since(msgid: str, limit: int, view: View, store: Store) -> list[Kept]:
 
 
 def _rows(ctx: Context, channel: str, found: list[Kept]) -> Iterator[bytes]:
-    """The documented form, to the letter; with the id for who knows tags."""
+    """The documented form, to the letter; with the id and the sender's class for who knows tags."""
     enabled, server = ctx.session.caps.enabled, ctx.router.name
     for _, entry in found:
         words = (channel, entry.nick, timestamp(entry.at))
-        tags = {"msgid": entry.msgid} if "message-tags" in enabled else {}
+        tags = {"msgid": entry.msgid, Tag.CLASS.value: entry.kind} if "message-tags" in enabled else {}
         for line in entry.text.split("\n"):
             for piece in cut_line(line, room(server, VERB, " ".join(words))):
                 yield _line(Message(VERB, (*words, piece), server, tags))

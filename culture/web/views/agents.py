@@ -60,10 +60,12 @@ async def _agent(page: Page) -> Response:
 
 
 async def _say(page: Page) -> Response:
-    nick, word = page.words["nick"], page.form.get("word", "")
-    if word not in _WORDS or _find(board_of(page).agents(), nick) is None:
+    nick, word, sender = page.words["nick"], page.form.get("word", ""), page.form.get("sender", "")
+    agent = _find(board_of(page).agents(), nick)
+    is_known = agent is not None and (not sender or sender in (each.nick for each in agent.held_by))
+    if word not in _WORDS or not is_known or (sender and word != Control.GO_ON):
         return page.refuse(f"{word!r} is nothing that {nick} could be told.", 400)
-    told = await tell(await page.seat(), nick, f"@{nick} {word}")
+    told = await tell(await page.seat(), nick, f"@{nick} {word} {sender}".rstrip())
     return page.show(
         "told.html", is_part=page.is_part, told=told, is_done=bool(told.text), back=f"/agents/{quote(nick, safe='')}"
     )

@@ -153,6 +153,16 @@ def test_the_table_says_who_is_offline_and_what_waits() -> None:
     row = table([facts], datetime.now(UTC)).splitlines()[1]
     assert row.split("  ")[0] == NICK and "working, offline" in row
     assert "12,345" in row and "1.50" in row and "42 %" in row and "3 (1 stale)" in row
+    holding = {"nick": "thor-eve", "count": 2, "why": "unvouched"}
+    held = {
+        "held": 3,
+        "held_by": [holding, {**holding, "nick": "spark-b", "count": 1, "why": "loop"}],
+        "held_dropped": 7,
+    }
+    assert table([{**facts, **held}], datetime.now(UTC)).splitlines()[-1] == (
+        f"{NICK} has 3 held messages: thor-eve (2, nobody vouches for them), spark-b (1, held by the loop guard); "
+        f"7 older ones were dropped. To release those of a sender, say `@{NICK} go on NICK`."
+    )
     webhook = {"failures": 2, "last_failure": "127.0.0.2 answered 500", "at": "2026-03-19T10:00:00+00:00", "unknown": 1}
     shown = table([{**facts, "webhook": webhook}], datetime(2026, 3, 19, 11, tzinfo=UTC)).splitlines()
     assert shown[-2:] == [

@@ -130,7 +130,8 @@ async def test_status_is_told_to_who_asks_alone(ircd: IRCd, home: Path) -> None:
 
 
 async def test_an_agent_s_control_word_is_a_prompt(ircd: IRCd, home: Path) -> None:
-    config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, [])})
+    agents = ({"nick": NICK, "playbook": playbook(home, [])}, {"nick": "spark-bot"})
+    config = agents_yaml(home, ircd.port, *agents)
     async with registered(ircd.port, "spark-bot") as bot, running(config, NICK) as daemon:
         await bot.ask("MODE spark-bot +B")
         await bot.join("#general")

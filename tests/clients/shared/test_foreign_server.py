@@ -29,7 +29,8 @@ async def test_another_agent_of_the_configuration_cannot_command_it(port: int, h
 
 @pytest.mark.requirement("F02")
 async def test_a_person_can(port: int, home: Path) -> None:
-    config = agents_yaml(home, port, {"nick": "spark-ada", "playbook": playbook(home, [])}, {"nick": "spark-bob"})
+    agent = {"nick": "spark-ada", "playbook": playbook(home, [])}
+    config = agents_yaml(home, port, agent, {"nick": "spark-bob"}, rules={"people": ["ori"]})
     async with registered(port, "ori") as ori, running(config, "spark-ada") as daemon:
         await ori.join("#general")
         ori.send("PRIVMSG #general :@spark-ada pause")

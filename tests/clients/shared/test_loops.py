@@ -24,6 +24,8 @@ from tests.support.client import PATIENCE, Client, registered
 from tests.support.mesh import mesh
 
 FINE = Lately()
+ANY = {"wake": "anybody"}
+"""The bots of these tests have no accounts; what is looked at here is how often they wake an agent."""
 
 
 @given(st.integers(0, 50), st.sampled_from(list(UserClass)))
@@ -141,7 +143,7 @@ async def test_polite_agents_stop_and_go_on_when_a_person_says_so(ircd: IRCd, ho
 
 @pytest.mark.fault("E12")
 async def test_hops_survive_a_restart(ircd: IRCd, home: Path) -> None:
-    config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, [])})
+    config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, [])}, rules=ANY)
     async with registered(ircd.port, "spark-bot", "message-tags") as bot:
         await bot.ask("MODE spark-bot +B")
         await bot.join("#general")
@@ -159,7 +161,7 @@ async def test_hops_survive_a_restart(ircd: IRCd, home: Path) -> None:
 
 async def test_work_begins_a_new_chain(ircd: IRCd, home: Path) -> None:
     rules = [{"when": "build", "steps": [{"run": "true"}, {"say": "built"}]}]
-    config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, rules)})
+    config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, rules)}, rules=ANY)
     async with registered(ircd.port, "spark-bot", "message-tags") as bot, running(config, NICK):
         await bot.ask("MODE spark-bot +B")
         await bot.join("#general")
@@ -170,7 +172,7 @@ async def test_work_begins_a_new_chain(ircd: IRCd, home: Path) -> None:
 
 @pytest.mark.fault("E13")
 async def test_where_the_work_is_finished_only_people_wake_it(ircd: IRCd, home: Path) -> None:
-    config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, [])})
+    config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, [])}, rules=ANY)
     async with registered(ircd.port, "spark-ori") as ori, registered(ircd.port, "spark-bot") as bot:
         await ori.join("#general")
         await bot.ask("MODE spark-bot +B")
@@ -189,7 +191,7 @@ async def test_where_the_work_is_finished_only_people_wake_it(ircd: IRCd, home: 
 
 @pytest.mark.fault("E13")
 async def test_a_person_has_it_stand_down_and_go_on(ircd: IRCd, home: Path) -> None:
-    config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, [])})
+    config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, [])}, rules=ANY)
     async with registered(ircd.port, "spark-ori") as ori, registered(ircd.port, "spark-bot") as bot:
         await ori.join("#general")
         await bot.ask("MODE spark-bot +B")
@@ -214,7 +216,7 @@ async def test_five_polite_agents_on_two_servers_stop(home: Path, tmp_path: Path
         for name, other in zip(names, [*names[1:], names[0]], strict=True):
             (home / name).mkdir()
             said = {"nick": name, "playbook": polite(home, f"{name}.d", other), "directory": str(home / name)}
-            config = agents_yaml(home, servers.members[name.partition("-")[0]].port, said)
+            config = agents_yaml(home, servers.members[name.partition("-")[0]].port, said, rules=ANY)
             await stack.enter_async_context(running(config, name))
         await until_members(ori, len(names) + 1)
         ori.send(f"PRIVMSG #general :@{names[0]} say thanks")
@@ -233,7 +235,7 @@ async def until_members(client: Client, wanted: int) -> None:
 
 
 async def test_twenty_messages_led_by_a_person_pass_untouched(ircd: IRCd, home: Path) -> None:
-    config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, [])})
+    config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, [])}, rules=ANY)
     async with registered(ircd.port, "spark-ori") as ori, running(config, NICK) as daemon:
         await ori.join("#general")
         for number in range(20):
@@ -287,7 +289,9 @@ async def among_bots(port: int) -> AsyncIterator[Client]:
 
 
 async def test_after_a_turn_agents_wait_to_cool_down_and_people_do_not(ircd: IRCd, home: Path) -> None:
-    config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, [])}, rules={"cool_down": "1h"})
+    config = agents_yaml(
+        home, ircd.port, {"nick": NICK, "playbook": playbook(home, [])}, rules={**ANY, "cool_down": "1h"}
+    )
     async with among_bots(ircd.port) as bot, registered(ircd.port, "spark-ori") as ori, running(config, NICK) as daemon:
         await ori.join("#general")
         await calls(bot, "one")
@@ -303,7 +307,7 @@ async def test_after_a_turn_agents_wait_to_cool_down_and_people_do_not(ircd: IRC
 
 
 async def test_when_it_has_cooled_down_what_agents_said_is_one_prompt(ircd: IRCd, home: Path) -> None:
-    config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, [])}, rules={"cool_down": 2})
+    config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, [])}, rules={**ANY, "cool_down": 2})
     async with among_bots(ircd.port) as bot, running(config, NICK) as daemon:
         await calls(bot, "one")
         await until(lambda: len(daemon.inbox.journal(9)) == 1)

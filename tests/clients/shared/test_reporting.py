@@ -221,8 +221,8 @@ async def test_how_many_messages_wait_is_told_but_not_for_each_of_them(
         told: list[Any] = []
         put = daemon.reporting._put_state
 
-        async def watched(state: Any, counts: tuple[int, int]) -> None:
-            told.append(counts[0])
+        async def watched(state: Any, counts: dict[str, Any]) -> None:
+            told.append(counts["unread"])
             await put(state, counts)
 
         monkeypatch.setattr(daemon.reporting, "_put_state", watched)

@@ -30,7 +30,7 @@ def configured(
     judging.write_text(json.dumps({"judge": judge}), encoding="utf-8")
     settings = {"agent": "scripted", "playbook": str(judging), **supervisor}
     agent = {"nick": NICK, "playbook": playbook(home, rules)}
-    return agents_yaml(home, ircd.port, agent, rules={"supervisor": settings})
+    return agents_yaml(home, ircd.port, agent, {"nick": "spark-bot"}, rules={"supervisor": settings})
 
 
 async def said_in(client: Client, where: str, word: str) -> str:

@@ -125,6 +125,13 @@ class Questions:
         """Take a message to the agent as being about a question; None when it is about none."""
         return self._hearing.hear(message)
 
+    def refusal(self, message: Message, why: str) -> tuple[str, bool] | None:
+        """What to tell a sender who must not wake the agent and answers a question; None when they answer none.
+
+        Whether the message is nothing but that answer.
+        """
+        return self._hearing.refusal(message, why)
+
     def given_up(self, message: Message) -> None:
         """Somebody's daemon tells that they never will answer: who was asked alone ends the question by that.
 

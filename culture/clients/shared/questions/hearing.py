@@ -73,6 +73,21 @@ class Hearing:
             return self._tell(message, replies.which_one(self.nick, found.several, message.channel))
         return self._about(found.question, found, message, said)
 
+    def refusal(self, message: Message, why: str) -> tuple[str, bool] | None:
+        """What to tell a sender who must not wake the agent and answers a question; None when they answer none.
+
+        Whether the message is nothing but that answer: then there is nothing to keep of it.
+        """
+        said = without_call(message.text, self.nick)
+        said = message.text.strip() if said is None else said
+        found = find(message, said, self.store, anyone=self.trust is None)
+        question = found.question if found is not None else None
+        if question is None or not question.is_open or self._read(question, said).kind is Kind.ASIDE:
+            return None
+        trust = rules(self.trust, question.tool)
+        known = why_not(trust, message.kind, message.sender, question.electorate)
+        return replies.not_allowed(question, known or why), bool(question.options)
+
     def _about(self, question: Question, found: Found, message: Message, said: str) -> Taken | None:
         if question.tool and (why := read_always(said, question.tool)) is not None:
             reading, refusal = why

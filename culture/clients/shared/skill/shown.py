@@ -15,11 +15,11 @@ def whisper(heard: Whisper) -> str:
 
 def messages(read: Mapping[str, Any], channel: str) -> str:
     """What was said, oldest first; the further lines of a message are indented, so that none can pass for another."""
-    if not read["messages"]:
-        return f"Nothing new in {channel}."
-    rows = [_message(message) for message in read["messages"]]
+    rows = [_message(message) for message in read["messages"]] or [f"Nothing new in {channel}."]
     if read["remaining"]:
         rows.append(f"({read['remaining']} more: read {channel} again)")
+    if withheld := read.get("withheld"):
+        rows.append(f"({withheld} withheld: nobody here vouches for who said it; a person can release it)")
     return "\n".join(rows)
 
 

@@ -1,0 +1,27 @@
+"""At most one notice of a kind to the same person within a while, and so many to all of them together."""
+
+import time
+from collections.abc import Callable
+
+from culture.protocol.names import fold
+
+MOST_REMEMBERED = 1000
+
+
+class Throttle:
+    """Remembers who was told what within the last ``period`` seconds; ``most`` is how many that may be."""
+
+    def __init__(self, period: float, most: int = MOST_REMEMBERED, clock: Callable[[], float] = time.monotonic) -> None:
+        self._period = period
+        self._most = most
+        self._clock = clock
+        self._told: dict[tuple[str, str], float] = {}
+
+    def allows(self, nick: str, text: str) -> bool:
+        """Whether somebody may be told this now; they count as told then."""
+        now, key = self._clock(), (fold(nick), text)
+        self._told = {told: at for told, at in self._told.items() if now - at < self._period}
+        if key in self._told or len(self._told) >= self._most:
+            return False
+        self._told[key] = now
+        return True
