@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
 from culture.bridge.oauth import Asked, Consents
-from culture.bridge.text import clean
+from culture.protocol.text import Profile, one_line
 
 PATH = "/consent"
 REGISTRATION = "/register"
@@ -78,7 +78,7 @@ def _redirect(target: str | None) -> Response:
 
 def _form(id: str, asked: Asked, problem: str = "", status: int = 200) -> Response:
     parts = urlsplit(str(asked.params.redirect_uri))
-    name = clean(asked.client.client_name or "nameless")[:80]
+    name = one_line(asked.client.client_name or "nameless", Profile.WEB)[:80]
     place = f"{parts.scheme}://{parts.netloc}"
     form = _FORM.format(name=escape(name), place=escape(place), problem=escape(problem), request=escape(id))
     return _page(form, status)

@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 from culture.bridge.callers import Caller
 from culture.bridge.seats import Seats, SecretOf, check_class, come_in
 from culture.bridge.settings import BridgeSettings
-from culture.bridge.text import LONGEST, clean
+from culture.bridge.text import LONGEST
 from culture.protocol.names import fold, reserved, short_name, valid_channel, valid_nick
+from culture.protocol.text import Profile, clean
 from culture.transport import Condition, Hopeless, Identity, IRCTransport, Member, Message, NotSent
 
 log = logging.getLogger(__name__)
@@ -93,7 +94,7 @@ class Desk:
         _check_channel(channel)
         if len(text.encode(errors="replace")) > LONGEST:
             raise NotSent(f"the text is longer than {LONGEST} bytes: say it in parts, or put it into a file")
-        words = clean(text)
+        words = clean(text, Profile.WEB)
         if not words.strip():
             raise NotSent("there is nothing to say")
         async with self._speaking(caller, sender) as irc:
@@ -125,7 +126,7 @@ class Desk:
     async def channels(self, caller: Caller, sender: str | None) -> list[str]:
         """The channels that the caller can see."""
         async with self._reading(caller, sender) as irc:
-            return sorted(map(clean, await irc.list_channels()))
+            return sorted(clean(name, Profile.MODEL) for name in await irc.list_channels())
 
     async def members(self, caller: Caller, sender: str | None, channel: str) -> list[Member]:
         """Who is in a channel."""
@@ -166,7 +167,7 @@ class Desk:
         if not self.irc.connected:
             raise NotSent(self._problem)
         if sender is not None and (not valid_nick(sender) or reserved(sender)):
-            raise NotSent(f"{clean(sender[:64])!r} is not a nick that one can have")
+            raise NotSent(f"{clean(sender[:64], Profile.MODEL)!r} is not a nick that one can have")
         own = self.irc.nick
         if caller.is_known:
             names = {fold(name): name for name in map(self._full, caller.names)}
@@ -193,7 +194,7 @@ class Desk:
 
 def _check_channel(name: str) -> None:
     if not valid_channel(name, _CHANNEL_BYTES):
-        raise NotSent(f"{clean(name[:64])!r} is not a channel: its name begins with #")
+        raise NotSent(f"{clean(name[:64], Profile.MODEL)!r} is not a channel: its name begins with #")
 
 
 async def _come_into(irc: IRCTransport, channel: str) -> None:

@@ -14,7 +14,6 @@ from culture.cli.amounts import duration
 from culture.cli.choices import AsJson, ConfigFile, DataDir, Name
 from culture.cli.code import Code
 from culture.cli.failing import fail
-from culture.cli.harmless import as_json as in_json
 from culture.cli.meshbook import (
     TAKEN_UP,
     CrossingChannels,
@@ -32,6 +31,7 @@ from culture.config.model import Listen, ServerConfig
 from culture.federation import book
 from culture.federation.book import Book
 from culture.protocol.names import fold, short_name
+from culture.protocol.text import as_json as in_json
 from culture.protocol.vocabulary import Exit
 from culture.server.accounts.errors import AccountRefused
 from culture.server.accounts.model import account_name

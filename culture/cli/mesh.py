@@ -9,7 +9,6 @@ import typer
 from culture.cli import invitation, inviting, joining, links, pidfile
 from culture.cli.agent_access import open_to_agents
 from culture.cli.choices import AsJson, ConfigFile, DataDir, Name
-from culture.cli.harmless import as_json as in_json
 from culture.cli.meshbook import (
     TAKEN_UP,
     CrossingChannels,
@@ -26,6 +25,7 @@ from culture.cli.meshbook import (
 )
 from culture.cli.secret import link_secret
 from culture.protocol.names import fold, short_name
+from culture.protocol.text import as_json as in_json
 
 group = typer.Typer(help="Link this server to others.", no_args_is_help=True)
 

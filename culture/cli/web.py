@@ -16,14 +16,14 @@ from culture.cli.agent_access import open_to_agents
 from culture.cli.background import EndedEarly
 from culture.cli.choices import AsJson, Choices, ConfigFile, Name
 from culture.cli.failing import fail
-from culture.cli.harmless import as_json as shown_json
-from culture.cli.harmless import harmless
 from culture.cli.living import as_running
 from culture.cli.webpush import post
 from culture.config import notify
 from culture.config.errors import ConfigError
 from culture.config.model import ServerConfig
 from culture.protocol.names import nearest
+from culture.protocol.text import Profile, clean
+from culture.protocol.text import as_json as shown_json
 from culture.protocol.vocabulary import Exit, UserClass
 from culture.server.accounts.errors import AccountRefused
 from culture.server.accounts.store import AccountStore
@@ -154,7 +154,7 @@ def sessions(config: ConfigFile = None, name: Name = None, as_json: AsJson = Fal
     else:
         width = max(len(each.account) for each in found)
         for each in found:
-            typer.echo(f"{each.id}  {each.account:<{width}}  {_times(each)}  {harmless(each.browser)}")
+            typer.echo(f"{each.id}  {each.account:<{width}}  {_times(each)}  {clean(each.browser, Profile.TERMINAL)}")
 
 
 @group.command()

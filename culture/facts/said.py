@@ -1,18 +1,16 @@
 """Reading what somebody says of themselves, which may be anything: nothing here fails."""
 
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from math import isfinite
 from typing import Any
 
 from culture.protocol.split import clip
+from culture.protocol.text import Profile, one_line
 
 LONGEST = 2_000
 _MOST = 1e15
 _MOST_WORDS = 20
-_UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""What moves a cursor, breaks a line, turns the direction of what comes behind it, or is half a letter."""
 
 
 def text(value: Mapping[str, Any], name: str, longest: int = LONGEST) -> str:
@@ -20,7 +18,7 @@ def text(value: Mapping[str, Any], name: str, longest: int = LONGEST) -> str:
     said = value.get(name)
     if said is None or isinstance(said, dict | list):
         return ""
-    return clip(_UNFIT.sub(" ", str(said)).strip(), longest)
+    return clip(one_line(str(said), Profile.WEB), longest)
 
 
 def words(value: Mapping[str, Any], name: str) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from culture.config import paths
 from culture.orchestrator.errors import NoAnswer, NotStarted, Stays
 from culture.protocol.names import fold
 from culture.protocol.split import clip
+from culture.protocol.text import Profile, one_line
 
 log = logging.getLogger(__name__)
 
@@ -197,4 +198,4 @@ def _said(nick: str, since: int) -> str:
         text.seek(since)
         lines = [line.strip() for line in text.read().decode(errors="replace").splitlines() if line.strip()]
     last = " / ".join(lines[-_LAST_LINES:]) or "it wrote nothing"
-    return clip("".join(letter if letter.isprintable() else " " for letter in last), _LONGEST)
+    return clip(one_line(last, Profile.TERMINAL), _LONGEST)

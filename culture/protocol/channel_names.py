@@ -12,10 +12,9 @@ leave people free to name rooms in their own language. Accents count: ``#cafe`` 
 
 import unicodedata
 
-from culture.protocol.unseen import UNSEEN_LETTERS
+from culture.protocol.text import is_invisible
 
 _REFUSED = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
-_BLANK = "\u2800"  # a braille cell without dots: a symbol by its category, a space on a screen
 
 _ASCII = {"I": "l", "1": "l", "|": "l", "0": "o"}
 _CAPITALS = {
@@ -55,11 +54,7 @@ def fault_in(name: str) -> str | None:
 
 
 def _is_refused(character: str) -> bool:
-    return (
-        unicodedata.category(character) in _REFUSED
-        or character == _BLANK
-        or UNSEEN_LETTERS.fullmatch(character) is not None
-    )
+    return unicodedata.category(character) in _REFUSED or is_invisible(character)
 
 
 def _described(character: str) -> str:

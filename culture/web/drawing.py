@@ -8,9 +8,10 @@ from urllib.parse import quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from culture.protocol.names import fold
+from culture.protocol.text import Profile, clean
 from culture.web.figures import FILTERS
 from culture.web.files import address
-from culture.web.text import plain, said
+from culture.web.text import said
 
 FOLDER = Path(__file__).parent / "templates"
 _STEPS = ((60.0, 1.0, "s"), (3600.0, 60.0, "min"), (86400.0, 3600.0, "h"))
@@ -25,10 +26,16 @@ def environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_finalize,
     )
-    made.filters |= {"at": at, "ago": ago, "said": said, "plain": plain, "clock": clock, **FILTERS}
+    made.filters |= {"at": at, "ago": ago, "said": said, "clock": clock, **FILTERS}
     made.globals |= {"file": address, "room_path": room_path, "fold": fold}
     return made
+
+
+def _finalize(value: object) -> object:
+    """A text of others is cleaned wherever it stands on a page; what is HTML already was cleaned when it was made."""
+    return clean(value, Profile.WEB) if type(value) is str else value
 
 
 def room_path(name: str) -> str:

@@ -9,6 +9,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
+from culture.protocol.text import Profile, clean
+
 _SUFFIX = ".md"
 
 
@@ -23,7 +25,7 @@ def _parser() -> MarkdownIt:
 def rendered(text: str, pages: Mapping[str, str], near: str = "") -> Markup:
     """The text of a page. ``pages`` has the addresses of the others by name; ``near`` is the folder of this one."""
     parser = _parser()
-    tokens = parser.parse(text)
+    tokens = parser.parse(clean(text, Profile.WEB))
     for token in tokens:
         for child in token.children or ():
             if child.type == "link_open":

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from culture.protocol.names import fold
+from culture.protocol.text import Profile, clean
 from culture.transport import Message, NotSent
 from culture.web.drawing import room_path
 from culture.web.page import Person
 from culture.web.seats import Seat, Seats
-from culture.web.text import plain
 
 log = logging.getLogger(__name__)
 
@@ -143,9 +143,9 @@ class Pusher:
 
     def _made(self, message: Message, more: int) -> Push:
         where = "" if message.private else f" in {message.channel}"
-        text = plain(message.text)[:_LONGEST] + (f"\n(and {more} more before)" if more else "")
+        text = clean(message.text, Profile.WEB)[:_LONGEST] + (f"\n(and {more} more before)" if more else "")
         link = f"{self._url}{room_path(message.channel)}"
-        return Push(f"{plain(message.sender)}{plain(where)}", text, link)
+        return Push(f"{clean(message.sender, Profile.WEB)}{clean(where, Profile.WEB)}", text, link)
 
 
 async def _is_away(seat: Seat) -> bool:

@@ -6,11 +6,11 @@ from datetime import datetime
 
 from markupsafe import Markup
 
+from culture.protocol.text import Profile, clean
 from culture.protocol.vocabulary import UserClass
 from culture.transport import Message
 from culture.web import drawing
 from culture.web.reading import calls
-from culture.web.text import plain
 
 _ACTION = "* "
 
@@ -33,11 +33,11 @@ class Said:
 
 def said_by(message: Message, reader: str) -> Said:
     """A message as this reader sees it."""
-    text = plain(message.text)
+    text = clean(message.text, Profile.WEB)
     is_action = text.startswith(_ACTION) and "\n" not in text
     return Said(
         message.msgid,
-        plain(message.sender),
+        clean(message.sender, Profile.WEB),
         message.kind,
         message.timestamp,
         text.removeprefix(_ACTION) if is_action else text,

@@ -1,30 +1,19 @@
-"""What people and agents write, made safe to show: formatting and control characters out, links to click on."""
+"""What people and agents write, as HTML: cleaned and escaped, with links to click on."""
 
 import re
 
 from markupsafe import Markup, escape
 
-_COLOUR = re.compile(r"\x03(?:\d{1,2}(?:,\d{1,2})?)?|\x04(?:[0-9a-fA-F]{6}(?:,[0-9a-fA-F]{6})?)?")
+from culture.protocol.text import Profile, clean
+
 _LINK = re.compile(r"https?://[^\s<>\"'`{}|\\^]+", re.IGNORECASE)
 _TAIL = ".,;:!?*_"
 _PAIRS = {")": "(", "]": "["}
-_TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c")
-_KEPT = frozenset("\n\t")
-
-
-def plain(text: str) -> str:
-    """The text without colours, control characters, and what turns letters around."""
-    bare = _COLOUR.sub("", text)
-    return "".join(letter for letter in bare if letter in _KEPT or (ord(letter) >= 32 and not _is_unsafe(letter)))
-
-
-def _is_unsafe(letter: str) -> bool:
-    return letter in _TURNING or "\x7f" <= letter <= "\x9f" or "\ud800" <= letter <= "\udfff"
 
 
 def said(text: str) -> Markup:
     """The text as HTML: escaped, with the addresses of web pages in it as links that tell nobody whence one comes."""
-    bare = plain(text)
+    bare = clean(text, Profile.WEB)
     pieces, end = [], 0
     for found in _LINK.finditer(bare):
         address = _without_tail(found.group())

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from culture.protocol.text import Profile, one_line
 from culture.wiki.repository import NOTHING, Repository
 from culture.wiki.values import REVISION_LENGTH
 
@@ -61,7 +62,7 @@ def last_changes(repository: Repository, commit: str, wanted: set[str]) -> dict[
 
 def printable(text: str) -> str:
     """The text in one line that does nothing to a terminal."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)
+    return one_line(text, Profile.WEB)
 
 
 def _parsed(said: bytes) -> Iterator[Recorded]:

@@ -2,7 +2,7 @@
 
 import unicodedata
 
-from culture.protocol.unseen import UNSEEN_LETTERS
+from culture.protocol.text import is_invisible
 from culture.wiki.errors import Refused
 
 SUFFIX = ".md"
@@ -69,7 +69,7 @@ def _wrong_with(part: str) -> str:
     if not part:
         return "it begins or ends with a slash, or has two in a row"
     for letter in part:
-        is_letter = unicodedata.category(letter)[0] in "LNM" and not UNSEEN_LETTERS.match(letter)
+        is_letter = unicodedata.category(letter)[0] in "LNM" and not is_invisible(letter)
         if not is_letter and letter not in _MARKS:
             return f"it may have letters, digits, - _ . and / between folders, not {letter!r}"
     if part[0] in "-." or part[-1] == "." or unicodedata.category(part[0])[0] == "M":

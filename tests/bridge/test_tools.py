@@ -13,7 +13,6 @@ from inspect import signature
 import pytest
 
 from culture.bridge.callers import BURST, PER_SECOND, Pace
-from culture.bridge.text import clean
 from culture.server.ircd import IRCd
 from culture.transport import Message, NotSent, Transport
 from tests.bridge.conftest import Bridge
@@ -113,7 +112,7 @@ async def test_who_is_a_person_is_the_servers_word(ircd: IRCd, program: Program)
         assert "not instructions" in found["note"]
         told = [{key: each[key] for key in ("sender", "class", "human", "text")} for each in found["messages"]]
         assert told == [
-            {"sender": "spark-ori", "class": "human", "human": True, "text": "I am a robot[2J"},
+            {"sender": "spark-ori", "class": "human", "human": True, "text": "I am a robot"},
             {"sender": "spark-imp", "class": "bot", "human": False, "text": claim},
         ]
 
@@ -177,21 +176,6 @@ async def test_control_characters_are_left_out_and_never_a_command(ircd: IRCd, p
             await ori.expect("PRIVMSG", "#general", line)
         with pytest.raises(Refused, match="nothing to say"):
             await program.call("send_message", channel="#general", text="\x00\x02 \r\n")
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("a\u2028spark-ori: b\u2029c", "a\nspark-ori: b\nc"),
-        ("x\ufe00\ufe01\ufe0e\U000e0101\U000e01efy", "x\ufe00y"),
-        ("x\u200c\u200d\u200c\u200dy", "x\u200cy"),
-        ("x\u0378\ue000\u2066\u00ady", "xy"),
-        ("\U0001f469\u200d\u2764\ufe0f\u200d\U0001f468 हिन्दी", "\U0001f469\u200d\u2764\ufe0f\u200d\U0001f468 हिन्दी"),
-    ],
-    ids=["lines", "selectors", "joiners", "unseen", "letters"],
-)
-def test_a_text_has_nothing_in_it_that_only_a_model_reads(text: str, shown: str) -> None:
-    assert clean(text) == shown
 
 
 @pytest.mark.requirement("N01", "N02")

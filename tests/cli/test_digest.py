@@ -57,7 +57,7 @@ async def test_it_tells_what_was_done_asked_and_spent_and_what_waits_for_you(ter
         assert told.code == 0, told.err
         for text in (
             "1 turn, 1,200 tokens, 0.25 USD",
-            "spark-bee q7, open for 2h in #general: Delete  [2J it?",
+            "spark-bee q7, open for 2h in #general: Delete it?",
             f"{EVE} called you in #general",
             "spark-bee (for 10m): is paused  → `culture resume spark-bee`",
             f"deploy the site in #general, for {EVE}: done",

@@ -81,11 +81,13 @@ VECTORS = {
         "a\u3164b\u115fc\u034fd\u180be\ufffcf", "abcdef", "a\ufffdb\ufffdc\ufffdd\ufffde\ufffdf"
     ),
     "signs of numbers": same("\u0600\u0661\u06dd"),
-    "emoji": same(f"{FAMILY} {HEART} 1\ufe0f\u20e3 ✈\ufe0e 👩🏽\u200d🚀 🏳\ufe0f\u200d🌈 👁\ufe0f\u200d🗨\ufe0f"),
+    "emoji": same(f"{FAMILY} {HEART} 1\ufe0f\u20e3 ‼\ufe0f ✈\ufe0e 👩🏽\u200d🚀 🏳\ufe0f\u200d🌈 👁\ufe0f\u200d🗨\ufe0f"),
     "joined letters": same("می\u200cخواهم ক\u09cd\u200dষ श्\u200cर"),
     "joiners that join nothing": dropped(
         f"re\u200dsume \u200c{HEART}\u200d", f"resume {HEART}", f"re\ufffdsume \ufffd{HEART}\ufffd"
     ),
+    "joiners of the other kind": dropped("👩\u200c🚀 ٣\u200c٤", "👩🚀 ٣٤", "👩\ufffd🚀 ٣\ufffd٤"),
+    "joiners behind a mark of what was dropped": dropped("\ufffd\u200d❤", "\ufffd❤", "\ufffd\ufffd❤"),
     "joiners in a row": dropped("م\u200c\u200d\u200cن", "م\u200cن", "م\u200cن"),
     "selectors that style nothing": dropped("a\ufe0fb\ufe0e 7\ufe0f", "ab 7", "a\ufffdb\ufffd 7\ufffd"),
     "selectors in a row": dropped("❤\ufe0f\ufe0e\ufe0f", "❤\ufe0f", "❤\ufe0f"),
@@ -93,6 +95,11 @@ VECTORS = {
     "marks of a letter": same("e\u0301 \u05e9\u05c1\u05bc\u05b8\u0596\u05bd o\u0302\u0323"),
     "marks in a flood": dropped(
         "a" + "\u0301" * 7 + "b\u0301", "a" + "\u0301" * 5 + "b\u0301", "a" + "\u0301" * 5 + "\ufffd\ufffdb\u0301"
+    ),
+    "marks in a flood around joiners": dropped(
+        "e" + "\u0301\u0301\u0301\u200d\u0301\u0301\u0301",
+        "e" + "\u0301" * 5,
+        "e\u0301\u0301\u0301\ufffd\u0301\u0301\ufffd",
     ),
     "marks on nothing": dropped("\u0301a \u0338b", "a b", "\ufffda \ufffdb"),
     "a mark behind what is dropped": dropped("x \u200b\u0301y", "x y", "x \ufffd\ufffdy"),

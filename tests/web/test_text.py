@@ -9,9 +9,12 @@ from time import process_time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markupsafe import Markup
 
 import culture.web
-from culture.web.text import plain, said
+from culture.protocol.text import Profile, clean
+from culture.web.drawing import environment
+from culture.web.text import said
 
 VENDOR = Path(culture.web.__file__).parent / "vendor"
 
@@ -39,7 +42,7 @@ def test_nothing_but_links_to_web_pages_comes_of_a_text(text: str) -> None:
     for tag, attributes in found.tags:
         assert tag == "a" and (attributes["href"] or "").lower().startswith(("http://", "https://"))
         assert attributes["rel"] == "noopener noreferrer nofollow"
-    assert found.words == plain(text)
+    assert found.words == clean(text, Profile.WEB)
 
 
 @pytest.mark.parametrize(
@@ -65,8 +68,10 @@ def test_what_is_no_web_page_is_no_link(text: str) -> None:
     assert Tags(str(said(text))).tags == []
 
 
-def test_formatting_and_what_turns_letters_around_is_taken_out() -> None:
-    assert plain("\x02a\x02 \x1db\x1d \x0304,12c\x03 \x04ff0000d\x04 \u202ee\u2066 \x9bf\n\tg\r") == "a b c d e f\n\tg"
+def test_every_text_on_a_page_is_cleaned_whatever_the_template_forgot() -> None:
+    template = environment().from_string("{{ text }}|{{ text | said }}|{{ html }}")
+    shown = template.render(text="<b>\x02a\u202e\u200b\U000e0041", html=Markup("<i>b</i>"))
+    assert shown == "&lt;b&gt;a|&lt;b&gt;a|<i>b</i>"
 
 
 def test_the_programs_of_others_are_those_that_are_named() -> None:

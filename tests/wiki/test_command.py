@@ -21,7 +21,7 @@ async def test_a_page_from_nothing_to_its_history(shell: Shell, tmp_path: Path) 
     [entry] = json.loads((await shell.run("wiki", "list", "plans", "--json")).out)
     assert (entry["name"], entry["author"]) == ("plans/e2", "spark-ori")
     found = await shell.run("wiki", "search", "cdn", "plan")
-    assert "plans/e2  2:   [2Jthe CDN" in found.out and "\x1b" not in found.out
+    assert "plans/e2  2:  the CDN" in found.out and "\x1b" not in found.out
     assert "begun" in (await shell.run("wiki", "history", "plans/e2")).out
 
 

@@ -9,10 +9,10 @@ import typer
 
 from culture.cli.agent_access import open_to_agents
 from culture.cli.failing import fail
-from culture.cli.harmless import harmless
 from culture.clients.shared.backends import NoBackend, backend, found, installed
 from culture.clients.shared.programs import Found
 from culture.clients.shared.turn import Backend
+from culture.protocol.text import Profile, clean
 from culture.protocol.vocabulary import Exit
 
 _HEADINGS = ("BACKEND", "PROGRAM", "VERSION", "LOGIN", "TO TYPE")
@@ -73,4 +73,4 @@ def _row(name: str, program: Found) -> tuple[str, ...]:
 def _table(rows: Sequence[Sequence[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
-    return "\n".join(harmless(line.rstrip()) for line in lines)
+    return "\n".join(clean(line.rstrip(), Profile.TERMINAL) for line in lines)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from culture.protocol.text import Profile, clean
 from culture.protocol.vocabulary import State
 
 _HEADINGS = ("AGENT", "BACKEND", "STATE", "SINCE", "TASK", "TOKENS", "USD", "CONTEXT", "UNREAD", "LAST MESSAGE")
@@ -121,5 +122,5 @@ def shown_time(moment: str | None, now: datetime) -> str:
 
 def plain(text: str, longest: int | None = None) -> str:
     """Somebody's words in one line that does nothing to a terminal."""
-    line = "".join(character if character.isprintable() else " " for character in text)
+    line = clean(text, Profile.TERMINAL).replace("\n", " ").replace("\t", " ")
     return line if longest is None or len(line) <= longest else f"{line[: longest - 1]}…"

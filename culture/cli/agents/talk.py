@@ -14,11 +14,11 @@ from culture.cli.agents.table import plain
 from culture.cli.agents.waiting import say_and_wait, tell_who_is_away
 from culture.cli.choices import AsJson
 from culture.cli.failing import fail
-from culture.cli.harmless import as_json as in_json
-from culture.cli.harmless import harmless
 from culture.clients.shared.skill import shown
 from culture.protocol.mentions import mentions
 from culture.protocol.names import fold, is_channel, nearest
+from culture.protocol.text import Profile, clean
+from culture.protocol.text import as_json as in_json
 from culture.protocol.vocabulary import ClientTag, Exit, Receipt
 from culture.transport import IRCTransport, Member, Message, NotSent
 
@@ -200,7 +200,7 @@ def _entry(message: Message) -> dict[str, object]:
 
 
 def _people(members: Iterable[Member], target: str) -> str:
-    return harmless(shown.people(map(_row, members), target))
+    return clean(shown.people(map(_row, members), target), Profile.TERMINAL)
 
 
 def _row(member: Member) -> dict[str, object]:

@@ -12,7 +12,7 @@ from culture.cli.amounts import counted
 from culture.cli.colours import is_coloured
 from culture.cli.doctor.conducting import Outcome
 from culture.cli.doctor.finding import Finding, Severity
-from culture.cli.harmless import as_json, harmless
+from culture.protocol.text import Profile, as_json, clean
 
 _COLOURS = {
     Severity.OK: typer.colors.GREEN,
@@ -66,15 +66,15 @@ def _well(outcomes: Sequence[Outcome]) -> list[str]:
 
 def _lines(finding: Finding) -> Iterator[str]:
     label = f"{finding.severity.value:<7}"
-    first, *rest = _wrapped(harmless(finding.what))
+    first, *rest = _wrapped(clean(finding.what, Profile.TERMINAL))
     shown = typer.style(label, fg=_COLOURS[finding.severity], bold=True) if is_coloured() else label
     yield f"  {shown}  {first.lstrip()}"
     yield from rest
     if finding.why:
-        yield from _wrapped(harmless(f"{finding.why}."))
+        yield from _wrapped(clean(f"{finding.why}.", Profile.TERMINAL))
     if finding.next:
         # Not broken into lines: it is for copying.
-        yield f"{_MARGIN}-> {harmless(finding.next)}"
+        yield f"{_MARGIN}-> {clean(finding.next, Profile.TERMINAL)}"
 
 
 def _wrapped(text: str, margin: str = _MARGIN) -> list[str]:

@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterator
 
 from culture.cli.amounts import exact_moment
+from culture.protocol.text import Profile, clean
 from culture.skills.history.entry import Entry, Sort, event_of
 from culture.skills.logger.scribe import Logged, Scribe, moment
-from culture.skills.logger.text import clean
 
 
 def as_json(entry: Entry) -> str:
@@ -47,10 +47,10 @@ class Reader:
         assert isinstance(event, Logged)
         for row in self._scribe.rows(event, (entry.target,)):
             where = f"{_place(entry)}\t" if self._with_place else ""
-            yield f"{moment(row.at)}\t{where}{clean(row.who)}\t{clean(row.text)}"
+            yield f"{moment(row.at)}\t{where}{clean(row.who, Profile.LOG)}\t{clean(row.text, Profile.LOG)}"
 
 
 def _place(entry: Entry) -> str:
     """The channel, or the two who talk."""
     one, _, other = entry.place.partition(" ")
-    return f"{one[2:]},{other[2:]}" if other else clean(entry.target)
+    return f"{one[2:]},{other[2:]}" if other else clean(entry.target, Profile.LOG)

@@ -8,7 +8,6 @@ import typer
 
 from culture.cli.agent_access import for_people, open_to_agents
 from culture.cli.failing import fail
-from culture.cli.harmless import harmless
 from culture.cli.team.place import ASK_THERE, Slug, chosen
 from culture.config import paths
 from culture.config.team import TeamConfig
@@ -18,6 +17,7 @@ from culture.orchestrator.git import GitFailed
 from culture.orchestrator.merging import Merged, NotMerged
 from culture.orchestrator.state import Stage
 from culture.orchestrator.worktrees import Worktrees
+from culture.protocol.text import Profile, clean
 from culture.protocol.vocabulary import Exit
 
 TaskId = Annotated[str, typer.Argument(metavar="TASK", show_default=False, help="As in demo-1.")]
@@ -32,7 +32,7 @@ def diff(
 ) -> None:
     """Show what a task has changed."""
     config = chosen(slug)
-    typer.echo(harmless(_done(_shown(config, id, whole))), nl=False)
+    typer.echo(clean(_done(_shown(config, id, whole)), Profile.TERMINAL), nl=False)
 
 
 @for_people(ASK_THERE)

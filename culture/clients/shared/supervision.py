@@ -16,6 +16,7 @@ from culture.clients.shared.webhook import texts
 from culture.clients.shared.whispering import Advice, shown
 from culture.config.agents import AlertEvent, SupervisorConfig
 from culture.protocol.names import is_channel
+from culture.protocol.text import Profile, one_line
 
 log = logging.getLogger(__name__)
 
@@ -161,7 +162,7 @@ class Supervision:
 
     async def _on_escalation(self, message: str) -> None:
         log.warning("%s: the supervisor calls people: %s", self._nick, message)
-        given, reason = self._around.given(), texts.one_line(message)
+        given, reason = self._around.given(), one_line(message, Profile.WEB)
         task, public = (given.task, reason) if is_channel(given.place) else (PRIVATE, _counted(reason))
         self._around.hold(task)
         self._around.ear.whisper(Action.ESCALATION.value, FINAL)
@@ -172,7 +173,7 @@ class Supervision:
 
     def _on_trouble(self, why: str) -> None:
         log.error("%s has no supervisor: %s", self._nick, why)
-        told = texts.one_line(why).rstrip(".")
+        told = one_line(why, Profile.WEB).rstrip(".")
         self._around.fire("agent_error", f"[ERROR] {self._nick} has no supervisor: {told}. The agent goes on.")
 
 

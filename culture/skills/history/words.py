@@ -4,17 +4,14 @@ import re
 import unicodedata
 from typing import NamedTuple
 
+from culture.protocol.text import Profile, clean
+
 # Scripts that are written without spaces: found by their characters and pairs of them.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3100-\u31ff\u3400-\u4dbf"
 _UNSPACED += "\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 _SYMBOLS = "\u2190-\u2bff\U0001f000-\U0001faff"  # arrows, signs, emoji: each is a word
 _RUN = re.compile(f"[{_UNSPACED}]+")
 _TOKEN = re.compile(rf"[{_UNSPACED}]+|[{_SYMBOLS}]|[^\W_{_UNSPACED}{_SYMBOLS}]+")
-_HEX = "[0-9A-Fa-f]{6}"
-_FORMAT = re.compile(
-    rf"\x03(?:[0-9]{{1,2}}(?:,[0-9]{{1,2}})?)?|\x04(?:{_HEX}(?:,{_HEX})?)?|[\x02\x0f\x11\x16\x1d-\x1f]"
-)
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _UNSEEN = re.compile("[\u0300-\u036f\ufe0e\ufe0f]")  # accents, and how an emoji is to be drawn
 MOST_TERMS = 32
 
@@ -27,13 +24,17 @@ class Query(NamedTuple):
 
 
 def plain(text: str) -> str:
-    """The text without colours, bold and the like."""
-    return text if text.isprintable() else _CONTROL.sub(" ", _FORMAT.sub("", text))
+    """The text without colours, bold and the like, and without what nobody sees."""
+    return clean(text, Profile.INDEX)
 
 
 def folded(text: str) -> str:
     """The text as it is compared: no case, no accents, no widths."""
-    text = plain(text)
+    return fold_letters(plain(text))
+
+
+def fold_letters(text: str) -> str:
+    """The same of a text that is plain already."""
     if text.isascii():
         return text.lower()
     return unicodedata.normalize("NFC", _UNSEEN.sub("", unicodedata.normalize("NFKD", text))).casefold()
@@ -41,7 +42,12 @@ def folded(text: str) -> str:
 
 def words(text: str) -> list[str]:
     """What the text is found by, folded; a word that is there twice may come twice."""
-    return [word for token in _TOKEN.findall(folded(text)) for word in _parts(token)]
+    return words_in(folded(text))
+
+
+def words_in(text: str) -> list[str]:
+    """The words of a text that is folded already."""
+    return [word for token in _TOKEN.findall(text) for word in _parts(token)]
 
 
 def indexed(text: str) -> str:

@@ -9,10 +9,10 @@ from threading import Thread
 from typing import Any
 
 from culture.protocol.names import fold
+from culture.protocol.text import Profile, clean
 from culture.skills.logger.files import Files, Line
 from culture.skills.logger.folders import file_of
 from culture.skills.logger.scribe import Logged, Row, Scribe, moment
-from culture.skills.logger.text import clean
 
 Noted = tuple[Logged, tuple[str, ...]]
 """An event, and the channels concerned where it does not name one."""
@@ -76,7 +76,7 @@ class Writer:
 
     def _line(self, row: Row) -> Line:
         when = moment(row.at)
-        line = f"{when}\t{clean(row.who)}\t{clean(row.text)}\n"
+        line = f"{when}\t{clean(row.who, Profile.LOG)}\t{clean(row.text, Profile.LOG)}\n"
         return file_of(self._folder, row.channel, when[:_DAY]), line.encode()
 
     def _call(self, function: Callable[..., Any], *arguments: object) -> None:

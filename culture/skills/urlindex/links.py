@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple
 
+from culture.protocol.text import Profile, clean, one_line
+
 LONGEST = 2000
 """Bytes; what is longer is data rather than an address, and is no link here."""
 MOST = 20
@@ -20,8 +22,6 @@ _BRACKETS = re.escape("".join(chain(*_OPENED.items())))
 # Where a link may end: at a bracket, before a space, a control, a quote, and before a comma that another one follows.
 _PLACE = re.compile(rf"[{_BRACKETS}]|[\s\x00-\x1f\x7f-\x9f<>\"`]|[,;|](?={_SCHEME})", re.IGNORECASE)
 _HEAD = re.compile(r"[^/?#]*//[^/?#]*")
-_FORMAT = re.compile(r"\x03(?:\d{1,2}(?:,\d{1,2})?)?|\x04(?:[0-9A-Fa-f]{6})?|[\x02\x0f\x11\x16\x1d\x1e\x1f]")
-_BLANK = re.compile(r"[\s\x00-\x1f\x7f]+")
 _TAIL = ".,;:!?'*|…’”»。，、；：！？" + "".join(_OPENED.values())
 _ACTION = "\x01ACTION "
 
@@ -45,7 +45,7 @@ def links(text: str) -> list[Link]:
         if not text.startswith(_ACTION):
             return []
         text = text[len(_ACTION) :]
-    text = _FORMAT.sub("", text)
+    text = clean(text, Profile.INDEX)
     found: dict[str, Link] = {}
     for start, url in _written(text):
         key = normal(url)
@@ -70,13 +70,8 @@ def normal(url: str) -> str:
 def around(text: str, start: int) -> str:
     """The text of a message as one line; of a long one the part about the link."""
     begin = 0 if len(text) <= _CONTEXT else max(0, start - _BEFORE)
-    context = one_line(text[begin : begin + _CONTEXT])
+    context = one_line(text[begin : begin + _CONTEXT], Profile.INDEX)
     return f"…{context}" if begin else context
-
-
-def one_line(text: str) -> str:
-    """The text without formats, with one space where there are several, or a line end."""
-    return _BLANK.sub(" ", _FORMAT.sub("", text)).strip(" ")
 
 
 def _written(text: str) -> Iterator[tuple[int, str]]:

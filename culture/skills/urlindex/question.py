@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from culture.protocol.names import is_channel
 from culture.protocol.numerics import Numeric
+from culture.protocol.text import Profile, one_line
 from culture.protocol.vocabulary import Verb
 from culture.server.errors import Failed, Refused
-from culture.skills.urlindex.links import one_line
 
 SEARCH = "SEARCH"
 USUAL = 10
@@ -37,7 +37,7 @@ def read(params: Sequence[str], limit: int) -> Recent | Search:
     if first.upper() == SEARCH:
         if not rest:
             raise Refused(Numeric.ERR_NEEDMOREPARAMS, Verb.URLS)
-        return Search(one_line(" ".join(rest)), limit)
+        return Search(one_line(" ".join(rest), Profile.INDEX), limit)
     return Recent(None, number(first, limit) if params else min(USUAL, limit))
 
 

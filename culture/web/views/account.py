@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from starlette.responses import Response
 
 from culture.protocol.names import fold
+from culture.protocol.text import Profile, clean
 from culture.web.page import Page
-from culture.web.text import plain
 from culture.web.view import View, done, shown
 
 _BROWSERS = {"Firefox/": "Firefox", "Edg/": "Edge", "Chrome/": "Chrome", "Safari/": "Safari"}
@@ -24,7 +24,9 @@ def _named(text: str) -> str:
     """A browser as people call it, from what it says of itself."""
     browser = next((name for mark, name in _BROWSERS.items() if mark in text), "")
     system = next((name for mark, name in _SYSTEMS.items() if mark in text), "")
-    return f"{browser} on {system}" if browser and system else plain(text)[:60] or "a browser without a name"
+    return (
+        f"{browser} on {system}" if browser and system else clean(text, Profile.WEB)[:60] or "a browser without a name"
+    )
 
 
 async def _account(page: Page) -> Response:

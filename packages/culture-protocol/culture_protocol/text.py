@@ -67,7 +67,6 @@ _VISIBLE_FORMATS = re.compile("[\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\U000
 _INVISIBLE = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 # Emoji of a later Unicode than Python's are unassigned to it, and seen all the same.
 _PICTURES = range(0x1F000, 0x1FB00)
-_SKIN_TONES = range(0x1F3FB, 0x1F400)
 _STYLED = frozenset("‼⁉ℹ〰〽")  # emoji that are no symbols by their category
 _JOINED_SCRIPTS = re.compile("[\u0600-\u0dff\u1000-\u109f\u1780-\u18af\ufb50-\ufdff\ufe70-\ufefc]")
 _JOINERS = re.compile(f"[{_ZWNJ}{_ZWJ}]+")
@@ -191,7 +190,7 @@ def _is_joined(run: re.Match[str]) -> bool:
     before, behind = _around(run)
     if _is_joined_letter(before) and _is_joined_letter(behind):
         return True
-    is_emoji = _is_symbol(before) or before == _EMOJI_STYLE or (bool(before) and ord(before) in _SKIN_TONES)
+    is_emoji = _is_symbol(before) or before == _EMOJI_STYLE
     return run[0][0] == _ZWJ and is_emoji and _is_symbol(behind)
 
 

@@ -13,12 +13,12 @@ from culture.cli.agents.asked import table as questions_table
 from culture.cli.agents.table import table
 from culture.cli.agents.trace import Story, because, shown
 from culture.cli.failing import fail
-from culture.cli.harmless import as_json, harmless
 from culture.clients.shared.questions.model import Question
 from culture.config import paths
 from culture.config.agents import AgentConfig
 from culture.facts.agents import agents
 from culture.facts.ledger import Fact
+from culture.protocol.text import as_json
 from culture.protocol.vocabulary import Receipt
 from culture.transport import Member, Message
 from tests.cli.agents.conftest import NICK, Machine
@@ -61,12 +61,6 @@ def test_tables_are_harmless() -> None:
     assert is_harmless(questions_table([{"nick": f"n{EVIL}", "who": EVIL, **asked}], NOW))
 
 
-def test_json_is_harmless_and_says_the_same() -> None:
-    data = {"text": f"häh ✓ 漢字 {EVIL}\u2028\U000e0001", "list": [EVIL]}
-    assert is_harmless(as_json(data)) and json.loads(as_json(data)) == data
-    assert "häh ✓ 漢字" in as_json(data)
-
-
 def test_what_an_agent_says_of_its_state_is_harmless_in_a_story() -> None:
     why = because(Receipt.INJECTED, {"state": EVIL, "task": EVIL}, False)
     assert is_harmless(shown(Story("spark.x.1", None, (), {NICK: why})))
@@ -96,10 +90,6 @@ def test_what_another_user_runs_prints_nothing_but_text(
     assert delegating.delegated(NICK, "stop") == 0
     printed = capsys.readouterr()
     assert is_harmless(printed.out) and is_harmless(printed.err) and printed.out.startswith("out")
-
-
-def test_text_stays_as_it_is() -> None:
-    assert harmless("häh?\n\tyes ✓ 漢字") == "häh?\n\tyes ✓ 漢字"
 
 
 async def test_an_agent_neither_pauses_nor_resumes(machine: Machine) -> None:

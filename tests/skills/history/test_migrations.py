@@ -107,6 +107,27 @@ def test_the_first_schema_becomes_the_newest(path: Path, tmp_path: Path) -> None
     assert schema(path) == schema(fresh.path)
 
 
+def test_messages_that_were_indexed_with_invisible_characters_are_found_and_can_be_taken_back(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    before = {5: ("re\u200bsume", "re sume"), 6: ("\x1b[1mbold\x02 é", "1mbold e"), 7: ("a\x1b[2Jb", "a [2Jb")}
+    for seq, (said, words) in before.items():
+        position = 1792000000000000000 + 1024 * seq
+        row = (position, 1, 0, 1, seq, "PRIVMSG", "ada!a@here", "ada", "", said, "#General", "", 0, "")
+        connection.execute(f"INSERT INTO entries VALUES ({','.join('?' * len(row))})", row)
+        connection.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (position, f"\ue0001 {words}"))
+    connection.commit()
+    connection.close()
+    store = SQLiteStore(path)
+    store.open()
+    assert texts(store.search(View(PLACE), query("resume"), 10, 1.0)) == ["re\u200bsume"]
+    assert texts(store.search(View(PLACE), query("bold"), 10, 1.0)) == ["\x1b[1mbold\x02 é"]
+    assert list(store.verify()) == []
+    store.write([redaction(8 + seq, f"spark.e1.{seq}") for seq in before])
+    assert store.search(View(PLACE), query("resume"), 10, 1.0) == []
+    assert list(store.verify()) == []
+    store.close()
+
+
 def test_what_was_migrated_is_not_migrated_again(path: Path) -> None:
     for _ in range(2):
         store = SQLiteStore(path)

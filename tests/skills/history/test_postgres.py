@@ -20,7 +20,7 @@ from culture.server.database import TooNew
 from culture.skills.history.entry import Entry
 from culture.skills.history.postgres import PostgresStore, connections, driver, searching
 from culture.skills.history.postgres.address import shown
-from culture.skills.history.postgres.schema import STEPS, migrate
+from culture.skills.history.postgres.schema import STEPS, Step, migrate
 from culture.skills.history.store import Misconfigured, Unavailable, View
 from culture.skills.history.words import query
 from tests.skills.history.entries import PLACE, START, ask, entry, event, numbers, private, redaction, texts
@@ -409,7 +409,7 @@ def test_the_first_schema_becomes_the_newest(server: Postgres, database: str) ->
     server.sql(
         database, "CREATE TABLE history_schema (version integer NOT NULL); INSERT INTO history_schema VALUES (1)"
     )
-    server.sql(database, STEPS[0])
+    server.sql(database, str(STEPS[0]))
     server.sql(database, "INSERT INTO history_places (key, name) VALUES ('#general', '#General')")
     server.sql(database, "INSERT INTO history_lines (origin, epoch) VALUES ('spark', 'e1')")
     server.sql(
@@ -424,7 +424,17 @@ def test_the_first_schema_becomes_the_newest(server: Postgres, database: str) ->
         assert [each.kept.entry.seq for each in store.missed([View(PLACE)], after, 10)] == [2, 3, 4]
 
 
-async def _migrated(store: PostgresStore, steps: tuple[str, ...]) -> None:
+def test_messages_that_were_indexed_with_invisible_characters_are_found(server: Postgres, database: str) -> None:
+    with opened(server.url(database)) as store:
+        store.write([entry(1, "re\u200bsume \x1b[1mbold"), entry(2, "resume")])
+    server.sql(database, "UPDATE history_entries SET words = '\ue0001 re sume 1mbold' WHERE seq = 1")
+    server.sql(database, f"UPDATE history_schema SET version = {len(STEPS) - 1}")
+    with opened(server.url(database)) as store:
+        assert numbers(store.search(View(PLACE), query("resume"), 10, 1.0)) == [1, 2]
+        assert list(store.verify()) == []
+
+
+async def _migrated(store: PostgresStore, steps: tuple[Step, ...]) -> None:
     await migrate(await store._connections.writer(), steps)
 
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-import unicodedata
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from hashlib import sha256
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from culture.clients.shared.answers import CHOICES, Kind, Reading, without_ids
 from culture.protocol.split import clip
+from culture.protocol.text import is_invisible
 
 ALWAYS = "always"
 OPTIONS = CHOICES
@@ -18,7 +18,6 @@ _INPUT_BYTES = 400
 _ASIDES = frozenset({"description", "timeout"})
 # What a command may have beside itself to be covered by a pattern; not for instance leave to go without a sandbox.
 _WITH_COMMAND = _ASIDES | {"command", "run_in_background"}
-_UNSEEN = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
 _PATTERN = re.compile(r"(?P<tool>[A-Za-z_][\w-]*)(?:\((?P<what>.+)\))?")
 # What a pattern is matched against, the first that a tool has.
 _PATHS = ("file_path", "notebook_path", "path")
@@ -49,7 +48,8 @@ def _visible(what: str) -> str:
 def _seen(letter: str) -> str:
     if letter == "\n":
         return " ⏎ "
-    return f"\\u{ord(letter):04x}" if unicodedata.category(letter) in _UNSEEN else letter
+    is_odd_space = letter != " " and letter.isspace()
+    return f"\\u{ord(letter):04x}" if is_odd_space or is_invisible(letter) else letter
 
 
 def read_always(said: str, tool: str) -> tuple[Reading, str] | None:

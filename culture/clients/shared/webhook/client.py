@@ -22,6 +22,7 @@ from culture.clients.shared.webhook.posting import NotPosted
 from culture.clients.shared.webhook.targets import TargetRefused
 from culture.config.agents import AlertEvent, WebhookConfig
 from culture.protocol.names import is_channel
+from culture.protocol.text import Profile, one_line
 
 log = logging.getLogger(__name__)
 
@@ -104,8 +105,8 @@ class WebhookClient:
         """Something happened that people want to know; ``place`` is where to read more. Never waits, never fails."""
         if event not in self._config.events:
             return
-        self.noted(event, texts.one_line(text), place)
-        alert = Alert(event, self._nick, texts.one_line(text), self._link(place or self.channel))
+        self.noted(event, one_line(text, Profile.WEB), place)
+        alert = Alert(event, self._nick, one_line(text, Profile.WEB), self._link(place or self.channel))
         url = self._address(event)
         courier = self._couriers[url] if url is not None else None
         # On disk first: killed at any point from here, it is told or known to be unknown.

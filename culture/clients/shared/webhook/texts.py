@@ -8,11 +8,6 @@ from culture.protocol.split import clip
 LONGEST_LINE = 1000
 """So many bytes of an alert are said in the channel."""
 
-_ENDS = re.compile(r"[\r\n\v\f\x85\u2028\u2029]+")
-# Colours first, as their digits belong to them; then all that is not text, and what turns text around.
-_UNSEEN = re.compile(
-    r"\x03(?:\d{1,2}(?:,\d{1,2})?)?|\x04(?:[0-9A-Fa-f]{6})?|[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
-)
 _CALL = re.compile(r"@(?=[^\s@])")
 
 
@@ -51,11 +46,6 @@ def complete(nick: str, task: str, place: str) -> str:
     if is_channel(place):
         return f'[COMPLETE] {nick} finished task "{task}". Results in {place}.'
     return f'[COMPLETE] {nick} finished task "(private)". Results in private.'
-
-
-def one_line(text: str) -> str:
-    """The text in one line that colours nothing and turns nothing around."""
-    return _UNSEEN.sub("", _ENDS.sub(" ", text)).strip()
 
 
 def said(text: str, nick: str) -> str:

@@ -1,12 +1,16 @@
 """The tables of the PostgreSQL store, step by step from the first schema on."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from culture.server.database import TooNew
 from culture.skills.history.postgres.driver import Connection
+from culture.skills.history.postgres.reindex import reindex
 from culture.skills.history.store import Misconfigured
 
-STEPS: tuple[str, ...] = (
+Step = str | Callable[[Connection], Awaitable[None]]
+"""One change of the schema: SQL, or a function that makes it."""
+
+STEPS: tuple[Step, ...] = (
     # Positions are times in microseconds with room for ties. ``words`` is what a message is found by: its words and
     # one that stands for its place; how often each occurs is nothing the planner must know.
     """
@@ -72,16 +76,14 @@ STEPS: tuple[str, ...] = (
     );
     CREATE INDEX history_late_behind ON history_late (writer, behind, number);
     """,
+    reindex,
 )
-
-PLACE_WORD = "\ue000"
-"""Begins the word that stands for a place; no text has it there."""
 
 _TURN = 0x63756C74  # the advisory lock of whoever makes the steps
 _ENCODING = "UTF8"
 
 
-async def migrate(connection: Connection, steps: Sequence[str] = STEPS) -> None:
+async def migrate(connection: Connection, steps: Sequence[Step] = STEPS) -> None:
     """Make the steps that this database has not seen, all or none; of several servers, one at a time."""
     encoding = await connection.fetchval("SHOW server_encoding")
     if encoding != _ENCODING:
@@ -92,7 +94,7 @@ async def migrate(connection: Connection, steps: Sequence[str] = STEPS) -> None:
         if done > len(steps):
             raise TooNew(f"schema {done}, and this program knows {len(steps)}: use the newer version of culture")
         for step in steps[done:]:
-            await connection.execute(step)
+            await (connection.execute(step) if isinstance(step, str) else step(connection))
         if done < len(steps):
             await connection.execute("UPDATE history_schema SET version = $1", len(steps))
 

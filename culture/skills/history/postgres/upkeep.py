@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 from culture.skills.history.entry import Sort
 from culture.skills.history.postgres.driver import Connection
 from culture.skills.history.postgres.rows import kept_all, rows_of
-from culture.skills.history.postgres.schema import PLACE_WORD
+from culture.skills.history.postgres.wording import PLACE_WORD
 from culture.skills.history.store import ASIDE, Gap, Kept, Stats, position_at, time_of
 
 LONG = 3600.0  # seconds that looking through everything may take

@@ -1,8 +1,10 @@
 """What messages are found by, as PostgreSQL wants it: a text's words, and a question."""
 
 from culture.skills.history.postgres.rows import Values
-from culture.skills.history.postgres.schema import PLACE_WORD
 from culture.skills.history.words import Query, words
+
+PLACE_WORD = "\ue000"
+"""Begins the word that stands for a place; no text has it there."""
 
 _LONGEST = 400  # characters of a word that count; PostgreSQL takes 2046 bytes
 _MOST = 20_000  # words of a text that count; PostgreSQL takes a megabyte

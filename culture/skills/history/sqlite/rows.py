@@ -11,7 +11,8 @@ from itertools import chain
 from typing import Any
 
 from culture.server.database import pieces
-from culture.skills.history.sqlite.schema import COLUMNS, PLACE_WORD
+from culture.skills.history.sqlite.reindex import PLACE_WORD
+from culture.skills.history.sqlite.schema import COLUMNS
 from culture.skills.history.words import indexed
 
 Row = tuple[int, int, int, int, int, str, str, str, str, str, str, str, int, str]

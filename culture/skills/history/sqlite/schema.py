@@ -1,6 +1,7 @@
 """The tables of the SQLite store, step by step from the first schema on."""
 
 from culture.server.database import Step
+from culture.skills.history.sqlite.reindex import reindex
 
 STEPS: tuple[Step, ...] = (
     # Positions are times in microseconds with room for ties, so the rows lie in the order in which they are read.
@@ -60,8 +61,6 @@ STEPS: tuple[Step, ...] = (
     );
     CREATE INDEX late_behind ON late (behind)
     """,
+    reindex,
 )
 COLUMNS = "position, place, sort, line, seq, verb, source, account, kind, text, target, status, closed, data"
-
-PLACE_WORD = "\ue000"
-"""Begins the word that stands for a place in the index; no text has it there."""

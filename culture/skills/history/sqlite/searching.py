@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from culture.skills.history.entry import Sort
 from culture.skills.history.sqlite import rows
 from culture.skills.history.sqlite.reading import HIGHEST, Reading, allows
-from culture.skills.history.sqlite.schema import PLACE_WORD
+from culture.skills.history.sqlite.reindex import PLACE_WORD
 from culture.skills.history.store import Kept, View, position_at
 from culture.skills.history.words import Query, fits
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from culture.skills.history.entry import Sort
 from culture.skills.history.sqlite.reading import COLUMNS, SOURCE, kept
-from culture.skills.history.sqlite.schema import PLACE_WORD
+from culture.skills.history.sqlite.reindex import PLACE_WORD
 from culture.skills.history.store import ASIDE, Gap, Kept, Stats, time_of
 from culture.skills.history.words import words
 
