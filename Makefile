@@ -12,7 +12,7 @@ ARGS ?=
 WORKERS ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores < 4 ? cores + 2 : 6)))
 
 # Real programs that the tests talk to.
-DEBIAN_PACKAGES := weechat-headless weechat-plugins irssi ngircd tmux git openssl chromium postgresql zsh fish
+DEBIAN_PACKAGES := weechat-headless weechat-plugins irssi ngircd tmux git openssl chromium postgresql zsh fish bubblewrap
 # Agent programs that come from npm, each version pinned; those of the second list only for `make proof`.
 AGENTS := $(VENV)/agents
 

@@ -17,6 +17,7 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from culture.config.sandbox import Sandbox, SandboxConfig
 from culture.config.values import (
     Channel,
     Count,
@@ -239,6 +240,7 @@ class Rules(Settings):
     stale: Duration = 900.0
     quiet_hours: QuietHours | None = None
     recovery: RecoveryConfig = Field(default_factory=RecoveryConfig)
+    sandbox: Sandbox = Field(default_factory=SandboxConfig)
 
 
 class TeamPlace(Settings):

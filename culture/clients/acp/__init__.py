@@ -10,4 +10,5 @@ BACKEND = Backend(
     skill="culture.clients.acp",
     skill_folders=(".agents/skills", ".claude/skills"),
     finder="culture.clients.acp.found:found",
+    needs_of="culture.clients.acp.options:needs",
 )

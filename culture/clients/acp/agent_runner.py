@@ -27,6 +27,7 @@ from culture.clients.acp.wording import as_text, without_files, without_skills
 from culture.clients.shared.instructions import joined
 from culture.clients.shared.processes import carrying, end_all, tokened
 from culture.clients.shared.queued import UNKNOWN_EXIT, QueuedRunner
+from culture.clients.shared.sandbox.bubblewrap import inside
 from culture.clients.shared.turn import CLEAR, COMPACT, AgentDied, Can, RunnerSetup, Turn
 
 log = logging.getLogger(__name__)
@@ -71,7 +72,8 @@ class AcpRunner(QueuedRunner):
         """Start the program with the session of the setup, or a new one; one that is gone is replaced."""
         free = self._options.permissions is Permissions.ALLOW
         environment = self._environment if free else {**self._quirks.asking, **self._environment}
-        link = await Link.open(self._options.command, self.setup.directory, environment, self._token, self)
+        command = inside(self.setup.sandbox, self._options.command, environment)
+        link = await Link.open(command, self.setup.directory, environment, self._token, self)
         mode = self._options.mode or (self._quirks.free if free else self._quirks.careful)
         chosen = replace(self._options, mode=mode)
         self._sessions = Sessions(link, self.setup.nick, self.setup.directory, chosen, self.setup.model)

@@ -1,13 +1,14 @@
 """The settings of an agent that only this backend understands; what cannot work is said before anything is started."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from culture.clients.acp.mcp import McpServer, mcp_servers
-from culture.clients.acp.quirks import DEFAULT_COMMAND
+from culture.clients.acp.quirks import DEFAULT_COMMAND, quirks_of
 from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.options import chosen
+from culture.clients.shared.sandbox.needs import ProgramNeeds
 
 
 class Permissions(StrEnum):
@@ -37,6 +38,13 @@ def options(given: Mapping[str, object], environment: Mapping[str, str]) -> Opti
         permissions=chosen(given, "permissions", tuple(Permissions)),
         mcp_servers=mcp_servers(given.get("mcp_servers"), environment),
     )
+
+
+def needs(given: Mapping[str, object]) -> ProgramNeeds:
+    """What the program of these settings needs inside a sandbox; nothing is known of one that nobody tried."""
+    quirks = quirks_of(_command(given.get("acp_command")))
+    known = quirks.needs
+    return replace(known, logins=(*known.logins, *quirks.logins), variables=(*known.variables, *quirks.keys))
 
 
 def _command(given: object) -> tuple[str, ...]:

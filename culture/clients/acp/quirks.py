@@ -3,7 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from culture.clients.shared.sandbox.needs import ProgramNeeds
+
 DEFAULT_COMMAND = ("opencode", "acp")
+_XDG = {"XDG_CONFIG_HOME": ".config", "XDG_DATA_HOME": ".local/share", "XDG_STATE_HOME": ".local/state"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,8 @@ class Quirks:
     """Variables with a key that it finds by itself."""
     logins: tuple[str, ...] = ()
     """Files under the home that are there when somebody has logged in."""
+    needs: ProgramNeeds = field(default_factory=ProgramNeeds)
+    """What it needs inside a sandbox, beside its keys and logins."""
 
 
 KNOWN: Mapping[str, Quirks] = {
@@ -48,8 +53,24 @@ KNOWN: Mapping[str, Quirks] = {
         pulls_files=False,
         keys=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "OPENCODE_API_KEY"),
         logins=(".local/share/opencode/auth.json",),
+        needs=ProgramNeeds(
+            folders=(".local/share/opencode", ".local/state/opencode", ".config/opencode", ".cache/opencode"),
+            settings=(
+                *(".config/opencode/opencode.json", ".config/opencode/opencode.jsonc", ".config/opencode/config.json"),
+                *(".config/opencode/AGENTS.md", ".config/opencode/skills", ".agents/skills"),
+            ),
+            moved=_XDG,
+            variables=("OPENCODE_*", "ANTHROPIC_*", "OPENAI_*", "OPENROUTER_*"),
+            hosts=("opencode.ai", "models.dev", "api.anthropic.com", "api.openai.com", "openrouter.ai"),
+        ),
     ),
-    "cline": Quirks(words=("--acp",), install="npm install -g cline", tried="3.0", keys=("CLINE_API_KEY",)),
+    "cline": Quirks(
+        words=("--acp",),
+        install="npm install -g cline",
+        tried="3.0",
+        keys=("CLINE_API_KEY",),
+        needs=ProgramNeeds(folders=(".cline",), variables=("CLINE_*",), hosts=("api.cline.bot",)),
+    ),
     "gemini": Quirks(
         words=("--acp",),
         install="npm install -g @google/gemini-cli",
@@ -57,6 +78,12 @@ KNOWN: Mapping[str, Quirks] = {
         pulls_files=False,
         keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         logins=(".gemini/oauth_creds.json",),
+        needs=ProgramNeeds(
+            folders=(".gemini",),
+            settings=(".gemini/settings.json", ".gemini/GEMINI.md", ".agents/skills"),
+            variables=("GEMINI_*", "GOOGLE_API_KEY", "GOOGLE_CLOUD_PROJECT"),
+            hosts=("generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com", "oauth2.googleapis.com"),
+        ),
     ),
     "qwen": Quirks(
         words=("--acp",),
@@ -66,6 +93,12 @@ KNOWN: Mapping[str, Quirks] = {
         pulls_files=False,
         keys=("OPENAI_API_KEY",),
         logins=(".qwen/oauth_creds.json",),
+        needs=ProgramNeeds(
+            folders=(".qwen",),
+            settings=(".qwen/settings.json", ".qwen/QWEN.md", ".agents/skills"),
+            variables=("QWEN_*", "OPENAI_*", "DASHSCOPE_*"),
+            hosts=("portal.qwen.ai", "chat.qwen.ai", "dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com"),
+        ),
     ),
     "claude-agent-acp": Quirks(
         install="npm install -g @agentclientprotocol/claude-agent-acp",
@@ -73,6 +106,14 @@ KNOWN: Mapping[str, Quirks] = {
         compact="/compact",
         keys=("ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"),
         logins=(".claude/.credentials.json",),
+        needs=ProgramNeeds(
+            folders=(".claude",),
+            settings=(".claude/settings.json", ".claude/CLAUDE.md", ".claude/skills", ".agents/skills"),
+            copies=(".claude.json",),
+            moved={"CLAUDE_CONFIG_DIR": ".claude"},
+            variables=("ANTHROPIC_*", "CLAUDE_*"),
+            hosts=("api.anthropic.com", "platform.claude.com"),
+        ),
     ),
     "codex-acp": Quirks(
         install="npm install -g @agentclientprotocol/codex-acp",
@@ -87,6 +128,13 @@ KNOWN: Mapping[str, Quirks] = {
         leaves_commands=True,
         keys=("OPENAI_API_KEY", "CODEX_API_KEY"),
         logins=(".codex/auth.json",),
+        needs=ProgramNeeds(
+            folders=(".codex",),
+            settings=(".codex/config.toml", ".codex/AGENTS.md", ".codex/skills", ".agents/skills"),
+            moved={"CODEX_HOME": ".codex"},
+            variables=("OPENAI_*", "CODEX_*"),
+            hosts=("api.openai.com", "chatgpt.com", "auth.openai.com"),
+        ),
     ),
     # Not tried.
     "kiro-cli": Quirks(),

@@ -1,5 +1,6 @@
 """A supervisor with the judgement of any agent that speaks ACP: one question in a new session for each verdict."""
 
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -39,5 +40,6 @@ class AcpSupervisor(Supervisor):
                 model=self.setup.model,
                 instructions=self.setup.system_prompt,
                 options={"acp_command": command, "permissions": Permissions.DENY},
+                sandbox=self.setup.sandbox and replace(self.setup.sandbox, directory=folder),
             )
         )

@@ -1,5 +1,6 @@
 """Claude Code as an agent, through the Claude Agent SDK."""
 
+from culture.clients.shared.sandbox.needs import ProgramNeeds
 from culture.clients.shared.turn import Backend
 
 BACKEND = Backend(
@@ -11,4 +12,18 @@ BACKEND = Backend(
     skill="culture.clients.claude",
     skill_folders=(".claude/skills", ".agents/skills"),
     finder="culture.clients.claude.found:found",
+    needs=ProgramNeeds(
+        folders=(".claude",),
+        logins=(".claude/.credentials.json",),
+        settings=(
+            *(".claude/settings.json", ".claude/CLAUDE.md", ".claude/skills", ".claude/agents", ".claude/commands"),
+            *(".claude/plugins", ".claude/hooks", ".claude/rules", ".agents/skills"),
+        ),
+        copies=(".claude.json",),
+        moved={"CLAUDE_CONFIG_DIR": ".claude"},
+        variables=("ANTHROPIC_*", "CLAUDE_*", "DISABLE_*", "API_TIMEOUT_MS", "BASH_*_MS", "MAX_*_TOKENS", "MCP_*"),
+        # It is contained: without this it refuses to work without asking as root.
+        set={"IS_SANDBOX": "1"},
+        hosts=("api.anthropic.com", "platform.claude.com", "console.anthropic.com"),
+    ),
 )

@@ -33,21 +33,21 @@ BUNDLED = Path("_bundled/claude")
 
 def found() -> tuple[Found, ...]:
     """The program that the SDK brings or finds."""
-    program = _program()
-    if program is None:
+    there = program()
+    if there is None:
         return (Found(PROGRAM, remedy=installing("claude")),)
     login, how = known_login(os.environ)
     remedy = to_log_in() if login is Login.MISSING else ""
-    return (Found(PROGRAM, _version(program), login, how, remedy, TRIED),)
+    return (Found(PROGRAM, _version(there), login, how, remedy, TRIED),)
 
 
 def to_log_in() -> str:
     """What to type when nobody has logged in."""
-    program = "claude" if located("claude") else _program() or "claude"
-    return f"`{program} /login` as the user who runs the agent, or ANTHROPIC_API_KEY in its daemon's environment"
+    typed = "claude" if located("claude") else program() or "claude"
+    return f"`{typed} /login` as the user who runs the agent, or ANTHROPIC_API_KEY in its daemon's environment"
 
 
-def _program() -> Path | None:
+def program() -> Path | None:
     """The program that comes with the SDK, else the one on PATH; None without the SDK."""
     package = find_spec(SDK)
     if package is None or package.origin is None:

@@ -2,15 +2,19 @@
 
 import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import get_args
 
 from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
 from claude_agent_sdk.types import CanUseTool, EffortLevel, HookEvent, PermissionMode
 
+from culture.clients.claude import found
 from culture.clients.claude.instructions import appended
 from culture.clients.claude.mcp import mcp_servers
 from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.options import check_directory, chosen
+from culture.clients.shared.programs import installing
+from culture.clients.shared.sandbox.bubblewrap import Sandbox
 from culture.clients.shared.turn import RunnerSetup
 
 DEFAULT_MODEL = "claude-opus-4-6"
@@ -38,7 +42,8 @@ def permission_mode(setup: RunnerSetup) -> PermissionMode:
     """What Claude may do without asking; everything, unless the configuration says otherwise."""
     modes: tuple[PermissionMode, ...] = get_args(PermissionMode)
     mode = chosen(setup.options, "permission_mode", modes, BYPASS)
-    return _fit_for_this_user(mode, {**os.environ, **setup.environment})
+    contained = setup.sandbox.needs.set if setup.sandbox is not None else {}
+    return _fit_for_this_user(mode, {**os.environ, **setup.environment, **contained})
 
 
 def _fit_for_this_user(mode: PermissionMode, environment: Mapping[str, str]) -> PermissionMode:
@@ -89,4 +94,15 @@ def options(
         hooks=hooks,
         stderr=stderr,
         can_use_tool=asks if permission_mode(setup) not in NEVER_ASKS else None,
+        cli_path=launcher(setup.sandbox, environment),
     )
+
+
+def launcher(sandbox: Sandbox | None, environment: Mapping[str, str]) -> Path | None:
+    """What the SDK shall start instead of the program that it finds by itself: the same one, in its sandbox."""
+    if sandbox is None:
+        return None
+    program = found.program()
+    if program is None:
+        raise WrongConfiguration(f"Claude Code is not installed: {installing('claude')}")
+    return sandbox.launcher(program, environment)

@@ -5,7 +5,7 @@ import asyncio
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKError, ResultMessage, query
 
 from culture.clients.claude.answer import failure, tokens
-from culture.clients.claude.options import LONGEST_LINE, effort
+from culture.clients.claude.options import LONGEST_LINE, effort, launcher
 from culture.clients.claude.session import put
 from culture.clients.shared.processes import end_all
 from culture.clients.shared.supervisor import NoJudgement, Supervisor, SupervisorSetup
@@ -69,4 +69,5 @@ class ClaudeSupervisor(Supervisor):
             extra_args={"no-session-persistence": None},
             max_buffer_size=LONGEST_LINE,
             stderr=words.append,
+            cli_path=launcher(self.setup.sandbox, self.environment),
         )

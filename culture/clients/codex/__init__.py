@@ -1,5 +1,6 @@
 """Codex as an agent, through its app server."""
 
+from culture.clients.shared.sandbox.needs import ProgramNeeds
 from culture.clients.shared.turn import Backend
 
 BACKEND = Backend(
@@ -9,4 +10,15 @@ BACKEND = Backend(
     fields=frozenset({"approval_policy", "sandbox_mode"}),
     skill="culture.clients.codex",
     finder="culture.clients.codex.found:found",
+    needs=ProgramNeeds(
+        folders=(".codex",),
+        logins=(".codex/auth.json",),
+        settings=(
+            *(".codex/config.toml", ".codex/AGENTS.md", ".codex/prompts", ".codex/rules", ".codex/skills"),
+            ".agents/skills",
+        ),
+        moved={"CODEX_HOME": ".codex"},
+        variables=("CODEX_*", "OPENAI_*"),
+        hosts=("api.openai.com", "chatgpt.com", "auth.openai.com"),
+    ),
 )

@@ -15,6 +15,7 @@ from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.processes import end_all, tokened
 from culture.clients.shared.programs import Found, note_version
 from culture.clients.shared.queued import UNKNOWN_EXIT, QueuedRunner
+from culture.clients.shared.sandbox.bubblewrap import inside
 from culture.clients.shared.turn import CLEAR, COMPACT, AgentDied, Can, Permit, RunnerSetup, Turn
 
 # How Codex says that there is nothing to take up: a thread it never wrote, and a name that is none.
@@ -62,7 +63,8 @@ class CodexRunner(QueuedRunner):
         argv = [str(program), *account.arguments(self._environment), "app-server"]
         self._meter = Meter()
         try:
-            await server.start(argv, self.setup.directory, with_tools(self._environment, tools))
+            environment = with_tools(self._environment, tools)
+            await server.start(inside(self.setup.sandbox, argv, environment), self.setup.directory, environment)
             note_version(self.setup.nick, Found(PROGRAM, server.version or None, tried=TRIED))
             await account.log_in(server, self._environment)
             await self._take_up(server)

@@ -34,7 +34,15 @@ class CodexSupervisor(Supervisor):
         """Put the question, once."""
         setup = self.setup
         judge = _Judge(
-            RunnerSetup(setup.nick, setup.directory, self.environment, setup.model, setup.thinking, setup.system_prompt)
+            RunnerSetup(
+                setup.nick,
+                setup.directory,
+                self.environment,
+                setup.model,
+                setup.thinking,
+                setup.system_prompt,
+                sandbox=setup.sandbox,
+            )
         )
         told: asyncio.Queue[Turn | int] = asyncio.Queue()
         judge.on_turn = judge.on_exit = told.put

@@ -1,5 +1,6 @@
 """GitHub Copilot, through its SDK."""
 
+from culture.clients.shared.sandbox.needs import ProgramNeeds
 from culture.clients.shared.turn import Backend
 
 BACKEND = Backend(
@@ -9,4 +10,15 @@ BACKEND = Backend(
     fields=frozenset({"copilot_path", "permission_mode", "provider"}),
     skill="culture.clients.copilot",
     finder="culture.clients.copilot.found:found",
+    needs=ProgramNeeds(
+        folders=(".copilot", ".cache/copilot"),
+        settings=(
+            *(".copilot/settings.json", ".copilot/mcp-config.json", ".copilot/copilot-instructions.md"),
+            *(".copilot/skills", ".copilot/agents", ".agents/skills"),
+        ),
+        copies=(".copilot/config.json",),
+        moved={"COPILOT_HOME": ".copilot"},
+        variables=("COPILOT_*", "GH_TOKEN", "GITHUB_TOKEN"),
+        hosts=("api.github.com", "github.com", "api.githubcopilot.com", "*.githubcopilot.com"),
+    ),
 )

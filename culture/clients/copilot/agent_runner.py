@@ -79,7 +79,7 @@ class CopilotRunner(QueuedRunner):
         self._spent, self._fullness = 0, None
         chosen = self._options
         live = self._live = await Live.start(
-            chosen.program, self.setup.directory, chosen.environment, self._token, self.died
+            chosen.program, self.setup.directory, chosen.environment, self._token, self.died, self.setup.sandbox
         )
         talk = self._talk = Conversation(self._said)
         try:

@@ -11,6 +11,7 @@ from copilot import CopilotClient, RuntimeConnection
 
 from culture.clients.shared.processes import end_all, gone
 from culture.clients.shared.queued import UNKNOWN_EXIT
+from culture.clients.shared.sandbox.bubblewrap import Sandbox, inside
 from culture.clients.shared.turn import AgentDied
 
 log = logging.getLogger(__name__)
@@ -49,10 +50,16 @@ class Live:
 
     @classmethod
     async def start(
-        cls, program: Path, directory: Path, environment: Mapping[str, str], token: str, lost: Lost | None = None
+        cls,
+        program: Path,
+        directory: Path,
+        environment: Mapping[str, str],
+        token: str,
+        lost: Lost | None = None,
+        sandbox: Sandbox | None = None,
     ) -> "Live":
         """Start the program; AgentDied when it does not come up."""
-        connection = RuntimeConnection.for_stdio(path=SETSID, args=[str(program)])
+        connection = RuntimeConnection.for_stdio(path=SETSID, args=inside(sandbox, [str(program)], environment))
         client = CopilotClient(
             connection=connection, working_directory=str(directory), env=dict(environment), log_level="error"
         )

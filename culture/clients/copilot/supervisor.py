@@ -44,7 +44,10 @@ class CopilotSupervisor(Supervisor):
     async def _answer(self, prompt: str) -> Collected:
         talk = Conversation(self._count)
         chosen = self._options
-        live = await Live.start(chosen.program, self.setup.directory, chosen.environment, self.setup.token, talk.lost)
+        setup = self.setup
+        live = await Live.start(
+            chosen.program, setup.directory, chosen.environment, setup.token, talk.lost, setup.sandbox
+        )
         try:
             talk.session = await live.client.create_session(
                 model=chosen.model,

@@ -12,6 +12,7 @@ from culture.clients.scripted.playbook import BUILT_IN, NAMED, read
 from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.processes import end_all, ended, release, spawn, tokened
 from culture.clients.shared.queued import QueuedRunner
+from culture.clients.shared.sandbox.bubblewrap import inside
 from culture.clients.shared.turn import COMMANDS, AgentDied, Can, RunnerSetup, Turn
 
 log = logging.getLogger(__name__)
@@ -52,7 +53,8 @@ class ScriptedRunner(QueuedRunner):
         resume = ["--resume", self.setup.resume] if self.setup.resume else []
         # -P: the folder the agent works in is no place to import from.
         program = [sys.executable, "-P", "-m", "culture.clients.scripted.agent"]
-        self._process = await spawn([*program, *options, *resume], self.setup.directory, self._environment)
+        command = inside(self.setup.sandbox, [*program, *options, *resume], self._environment)
+        self._process = await spawn(command, self.setup.directory, self._environment)
         self._number = 0
         self._ready = asyncio.get_running_loop().create_future()
         self._listener = asyncio.create_task(self._listen(self._process), name=f"lines of {self.setup.nick}")

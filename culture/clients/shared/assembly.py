@@ -2,6 +2,7 @@
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from culture.clients.shared.backends import NoBackend, backend, installed, runner_class, supervisor_class
@@ -9,7 +10,9 @@ from culture.clients.shared.base import AgentRunnerBase, SupervisorBase
 from culture.clients.shared.daemon import AgentDaemon
 from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.instructions import instructions
-from culture.clients.shared.supervisor import SupervisorSetup
+from culture.clients.shared.sandbox import selection
+from culture.clients.shared.sandbox.bubblewrap import Sandbox
+from culture.clients.shared.supervisor import Supervisor, SupervisorSetup
 from culture.clients.shared.turn import RunnerSetup
 from culture.clients.shared.vouching import Company
 from culture.config import paths
@@ -30,7 +33,11 @@ def assemble(config: AgentsConfig, nick: str, file: Path | None = None) -> Agent
         runner_class(backend(agent.agent))
     except NoBackend as error:
         raise WrongConfiguration(f"{agent.nick}: {error}") from None
-    supervisor, missing = _supervisor(agent)
+    kind = backend(agent.agent)
+    selection.check(agent, kind)
+    sandbox = selection.sandbox_of(agent, kind)
+    supervisor, missing = _supervisor(agent, sandbox)
+    watching = supervisor.setup.sandbox if isinstance(supervisor, Supervisor) else None
     server = config.server
     loud = {fold(each.nick) for each in config.agents if each.may_call_all}
     return AgentDaemon(
@@ -42,6 +49,7 @@ def assemble(config: AgentsConfig, nick: str, file: Path | None = None) -> Agent
         supervisor=supervisor,
         no_supervisor=missing,
         company=Company(config, file, read),
+        gate=selection.gate_of(agent.nick, server, sandbox, watching),
     )
 
 
@@ -68,12 +76,13 @@ def make_runner(agent: AgentConfig, session: str | None, token: str) -> AgentRun
         instructions=instructions(agent.nick, agent.instructions_file),
         options=agent.backend_options,
         resume=session,
+        sandbox=selection.sandbox_of(agent, kind),
     )
     make = runner_class(kind)
     return make(setup)  # type: ignore[call-arg]
 
 
-def _supervisor(agent: AgentConfig) -> tuple[SupervisorBase | None, str]:
+def _supervisor(agent: AgentConfig, sandbox: Sandbox | None) -> tuple[SupervisorBase | None, str]:
     """The agent's supervisor, or why it has none though it should; an agent never waits for it."""
     settings = agent.supervisor
     named = "agent" in settings.model_fields_set
@@ -92,6 +101,7 @@ def _supervisor(agent: AgentConfig) -> tuple[SupervisorBase | None, str]:
     )
     try:
         kind = backend(settings.agent)
+        setup = replace(setup, sandbox=selection.supervisors(sandbox, kind, setup.options))
         if unknown := sorted(settings.options.keys() - kind.fields):
             raise WrongConfiguration(f"supervisor.options: {kind.name} knows no {unknown[0]}")
         return supervisor_class(kind)(setup), ""  # type: ignore[call-arg]

@@ -37,6 +37,7 @@ from culture.clients.shared.recovery import Recovery
 from culture.clients.shared.reporting import Reporting
 from culture.clients.shared.requests import answer, is_agents_own, is_for_people
 from culture.clients.shared.rooms import Rooms
+from culture.clients.shared.sandbox.gate import NetworkGate
 from culture.clients.shared.service import Service
 from culture.clients.shared.socket_server import SocketServer
 from culture.clients.shared.supervision import Around as AroundSupervision
@@ -71,9 +72,11 @@ class AgentDaemon:
         supervisor: SupervisorBase | None = None,
         no_supervisor: str = "",
         company: Company | None = None,
+        gate: NetworkGate | None = None,
     ) -> None:
         self.config = config
         self.finished = asyncio.Event()
+        self.gate = gate
         self.hopeless = ""
         """Why the server will never have it back, where it said so."""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -246,6 +249,8 @@ class AgentDaemon:
         self.reporting.start()
         await self.webhook.start()
         await self.socket.start()
+        if self.gate is not None:
+            await self.gate.start()
         self.bus.start()
         await self._reap_judge()
         await self.supervision.start()
@@ -262,6 +267,8 @@ class AgentDaemon:
         await self.webhook.stop()
         await self.bus.stop()
         await self.socket.stop()
+        if self.gate is not None:
+            await self.gate.stop()
         self.questions.stop()
         await self.rooms.stop()
         for task in list(self._tasks):

@@ -14,6 +14,7 @@ from typing import Any
 from culture.clients.shared.base import SupervisorBase
 from culture.clients.shared.ladder import Escalate, Ladder, Step, Whisper
 from culture.clients.shared.processes import new_token
+from culture.clients.shared.sandbox.bubblewrap import Sandbox
 from culture.clients.shared.turn import Turn
 from culture.clients.shared.verdicts import Verdict, parse
 from culture.clients.shared.window import Window
@@ -53,6 +54,8 @@ class SupervisorSetup:
     """The fields of the configuration that only this backend understands."""
     system_prompt: str = SYSTEM_PROMPT
     """What its model is told to be; another one where something else is to be judged than an agent's turns."""
+    sandbox: Sandbox | None = None
+    """Where its processes are started; None is no sandbox."""
     token: str = field(default_factory=new_token)
     """By which whatever a judgement starts is known; on disk before that, as whoever asks may be killed."""
 

@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
+from culture.clients.shared.sandbox.bubblewrap import Sandbox
+from culture.clients.shared.sandbox.needs import ProgramNeeds
+
 COMPACT = "/compact"
 CLEAR = "/clear"
 COMMANDS = frozenset({COMPACT, CLEAR})
@@ -36,6 +39,8 @@ class RunnerSetup:
     """The fields of the configuration that only this backend understands."""
     resume: str | None = None
     """The session to take up again; None begins a new one."""
+    sandbox: Sandbox | None = None
+    """Where its processes are started; None is no sandbox."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +98,10 @@ class Backend:
 
     It loads no SDK and asks nobody. One that is ready is enough.
     """
+    needs: ProgramNeeds = field(default_factory=ProgramNeeds)
+    """What its program needs inside a sandbox."""
+    needs_of: str | None = None
+    """``module:function`` that tells the needs from an agent's own options, where they depend on the program."""
 
 
 class AgentDied(Exception):

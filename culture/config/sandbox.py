@@ -1,0 +1,101 @@
+"""The ``sandbox:`` block of agents.yaml: what of the machine an agent's program sees, and which hosts it reaches."""
+
+import re
+from collections.abc import Mapping
+from ipaddress import ip_address
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import AfterValidator, BeforeValidator
+
+from culture.config.values import File, Settings
+
+HTTPS = 443
+LOOPBACK_NAME = "localhost"
+_LABEL = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
+_NAME = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*")
+_ENTRY = re.compile(r"(?P<host>\[[^\[\]]+\]|[^\[\]:\s/]+)(:(?P<port>[0-9]{1,5}))?")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class HostRule(NamedTuple):
+    """One entry of ``hosts:``, as ``name``, ``name:port``, ``*.name`` or a numeric address with a port."""
+
+    host: str
+    port: int
+    explicit: bool
+    """Whether the entry names the port: only such an entry reaches a private network."""
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_address(self) -> bool:
+        """Whether it names one machine by its address, or this one."""
+        return self.host == LOOPBACK_NAME or _is_address(self.host)
+
+    def matches(self, host: str, port: int) -> bool:
+        """Whether a program may ask for this host and port."""
+        host = host.lower().rstrip(".")
+        if self.host.startswith("*."):
+            return port == self.port and host.endswith(self.host[1:])
+        return (host, port) == (self.host, self.port)
+
+
+def parse_host(text: str) -> HostRule:
+    """Read an entry of ``hosts:``; ValueError says what it should look like."""
+    found = _ENTRY.fullmatch(text.strip().lower())
+    host = found["host"].strip("[]").rstrip(".") if found else ""
+    port = int(found["port"]) if found and found["port"] else None
+    if not (_is_address(host) or _NAME.fullmatch(host)) or (port is not None and not 0 < port < 65536):
+        raise ValueError(f"{text!r} is no host such as git.example.com, *.example.com or localhost:11434")
+    rule = HostRule(host, port or HTTPS, port is not None)
+    if rule.is_address and not rule.explicit:
+        raise ValueError(f"{text!r} needs a port, as in {text}:8080: it is an address of this machine or network")
+    return rule
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _host(text: str) -> str:
+    parse_host(text)
+    return text
+
+
+def _variable(name: str) -> str:
+    if not _VARIABLE.fullmatch(name):
+        raise ValueError(f"{name!r} is no name of an environment variable")
+    return name
+
+
+def block(value: object) -> object:
+    """Read ``sandbox: bwrap`` as ``sandbox: {kind: bwrap}``."""
+    return value if isinstance(value, Mapping | SandboxConfig) else {"kind": value}
+
+
+Host = Annotated[str, AfterValidator(_host)]
+VariableName = Annotated[str, AfterValidator(_variable)]
+
+
+class SandboxConfig(Settings):
+    """How an agent's program is kept from the rest of the machine; ``user`` is the key ``user:`` by itself."""
+
+    kind: Literal["none", "bwrap", "user"] = "none"
+    network: Literal["on", "off"] = "on"
+    hosts: tuple[Host, ...] = ()
+    read: tuple[File, ...] = ()
+    write: tuple[File, ...] = ()
+    variables: tuple[VariableName, ...] = ()
+
+    @property
+    def rules(self) -> tuple[HostRule, ...]:
+        """The entries of ``hosts``."""
+        return tuple(map(parse_host, self.hosts))
+
+
+Sandbox = Annotated[SandboxConfig, BeforeValidator(block)]

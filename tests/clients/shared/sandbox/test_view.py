@@ -1,0 +1,174 @@
+"""What a sandboxed program sees of the disk and the environment, and how it ends."""
+
+import asyncio
+import os
+import signal
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from culture.clients.shared.errors import WrongConfiguration
+from culture.clients.shared.processes import carrying, end_all
+from culture.clients.shared.sandbox.bubblewrap import Sandbox
+from culture.clients.shared.sandbox.needs import ProgramNeeds
+from culture.config import paths
+from culture.config.sandbox import SandboxConfig
+from tests.clients.shared.sandbox.conftest import NICK, Jail, needs_bwrap
+from tests.clients.shared.test_daemon import until
+
+pytestmark = needs_bwrap
+
+
+async def test_project_is_writable_and_nothing_else_of_the_owner_is_there(
+    jail: Jail, owner: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "the owner's cloud")
+    monkeypatch.setenv("CULTURE_SECRET", "the owner's own variable")
+    (tmp_path / "neighbour").write_text("another project")
+    inmate = await jail()
+    assert await inmate.shell("echo made > made; cat made") == "made"
+    assert (tmp_path / "work" / "made").read_text() == "made\n"
+    assert await inmate.shell("ls -A ~ ~/.culture $CULTURE_HOME 2>/dev/null | grep -v : | grep .; echo end") == "end"
+    for secret in (owner / ".ssh" / "id", paths.accounts_file(), tmp_path / "neighbour", Path("/etc/shadow")):
+        assert "No such file" in await inmate.shell(f"cat {secret}"), secret
+    for closed in ("/usr/x", "/etc/x", "/x", "/proc/sys/kernel/core_pattern"):
+        assert "opened" not in await inmate.shell(f"(: >> {closed}) && echo opened"), closed
+    assert await inmate.shell("echo x > /tmp/x && echo y > ~/x && cat /tmp/x ~/x") == "x\ny"
+    assert "owner's" not in await inmate.shell("env; cat /proc/1/environ /proc/*/environ | tr '\\0' '\\n'")
+    assert await inmate.shell("echo $CULTURE_NICK") == NICK
+
+
+async def test_listed_places_are_there_and_only_those_to_write_can_be_written(jail: Jail, tmp_path: Path) -> None:
+    reference, results = tmp_path / "reference", tmp_path / "results"
+    for each in (reference, results):
+        each.mkdir()
+    (reference / "page").write_text("the page")
+    inmate = await jail(read=[str(reference)], write=[str(results)])
+    assert await inmate.shell(f"cat {reference}/page; echo x > {reference}/page") != "the page"
+    assert (reference / "page").read_text() == "the page"
+    await inmate.shell(f"echo done > {results}/page")
+    assert (results / "page").read_text() == "done\n"
+
+
+async def test_state_is_the_agents_own_login_is_the_owners_and_settings_are_read_only(
+    jail: Jail, owner: Path, tmp_path: Path
+) -> None:
+    state = owner / ".prog"
+    state.mkdir()
+    for name in ("login", "settings", "history"):
+        (state / name).write_text(f"the owner's {name}")
+    (owner / ".prog.json").write_text("the owner's copy")
+    needs = ProgramNeeds((".prog",), (".prog/login",), (".prog/settings",), (".prog.json",))
+    inmate = await jail(needs=needs)
+    assert await inmate.shell("cat ~/.prog/login ~/.prog/settings") == "the owner's loginthe owner's settings"
+    await inmate.shell("cd ~/.prog; echo renewed > login; echo mine > settings; echo mine > notes; echo mine > hooks")
+    await inmate.shell("echo mine > ~/.prog.json; ln -s ~/.ssh ~/.prog/link")
+    assert (state / "login").read_text() == "renewed\n"
+    assert (state / "settings").read_text() == "the owner's settings"
+    assert sorted(each.name for each in state.iterdir()) == ["history", "login", "settings"]
+    assert (owner / ".prog.json").read_text() == "the owner's copy"
+    await inmate.runner.stop()
+    again = await jail(needs=needs)
+    assert await again.shell("cat ~/.prog/notes ~/.prog.json") == "mine\nmine"
+    assert stat.S_IMODE((paths.home() / "sandbox" / NICK).stat().st_mode) == 0o700
+
+
+async def test_link_that_agent_put_in_the_way_of_a_mount_is_not_followed(
+    jail: Jail, owner: Path, tmp_path: Path
+) -> None:
+    (owner / ".prog").mkdir()
+    (owner / ".prog" / "settings").write_text("the owner's settings")
+    needs = ProgramNeeds((".prog",), settings=(".prog/settings",))
+    private = paths.private_directory(paths.home() / "sandbox" / NICK / ".prog")
+    (private / "settings").symlink_to("/oldroot" + str(owner / ".ssh" / "planted"))
+    inmate = await jail(needs=needs)
+    assert await inmate.shell("cat ~/.prog/settings") == "the owner's settings"
+    assert not (owner / ".ssh" / "planted").exists()
+
+
+async def test_hooks_and_settings_of_the_projects_repository_stay_as_they_are(jail: Jail, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    _git(work, "init", "-q", "-b", "main")
+    inmate = await jail()
+    identity = "-c user.name=helper -c user.email=helper@example.org"
+    said = await inmate.shell(f"echo x > file; git add file; git {identity} commit -q -m first; git log --format=%s")
+    assert said == "first"
+    await inmate.shell("echo 'touch hooked' > .git/hooks/post-commit; chmod +x .git/hooks/post-commit")
+    await inmate.shell("git config core.fsmonitor 'touch watched'")
+    assert not (work / ".git" / "hooks" / "post-commit").exists()
+    assert "fsmonitor" not in (work / ".git" / "config").read_text()
+
+
+async def test_worktree_has_the_repository_it_belongs_to_and_no_other(jail: Jail, owner: Path, tmp_path: Path) -> None:
+    project, work = tmp_path / "project", tmp_path / "work"
+    project.mkdir()
+    work.rmdir()
+    _git(project, "init", "-q", "-b", "main")
+    _git(project, "commit", "-q", "--allow-empty", "-m", "first")
+    _git(project, "worktree", "add", "-q", "-b", "task", str(work))
+    (owner / ".gitconfig").write_text("[user]\n\tname = An Owner\n\temail = o@example.org\n[core]\n\teditor = secret\n")
+    inmate = await jail()
+    commit = "echo x > file; git add file; git commit -q -m second 2>&1; git log --format=%an:%s"
+    assert await inmate.shell(commit) == "An Owner:second\nowner:first"
+    assert "secret" not in await inmate.shell("cat ~/.gitconfig")
+    assert await inmate.shell(f"ls -A {project}") == ".git"
+    await inmate.runner.stop()
+    # What names the repository can be written by the agent: a place that knows of no such worktree is not opened.
+    (work / ".git").write_text(f"gitdir: {owner}/.ssh/worktrees/task\n")
+    again = await jail()
+    assert "No such file" in await again.shell(f"ls {owner}/.ssh")
+
+
+@pytest.mark.parametrize(
+    ("key", "place"), [("directory", "~"), ("directory", "/"), ("read", "~"), ("write", "/"), ("read", "$CULTURE_HOME")]
+)
+def test_place_that_holds_the_home_is_refused(key: str, place: str, owner: Path, tmp_path: Path) -> None:
+    folder = Path(os.path.expandvars(place)).expanduser()
+    config = SandboxConfig.model_validate({"kind": "bwrap", **({} if key == "directory" else {key: (folder,)})})
+    sandbox = Sandbox(NICK, folder if key == "directory" else tmp_path / "work", config)
+    with pytest.raises(WrongConfiguration, match="holds the home folder"):
+        sandbox.check()
+
+
+async def test_program_is_found_by_its_token_and_gets_time_to_end(jail: Jail, tmp_path: Path) -> None:
+    inmate = await jail()
+    trap = "trap 'echo ended > ended; exit' TERM; echo begun > begun; while :; do sleep 0.05; done"
+    await inmate.runner.send_prompt(trap)
+    await until((tmp_path / "work" / "begun").exists)
+    process = inmate.runner._process
+    assert process is not None
+    assert len(carrying(inmate.token)) > 1
+    assert process.pid not in carrying(inmate.token)
+    await end_all(inmate.token)
+    assert (tmp_path / "work" / "ended").exists()
+    await inmate.record.until(lambda: inmate.record.exits)
+    assert inmate.record.exits == [128 + signal.SIGTERM]
+
+
+async def test_turn_is_interrupted_through_the_sandbox(jail: Jail, tmp_path: Path) -> None:
+    inmate = await jail()
+    await inmate.runner.send_prompt("echo begun > begun; exec sleep 1000")
+    await until((tmp_path / "work" / "begun").exists)
+    await inmate.runner.interrupt()
+    await inmate.record.until(lambda: inmate.record.turns)
+    assert inmate.record.turns[-1].interrupted
+    assert await inmate.shell("echo still here") == "still here"
+
+
+async def test_death_of_the_launcher_is_the_death_of_all_it_holds(jail: Jail, tmp_path: Path) -> None:
+    inmate = await jail()
+    await inmate.shell("setsid sleep 1000 >/dev/null 2>&1 & echo begun")
+    assert len(carrying(inmate.token)) == 2
+    process = inmate.runner._process
+    assert process is not None
+    os.kill(process.pid, signal.SIGKILL)
+    async with asyncio.timeout(10):
+        await inmate.record.until(lambda: inmate.record.exits)
+    await until(lambda: carrying(inmate.token) == [])
+
+
+def _git(folder: Path, *words: str) -> None:
+    identity = ["-c", "user.name=owner", "-c", "user.email=owner@example.org"]
+    subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True)
