@@ -150,6 +150,8 @@ class Limits(Settings):
     agent_send_queue: Count = 524288
     pull_queue: Count = 32768
     connections_per_address: Count = 16
+    connections_per_user: Count = 256
+    unregistered_connections: Count = 2048
     new_connections: Count = 32
     new_connections_period: Duration = 600.0
     rows: Count = 1000

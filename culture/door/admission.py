@@ -62,7 +62,7 @@ class Door:
             return PlainTextResponse(f"pages of others may not call the {self._what}", 403)
         if "origin" in headers and name not in (self._names or _LOOPBACK):
             return PlainTextResponse(f"no page calls the {self._what} by another name than localhost", 403)
-        if self._strangers is not None and not _is_own(scope):
+        if self._strangers is not None and not is_own(scope.get("client"), scope.get("server")):
             return PlainTextResponse(self._strangers, 403)
         why = self._barred()
         return None if why is None else PlainTextResponse(why, 401)
@@ -86,8 +86,8 @@ def _name(host: str) -> str:
         return ""
 
 
-def _is_own(scope: Scope) -> bool:
-    client, server = scope.get("client"), scope.get("server")
-    if not client or not server or not is_loopback(client[0]):
+def is_own(client: tuple[str, int] | None, server: tuple[str, int | None] | None) -> bool:
+    """Is the other end of a connection a process of the user who runs this, or of root?"""
+    if not client or not server or server[1] is None or not is_loopback(client[0]):
         return False
-    return not IS_KNOWN or uid_of(tuple(client), tuple(server)) in (os.getuid(), 0)
+    return not IS_KNOWN or uid_of(client, (server[0], server[1])) in (os.getuid(), 0)

@@ -11,7 +11,11 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from culture.door.admission import is_own
+
 _CONNECTIONS = 512
+_RESERVED = 64  # of them for the user who runs this: nobody else on the machine keeps them out
+_BACKLOG = 1024
 _FAREWELL = 1
 PATIENCE = 10.0
 """How long a request may take to come, and up to twice that: connections are few, and anybody can open one."""
@@ -25,7 +29,7 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
     with socket.socket(family, kind, proto) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
-        listener.listen(128)
+        listener.listen(_BACKLOG)
         yield listener
 
 
@@ -34,25 +38,42 @@ class _Connection(H11Protocol):
 
     _seen: tuple[object, object] = (None, None)
     _since: float = 0.0
+    _is_own: bool = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Somebody has come."""
         super().connection_made(transport)
         self._since = self.loop.time()
-        if len(self.connections) >= _CONNECTIONS:
-            self._make_room()
+        self._is_own = is_own(self.client, self.server)
+        present = [each for each in self.connections if isinstance(each, _Connection)]
+        others = [each for each in present if not each._is_own]
+        if not self._is_own and len(others) > _CONNECTIONS - _RESERVED:
+            if not self._make_room(others):
+                self._drop()
+                return
+        elif len(present) >= _CONNECTIONS:
+            self._make_room(others) or self._make_room(present)
         self._look()
 
-    def _make_room(self) -> None:
-        """There are as many as may be: whoever has been here longest and asks for nothing goes, so that others may."""
-        idle = [each for each in self.connections if isinstance(each, _Connection) and each._asks_for_nothing]
-        idle.sort(key=lambda each: each._since)
-        for each in idle[: len(self.connections) + 1 - _CONNECTIONS]:
-            each.transport.abort()
+    def _make_room(self, present: list["_Connection"]) -> bool:
+        """End the oldest of these that asks for nothing, else that has not finished its request; is there one?"""
+        for is_idle in (_Connection._asks_for_nothing, _Connection._is_unfinished):
+            idle = [each for each in present if each is not self and is_idle(each)]
+            if idle:
+                min(idle, key=lambda each: each._since)._drop()
+                return True
+        return False
 
-    @property
+    def _drop(self) -> None:
+        """End the connection, and count it no more from now on."""
+        self.transport.abort()
+        self.connections.discard(self)
+
     def _asks_for_nothing(self) -> bool:
         return self.conn.their_state is h11.IDLE and (self.cycle is None or self.cycle.response_complete)
+
+    def _is_unfinished(self) -> bool:
+        return self.conn.their_state is h11.SEND_BODY
 
     def _look(self) -> None:
         if self.transport.is_closing():

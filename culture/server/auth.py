@@ -47,7 +47,7 @@ class NetworkAuth:
     def __init__(self, config: ServerConfig) -> None:
         self._password = config.password
         self._trusts_network = config.trusted_network
-        self._uids = {os.getuid(), *_uids(config.local_users)}
+        self._uids = {os.getuid(), *uids_of(config.local_users)}
 
     def authenticate(self, connection: Credentials) -> Identity:
         """Admit those who are logged in, then those whose presence is trusted."""
@@ -70,7 +70,8 @@ def _log_in(why: str) -> Refused:
     return Refused(Numeric.ERR_PASSWDMISMATCH, text=f"Log in to an account, with SASL or PASS account:password: {why}")
 
 
-def _uids(users: Iterable[str]) -> set[int]:
+def uids_of(users: Iterable[str]) -> set[int]:
+    """The numbers of these users of this machine, as far as they exist."""
     found = set()
     for user in users:
         try:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import socket
 import time
 from collections.abc import AsyncIterator, Callable
@@ -13,12 +14,12 @@ from culture.protocol.message import Message
 from culture.server import keepalive, linking, revocation
 from culture.server.accounts.store import AccountStore
 from culture.server.arrival import depart
-from culture.server.auth import Authenticator, NetworkAuth
+from culture.server.auth import Authenticator, NetworkAuth, uids_of
 from culture.server.bystanders import Bystanders
 from culture.server.connection import Connection
 from culture.server.context import Context, Parts
 from culture.server.dispatch import Dispatcher
-from culture.server.doorman import Doorman
+from culture.server.doorman import ConnectionGroups, Doorman, used_descriptors
 from culture.server.errors import StartError
 from culture.server.figures import Figures
 from culture.server.founding import StandingRooms
@@ -84,8 +85,10 @@ class IRCd:
         self._clock = clock
         self._lock = DataLock(config.data_dir)
         self._listeners: list[Listener] = []
-        self._closing: set[Connection] = set()
         self._doorman = Doorman()
+        self._groups = ConnectionGroups()
+        self._closing = self._groups.closing
+        self._uids = _trusted_uids(config)
         self._stopping = False
         self._running = False
         self.reload: Callable[[], ServerConfig] | None = None
@@ -120,6 +123,7 @@ class IRCd:
             sessions=set(),
             endings=[
                 self._doorman.release,
+                self._groups.forget,
                 logins.forget,
                 monitors.clear,
                 subscriptions.forget,
@@ -176,6 +180,7 @@ class IRCd:
         self.parts.network.channel_modes = config.channel_modes
         if isinstance(self.parts.authenticator, NetworkAuth):
             self.parts.authenticator = NetworkAuth(config)
+        self._uids = _trusted_uids(config)
         self._wrapping.reload()
         log.info("configuration reloaded")
 
@@ -218,7 +223,8 @@ class IRCd:
 
     def _start(self) -> None:
         config = self.parts.config
-        self._listeners = [Listener(each, self._poller, self._accept) for each in config.listen]
+        self._listeners = [Listener(each, self._poller, self._accept, self._groups.make_room) for each in config.listen]
+        self._groups.other_descriptors = used_descriptors()
         self._poller.start()
         for listener in self._listeners:
             listener.start()
@@ -247,7 +253,12 @@ class IRCd:
         session = Session(connection, self._poller.dirty, host, self._clock(), limits.pull_queue, self._ended)
         session.tls = tls
         session.is_websocket = address.websocket is not None
-        why_not = self._doorman.admit(session, host, limits, self.parts.config.exempt, self._poller.now)
+        exempt = self.parts.config.exempt
+        why_not = self._doorman.admit(session, host, limits, exempt, self._poller.now)
+        if why_not is None:
+            why_not = self._groups.admit(session, limits, exempt, self._uids)
+            if why_not is not None:
+                self._doorman.release(session)
         if why_not is not None:
             self._turn_away(connection, why_not)
             return
@@ -267,7 +278,7 @@ class IRCd:
         connection.queue.append(wire(Message("ERROR", (why,))))
         connection.close()
         if len(self._closing) < _MOST_CLOSING:
-            self._closing.add(connection)
+            self._closing[connection] = None
         else:
             connection.abort()
 
@@ -276,7 +287,7 @@ class IRCd:
         for forget in self.parts.endings:
             forget(session)
         if session.connection.is_open:
-            self._closing.add(session.connection)
+            self._closing[session.connection] = None
         # When the server goes, everybody goes: nobody is left to be told of each single quit.
         if not self._stopping:
             depart(self.parts, session, reason)
@@ -302,7 +313,8 @@ class IRCd:
             keepalive.check(list(self.parts.sessions), limits, self.parts.config.name, now)
             self._doorman.forget(limits, now)
             self.parts.logins.forget_tries(limits, self._clock())
-            self._closing.difference_update(keepalive.reap(self._closing, now, _LINGER))
+            for gone in keepalive.reap(self._closing, now, _LINGER):
+                del self._closing[gone]
             self.parts.batches.expire(now, limits.multiline_timeout)
             self.parts.recent.trim()
             changed = self.parts.markers.changed()
@@ -315,6 +327,11 @@ class IRCd:
             async with asyncio.timeout(patience):
                 while any(each.is_open and each.waiting for each in self._closing):  # noqa: ASYNC110
                     await asyncio.sleep(_STEP)
+
+
+def _trusted_uids(config: ServerConfig) -> set[int]:
+    """The users of this machine whose connections are not bounded by user."""
+    return {0, os.getuid(), *uids_of(config.local_users)}
 
 
 def _check_exposure(config: ServerConfig, accounts: AccountStore) -> None:

@@ -24,8 +24,9 @@ Accept = Callable[[socket.socket, str, Listen], None]
 class Listener:
     """One address; every connection is handed on with the host it came from."""
 
-    def __init__(self, address: Listen, poller: Poller, accept: Accept) -> None:
+    def __init__(self, address: Listen, poller: Poller, accept: Accept, make_room: Callable[[], bool]) -> None:
         self._poller = poller
+        self._make_room = make_room
         self._accept = accept
         self._address = address
         self._socket = _bind(address)
@@ -57,6 +58,8 @@ class Listener:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
+                if error.errno in _OUT_OF_DESCRIPTORS and self._make_room():
+                    continue
                 self._rest(error)
                 return
             accepted.setblocking(False)

@@ -144,6 +144,29 @@ async def test_whoever_waits_for_what_comes_is_not_let_go(behind: Behind, monkey
         assert (await http.post(place, json=CALL, headers=ACCEPT)).status_code == 202
 
 
+@pytest.mark.parametrize("own", [True, False], ids=["own user", "another user"])
+async def test_crowd_of_unfinished_requests_keeps_the_owner_in(
+    behind: Behind, monkeypatch: pytest.MonkeyPatch, own: bool
+) -> None:
+    """Each has sent half a request and is waited for; the oldest end, those of other users first."""
+    crowd: set[int] = set()
+    monkeypatch.setattr(door_http, "_CONNECTIONS", 8)
+    monkeypatch.setattr(door_http, "_RESERVED", 2)
+    monkeypatch.setattr(door_http, "is_own", lambda client, server: own or client[1] not in crowd)
+    async with behind() as http, asyncio.timeout(PATIENCE):
+        writers = []
+        for _ in range(12):
+            reader, writer = await asyncio.open_connection("127.0.0.1", http.base_url.port)
+            crowd.add(writer.get_extra_info("sockname")[1])
+            writers.append(writer)
+            writer.write(HALF + b"Expect: 100-continue\r\nContent-Length: 9\r\n\r\n")
+            assert (await reader.readline()).startswith(b"HTTP/1.1 100 ")
+        for _ in range(3):
+            assert (await asked(http))[0] == LET_THROUGH
+        for writer in writers:
+            writer.close()
+
+
 async def test_idle_connections_keep_nobody_out(behind: Behind, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there are as many as may be, the oldest of those who ask for nothing go; who waits for an answer stays."""
     monkeypatch.setattr(door_http, "_CONNECTIONS", 8)

@@ -1,4 +1,4 @@
-"""No descriptor left: those inside go on, those outside wait, and come in when there is room."""
+"""Few descriptors: whoever has not registered gives way to whoever comes, and those inside are served on."""
 
 import asyncio
 import os
@@ -6,7 +6,7 @@ import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from tests.support.client import PATIENCE, Client, connected
+from tests.support.client import PATIENCE, connected
 
 _LIMIT = 40
 _PROGRAM = (
@@ -15,7 +15,7 @@ _PROGRAM = (
 )
 
 
-async def test_a_server_without_descriptors_serves_on_and_accepts_again(tmp_path: Path) -> None:
+async def test_silent_connections_give_way_and_a_full_server_serves_those_inside(tmp_path: Path) -> None:
     environment = {**os.environ, "CULTURE_HOME": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])}
     server = await asyncio.create_subprocess_exec(
         sys.executable, "-c", _PROGRAM, str(_LIMIT), "--name", "spark", "--port", "0",
@@ -26,17 +26,30 @@ async def test_a_server_without_descriptors_serves_on_and_accepts_again(tmp_path
             port = await _port(server)
             first = await stack.enter_async_context(connected(port))
             await first.register("spark-first")
-            crowd: list[Client] = []
-            while not await _has_said(server, b"cannot accept"):
-                crowd.append(await stack.enter_async_context(connected(port)))
-            late = await stack.enter_async_context(connected(port))
-            late.send("NICK spark-late")
-            late.send("USER l 0 * :L")
+            silent = [await stack.enter_async_context(connected(port)) for _ in range(2 * _LIMIT)]
+            inside = [await stack.enter_async_context(connected(port))]
+            await inside[0].register("spark-late")
+            [told] = await silent[0].ended()
+            assert told.verb == "ERROR" and "No room" in told.params[-1]
             assert await first.sync() == []
-            for client in crowd:
-                client.close()
-            await late.expect("001", "spark-late")
-            assert await first.sync() == []
+
+            full = None
+            while full is None:
+                client = await stack.enter_async_context(connected(port))
+                client.send(f"NICK spark-c{len(inside)}")
+                client.send("USER c 0 * :C")
+                answer = await client.receive()
+                if answer.verb == "ERROR":
+                    full = answer
+                else:
+                    inside.append(client)
+            assert full.params == ("No room for further connections",)
+            assert await first.sync() == [] and await inside[-1].sync() != []
+            inside[-1].send("QUIT")
+            await inside[-1].ended()
+            inside[-1].close()
+            following = await stack.enter_async_context(connected(port))
+            await following.register("spark-following")
     finally:
         server.terminate()
         await server.communicate()
@@ -49,13 +62,3 @@ async def _port(server: asyncio.subprocess.Process) -> int:
         if b"listens on" in line:
             return int(line.split()[-1])
     raise AssertionError("the server did not start")
-
-
-async def _has_said(server: asyncio.subprocess.Process, words: bytes) -> bool:
-    """Is there a line with these words by now?"""
-    assert server.stderr is not None
-    try:
-        async with asyncio.timeout(0.05):
-            return words in await server.stderr.readline()
-    except TimeoutError:
-        return False

@@ -77,7 +77,7 @@ def test_a_turn_that_fails_leaves_the_others_theirs() -> None:
 async def test_a_listener_out_of_descriptors_rests_and_can_be_stopped(serve: Serve) -> None:
     """It rests, accepts again, and a server that is stopped meanwhile tells its clients as ever (B21)."""
     poller = Poller()
-    listener = Listener(Listen(port=0), poller, lambda *_: None)
+    listener = Listener(Listen(port=0), poller, lambda *_: None, lambda: False)
     listener.start()
     listener._rest(OSError(errno.EMFILE, "Too many open files"))
     listener._again()
