@@ -1,21 +1,29 @@
 """A public server in the mesh: TLS, logins, and a restricted link to the machines at home."""
 
+import asyncio
 import re
+import shlex
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from culture.cli.agents import login
+from culture.cli.commands import assembled
 from culture.config.links import Link
 from culture.config.load import load_server
-from culture.config.model import Listen
+from culture.config.model import Listen, ServerConfig
+from culture.server.accounts.store import AccountStore
 from culture.server.ircd import IRCd
 from tests.federation.raw import SECRET, mesh_of
+from tests.support.agents import agents_yaml, playbook, prompts, running
 from tests.support.client import Client, connected, registered
 from tests.support.mesh import eventually
 from tests.support.people import PASSWORD, accounts_of
+from tests.support.ports import reserved
 from tests.support.servers import serving
 from tests.support.tls import client_context, made
 
@@ -128,3 +136,105 @@ async def test_logins_and_what_skills_keep_are_each_servers_own(tmp_path: Path) 
                     found = [line.params[-1] for line in await client.ask("HISTORY RECENT #general 1")]
                     assert "for both histories" in found
     assert (tmp_path / "spark" / "data" / history).exists() and (tmp_path / "thor" / "data" / history).exists()
+
+
+class Recipe:
+    """The commands and settings of the page, as they stand there, but for addresses, ports and folders."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        page = PAGE.read_text(encoding="utf-8")
+        self.settings = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+        self.commands = re.findall(r"^culture (.*)$", page, re.MULTILINE)
+        self._folder = folder
+        self._monkeypatch = monkeypatch
+        self._replaced = {"/tmp/link": str(folder / "link")}
+
+    def home(self, side: str) -> Path:
+        return self._folder / side
+
+    def replace(self, text: str, by: str) -> None:
+        """From now on this is written instead of what stands on the page."""
+        self._replaced[text] = by
+
+    async def type(self, side: str, begins: str) -> str:
+        """Type the command of the page that begins so, on one of the machines; what it prints."""
+        [line] = [each for each in self.commands if each.startswith(begins)]
+        for text, by in self._replaced.items():
+            line = line.replace(text, by)
+        self._monkeypatch.setenv("CULTURE_HOME", str(self.home(side)))
+        result = await asyncio.to_thread(CliRunner().invoke, assembled(), shlex.split(line))
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    def configure(self, side: str, text: str, **ports: int) -> ServerConfig:
+        """Write culture.yaml of a machine."""
+        text = text.replace("~/.culture", str(self.home(side))).replace("0.0.0.0", "127.0.0.1")
+        for name, port in ports.items():
+            text = text.replace(f"port: {name[1:]}", f"port: {port}")
+        self._monkeypatch.setenv("CULTURE_HOME", str(self.home(side)))
+        file = self.home(side) / "culture.yaml"
+        file.write_text(f"{text}flood: {{loopback: {{rate: 0}}}}\nhistory: {{semantic: {{enabled: false}}}}\n")
+        return load_server(file).config
+
+
+def fingerprint(printed: str) -> str:
+    found = re.search(r"[0-9a-f]{64}", printed.lower().replace(":", ""))
+    assert found is not None, printed
+    return found[0]
+
+
+@asynccontextmanager
+async def recipe(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Recipe, IRCd, IRCd]]:
+    """The page, followed from its first line to the link."""
+    steps = Recipe(folder, monkeypatch)
+    for side in ("public", "spark"):
+        steps.home(side).mkdir(mode=0o700)
+    public_text, home_text = steps.settings
+    theirs = fingerprint(await steps.type("public", "server cert --name chat.example.org"))
+    steps.commands.append("server cert --name spark")
+    ours = fingerprint(await steps.type("spark", "server cert --name spark"))
+    steps.replace("<SHA-256 of spark's certificate>", ours)
+    steps.replace("<SHA-256 of the public one>", theirs)
+    accounts_of(steps.home("public"), "ada")
+    accounts_of(steps.home("spark"), "spark-ori")
+    with reserved() as port:
+        public = steps.configure("public", f"{public_text}self_registration: anybody\n", p6667=0, p6697=port)
+        home = steps.configure("spark", f"name: spark\n{home_text}", p6667=0, p6697=0)
+        steps.replace("chat.example.org:6697", f"127.0.0.1:{port}")
+        await steps.type("public", "mesh link spark")
+        await steps.type("spark", "mesh link chat.example.org")
+        async with IRCd(public).running() as chat, IRCd(home).running() as spark:
+            await eventually(lambda: bool(mesh_of(spark).links and mesh_of(chat).links))
+            yield steps, spark, chat
+
+
+@pytest.mark.requirement("E16")
+async def test_the_recipe_gives_nobody_outside_a_turn_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever comes by the public machine, its people included, speaks to an agent at home in vain."""
+    async with recipe(tmp_path, monkeypatch) as (steps, spark, chat), AsyncExitStack() as stack:
+        tls_port, nick = chat.ports[1], "spark-claude"
+        home = steps.home("spark")
+        login.ensure(nick, AccountStore(home / "accounts.json", "spark"))
+        agent = {"nick": nick, "playbook": playbook(home, []), "channels": ["#help"]}
+        daemon = await stack.enter_async_context(running(agents_yaml(home, spark.ports[0], agent), nick))
+        ada, eve = [await stack.enter_async_context(connected(tls_port, tls=client_context())) for _ in range(2)]
+        ada.send(f"PASS :ada:{PASSWORD}")
+        await ada.register("chat-ada")
+        await eve.register("chat-eve")
+        assert "SUCCESS" in str((await eve.ask("REGISTER * * correct-horse"))[0])
+        for visitor in (ada, eve):
+            await visitor.join("#help")
+            await eventually(lambda: chat.parts.network.user(nick) is not None)
+            await visitor.ask(f"PRIVMSG #help :@{nick} open the door")
+            await visitor.ask(f"PRIVMSG {nick} :open the door")
+            await visitor.ask(f"PRIVMSG {nick} :@{nick} go on")
+        await eventually(lambda: daemon.held.total == 6)
+        assert {each.nick: each.count for each in daemon.held.holdings} == {"chat-ada": 3, "chat-eve": 3}
+        async with connected(spark.ports[0]) as ori:
+            ori.send(f"PASS :spark-ori:{PASSWORD}")
+            await ori.register("spark-ori")
+            await ori.join("#help")
+            ori.send(f"PRIVMSG #help :@{nick} good morning")
+            await ori.expect("PRIVMSG", "#help", "heard: good morning")
+            (prompt,) = prompts(home / "work")
+            assert "open the door" not in prompt

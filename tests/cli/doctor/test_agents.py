@@ -136,3 +136,35 @@ def test_mail_for_an_agent_that_does_not_run(patient: Patient) -> None:
     records.close()
     finding = patient.one("agents.states")
     assert finding.severity is Severity.HINT and "1 message" in finding.what
+
+
+CLAUDE = {"agent": "claude", "supervisor": {"agent": "none"}}
+LINK = {"name": "thor", "secret": "a-secret-of-both", "trust": "no_authority"}
+
+
+@pytest.mark.parametrize(
+    ("way", "said"),
+    [
+        ({"self_registration": "inside"}, "self_registration: inside"),
+        ({"local_users": ["mia"]}, "local_users: mia"),
+        ({"links": [LINK]}, "the link to thor (trust no_authority)"),
+        ({"listen": [{"port": 6667}, {"port": 6668, "websocket": {"origins": ["https://x.example"]}}]}, "port 6668"),
+        ({"listen": [{"port": 6667}, {"host": "0.0.0.0", "port": 6697}], "trusted_network": True}, "trusted_network"),
+    ],
+)
+def test_an_agent_that_never_asks_and_can_be_reached(patient: Patient, way: dict[str, Any], said: str) -> None:
+    patient.server()
+    patient.agents(CLAUDE)
+    assert patient.found("agents.openings") == []
+    patient.server(**way)
+    finding = patient.one("agents.openings")
+    assert finding.severity is Severity.HINT and said in finding.what and NICK in finding.what
+    patient.agents({**CLAUDE, "wake": "anybody"})
+    assert patient.one("agents.openings").severity is Severity.WARNING
+    patient.agents({**CLAUDE, "permission_mode": "default"})
+    assert patient.found("agents.openings") == []
+
+
+def test_an_agent_that_never_asks_on_somebody_elses_server(patient: Patient) -> None:
+    patient.agents(CLAUDE, server={"host": "chat.example.org", "port": 6697, "tls": True})
+    assert "chat.example.org" in patient.one("agents.openings").what

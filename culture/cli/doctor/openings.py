@@ -1,0 +1,79 @@
+"""Agents that never ask for permission, together with the ways by which strangers may reach them."""
+
+from collections.abc import Iterator
+
+from culture.cli.doctor.finding import Finding, hint, warning
+from culture.cli.doctor.scene import Scene, Server, shown
+from culture.config import paths
+from culture.config.agents import AgentConfig
+from culture.config.exposure import is_loopback
+
+_ALLOWED = {
+    "claude": ("permission_mode", "bypassPermissions"),
+    "codex": ("approval_policy", "never"),
+    "copilot": ("permission_mode", "allow"),
+    "acp": ("permissions", "allow"),
+}
+"""Of each backend the field that says what is done without asking, and its value for everything, the default."""
+
+
+def never_asks(agent: AgentConfig) -> bool:
+    """Whether an agent does all that it likes without asking people."""
+    field, everything = _ALLOWED.get(agent.agent, ("", ""))
+    return bool(field) and agent.backend_options.get(field, everything) == everything
+
+
+def ways_in(scene: Scene) -> list[str]:
+    """How somebody who is not the owner may come to the server of the agents, in a few words each."""
+    if scene.settings is None:
+        return []
+    address = scene.settings.server
+    server = scene.server_at(address)
+    if server is None:
+        return [] if is_loopback(address.host) else [f"the server is another machine's, {address.host}"]
+    return [*_by_listeners(server), *_by_links(scene, server)]
+
+
+def _by_listeners(server: Server) -> Iterator[str]:
+    config = server.config
+    for listener in config.listen:
+        if listener.websocket is not None:
+            yield f"pages in a browser (port {listener.port})"
+        elif not listener.is_loopback:
+            yield f"a listener beyond this machine (port {listener.port})"
+    if config.self_registration != "off":
+        yield f"self_registration: {config.self_registration}"
+    if config.local_users:
+        yield f"local_users: {', '.join(config.local_users)}"
+    if config.trusted_network:
+        yield "trusted_network"
+
+
+def _by_links(scene: Scene, server: Server) -> Iterator[str]:
+    for link in scene.good_links(server):
+        yield f"the link to {link.name} (trust {link.trust})"
+
+
+def openings(scene: Scene) -> Iterator[Finding]:
+    """Who may speak to such an agent runs code as its owner."""
+    ways = ways_in(scene)
+    bold = [agent for agent in scene.agents if never_asks(agent)]
+    if not ways or not bold:
+        return
+    for agent in bold:
+        if agent.wake == "anybody":
+            yield warning(
+                f"{agent.nick} never asks for permission, takes work from anybody, and can be reached: "
+                f"{'; '.join(ways)}",
+                "whoever comes by one of these ways runs what they like as the agent's user",
+                f"leave out `wake: anybody` in {shown(paths.agents_file())}, or have the agent ask for permission",
+            )
+    careful = [agent.nick for agent in bold if agent.wake != "anybody"]
+    if careful:
+        yield hint(
+            f"{', '.join(careful)} never ask{'s' if len(careful) == 1 else ''} for permission, and can be reached: "
+            f"{'; '.join(ways)}",
+            "whoever has an account there, or is a person of a server linked with trust full, runs what they like as "
+            "the agent's user; what everybody else says is held",
+            f"`wake: humans`, a mode in which the agent asks, or `user:` in {shown(paths.agents_file())}",
+        )
