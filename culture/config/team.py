@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from culture.config.agents import Money, ServerAddress, SupervisorConfig, TrustConfig, Wake, WebhookConfig
+from culture.config.sandbox import Sandbox, SandboxConfig
 from culture.config.values import Count, Duration, Folder, Misfit, Settings
 
 _SLUG = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -101,6 +102,7 @@ class TeamConfig(Settings):
     webhooks: WebhookConfig = Field(default_factory=WebhookConfig)
     trust: TrustConfig | None = None
     wake: Wake = "accounts"
+    sandbox: Sandbox = Field(default_factory=SandboxConfig)
 
     @model_validator(mode="after")
     def _warns_before_it_acts(self) -> Self:

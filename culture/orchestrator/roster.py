@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from culture.config import paths
 from culture.config.team import TeamConfig
@@ -12,6 +13,7 @@ from culture.orchestrator.prompts import load
 from culture.orchestrator.state import Member, State
 from culture.orchestrator.worktrees import branch_of
 from culture.protocol.vocabulary import Channel
+from culture.wiki.pages import folder_of
 
 AGENTS, INSTRUCTIONS = "agents.yaml", "instructions"
 # What members say to each other is paid for by the task's budget, and held back by nothing else.
@@ -43,6 +45,7 @@ class Roster:
             **({"trust": config.trust.model_dump(mode="json", exclude_unset=True)} if config.trust else {}),
             "wake": config.wake,
             "people": list(config.pm),
+            **({"sandbox": self._sandbox()} if config.sandbox.kind != "none" else {}),
             **_UNHINDERED,
             "agents": [self._described(member, state) for member in state.members.values()],
         }
@@ -111,6 +114,18 @@ class Roster:
             "team": {"orchestrator": self._orchestrator, "channel": place},
             **self._budget(),
             **role.options,
+        }
+
+    def _sandbox(self) -> Mapping[str, object]:
+        """What team.yaml says, with what every member works with: the wiki, and the ports of its MCP servers."""
+        said = self._config.sandbox.model_dump(mode="json", exclude_unset=True)
+        urls = [urlsplit(url) for url in (self._config.wiki_mcp_url, self._config.mcp_bridge_url) if url]
+        places = [f"{each.hostname}:{each.port}" for each in urls if each.hostname and each.port]
+        wiki = str(self._config.wiki_dir or folder_of(self._config.slug))
+        return {
+            **said,
+            "hosts": [*said.get("hosts", ()), *places],
+            "write": [*said.get("write", ()), wiki],
         }
 
     def _budget(self) -> Mapping[str, object]:

@@ -14,7 +14,7 @@ ROWS = dict(
     re.findall(r"^\| `([a-z_.<>]+)` \| (.+?) \|", (PAGES / "configuration.md").read_text(encoding="utf-8"), re.M)
 )
 # Those of agents.yaml, and documented there.
-ELSEWHERE = ("supervisor.", "webhooks.", "trust.")
+ELSEWHERE = ("supervisor.", "webhooks.", "sandbox.", "trust.")
 
 
 def test_every_key_has_its_row() -> None:

@@ -13,6 +13,7 @@ from culture.orchestrator.journal import Entry, Phase
 from culture.orchestrator.replay import replayed
 from culture.orchestrator.roster import Roster
 from culture.orchestrator.state import State, What
+from culture.wiki.pages import folder_of
 
 HIRED = {"channels": ["#work-demo-1"], "order": "", "order_key": "k"}
 
@@ -62,3 +63,30 @@ def test_members_with_claude_get_the_wiki_the_bridge_and_their_own_folder(home: 
     # Managers and workers never learn where the project's own folder is.
     said = json.dumps({"told": told, "agent": second.model_dump(mode="json", exclude={"instructions_file"})})
     assert str(project) not in said.replace(str(tree), "")
+
+
+def test_members_get_the_sandbox_of_the_team_with_its_wiki_and_its_servers(home: Path, project: Path) -> None:
+    said = {
+        "slug": "demo",
+        "project_dir": str(project),
+        "wiki_mcp_url": "http://127.0.0.1:8809/mcp",
+        "sandbox": {"kind": "bwrap", "hosts": ("git.example.com",)},
+        "roles": {"manager": {"options": {"sandbox": "none"}}},
+    }
+    roster = Roster(TeamConfig.model_validate(said), home / "team" / "demo", "main", "spark-team-demo", "spark-Harper")
+    em = {**HIRED, "name": "Harper", "nick": "spark-Harper", "role": "em", "worktree": str(project)}
+    manager = {"name": "Ramona", "nick": "spark-Ramona", "role": "manager", "task": "demo-1", "worktree": str(project)}
+    roster.write(
+        entered(
+            (What.TASK, Phase.DONE, {"id": "demo-1", "text": "do it", "by": "spark-ori"}),
+            (What.HIRE, Phase.INTEND, em),
+            (What.HIRE, Phase.INTEND, {**HIRED, **manager}),
+        )
+    )
+    agents = load_agents(roster.file, {**BACKEND_FIELDS, **backend_fields()}).config
+    first, second = (agents.agent(nick) for nick in ("spark-Harper", "spark-Ramona"))
+    assert first is not None
+    assert second is not None
+    assert (first.sandbox.kind, second.sandbox.kind) == ("bwrap", "none")
+    assert first.sandbox.hosts == ("git.example.com", "127.0.0.1:8809")
+    assert first.sandbox.write == (folder_of("demo"),)

@@ -9,6 +9,7 @@ from culture.cli.agent_access import open_to_agents
 from culture.cli.agents import filing, login, units
 from culture.cli.agents.known import AgentsFile, Nick, load, picked
 from culture.cli.agents.place import own_address
+from culture.cli.agents.sandbox_choice import SandboxOption, choose_sandbox
 from culture.cli.agents.stop import stop_one
 from culture.cli.choices import AsJson
 from culture.cli.failing import confirm, fail
@@ -33,6 +34,7 @@ def add(
         list[str] | None,
         typer.Option("--channel", metavar="CHANNEL", help="A channel to be in; may be repeated.  [default: #general]"),
     ] = None,
+    sandbox: SandboxOption = None,
 ) -> None:
     """Add an agent to ~/.culture/agents.yaml.
 
@@ -51,7 +53,9 @@ def add(
     if not valid_nick(nick):
         fail(f"{name!r} cannot be a name: letters, digits, - and _, no spaces; for example build", Exit.USAGE)
     _refuse_second(nick, settings)
-    entry = filing.Entry(nick, kind, folder, tuple(channel or [Channel.GENERAL.value]))
+    chosen = choose_sandbox(sandbox)
+    further = {"sandbox": chosen.value} if chosen is not None else {}
+    entry = filing.Entry(nick, kind, folder, tuple(channel or [Channel.GENERAL.value]), further)
     file = filing.add(entry, server)
     typer.echo(f"{entry.nick} ({kind}) is in {file}. Start it with `culture start {entry.nick}`.")
     if known.skill_folders:

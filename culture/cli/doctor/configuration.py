@@ -1,13 +1,18 @@
 """The configuration files: what is wrong in them, what YAML makes of them that nobody meant, what they leave open."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from culture.cli.doctor.finding import Finding, error, hint, warning
+from culture.cli.doctor.finding import Finding, error, hint, ok, warning
 from culture.cli.doctor.scene import Scene, shown
 from culture.cli.team.place import TEAM
+from culture.clients.shared.backends import NoBackend, backend, never_asks
+from culture.clients.shared.errors import WrongConfiguration
+from culture.clients.shared.sandbox import selection
+from culture.clients.shared.sandbox.bubblewrap import obstacle
 from culture.config import paths
+from culture.config.agents import AgentConfig
 from culture.config.errors import Problem, dotted
 
 _SCRIPTED = "scripted"
@@ -112,11 +117,66 @@ def trust(scene: Scene) -> Iterator[Finding]:
 
 
 def boundary(scene: Scene) -> Iterator[Finding]:
-    """The boundary is the uid: what runs as somebody can do what that one can."""
-    ours = [agent.nick for agent in scene.agents if agent.user is None and agent.agent != _SCRIPTED]
-    if ours:
+    """What each agent with a model could reach: without a sandbox, all that the user can whom it runs as."""
+    for agent in scene.agents:
+        if agent.agent == _SCRIPTED or agent.user is not None:
+            continue
+        if agent.sandbox.kind == "bwrap":
+            yield ok(f"{agent.nick} reaches {_reach_inside(agent)}")
+            continue
+        asks = "never asks for permission" if _never_asks(agent) else "asks for permission, and people may give it"
         yield hint(
-            f"{', '.join(ours)} run as you" if len(ours) > 1 else f"{ours[0]} runs as you",
-            "an agent can read every file of the user whom it runs as, and speak as that one",
-            f"`user: NAME` under the agent in {shown(paths.agents_file())} runs it as another user",
+            f"{agent.nick} runs as you and {asks}",
+            f"it could reach {_reach(scene)}",
+            f"{_way_to_a_sandbox()}, or `user: NAME`, under the agent in {shown(paths.agents_file())}",
         )
+
+
+def sandboxes(scene: Scene) -> Iterator[Finding]:
+    """Whether every agent can have the sandbox that it is to have: without it, it does not start."""
+    for agent in scene.agents:
+        try:
+            selection.check(agent, backend(agent.agent))
+        except NoBackend:
+            continue  # told by the check of the programs
+        except WrongConfiguration as wrong:
+            yield error(
+                str(wrong),
+                f"{agent.nick} does not start, rather than run without a sandbox",
+                f"put that right, or correct `sandbox:` in {shown(paths.agents_file())}",
+            )
+
+
+def _never_asks(agent: AgentConfig) -> bool:
+    try:
+        return never_asks(backend(agent.agent), agent.backend_options)
+    except NoBackend:
+        return True
+
+
+def _reach(scene: Scene) -> str:
+    """What a process of this user can reach, as far as it is there."""
+    secrets = [shown(each) for each in (Path.home() / ".ssh", scene.home) if each.exists()]
+    server = scene.settings.server if scene.settings is not None else None
+    port = f"the IRC server at {server.host}:{server.port}, " if server else ""
+    return f"your home{f' with {_listed(secrets)}' if secrets else ''}, {port}your processes and every network"
+
+
+def _reach_inside(agent: AgentConfig) -> str:
+    """What a sandbox opens: the listed places, and the hosts of its model and of the configuration."""
+    places = [agent.directory, *agent.sandbox.read, *agent.sandbox.write]
+    try:
+        sandbox = selection.sandbox_of(agent, backend(agent.agent))
+    except NoBackend:
+        sandbox = None
+    hosts = [str(rule) for rule in sandbox.rules] if sandbox is not None and agent.sandbox.network == "on" else []
+    return f"{_listed([shown(each) for each in places])} and {_listed(hosts) or 'no network'}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    return ", ".join(words)
+
+
+def _way_to_a_sandbox() -> str:
+    why = obstacle()
+    return f"`sandbox: bwrap` ({why})" if why else "`sandbox: bwrap`"

@@ -27,6 +27,7 @@ CHECKS = (
     Check("configuration.traps", "YAML reads them as they look", configuration.traps),
     Check("configuration.trust", "it is said who may answer questions", configuration.trust),
     Check("configuration.boundary", "no agent runs as you", configuration.boundary),
+    Check("configuration.sandboxes", "every agent can have its sandbox", configuration.sandboxes),
     Check("files.home", "the home folder is for its owner alone", files.home),
     Check("files.secrets", "nobody else may read a secret", files.secrets),
     Check("files.others", "nobody else may read the rest", files.others),

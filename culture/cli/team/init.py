@@ -11,6 +11,7 @@ import typer
 
 from culture.cli.agent_access import for_people
 from culture.cli.agents.person import server_address
+from culture.cli.agents.sandbox_choice import SandboxOption, choose_sandbox
 from culture.cli.failing import fail
 from culture.cli.team.place import ASK_THERE, TEAM, known
 from culture.config import paths
@@ -37,6 +38,7 @@ def init(
     agent: Annotated[
         str | None, typer.Option("--agent", metavar="BACKEND", help="Who fills every role, as in `culture backends`.")
     ] = None,
+    sandbox: SandboxOption = None,
 ) -> None:
     """Make a team for a project: its file, its wiki. Nothing is started."""
     project, branch = _project(folder)
@@ -49,6 +51,8 @@ def init(
     em = _em_name(project)
     if em != _DEFAULT_EM:
         said["em_name"] = em
+    if (chosen := choose_sandbox(sandbox)) is not None:
+        said["sandbox"] = chosen.value
     if agent is not None:
         said["roles"] = {role: {"agent": agent} for role in _roles()}
     _write(file, said)

@@ -9,6 +9,7 @@ BACKEND = Backend(
     fields=frozenset({"acp_command", "acp_mode", "permissions", "mcp_servers"}),
     skill="culture.clients.acp",
     skill_folders=(".agents/skills", ".claude/skills"),
+    asks=("permissions", frozenset({"ask", "deny"})),
     finder="culture.clients.acp.found:found",
     needs_of="culture.clients.acp.options:needs",
 )

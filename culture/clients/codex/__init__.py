@@ -9,6 +9,7 @@ BACKEND = Backend(
     supervisor="culture.clients.codex.supervisor:CodexSupervisor",
     fields=frozenset({"approval_policy", "sandbox_mode"}),
     skill="culture.clients.codex",
+    asks=("approval_policy", frozenset({"on-request", "untrusted"})),
     finder="culture.clients.codex.found:found",
     needs=ProgramNeeds(
         folders=(".codex",),

@@ -9,6 +9,7 @@ BACKEND = Backend(
     supervisor="culture.clients.copilot.supervisor:CopilotSupervisor",
     fields=frozenset({"copilot_path", "permission_mode", "provider"}),
     skill="culture.clients.copilot",
+    asks=("permission_mode", frozenset({"ask"})),
     finder="culture.clients.copilot.found:found",
     needs=ProgramNeeds(
         folders=(".copilot", ".cache/copilot"),

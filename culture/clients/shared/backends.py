@@ -57,6 +57,12 @@ def found(kind: Backend) -> tuple[Found, ...]:
     return programs
 
 
+def never_asks(kind: Backend, options: Mapping[str, object]) -> bool:
+    """Whether an agent of this backend works without asking people for permission, with these options."""
+    key, values = kind.asks
+    return options.get(key) not in values
+
+
 def _load(kind: Backend, name: str) -> type:
     module, _, attribute = name.partition(":")
     try:

@@ -98,6 +98,8 @@ class Backend:
 
     It loads no SDK and asks nobody. One that is ready is enough.
     """
+    asks: tuple[str, frozenset[str]] = ("", frozenset())
+    """The key of its permissions, and the values with which people are asked; with any other it never asks."""
     needs: ProgramNeeds = field(default_factory=ProgramNeeds)
     """What its program needs inside a sandbox."""
     needs_of: str | None = None

@@ -3,6 +3,7 @@
 import pytest
 
 from culture.cli.doctor.finding import Severity
+from culture.clients.shared.sandbox import bubblewrap
 from tests.cli.doctor.conftest import NICK, Patient
 
 HEAD = "name: spark\n"
@@ -89,6 +90,30 @@ def test_agents_without_rules_for_answers_are_told(patient: Patient) -> None:
 def test_an_agent_that_runs_as_its_owner_is_told(patient: Patient) -> None:
     patient.agents({"agent": "claude"})
     finding = patient.one("configuration.boundary")
-    assert finding.severity is Severity.HINT and "user: NAME" in finding.next
+    assert finding.severity is Severity.HINT and "user: NAME" in finding.next and "sandbox: bwrap" in finding.next
+    assert f"{NICK} runs as you and never asks" in finding.what
+    assert "your home with " in finding.why and "IRC server at " in finding.why
+    patient.agents({"agent": "claude", "permission_mode": "default"})
+    assert "asks for permission" in patient.one("configuration.boundary").what
+    patient.agents({"agent": "claude", "sandbox": {"kind": "bwrap", "hosts": ["git.example.com"]}})
+    assert patient.found("configuration.boundary") == [], "it reaches what the sandbox opens"
     patient.agents()
     assert patient.found("configuration.boundary") == [], "a playbook does what it says and no more"
+
+
+@pytest.mark.parametrize(
+    ("sandbox", "said"),
+    [
+        ("bwrap", "bubblewrap is not installed: install bubblewrap"),
+        ("user", "name that in `user:`"),
+        ("none", ""),
+    ],
+)
+def test_an_agent_that_cannot_have_its_sandbox_is_told(
+    patient: Patient, sandbox: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bubblewrap, "obstacle", lambda: "bubblewrap is not installed: install bubblewrap")
+    patient.agents({"agent": "claude", "sandbox": sandbox})
+    findings = patient.found("configuration.sandboxes")
+    assert [finding.severity for finding in findings] == [Severity.ERROR] * bool(said)
+    assert all(said in finding.what and "does not start" in finding.why for finding in findings)

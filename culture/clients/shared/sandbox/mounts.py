@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from culture.clients.shared.errors import WrongConfiguration
@@ -31,12 +32,13 @@ ETC = (
 )
 """What programs look up in /etc; keys and password hashes are not among it."""
 GIT_PATIENCE = 5.0
+MOST_SUBMODULES = 100
 ROOTS_OWN = ("/proc/sys", "/proc/mtrr")
 GIT_RUNS = ("hooks", "config")
 """What git takes commands from, also when the owner or a team's orchestrator runs it outside."""
 OUR_CODE = Path(__file__).resolve().parents[3]
 """The package ``culture``, which the skill client is a part of."""
-_WIKI = re.compile(r"team/[^/]+/wiki(/.*)?")
+_WIKI = re.compile(r"wiki/[^/.][^/]*(/.*)?")
 _WORKTREE = re.compile(r"gitdir:\s*(?P<folder>\S.*)")
 _GIT_PARTS = ("HEAD", "objects", "refs")
 
@@ -103,6 +105,7 @@ class View:
         yield from _git(self.directory)
         for place in self.write:
             yield _bound("--bind-try", place)
+            yield from _git(place)
         for each in self.sockets:
             yield _bound("--bind-try", each)
         yield "--remount-ro", "/"
@@ -225,8 +228,8 @@ def _system() -> Iterator[Sequence[str]]:
 
 
 def _git(directory: Path) -> Iterator[Sequence[str]]:
-    """The repository of the project: writable, but for what git would run outside."""
-    place = directory / ".git"
+    """The repository of a folder: writable, but for what git would run outside."""
+    place = directory if all((directory / each).exists() for each in _GIT_PARTS) else directory / ".git"
     if place.is_dir() and not place.is_symlink():
         yield from _guarded(place)
     elif place.is_file() and not place.is_symlink():
@@ -237,9 +240,14 @@ def _git(directory: Path) -> Iterator[Sequence[str]]:
 
 
 def _guarded(folder: Path) -> Iterator[Sequence[str]]:
-    for name in GIT_RUNS:
-        if (folder / name).exists() and not (folder / name).is_symlink():
-            yield _bound("--ro-bind", folder / name)
+    """Read-only hooks and settings, those of submodules as well; where there are no hooks, none can be made."""
+    inner = islice((each.parent for each in (folder / "modules").rglob("HEAD") if each.is_file()), MOST_SUBMODULES)
+    for repository in (folder, *inner):
+        for name in GIT_RUNS:
+            if (repository / name).exists() and not (repository / name).is_symlink():
+                yield _bound("--ro-bind", repository / name)
+        if not (repository / GIT_RUNS[0]).exists() and (repository / GIT_RUNS[1]).exists():
+            yield "--tmpfs", str(repository / GIT_RUNS[0]), "--remount-ro", str(repository / GIT_RUNS[0])
 
 
 def _common_folder(file: Path) -> Path | None:

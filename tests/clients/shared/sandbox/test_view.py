@@ -15,6 +15,7 @@ from culture.clients.shared.sandbox.bubblewrap import Sandbox
 from culture.clients.shared.sandbox.needs import ProgramNeeds
 from culture.config import paths
 from culture.config.sandbox import SandboxConfig
+from culture.wiki.pages import Pages, folder_of
 from tests.clients.shared.sandbox.conftest import NICK, Jail, needs_bwrap
 from tests.clients.shared.test_daemon import until
 
@@ -99,6 +100,21 @@ async def test_hooks_and_settings_of_the_projects_repository_stay_as_they_are(ja
     await inmate.shell("git config core.fsmonitor 'touch watched'")
     assert not (work / ".git" / "hooks" / "post-commit").exists()
     assert "fsmonitor" not in (work / ".git" / "config").read_text()
+
+
+async def test_wiki_of_a_team_is_writable_and_its_hooks_are_not(jail: Jail, tmp_path: Path) -> None:
+    wiki = folder_of("shop")
+    Pages.create(wiki)
+    Pages.create(folder_of("other"))
+    inmate = await jail(write=[str(wiki)])
+    said = await inmate.shell("echo '# Plan' | python3 -m culture wiki write plan --nick spark-helper 2>&1")
+    assert said.startswith("plan  revision ")
+    assert Pages(wiki).read("plan").text == "# Plan\n"
+    await inmate.shell(f"mkdir {wiki}/hooks; echo 'touch hooked' > {wiki}/hooks/reference-transaction; echo end")
+    await inmate.shell(f"git -C {wiki} config core.fsmonitor 'touch watched'")
+    assert not list((wiki / "hooks").glob("*"))
+    assert "fsmonitor" not in (wiki / "config").read_text()
+    assert "No such file" in await inmate.shell(f"ls {folder_of('other')}")
 
 
 async def test_worktree_has_the_repository_it_belongs_to_and_no_other(jail: Jail, owner: Path, tmp_path: Path) -> None:
