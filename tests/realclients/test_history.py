@@ -56,7 +56,9 @@ async def test_irssi_shows_what_was_said_before_it_came(ircd: IRCd, tmp_path: Pa
     async with irssi(tmp_path / "irssi", *address) as iris:
         await iris.shows("Welcome to the culture IRC Network spark-iris")
         await iris.type("/join #general")
+        await iris.shows(r"--- #general: 3 earlier messages, from \d{4}-\d\d-\d\d \d\d:\d\d:\d\d to .* UTC ---")
         await iris.shows(r"<.?spark-ori> first$")
         await iris.shows(rf"<.?spark-ori> second {TEXT}$")
         await iris.shows(r"\* spark-ori thinks$")
+        await iris.shows("--- #general: end of the earlier messages ---")
         await iris.has_on_screen("spark-ori> first")

@@ -1,9 +1,11 @@
 """What happened before, as a client shall get it now."""
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 
 from culture.protocol.message import Message
+from culture.server.ids import MICROSECONDS
 from culture.server.labels import tagged
 from culture.server.render import render
 from culture.server.session import Session
@@ -19,6 +21,28 @@ def played(session: Session, server: str, target: str, found: Sequence[Kept]) ->
     """The lines of these events, as a batch where the client knows batches."""
     rows = (line for _, entry in found for line in lines(session, entry))
     return enclosed(rows, server, BATCH, target) if "batch" in session.caps.enabled else rows
+
+
+def replayed(session: Session, server: str, channel: str, found: Sequence[Kept]) -> Iterator[bytes]:
+    """The lines of these events; without batches between two notices that tell from when they are.
+
+    A client may know `server-time` and show the time of arrival all the same, as irssi does: old lines would look new.
+    """
+    if "batch" in session.caps.enabled:
+        yield from played(session, server, channel, found)
+        return
+    messages = f"{len(found)} earlier message{'s' if len(found) != 1 else ''}"
+    period = period_of(found[0].entry.at, found[-1].entry.at)
+    yield wire(Message("NOTICE", (channel, f"--- {channel}: {messages}, {period} ---"), server))
+    yield from played(session, server, channel, found)
+    yield wire(Message("NOTICE", (channel, f"--- {channel}: end of the earlier messages ---"), server))
+
+
+def period_of(first: int, last: int) -> str:
+    """From when to when, given in microseconds; a day is named once."""
+    begin, end = (time.gmtime(at // MICROSECONDS) for at in (first, last))
+    day = "" if begin[:3] == end[:3] else "%Y-%m-%d "
+    return f"{time.strftime('from %Y-%m-%d %H:%M:%S', begin)} to {time.strftime(f'{day}%H:%M:%S', end)} UTC"
 
 
 def enclosed(rows: Iterable[bytes], server: str, kind: str, *params: str) -> Iterator[bytes]:

@@ -14,7 +14,7 @@ from culture.skills.history.access import Access
 from culture.skills.history.archive import Archive
 from culture.skills.history.chathistory import CAP
 from culture.skills.history.entry import Entry
-from culture.skills.history.playback import played
+from culture.skills.history.playback import replayed
 from culture.skills.history.store import Kept, TooSlow, Unavailable, View, position_at
 
 _CTCP = "\x01"
@@ -110,7 +110,7 @@ class Replaying:
 
     def _show(self, session: Session, channel: Channel, found: Sequence[Kept]) -> None:
         if not session.ended and session.user in channel.members:
-            session.pull(played(session, self._host.name, channel.name, found))
+            session.pull(replayed(session, self._host.name, channel.name, found))
 
 
 def wants_replay(session: Session) -> bool:

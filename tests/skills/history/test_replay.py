@@ -59,12 +59,17 @@ async def test_what_was_said_last_comes_after_the_names_in_a_batch(here: Room) -
     assert (closing.verb, closing.params) == ("BATCH", (f"-{name}",))
 
 
-async def test_without_batch_come_lines_with_their_time(here: Room) -> None:
+async def test_without_batch_come_lines_with_their_time_between_notices_that_tell_it(here: Room) -> None:
+    """irssi knows server-time, and shows all the same when a line arrived."""
     await spoken(here)
     ada = await here.join("spark-ada", caps="server-time")
     ada.send("JOIN #a")
     await ada.expect("366")
-    rows = [await ada.receive() for _ in range(3)]
+    opening, *rows, closing = [await ada.receive() for _ in range(5)]
+    when = "from 2027-01-15 08:00:03 to 08:00:05 UTC"
+    assert (opening.source, opening.verb) == ("spark", "NOTICE")
+    assert opening.params == ("#a", f"--- #a: 3 earlier messages, {when} ---")
+    assert closing.params == ("#a", "--- #a: end of the earlier messages ---")
     assert [(row.verb, row.params, row.tags["time"]) for row in rows] == [
         ("PRIVMSG", ("#a", text), f"2027-01-15T08:00:0{int(text) + 1}.000Z") for text in NUMBERS[-3:]
     ]
@@ -105,7 +110,8 @@ async def test_nobody_is_called_again(here: Room) -> None:
     await ada.ask("PART #a")
     ada.send("JOIN #a")
     await ada.expect("PRIVMSG", "#a", "@spark-ada look")
-    assert [message for message in await come(here, ada, "#b") if message.verb == "NOTICE"] == []
+    heard = [message.params[-1] for message in await come(here, ada, "#b") if message.verb == "NOTICE"]
+    assert heard == ["--- #a: end of the earlier messages ---"]
 
 
 async def test_no_client_answers_a_question_of_the_past(here: Room) -> None:
@@ -115,6 +121,7 @@ async def test_no_client_answers_a_question_of_the_past(here: Room) -> None:
     ada = await here.join("spark-ada", caps="server-time")
     ada.send("JOIN #a")
     await ada.expect("366")
+    await ada.expect("NOTICE", "#a")
     assert (await ada.receive()).params == ("#a", "\x01ACTION waves\x01")
 
 
@@ -148,6 +155,7 @@ async def test_it_comes_to_every_session_that_wants_it(here: Room) -> None:
     desk.send("JOIN #a")
     for client in (desk, phone):
         await client.expect("366")
+        await client.expect("NOTICE", "#a")
         assert [(await client.receive()).params[-1] for _ in range(3)] == NUMBERS[-3:]
     await able.expect("JOIN", "#a")
     assert await texts(able, "LATEST #a * 10") == NUMBERS
