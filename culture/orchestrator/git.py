@@ -6,6 +6,8 @@ import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from culture.config.git_identity import VARIABLES, signature
+
 PATIENCE = 120.0
 # What we do by ourselves runs nobody's hooks, signs nothing and tidies nothing up on the side.
 QUIETLY = (
@@ -18,12 +20,7 @@ QUIETLY = (
     "-c",
     "core.fsmonitor=false",
 )
-OURSELVES = {
-    "GIT_AUTHOR_NAME": "culture",
-    "GIT_AUTHOR_EMAIL": "culture@localhost",
-    "GIT_COMMITTER_NAME": "culture",
-    "GIT_COMMITTER_EMAIL": "culture@localhost",
-}
+OURSELVES = signature()
 _LONGEST_WORDS = 2000
 
 
@@ -51,7 +48,7 @@ async def git(
         *(QUIETLY if quietly else ()),
         *arguments,
         cwd=folder,
-        env={**_environment(), **(environment or {})},
+        env={**_environment(quietly), **(environment or {})},
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
@@ -103,6 +100,8 @@ def _end(process: asyncio.subprocess.Process) -> None:
         pass
 
 
-def _environment() -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+def _environment(quietly: bool) -> dict[str, str]:
+    """Nothing of the caller's git variables; what is done in a person's name keeps their name and address."""
+    known = () if quietly else VARIABLES
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in known}
     return {**kept, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C.UTF-8"}

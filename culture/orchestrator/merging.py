@@ -1,9 +1,12 @@
 """Bringing a task's branch into main, at a person's word: refused rather than at the cost of anybody's edits."""
 
+import asyncio
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
+from culture.config import git_identity
 from culture.orchestrator.git import GitFailed, commit_of, git, holds, readable
 from culture.orchestrator.locks import drop_leftovers
 from culture.orchestrator.worktrees import Worktrees, branch_of
@@ -28,6 +31,8 @@ class Merged:
     target: str
     commit: str
     changed: bool
+    signed_by_us: bool = False
+    """Whether git had no name and address of a person, so that the commit has those of the team."""
 
 
 async def main_branch(project: Path, said: str | None = None) -> str:
@@ -82,16 +87,19 @@ async def merge(worktrees: Worktrees, task: str, target: str, message: str) -> M
         if await _half_way(each.path, f"refs/heads/{target}"):
             raise NotMerged(f"{target} is being rebased or bisected in {each.path}: end that first")
     homes = [each.path for each in known if each.branch == target]
+    signature = await asyncio.to_thread(git_identity.stand_in, project)
     if not homes:
-        commit = await _merged_aside(project, before, theirs, target, message)
+        commit = await _merged_aside(project, before, theirs, target, message, signature)
     elif homes == [project]:
-        commit = await _merged_here(project, before, theirs, task, target, message)
+        commit = await _merged_here(project, before, theirs, task, target, message, signature)
     else:
         raise NotMerged(f"{target} is checked out in {homes[0]}: merge it there, or go to another branch there")
-    return Merged(target, commit, True)
+    return Merged(target, commit, True, bool(signature))
 
 
-async def _merged_here(project: Path, before: str, theirs: str, task: str, target: str, message: str) -> str:
+async def _merged_here(
+    project: Path, before: str, theirs: str, task: str, target: str, message: str, signature: Mapping[str, str]
+) -> str:
     """In the person's own folder: not on top of edits, and as they were if it fails or is broken off."""
     if await commit_of(project, "MERGE_HEAD") or await commit_of(project, "CHERRY_PICK_HEAD"):
         raise NotMerged(f"{project} is in the middle of a merge of yours: end it with git commit or git merge --abort")
@@ -102,7 +110,8 @@ async def _merged_here(project: Path, before: str, theirs: str, task: str, targe
         raise NotMerged(f"{_some(found)} would be overwritten in {project} and is not in git: move it away first")
     try:
         # At a person's word, with their name and their hooks.
-        await git(project, "merge", "--no-ff", "--no-edit", "-m", message, theirs, quietly=False, patience=_HOOKS)
+        words = ("merge", "--no-ff", "--no-edit", "-m", message, theirs)
+        await git(project, *words, environment=signature, quietly=False, patience=_HOOKS)
     except BaseException as error:
         await _undo(project, before)
         if not isinstance(error, GitFailed) or await commit_of(project, "HEAD") != before:
@@ -163,11 +172,14 @@ async def _half_way(worktree: Path, branch: str) -> bool:
     return any(name in (branch, branch.removeprefix("refs/heads/")) for name in said)
 
 
-async def _merged_aside(project: Path, before: str, theirs: str, target: str, message: str) -> str:
+async def _merged_aside(
+    project: Path, before: str, theirs: str, target: str, message: str, signature: Mapping[str, str]
+) -> str:
     """Where the target is checked out nowhere: the commit is made, and the branch moved if nobody else has."""
     tree = (await git(project, "merge-tree", "--write-tree", before, theirs)).split()[0]
     parents = ("-p", before, "-p", theirs)
-    commit = (await git(project, "commit-tree", tree, *parents, "-m", message, quietly=False)).strip()
+    words = ("commit-tree", tree, *parents, "-m", message)
+    commit = (await git(project, *words, environment=signature, quietly=False)).strip()
     await git(project, "update-ref", f"refs/heads/{target}", commit, before)
     return commit
 

@@ -1,10 +1,12 @@
 """A task's branch comes into main at a person's word, and nobody's edits are lost."""
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
 
+from culture.config.git_identity import signature
 from culture.orchestrator.merging import NotMerged, conflicts, diff, main_branch, merge, summary
 from culture.orchestrator.overlap import changed, overlaps
 from culture.orchestrator.worktrees import Worktrees
@@ -41,6 +43,42 @@ async def test_it_is_shown_and_merged(project: Path) -> None:
     assert (project / "new").read_text() == "hello\n"
     assert git_in(project, "log", "-1", "--format=%an %s") == "ori merge demo-1\n"
     assert not (await merge(trees, "demo-1", "main", "again")).changed
+
+
+@pytest.mark.parametrize("home", ["empty", "missing", "unset"])
+@pytest.mark.parametrize("branch", ["main", "elsewhere"])
+async def test_without_a_git_identity_the_team_signs(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str, branch: str
+) -> None:
+    trees = Worktrees(project)
+    await task(trees, "demo-1", new="hello\n")
+    git_in(project, "switch", "--quiet", *([] if branch == "main" else ["-c"]), branch)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+    monkeypatch.setenv("GIT_CONFIG_SYSTEM", os.devnull)
+    if home == "unset":
+        monkeypatch.delenv("HOME")
+    else:
+        monkeypatch.setenv("HOME", str(tmp_path / home))
+        (tmp_path / "empty").mkdir()
+    merged = await merge(trees, "demo-1", "main", "merge demo-1")
+    assert merged.changed and merged.signed_by_us
+    signed = git_in(project, "log", "-1", "--format=%an %ae %cn %ce", "main")
+    assert signed == "culture team team@culture.invalid culture team team@culture.invalid\n"
+
+
+async def test_an_identity_in_the_environment_signs(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of git's variables these alone reach a merge."""
+    trees = Worktrees(project)
+    await task(trees, "demo-1", new="hello\n")
+    monkeypatch.setenv("HOME", str(tmp_path / "none"))
+    for name, value in signature("eve", "eve@example.org").items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
+    assert not (await merge(trees, "demo-1", "main", "merge demo-1")).signed_by_us
+    monkeypatch.delenv("GIT_DIR")
+    assert git_in(project, "log", "-1", "--format=%an %ce") == "eve eve@example.org\n"
 
 
 @pytest.mark.fault("I14")

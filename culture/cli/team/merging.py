@@ -10,6 +10,7 @@ from culture.cli.agent_access import for_people, open_to_agents
 from culture.cli.failing import fail
 from culture.cli.team.place import ASK_THERE, Slug, chosen
 from culture.config import paths
+from culture.config.git_identity import ADDRESS, TEAM
 from culture.config.team import TeamConfig
 from culture.orchestrator import merging
 from culture.orchestrator.book import look
@@ -54,6 +55,12 @@ def merge(
     merged = _done(_merged(config, id, message or f"Merge {id}{f': {title}' if title else ''}"))
     if merged.changed:
         typer.echo(f"{id} is in {merged.target} ({merged.commit[:12]}).")
+        if merged.signed_by_us:
+            typer.echo(
+                f"git knows neither your name nor your address, so that the commit is signed by {TEAM} <{ADDRESS}>. "
+                "To sign the next one yourself: git config --global user.name 'Your Name' && "
+                "git config --global user.email you@example.org"
+            )
     else:
         typer.echo(f"{merged.target} has all of {id} already.")
 

@@ -1,5 +1,6 @@
 """From what agents.yaml says to a daemon that can be started."""
 
+import logging
 import os
 import sys
 from dataclasses import replace
@@ -15,12 +16,14 @@ from culture.clients.shared.sandbox.bubblewrap import Sandbox
 from culture.clients.shared.supervisor import Supervisor, SupervisorSetup
 from culture.clients.shared.turn import RunnerSetup
 from culture.clients.shared.vouching import Company
-from culture.config import paths
+from culture.config import git_identity, paths
 from culture.config.agents import BACKEND_FIELDS, NO_SUPERVISOR, AgentConfig, AgentsConfig, SupervisorConfig
 from culture.config.load import load_agents
 from culture.protocol.names import fold, nearest
 from culture.protocol.vocabulary import Environment
 from culture.transport import Address, Identity
+
+log = logging.getLogger(__name__)
 
 
 def assemble(config: AgentsConfig, nick: str, file: Path | None = None) -> AgentDaemon:
@@ -70,7 +73,7 @@ def make_runner(agent: AgentConfig, session: str | None, token: str) -> AgentRun
     setup = RunnerSetup(
         nick=agent.nick,
         directory=agent.directory,
-        environment=environment(agent.nick, token),
+        environment={**environment(agent.nick, token), **_signature(agent)},
         model=agent.model or kind.default_model,
         thinking=agent.thinking,
         instructions=instructions(agent.nick, agent.instructions_file),
@@ -132,6 +135,14 @@ def environment(nick: str, token: str) -> dict[str, str]:
         Environment.HOME.value: str(paths.home()),
         "PATH": os.pathsep.join([here, os.environ.get("PATH", os.defpath)]),
     }
+
+
+def _signature(agent: AgentConfig) -> dict[str, str]:
+    """What signs the agent's commits, where git has no identity of a person for its folder."""
+    found = git_identity.stand_in(agent.directory, agent.nick, f"{agent.nick}@culture.invalid")
+    if found:
+        log.info("%s: git knows no name and no address here, so its commits are signed %s", agent.nick, agent.nick)
+    return found
 
 
 def backend_fields() -> dict[str, frozenset[str]]:

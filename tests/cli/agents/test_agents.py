@@ -1,6 +1,7 @@
 """``culture agents``: what is written into agents.yaml."""
 
 import json
+import os
 import stat
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from culture.cli.agents.known import load
 from culture.clients.shared.assembly import make_runner
 from culture.clients.shared.backends import backend
 from culture.clients.shared.queued import QueuedRunner
+from culture.config.agents import AgentConfig
+from culture.config.git_identity import VARIABLES
 from tests.cli.agents.conftest import NICK, Machine
 from tests.cli.shell import Shell
 from tests.support.agents import playbook
@@ -157,3 +160,17 @@ agents:
     assert two.backend_options == {"acp_command": ("cline", "--acp")}
     runner = make_runner(one, None, "a token")
     assert isinstance(runner, QueuedRunner) and runner.setup.options == {"playbook": rules}
+
+
+def test_an_agent_signs_its_commits_where_git_knows_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A person's name and address are used wherever git has them."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("GIT_CONFIG_SYSTEM", os.devnull)
+    for variable in VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
+    agent = AgentConfig(nick="spark-one", agent="scripted", directory=tmp_path, channels=("#a",))
+    own = make_runner(agent, None, "a token").setup.environment
+    assert {own[variable] for variable in VARIABLES} == {"spark-one", "spark-one@culture.invalid"}
+    (tmp_path / ".gitconfig").write_text("[user]\n  name = Ori\n  email = ori@example.org\n")
+    assert not set(VARIABLES) & set(make_runner(agent, None, "a token").setup.environment)
