@@ -74,6 +74,22 @@ def test_is_steady():
 FAILS = "def test_is_wrong():\n    assert False\n"
 
 
+ASKS_FOR_SURROUNDINGS = """
+import os
+from pathlib import Path
+
+def test_the_machine_is_a_fresh_one():
+    home = Path(os.environ.pop("HOME"))
+    assert home.is_dir() and not list(home.iterdir())
+    assert {"CI", "PATH"} <= set(os.environ)
+    set_up = {"LANG", "LC_ALL", "XDG_RUNTIME_DIR", "USER", "LOGNAME", "EDITOR", "CULTURE_TEST_SECRET"}
+    assert not set_up & set(os.environ)
+    assert not [name for name in os.environ if name.startswith(("GIT_", "PIP_", "npm_", "PYTHON"))]
+    mask = os.umask(0o077)
+    assert mask == 0o077
+"""
+
+
 def ci(folder: Path, source: str) -> tuple[int, str]:
     """The exit status of `.ci/run` on a project with these tests, and what it says."""
     shutil.copytree(ROOT / ".ci", folder / ".ci")
@@ -92,6 +108,15 @@ def test_ci_tries_a_failed_test_once_more_and_names_it(tmp_path: Path) -> None:
     status, said = ci(tmp_path, FAILS_ONCE)
     assert status == 0
     assert "passed only the second time:\ntests/test_it.py::test_is_unsteady\n" in said
+
+
+def test_ci_runs_the_tests_as_on_a_machine_that_nobody_has_set_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("LANG", "XDG_RUNTIME_DIR", "GIT_AUTHOR_NAME", "PIP_CERT", "CULTURE_TEST_SECRET"):
+        monkeypatch.setenv(name, "C.UTF-8")
+    status, said = ci(tmp_path, ASKS_FOR_SURROUNDINGS)
+    assert status == 0, said
 
 
 def test_what_fails_twice_is_red(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shlex
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -20,7 +21,9 @@ from tests.orchestrator.crew import COMMIT, book
 from tests.support.clock import after
 
 __all__ = ["at_home", "machine"]
-SPAWN = f"{sys.executable} -P -m culture.clients.shared.skill.irc_client spawn implementer 'write hello.txt'"
+SPAWN = (
+    f"{shlex.quote(sys.executable)} -P -m culture.clients.shared.skill.irc_client spawn implementer 'write hello.txt'"
+)
 MANAGER = [
     {"when": "Your task is", "steps": [{"run": {"command": SPAWN, "timeout": 60}}, {"say": "{output}"}]},
     {

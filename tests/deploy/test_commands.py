@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import shlex
 import sys
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
@@ -108,7 +109,8 @@ class Deployment:
         if not folder.exists():
             folder.mkdir()
             for name, arguments in (("culture", "-m culture "), ("python", "")):
-                text = f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} {arguments}"$@"\n'
+                command = f"PYTHONPATH={shlex.quote(str(ROOT))} exec {shlex.quote(sys.executable)}"
+                text = f'#!/bin/sh\n{command} {arguments}"$@"\n'
                 (folder / name).write_text(text, encoding="utf-8")
                 (folder / name).chmod(0o755)
         return folder

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shlex
 import signal
 import sqlite3
 import sys
@@ -59,7 +60,7 @@ WORKER: list[Rule] = [
 ]
 
 
-WIKI = f"{sys.executable} -P -m culture wiki"
+WIKI = f"{shlex.quote(sys.executable)} -P -m culture wiki"
 HANDS_OVER: Rule = {
     "when": r"Write a handoff summary[\s\S]*The page is `(?P<page>[^`]+)`",
     "steps": [{"run": f"echo notes by {{nick}} | {WIKI} write {{page}} --project demo"}, {"say": "{output}"}],

@@ -1,6 +1,7 @@
 """Agents in processes of their own, and what they leave on disk: what they were given, and what became of it."""
 
 import re
+import shlex
 import sqlite3
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -19,7 +20,7 @@ CHANNELS = ("#build", "#review")
 AGENTS_EACH = 2
 READY = 60.0
 _FACTS = re.compile(r"^  \(class: .*?; msgid: (?P<msgid>\S+); time: [^;)]*(?P<repeated>; repeated: )?", re.MULTILINE)
-_READER = f"{sys.executable} -P -m culture.clients.shared.skill.irc_client read"
+_READER = f"{shlex.quote(sys.executable)} -P -m culture.clients.shared.skill.irc_client read"
 READS_THE_REST = {
     "when": r"^and \d+ more: irc_read",
     "steps": [

@@ -1,6 +1,7 @@
 """What the members of a team do that is killed again and again: shell scripts that begin wherever their task stands."""
 
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from culture.config import paths
 
 SERVER, SLUG, STANDUP = "spark", "demo", "#standup-demo"
 MEMBERS = 10
-_IRC = f"{sys.executable} -P -m culture.clients.shared.skill.irc_client"
+_IRC = f"{shlex.quote(sys.executable)} -P -m culture.clients.shared.skill.irc_client"
 _HEAD = """\
 id=${{PWD##*agent-task-}}
 case ${{id#demo-}} in {waiting}) kind=waiting;; {failed}) kind=failed;; *) kind=done;; esac
@@ -59,7 +60,7 @@ def furnish(folder: Path, project: Path, port: int, tasks: int) -> None:
     last = [str(number) for number in (tasks - 1, tasks)]
     failed = [str(number) for number in range(1, tasks - 1) if number % 8 == 3]
     head = _HEAD.format(irc=_IRC, waiting="|".join(last), failed="|".join(failed) or "none")
-    known = {"folder": folder, "irc": _IRC, "python": sys.executable}
+    known = {"folder": folder, "irc": _IRC, "python": shlex.quote(sys.executable)}
     for name, text in {"manager": _MANAGER, "worker": _WORKER, "write": _WRITE}.items():
         (folder / name).write_text(head + text.format(**known))
     (folder / "tidy").write_text(_TIDY)

@@ -1,6 +1,7 @@
 """An agent that takes its name off what it starts is still no person."""
 
 import json
+import shlex
 import sys
 
 from tests.cli.agents.conftest import NICK, Machine
@@ -28,7 +29,7 @@ async def test_without_its_name_it_neither_answers_nor_speaks_nor_resumes(machin
         "XDG_RUNTIME_DIR": machine.shell.environment["XDG_RUNTIME_DIR"],
         "LOGNAME": "ori",
     }
-    bare = "env -i " + " ".join(f"{name}={value}" for name, value in variables.items()) + f" {sys.executable}"
+    bare = "env -i " + shlex.join([*(f"{name}={value}" for name, value in variables.items()), sys.executable])
     socket = f"{machine.shell.environment['XDG_RUNTIME_DIR']}/culture-{NICK}.sock"
     commands = [f"-m culture {words}" for words in (f"answer {NICK} q1 yes", f"say {NICK} hello", f"resume {NICK}")]
     lines = [f"{bare} {command} >> {said} 2>&1" for command in commands]

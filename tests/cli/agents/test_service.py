@@ -44,7 +44,7 @@ async def test_a_unit_has_the_paths_of_this_machine(machine: Machine) -> None:
     unit = (folder / f"culture@{NICK}.service").read_text()
     found = settings(unit)
     assert found["Type"] == "notify" and found["RestartPreventExitStatus"] == "78" and found["Restart"] == "on-failure"
-    assert found["ExecStart"] == f"{sys.executable} -m culture start --foreground {NICK}"
+    assert found["ExecStart"] == f"{quoted(sys.executable)} -m culture start --foreground {NICK}"
     assert f"Environment=CULTURE_HOME={machine.home}" in unit and "User=" not in unit
     sample = settings(SAMPLE.read_text())
     assert {key: found[key] for key in sample if key not in ("Description", "ExecStart", "After")} == {

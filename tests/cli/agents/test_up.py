@@ -5,6 +5,7 @@ import errno
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -211,7 +212,7 @@ async def test_a_second_folder_adds_an_agent_to_what_runs(at_home: Shell, tmp_pa
     shop.mkdir()
     program = bin_folder / "opencode"
     tells = 'test "$1" = --version && echo 1.18.0 && exit'
-    program.write_text(f"#!/bin/sh\n{tells}\nexec {sys.executable} -m tests.clients.acp.little '{{}}'\n")
+    program.write_text(f"#!/bin/sh\n{tells}\nexec {shlex.quote(sys.executable)} -m tests.clients.acp.little '{{}}'\n")
     program.chmod(0o755)
     first = await at_home.run("up", "--port", "0", "--no-web", "-d")
     assert first.code == 0 and f"@{GUIDE} hello" in first.out, first.err
@@ -469,7 +470,7 @@ def launcher(shell: Shell, held: str, moment: str, number: signal.Signals) -> No
     """Have `culture` run with a hook in what launches processes."""
     script, program = shell.folder / "launcher.py", shell.folder / "python"
     script.write_text(LAUNCHER.format(held=held, moment=moment, number=int(number)))
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} {script} "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {script} "$@"\n')
     program.chmod(0o755)
     shell.python = str(program)
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,7 @@ class AcpKit(Kit):
         """The program that we started is killed, and not only what that has started itself."""
         script = self.folder / "crash.py"
         script.write_text(CRASH.format(parent=os.getpid(), token=self.token), encoding="utf-8")
-        return f"[[bash {sys.executable} {script}]]"
+        return f"[[bash {shlex.quote(sys.executable)} {script}]]"
 
     def fail(self) -> str:
         return "[[err 400]]"

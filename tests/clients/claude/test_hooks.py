@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shlex
 import sys
 from pathlib import Path
 
@@ -32,7 +33,7 @@ def test_what_is_in_the_settings_stays_and_ours_is_there_once() -> None:
     assert after["hooks"]["PostToolUse"][0] == mine and len(after["hooks"]["PostToolUse"]) == 2
     for event in EVENTS:
         (hook,) = after["hooks"][event][-1]["hooks"]
-        assert hook["command"] == f"{sys.executable} -P -m culture.clients.shared.skill.hook"
+        assert hook["command"] == f"{shlex.quote(sys.executable)} -P -m culture.clients.shared.skill.hook"
     assert json.loads(added(None)).keys() == {"hooks"}
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import signal
 import sys
 from pathlib import Path
@@ -40,7 +41,7 @@ async def test_a_command_does_not_outlive_a_killed_agent(codex: Watched, tmp_pat
 @pytest.mark.fault("E6")
 async def test_an_mcp_server_does_not_outlive_a_killed_agent(launch: Launch, codex_home: Path, tmp_path: Path) -> None:
     """One that does not end by itself when nobody talks to it any more."""
-    stubborn = f"{sys.executable} {marmot.__file__} {tmp_path}/called; exec sleep 614"
+    stubborn = f"{shlex.quote(sys.executable)} {shlex.quote(marmot.__file__)} {tmp_path}/called; exec sleep 614"
     with (codex_home / "config.toml").open("a") as settings:
         settings.write(f'[mcp_servers.marmot]\ncommand = "sh"\nargs = ["-c", {json.dumps(stubborn)}]\n')
     agent = launch()

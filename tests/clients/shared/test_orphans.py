@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import sys
 from pathlib import Path
 
@@ -39,7 +40,7 @@ async def test_an_orphan_without_environment_and_parent_is_still_an_agents(
     ircd.parts.accounts.add(new_account("ori", UserClass.HUMAN, user=str(os.getuid()), verifier=None))
     told, program = tmp_path / "told", tmp_path / "orphan.py"
     program.write_text(ORPHAN, encoding="utf-8")
-    command = f"env -i PYTHONPATH={ROOT} {sys.executable} {program} {ircd.port} {told}"
+    command = f"env -i PYTHONPATH={shlex.quote(str(ROOT))} {shlex.quote(sys.executable)} {program} {ircd.port} {told}"
     rules = [{"when": "hide", "steps": [{"run": command}, {"say": "done"}]}]
     agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, rules)})
     async with registered(ircd.port, "spark-ori") as ori, process(NICK, home):
