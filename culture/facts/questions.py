@@ -9,7 +9,7 @@ from culture.facts.ledger import Fact
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import FactKind
 
-_LONGEST_WORD = 60
+_LONGEST_WORD, _LONGEST_ID = 60, 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,17 @@ class Question:
     choice: str = ""
     by: str = ""
     by_class: str = ""
+    answer: str = ""
+    """The msgid of the answer."""
+    verified: str = ""
+    """What the server found when it looked that message up: true, false or unknown; empty where nobody answered."""
+    verified_why: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """The same in words for people; empty where there is none."""
+        words = {"true": "verified", "false": "NOT verified", "unknown": "unverified"}
+        return words.get(self.verified, "")
 
     def age(self, now: datetime) -> float:
         """For how many seconds it is there."""
@@ -77,4 +88,7 @@ def _question(fact: Fact) -> Question:
         choice=said.text(value, "choice"),
         by=said.text(value, "by", _LONGEST_WORD),
         by_class=said.text(value, "class", _LONGEST_WORD),
+        answer=said.text(value, "answer", _LONGEST_ID),
+        verified=said.text(value, "verified", _LONGEST_WORD).lower(),
+        verified_why=said.text(value, "verified_why"),
     )

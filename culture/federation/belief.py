@@ -10,7 +10,7 @@ from culture.protocol.channel_names import fault_in
 from culture.protocol.mentions import mentions
 from culture.protocol.modes import Change, Kind
 from culture.protocol.names import fold, is_channel, valid_channel, valid_short_name
-from culture.protocol.vocabulary import ChannelMode, UserClass
+from culture.protocol.vocabulary import ChannelMode, LoginProof, Tag, UserClass, Verified
 from culture.server.events import (
     AccountSet,
     Arrived,
@@ -53,8 +53,10 @@ _BREAKS = frozenset(" \r\n\0")
 _LIMIT_DIGITS = 10
 _LONGEST_CHANNEL = 200
 _MOST_TAGS = 4094
-_AUTHORITY = (UserClass.HUMAN, UserClass.AGENT)
 _CLASSES = frozenset(UserClass)
+_PROOFS = frozenset(LoginProof)
+_VERDICTS = frozenset(Verified)
+_LONGEST_WHY = 300
 
 
 def qualified(account: str | None, server: str) -> str | None:
@@ -90,9 +92,11 @@ def believed(network: Network, event: Event, vouched: bool) -> Event | None:
         return None
     if isinstance(event, ModeSet | UserModeSet) and not event.changes:
         return None
+    if isinstance(event, Noted) and (event.verified not in _VERDICTS or len(event.why.encode()) > _LONGEST_WHY):
+        event = event._replace(verified="", why="")
     if isinstance(event, Said):
         called = tuple(nick for nick in event.mentions if not _BREAKS.intersection(nick))
-        event = event._replace(tags=_client_tags(event.tags), mentions=called)
+        event = event._replace(tags=_believed_tags(event, vouched), mentions=called)
     return event if vouched else _unvouched(network, event)
 
 
@@ -158,19 +162,29 @@ def fits(metadata: Mapping[str, str]) -> bool:
 
 def kind_of(network: Network, kind: str, account: str | None, vouched: bool) -> str:
     """The class of somebody elsewhere, as it is shown here."""
-    if kind not in _CLASSES:
-        return UserClass.UNKNOWN
-    if not vouched and kind in _AUTHORITY:
+    if not vouched or kind not in _CLASSES:
         return UserClass.UNKNOWN
     if kind == UserClass.HUMAN and account is None and network.knows_people:
         return UserClass.UNKNOWN  # by their own word only, which does not count where people have accounts
     return kind
 
 
-def _client_tags(tags: Mapping[str, str]) -> dict[str, str]:
-    """Only what clients may say about their messages."""
-    kept = {key: value for key, value in tags.items() if key.startswith("+") or key == "bot"}
-    return kept if sum(len(key) + len(value.encode()) for key, value in kept.items()) <= _MOST_TAGS else {}
+def _believed_tags(said: Said, vouched: bool) -> dict[str, str]:
+    """What clients may say about their messages, and what the server of a user says of their login.
+
+    A login counts as proven only where a server that is vouched for says so: one that says nothing, since it is older
+    or the user was logged in by local uid, proves nothing.
+    """
+    tags, kept = said.tags, {}
+    if said.account is not None:
+        if (key := Tag.KEYBOARD.value) in tags:
+            kept[key] = ""
+        elif vouched and tags.get(Tag.LOGIN.value) in _PROOFS:
+            kept[Tag.LOGIN.value] = tags[Tag.LOGIN.value]
+    theirs = {key: value for key, value in tags.items() if key.startswith("+") or key == "bot"}
+    if sum(len(key) + len(value.encode()) for key, value in theirs.items()) <= _MOST_TAGS:
+        kept |= theirs
+    return kept
 
 
 def _unvouched(network: Network, event: Event) -> Event | None:

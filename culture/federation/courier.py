@@ -145,7 +145,9 @@ class Courier:
             return False
         if self._mesh.log.held_size >= _MOST_HELD:
             return False
-        self._hold(Held(id, server, str(line), self._host.now()))
+        origin = event.id.origin
+        vouched = origin == self._mesh.own or is_vouched(self._host.network, link.trust, origin, line)
+        self._hold(Held(id, server, str(line) if vouched else unvouched(str(line)), self._host.now()))
         self._owe_earlier(event)
         return True
 

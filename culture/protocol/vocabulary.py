@@ -27,6 +27,9 @@ class Tag(StrEnum):
     CLASS = f"{VENDOR}class"
     RECEIPT = f"{VENDOR}receipt"
     KEYBOARD = f"{VENDOR}keyboard"
+    """The sender was logged in by local uid, and showed no credential."""
+    LOGIN = f"{VENDOR}login"
+    """With which credential the sender had logged in: one of ``LoginProof``. Without it nothing is proven."""
 
 
 class Batch(StrEnum):
@@ -56,6 +59,18 @@ class UserClass(StrEnum):
     UNKNOWN = "unknown"
 
 
+class LoginProof(StrEnum):
+    """The credential that a login was proven with: the values of ``Tag.LOGIN``."""
+
+    PASSWORD = "password"
+    SCRAM = "scram"
+    CERTIFICATE = "certificate"
+    TOKEN = "token"
+    OIDC = "oidc"
+    BEHALF = "behalf"
+    """Of a program that may log in for people, as the web page does."""
+
+
 class Receipt(StrEnum):
     """How far a message has come: the values of ``Tag.RECEIPT``."""
 
@@ -75,6 +90,14 @@ class FactKind(StrEnum):
     TASK = "task"
     RECEIPT = "receipt"
     LINK = "link"
+
+
+class Verified(StrEnum):
+    """What a server found when it looked up the message that a fact names as an approval."""
+
+    TRUE = "true"
+    FALSE = "false"
+    UNKNOWN = "unknown"
 
 
 class UserKey(StrEnum):

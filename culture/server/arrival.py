@@ -3,10 +3,11 @@
 import logging
 from functools import partial
 
+from culture.protocol.message import NO_TAGS
 from culture.protocol.modes import Change
 from culture.protocol.names import fold
 from culture.protocol.numerics import Numeric
-from culture.protocol.vocabulary import UserClass
+from culture.protocol.vocabulary import Tag, UserClass
 from culture.server.accounts.model import Account
 from culture.server.auth import Credentials, Identity
 from culture.server.commands import Later
@@ -50,7 +51,7 @@ def _log_in_by_uid(ctx: Context, why_not: str) -> None:
             ctx.send("NOTICE", "*", f"No login by local uid: {why_not}")
     else:
         session.account = _account_here(ctx)
-        session.at_keyboard = session.account is not None
+        session.login_tags = NO_TAGS if session.account is None else {Tag.KEYBOARD.value: ""}
     _enter(ctx)
 
 
@@ -62,7 +63,7 @@ def _enter(ctx: Context) -> None:
         ctx.refuse(refused)
         session.close("Access denied")
         return
-    if session.at_keyboard:
+    if Tag.KEYBOARD in session.login_tags:
         source, name = f"{session.nick}!{session.username}@{session.host}", identity.account or ""
         ctx.reply(Numeric.RPL_LOGGEDIN, source, name, text=f"You are {name}: this is a program of your own")
     known = _same_person(ctx, identity)

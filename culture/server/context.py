@@ -15,7 +15,7 @@ from culture.server.auth import Authenticator
 from culture.server.commands import Command
 from culture.server.connection import Connection
 from culture.server.errors import Failed, Refused
-from culture.server.events import Event
+from culture.server.events import Event, Said
 from culture.server.ids import Stamp
 from culture.server.layers import Layer
 from culture.server.logins import Logins
@@ -73,6 +73,9 @@ class Parts:
     older: "Callable[[Context, str, str, bool], Awaitable[Trace | None]] | None" = None
     """Finds a message of a target by its id where ``recent`` does not, for those who are logged in: what they may take
     back, or (True) all that they may read; a skill's."""
+    stored: "Callable[[str], Awaitable[Said | None]] | None" = None
+    """Finds a message by its id whatever its target, for the server itself; a skill's. None where nothing is stored;
+    LookupError where it cannot be told now."""
     sooner: "Callable[[float], None]" = lambda patience: None
     keepers: "list[Callable[[], Callable[[], bool]]]" = field(default_factory=list)
     """Of each skill that keeps events: called it notes what has come by now, and what it returns tells whether all that

@@ -215,6 +215,10 @@ class Noted(NamedTuple):
     kind: str
     key: str
     value: str
+    verified: str = ""
+    """What the server of the publisher found of the approval in the fact: a Verified; empty where it did not look."""
+    why: str = ""
+    """The reason of that."""
 
     @property
     def target(self) -> str:

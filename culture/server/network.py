@@ -106,14 +106,19 @@ class Network:
 
     def classify(self, user: User) -> None:
         """Find the class that others are told."""
-        user.classify(self.knows_people or owner(fold(user.nick)) in self.unvouched)
+        user.classify(self.knows_people, owner(fold(user.nick)) not in self.unvouched)
 
     def doubt(self, server: str, is_doubted: bool) -> None:
         """Say whether anybody stands for what a server says of its users."""
+        if is_doubted == (server in self.unvouched):
+            return
         if is_doubted:
             self.unvouched.add(server)
         else:
             self.unvouched.discard(server)
+        for user in self.users.values():
+            if owner(fold(user.nick)) == server:
+                self.classify(user)
 
     def open_standing(self, at: float) -> None:
         """Make the channels that are always there."""

@@ -1,12 +1,12 @@
 """A session: one client's pipe, what it asked for, and whom it speaks for."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Protocol
 
 from culture.protocol.caps import Negotiation
-from culture.protocol.message import Message
+from culture.protocol.message import NO_TAGS, Message
 from culture.server.accounts.model import Account
 from culture.server.connection import Connection
 from culture.server.poller import Flushable
@@ -38,7 +38,6 @@ class Session:
         "_rows",
         "account",
         "acting",
-        "at_keyboard",
         "caps",
         "connection",
         "echo",
@@ -48,6 +47,7 @@ class Session:
         "idle",
         "is_local",
         "is_websocket",
+        "login_tags",
         "nick",
         "not_owner",
         "opened",
@@ -86,8 +86,8 @@ class Session:
         self.spoke = at
         self.account: Account | None = None  # logged in to it
         self.acting: Account | None = None  # the program that logged in for its owner
-        self.at_keyboard = False  # authenticated by local uid only
         self.not_owner = ""  # why it is not logged in by local uid, as its client is told
+        self.login_tags: Mapping[str, str] = NO_TAGS  # on each of its messages: how its login was proven
         self.tls: Certified | None = None
         self.is_websocket = False
         self.user: User | None = None

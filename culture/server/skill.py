@@ -17,7 +17,7 @@ from culture.server.commands import marked
 from culture.server.connection import Connection
 from culture.server.context import Context, Parts
 from culture.server.errors import is_end
-from culture.server.events import Event
+from culture.server.events import Event, Said
 from culture.server.ids import Ids, Stamp
 from culture.server.layers import Layer
 from culture.server.metrics import Read
@@ -220,6 +220,22 @@ class Host:
                 return None
 
         self._parts.older = found
+
+    def offer_stored(self, find: Callable[[str], Awaitable[Said | None]]) -> None:
+        """Let other skills find stored messages with ``find``: by id, whatever the target; LookupError if it cannot."""
+
+        async def found(msgid: str) -> Said | None:
+            if self._is_over:
+                raise LookupError(f"the skill {self._skill} is off")
+            return await find(msgid)
+
+        self._parts.stored = found
+
+    async def find_stored(self, msgid: str) -> Said | None:
+        """The stored message with this id, None if there is none; LookupError with a reason if it cannot tell."""
+        if self._parts.stored is None:
+            raise LookupError("the history of this server is off")
+        return await self._parts.stored(msgid)
 
     def stats(self, letter: str, rows: Callable[[Context], Iterable[Message]]) -> None:
         """Answer ``STATS letter`` to operators with these rows."""

@@ -76,13 +76,16 @@ class User:
         self.nick = nick
         self.source = f"{nick}!{self.username}@{self.host}"
 
-    def classify(self, knows_people: bool) -> None:
+    def classify(self, knows_people: bool, is_vouched: bool = True) -> None:
         """Find the class that others are told (``kind``).
 
         It is the account's class. Without one it is a bot by its own word (+B). Who is not logged in is else a person
-        by their word, unless there are accounts that tell people for sure.
+        by their word, unless there are accounts that tell people for sure. Users of a server that nobody vouches for
+        have no class; the mode +B alone still shows which of them are programs.
         """
-        if self.account_kind != UserClass.UNKNOWN:
+        if not is_vouched:
+            self.kind = UserClass.UNKNOWN
+        elif self.account_kind != UserClass.UNKNOWN:
             self.kind = self.account_kind
         elif "B" in self.modes:
             self.kind = UserClass.BOT
@@ -91,8 +94,8 @@ class User:
 
     @property
     def is_agent(self) -> bool:
-        """Is this a program?"""
-        return self.kind in (UserClass.AGENT, UserClass.BOT)
+        """Is this a program, by its class or by its own word (+B)? It gives no authority: anybody can set +B."""
+        return self.kind in (UserClass.AGENT, UserClass.BOT) or "B" in self.modes
 
 
 @dataclass(slots=True, eq=False)

@@ -22,10 +22,13 @@ async def who(session: Session, target: str) -> list[Member]:
     line = Line("WHO", (target, _COLUMNS) if "WHOX" in session.view.features else (target,))
     found = list(_members(lines_of(await session.ask(line, paced=True)), session.view))
     if session.is_ours:
-        unsure = [member.nick for member in found if member.kind is UserClass.BOT][:_LOOKED_UP]
+        # Those with an account first: connections without one must not use up what is looked up.
+        programs = sorted((each for each in found if each.kind is UserClass.BOT), key=lambda each: not each.account)
+        unsure = [member.nick for member in programs[:_LOOKED_UP]]
         kinds = dict(zip(unsure, await asyncio.gather(*(whois(session, nick) for nick in unsure)), strict=True))
-        found = [_with_kind(member, kinds.get(member.nick)) for member in found]
-    return found
+        return [_with_kind(member, kinds.get(member.nick)) for member in found]
+    is_agent = session.reader.is_configured_agent
+    return [_with_kind(member, UserClass.AGENT if is_agent(member.nick) else None) for member in found]
 
 
 async def whois(session: Session, nick: str) -> UserClass | None:

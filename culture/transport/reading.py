@@ -78,6 +78,9 @@ class Reader:
         private = not self._view.features.is_channel(target)
         account = line.tags.get("account")
         own = self._view.is_self(sender) or (account is not None and account == self._view.account)
+        # Whose process it is is no proof that a person said it: an agent's processes are its owner's too. A server of
+        # ours says which logins were proven; what it does not say is not proven.
+        is_proven = Tag.LOGIN.value in line.tags if self._is_ours else Tag.KEYBOARD.value not in line.tags
         time = time_of(line.tags)
         return Message(
             channel=target if not private or own else sender,
@@ -85,8 +88,7 @@ class Reader:
             text=text,
             timestamp=time or datetime.now(UTC),
             msgid=line.tags.get("msgid") or self._local_id(line, text, time),
-            # Whose process it is is no proof that a person said it: an agent's processes are its owner's too.
-            account=None if Tag.KEYBOARD.value in line.tags else account,
+            account=account if is_proven else None,
             kind=self.kind(sender, line.tags),
             private=private,
             notice=verb == "NOTICE",
@@ -97,6 +99,11 @@ class Reader:
             own=own,
         )
 
+    def is_configured_agent(self, nick: str) -> bool:
+        """Whether this is the nick of a configured agent: on a server without classes that is all we know."""
+        wanted = self._view.fold(nick)
+        return any(wanted == self._view.fold(name) for agent in self._agents for name in names_of(agent))
+
     def kind(self, sender: str, tags: Mapping[str, str]) -> UserClass:
         """The class of whoever sent a line, as the server says, or where it knows no classes our configuration."""
         try:
@@ -106,14 +113,14 @@ class Reader:
 
     def _kind_by_name(self, sender: str, tags: Mapping[str, str]) -> UserClass:
         """A class tag proves nothing on a server that is not ours: its users may be able to send one."""
-        fold = self._view.fold
-        if any(fold(sender) == fold(name) for agent in self._agents for name in names_of(agent)):
+        if self.is_configured_agent(sender):
             return UserClass.AGENT
         user = self._view.user(sender)
         if "bot" in tags or (user is not None and user.kind is UserClass.BOT):
             return UserClass.BOT
         # Where the server tells accounts, a nick without one may be anybody's.
         name = tags.get("account") if self._tells_accounts else sender
+        fold = self._view.fold
         listed = name is not None and any(fold(name) == fold(each) for each in self._people)
         return UserClass.HUMAN if listed else UserClass.UNKNOWN
 

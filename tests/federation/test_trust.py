@@ -201,7 +201,7 @@ class TestNoAuthority:
             peer.join("thor-bob", "#general")
             peer.event("PRIVMSG #general :yes, go ahead", BOB, f"account=bob;kind={kind}")
             shown = (await ori.expect("PRIVMSG")).tags.get("agentirc.dev/class", "unknown")
-            assert shown == ("bot" if kind == "bot" else "unknown")
+            assert shown == "unknown"
             user = ircd.parts.network.user("thor-bob")
             assert user is not None and user.kind == shown
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from culture.facts.ledger import MOST
 from culture.protocol.vocabulary import ClientTag
-from culture.server.ircd import IRCd
 from culture.transport import Address, Identity
 from culture.web.board import Board
 from culture.web.ledger import Ledger
 from tests.federation.meshes import linked
 from tests.support.client import Client, registered
+from tests.support.servers import serving
 from tests.support.web import until
 
 EACH = 550
@@ -35,14 +35,15 @@ async def _spends(client: Client, nick: str, turns: int) -> None:
     await client.sync()
 
 
-async def test_more_facts_than_one_answer_has_are_all_known(ircd: IRCd) -> None:
-    for nick in ("spark-one", "spark-two"):
-        async with registered(ircd.port, nick, "message-tags") as bot:
-            await _spends(bot, nick, EACH)
-    assert 2 * EACH > MOST
-    async with reading(ircd.port, "spark-reader") as board:
-        await until(lambda: sum(turn.tokens for turn in board.turns()) == 2 * EACH)
-        assert board.turns() is board.turns()
+async def test_more_facts_than_one_answer_has_are_all_known(tmp_path: Path) -> None:
+    async with serving(tmp_path) as ircd:
+        for nick in ("spark-one", "spark-two"):
+            async with registered(ircd.port, nick, "message-tags") as bot:
+                await _spends(bot, nick, EACH)
+        assert 2 * EACH > MOST
+        async with reading(ircd.port, "spark-reader") as board:
+            await until(lambda: sum(turn.tokens for turn in board.turns()) == 2 * EACH)
+            assert board.turns() is board.turns()
 
 
 async def test_what_was_said_on_the_other_side_of_a_split_is_known_afterwards(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from culture.cli.agents.login import ensure
 from culture.clients.shared.daemon import AgentDaemon
 from culture.server.ircd import IRCd
 from tests.support.agents import agents_yaml, running
@@ -19,8 +20,9 @@ PART = {"HX-Request": "true"}
 
 @pytest.fixture
 async def helper(tmp_path: Path, ircd: IRCd, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[AgentDaemon]:
-    """A real agent in #general."""
+    """A real agent in #general, with an account as every agent has."""
     monkeypatch.setenv("CULTURE_HOME", str(tmp_path))
+    ensure(NICK, ircd.parts.accounts)
     config = agents_yaml(tmp_path, ircd.port, {"nick": NICK, "budget": {"tokens_per_day": 1000}})
     async with running(config, NICK) as daemon:
         yield daemon
@@ -103,6 +105,37 @@ async def test_a_question_is_answered_by_a_tap_once_and_everybody_sees_it(
     assert 'class="told not"' in late.text and "already answered by spark-ori" in late.text
     page = await shows(ada, "/questions", "No agent waits for an answer.", "by spark-ori (human)")
     assert "<b>yes</b>" in page and 'class="badge"' not in page
+    # What it says of the answer the server has looked up: whose message it is, and how they were logged in.
+    page = await shows(ada, "/questions", ">verified<", "logged in as ori (behalf)")
+    assert answer.msgid is not None and f'<span class="mono">{answer.msgid}</span>' in page
+
+
+@pytest.mark.parametrize(
+    ("named", "verdict"),
+    [("spark.1.1", ">NOT verified<"), ("thor.1.1", ">unverified<"), (None, ">unverified<")],
+)
+async def test_an_answer_that_an_agent_made_up_is_shown_as_not_verified(
+    site: Site, ircd: IRCd, named: str | None, verdict: str
+) -> None:
+    ori = await site.browser().come_in("ori")
+    forged = {"open": False, "outcome": "ANSWERED", "by": "spark-ori", "class": "human", "human_confirmed": True}
+    async with agent(ircd) as claude:
+        await put(claude, "question", "q7", {**forged, "answer": named, "verified": True, "verified_why": "trust me"})
+        page = await shows(ori, "/questions", "by spark-ori (human)", verdict)
+        assert ">verified<" not in page and "trust me" not in page
+
+
+async def test_a_connection_without_a_login_makes_no_card(site: Site, ircd: IRCd) -> None:
+    ori = await site.browser().come_in("ori")
+    async with registered(ircd.port, "spark-eve", "message-tags") as eve, agent(ircd) as claude:
+        await eve.ask("MODE spark-eve +B")
+        for what in ("state now", "question q1", "alert crashed-1"):
+            await eve.ask(f'@+agentirc.dev/fact={{"state":"working","open":true,"text":"forged"}} LEDGER PUT {what}')
+        await put(claude, "state", "now", {"state": "working"})
+        await shows(ori, "/agents", AGENT)
+        for path in ("/agents", "/questions", "/alerts", "/today"):
+            page = (await ori.get(path)).text
+            assert "forged" not in page and ("spark-eve" not in page or path == "/today")
 
 
 async def test_what_was_asked_in_private_is_shown_without_its_words(

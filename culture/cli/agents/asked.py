@@ -53,18 +53,18 @@ def _at_rest(nick: str, trust: TrustConfig | None, *, closed: bool) -> list[dict
     if not file.exists():
         return []
     # Of a daemon that runs none of this is needed, and it brings all that an agent works with.
-    from culture.clients.shared.questions.rows import read_questions
+    from culture.clients.shared.questions.rows import as_data, read_questions
     from culture.clients.shared.trust import rules, who_may
 
     with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=PATIENCE)) as records:
         try:
             questions = read_questions(records.execute, closed=closed)
+            data = as_data(questions, records.execute)
         except sqlite3.OperationalError:
             # A file of an agent that never asked.
             return []
-    return [
-        {"nick": nick, **each.as_data(), "who": who_may(rules(trust, each.tool), each.electorate)} for each in questions
-    ]
+    who = [who_may(rules(trust, each.tool), each.electorate) for each in questions]
+    return [{"nick": nick, **each, "who": may} for each, may in zip(data, who, strict=True)]
 
 
 def age(question: dict[str, Any], now: datetime) -> float:
@@ -88,9 +88,17 @@ def _row(question: dict[str, Any], now: datetime) -> tuple[str, ...]:
         span(age(question, now)),
         end["outcome"].lower().replace("_", " ") if end else span(left) if left > 0 else "over",
         question["place"],
-        f"{end['by'] or '-'}" if end else question["who"],
+        _answered_by(end) if end else question["who"],
         plain(question["text"], _LONGEST_TEXT),
     )
+
+
+def _answered_by(answer: dict[str, Any]) -> str:
+    """Who answered, and what the server found when it looked the answer up."""
+    if not answer["by"]:
+        return "-"
+    found = {True: ", verified", False: ", NOT verified", "unknown": ", unverified"}.get(answer.get("verified", ""), "")
+    return f"{answer['by']}{found}"
 
 
 def span(seconds: float) -> str:

@@ -116,7 +116,8 @@ def _errand(errand: Errand) -> str:
 
 
 def _closed(question: Question) -> str:
-    by = f" by {question.by}" if question.by else ""
+    verdict = f" ({question.verdict})" if question.verdict else ""
+    by = f" by {question.by}{verdict}" if question.by else ""
     choice = f" “{plain(question.choice, 40)}”" if question.choice else ""
     text = plain(question.text or "(in private)", 60)
     return plain(f"asked {question.id} “{text}”: {question.outcome or 'closed'}{choice}{by}")

@@ -145,7 +145,8 @@ class Screen:
             command = f"culture answer {plain(question.nick)} {question.id} {first}"
             yield f"         answer it there, or type: {command}{instead}"
         elif before is not None:
-            by = f" by {plain(question.by)}" if question.by else ""
+            verdict = f" ({question.verdict})" if question.verdict else ""
+            by = f" by {plain(question.by)}{verdict}" if question.by else ""
             text = f"{plain(question.nick)}'s {question.id} is {plain(question.outcome)}{by}"
             yield self._line(question.told, text)
 

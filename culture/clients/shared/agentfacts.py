@@ -46,6 +46,10 @@ class AgentFacts:
         fact = {"event": key, **({"text": _short(report.text)} if is_open(self._transport, report.place) else {})}
         return f"{key}-{report.numbers[0]}", fact
 
+    def note_verdict(self, report: Report, verified: object, why: object) -> None:
+        """Keep what the server found of the answer to a question."""
+        self._questions.note_verdict(int(report.keys[0]), verified, str(why))
+
     def _task_of(self, number: int) -> Mapping[str, Any] | None:
         """What a turn was for: where and by whom it was asked, and how it ended."""
         row = self._records.execute(
@@ -91,6 +95,7 @@ class AgentFacts:
             answer = question.answer
             fact |= {"outcome": answer.outcome.value, "by": answer.by, "class": answer.kind}
             fact |= {"human_confirmed": answer.human_confirmed, "choice": _short(question.choice)}
+            fact |= {"answer": answer.msgid} if answer.msgid else {}  # which the server looks up
         return fact
 
 

@@ -97,6 +97,11 @@ CREATE TABLE IF NOT EXISTS votes (
     text TEXT NOT NULL,
     PRIMARY KEY (question, msgid)
 );
+CREATE TABLE IF NOT EXISTS verdicts (
+    question INTEGER PRIMARY KEY,
+    verified TEXT NOT NULL,
+    why TEXT NOT NULL
+);
 CREATE TABLE IF NOT EXISTS remarks (
     msgid TEXT PRIMARY KEY,
     question INTEGER NOT NULL,

@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -13,6 +13,7 @@ from culture.clients.shared.agentfacts import AgentFacts
 from culture.clients.shared.budget import reset
 from culture.clients.shared.records import Records
 from culture.clients.shared.reports import Report, Reports
+from culture.protocol.message import Message as Line
 from culture.protocol.vocabulary import ClientTag, FactKind, Verb
 from culture.transport import IRCTransport, NotSent
 
@@ -21,6 +22,7 @@ log = logging.getLogger(__name__)
 STATE_KEY = "now"
 STOPPED = "stopped"
 _UNKNOWN_VERB = "421"
+_NO_PRIVILEGES = "481"
 _FOR_NOW = frozenset({"UNAVAILABLE", "RATE_LIMITED"})
 _NOT_KNOWN = "UNKNOWN_MSGID"
 _AGAIN = 5.0
@@ -57,6 +59,7 @@ class Reporting:
         self._count_at = 0.0
         self._counting: asyncio.TimerHandle | None = None
         self._is_foreign = False
+        self._was_refused = False
         self._unknown: dict[tuple[str, str], tuple[int, float]] = {}
         """Messages that the server did not know when it was told of them: how often, and when it is told again."""
         self._something = asyncio.Event()
@@ -103,7 +106,7 @@ class Reporting:
 
     def again(self) -> None:
         """There is a new connection, perhaps to another server."""
-        self._told, self._counted, self._is_foreign = None, None, False
+        self._told, self._counted, self._is_foreign, self._was_refused = None, None, False, False
         self.wake()
 
     async def _run(self) -> None:
@@ -134,7 +137,9 @@ class Reporting:
         if report.kind is FactKind.RECEIPT:
             return await self._receipt(report)
         if (fact := self._facts.of(report)) is not None:
-            await self._put(report.kind, *fact)
+            verdict = await self._put(report.kind, *fact)
+            if report.kind is FactKind.QUESTION and "verified" in verdict:
+                self._facts.note_verdict(report, verdict["verified"], verdict.get("verified_why", ""))
         if not self._is_foreign:
             self._reports.done(report)
         return False
@@ -178,19 +183,34 @@ class Reporting:
         self._reports.later(report, again)
         return False
 
-    async def _put(self, kind: FactKind, key: str, value: Mapping[str, Any]) -> None:
+    async def _put(self, kind: FactKind, key: str, value: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Publish a fact; what the server found of an approval in it."""
         said = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-        await self._ask(Verb.LEDGER, "PUT", kind, key, tags={ClientTag.FACT.value: said})
+        lines = await self._request(Verb.LEDGER, "PUT", kind, key, tags={ClientTag.FACT.value: said})
+        self._read(Verb.LEDGER, lines)
+        tags = next((line.tags for line in lines if line.verb == Verb.LEDGEREND), {})
+        verdict = json.loads(tags.get(ClientTag.FACT.value, "{}"))
+        return verdict if isinstance(verdict, dict) else {}
 
-    async def _ask(self, verb: str, *words: str, tags: Mapping[str, str] | None = None) -> list[str]:
-        """Say it, and return the messages that the server does not know.
+    async def _ask(self, verb: str, *words: str) -> list[str]:
+        """Say it, and return the messages that the server does not know."""
+        return self._read(verb, await self._request(verb, *words))
+
+    async def _request(self, verb: str, *words: str, tags: Mapping[str, str] | None = None) -> Sequence[Line]:
+        return await self._transport.request(verb, *words, tags=tags or {})
+
+    def _read(self, verb: str, lines: Sequence[Line]) -> list[str]:
+        """The messages that the server does not know.
 
         NotSent where it is to be said again later; whatever else is refused is done with.
         """
         unknown: list[str] = []
-        for line in await self._transport.request(verb, *words, tags=tags or {}):
+        for line in lines:
             if line.verb == _UNKNOWN_VERB:
                 self._is_foreign = True
+            elif line.verb == _NO_PRIVILEGES and not self._was_refused:
+                self._was_refused = True
+                log.warning("the server publishes nothing of this agent: %s", line.params[-1])
             elif line.verb == "FAIL" and len(line.params) > 1:
                 if line.params[1] in _FOR_NOW:
                     raise NotSent(line.params[-1], line.params[1])

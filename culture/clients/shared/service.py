@@ -92,7 +92,9 @@ class Service:
         """What the agent has asked."""
         questions, trust = self._parts.questions, self._parts.config.trust
         found = [*questions.open, *(questions.recent if closed else [])]
-        return [{**each.as_data(), "who": who_may(rules(trust, each.tool), each.electorate)} for each in found]
+        data = questions.as_data(found)
+        who = [who_may(rules(trust, each.tool), each.electorate) for each in found]
+        return [{**each, "who": may} for each, may in zip(data, who, strict=True)]
 
     async def search(self, channel: str, text: str, by_meaning: bool, limit: int) -> list[Found]:
         """What the server's history has of it."""

@@ -60,6 +60,8 @@ def why_not(
         return "only people who are logged in may answer, and nobody here knows that you are one"
     if trust.agents == "never":
         return "only people may answer"
+    if kind is UserClass.BOT:
+        return "only people may answer, and agents with an account of class agent: you are a bot"
     if fold(nick) not in map(fold, electorate):
         return "only the agents that were in the channel when it was asked may answer"
     return None
@@ -98,9 +100,10 @@ def decide(trust: TrustConfig | None, votes: Sequence[Vote], electorate: Collect
     people = [vote for vote in votes if vote.kind is UserClass.HUMAN]
     if people:
         return _first([vote for vote in people if vote.operator]) or _first(people)
+    agents = [vote for vote in votes if vote.kind is UserClass.AGENT]
     if trust.agents == "first":
-        return _first(votes)
-    latest = {fold(vote.nick): vote for vote in votes}
+        return _first(agents)
+    latest = {fold(vote.nick): vote for vote in agents}
     if trust.agents == "vote":
         return _majority(list(latest.values()), _quorum(trust, electorate))
     if trust.agents == "consensus":

@@ -33,12 +33,13 @@ def _decode_receipted(line: Message, stamp: Stamp) -> Event:
 
 
 def _encode_noted(event: Noted) -> Encoded:
-    return "LEDGER", (event.kind, event.key, event.value), event.source, {}
+    tags = optional(verified=event.verified, why=event.why)
+    return "LEDGER", (event.kind, event.key, event.value), event.source, tags
 
 
 def _decode_noted(line: Message, stamp: Stamp) -> Event:
     kind, key, value = line.params
-    return Noted(stamp, line.source, kind, key, value)
+    return Noted(stamp, line.source, kind, key, value, line.tags.get("verified", ""), line.tags.get("why", ""))
 
 
 def _encode_said(event: Said) -> Encoded:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from culture.config.compare import same_secret
-from culture.protocol.vocabulary import UserClass
+from culture.protocol.vocabulary import LoginProof, UserClass
 from culture.server.accounts.model import Account
 from culture.server.accounts.password import UnfitPassword, prepare, token_digest
 from culture.server.accounts.store import AccountStore
@@ -16,6 +16,8 @@ class Done:
     """Somebody has proved to be this account, or to be one that may act for it."""
 
     account: str
+    proof: LoginProof
+    """The credential that was checked."""
     by: str | None = None
     """The account of the program that acts for it."""
 
@@ -53,9 +55,9 @@ def check_password(store: AccountStore, name: str, password: str) -> Check | Fai
 
     def run() -> Done | Failed:
         if account and _has_token(account, password):
-            return Done(account.name)
+            return Done(account.name, LoginProof.TOKEN)
         fits = verifier.fits(prepared)
-        return Done(account.name) if fits and account else WRONG
+        return Done(account.name, LoginProof.PASSWORD) if fits and account else WRONG
 
     return Check(run)
 
@@ -72,7 +74,7 @@ def check_acting(store: AccountStore, name: str, password: str, person: str) -> 
             return NOT_FOR if isinstance(step.run(), Done) else WRONG
 
         return Check(refused)
-    done = Done(target.name, by.name)
+    done = Done(target.name, LoginProof.BEHALF, by.name)
     if _has_token(by, password):
         return done
 

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from culture.config.compare import same_secret
 from culture.protocol.names import fold
+from culture.protocol.vocabulary import LoginProof
 from culture.server.accounts import scram
 from culture.server.accounts.bearer import Bearer, Tokens
 from culture.server.accounts.framing import LONGEST_MESSAGE, LONGEST_TOKEN
@@ -111,7 +112,7 @@ class External:
             return Failed("no account has this certificate")
         if wanted and self._store.get(wanted) != account:
             return Failed("the certificate is another account's")
-        return Done(account.name)
+        return Done(account.name, LoginProof.CERTIFICATE)
 
 
 class Scram:
@@ -149,7 +150,7 @@ class Scram:
         if not (proved and same_exchange and account):
             return WRONG
         name = account.name
-        self._next = lambda empty: Failed("nothing was left to say") if empty else Done(name)
+        self._next = lambda empty: Failed("nothing was left to say") if empty else Done(name, LoginProof.SCRAM)
         return Challenge(scram.server_final(verifier.signature(exchange)))
 
 

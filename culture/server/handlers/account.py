@@ -5,8 +5,9 @@ from functools import partial
 
 from culture.protocol.message import Message
 from culture.protocol.names import fold
-from culture.protocol.vocabulary import UserClass
+from culture.protocol.vocabulary import LoginProof, UserClass
 from culture.server.accounts.errors import AccountRefused, AccountsError, NameTaken
+from culture.server.accounts.login import Done
 from culture.server.accounts.model import Account, account_name, new_account
 from culture.server.accounts.password import UnfitPassword, prepare
 from culture.server.accounts.store import AccountStore
@@ -122,7 +123,7 @@ def _made(ctx: Context, outcome: Account | Failed) -> None:
         raise outcome
     log.info("%s made the account %s", ctx.session.host, outcome.name)
     ctx.send("REGISTER", "SUCCESS", outcome.name, "The account is yours, and you are logged in")
-    log_in(ctx, outcome.name)
+    log_in(ctx, Done(outcome.name, LoginProof.PASSWORD))
 
 
 def _taken(name: str) -> Failed:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable
 
 from culture.protocol.message import Message
 from culture.protocol.numerics import Numeric
+from culture.protocol.vocabulary import Tag
 from culture.server.accounts import sasl
 from culture.server.accounts.errors import AccountsError
 from culture.server.accounts.framing import Unframed, pieces
@@ -116,7 +117,7 @@ def _finish(ctx: Context, outcome: Done | Failed) -> None:
     ctx.parts.logins.forget(ctx.session)
     if isinstance(outcome, Failed):
         raise Refused(Numeric.ERR_SASLFAIL)
-    log_in(ctx, outcome.account, outcome.by)
+    log_in(ctx, outcome)
     ctx.reply(Numeric.RPL_SASLSUCCESS)
 
 
@@ -124,9 +125,10 @@ def _tried(ctx: Context, check: Check) -> Awaitable[Done | Failed]:
     return ctx.parts.logins.try_password(ctx.session, check, ctx.config.limits, ctx.now)
 
 
-def log_in(ctx: Context, name: str, by: str | None = None) -> None:
-    """The session has proved to be this account, or to be the one ``by`` that acts for it."""
-    session, account = ctx.session, ctx.parts.accounts.active(name)
+def log_in(ctx: Context, done: Done) -> None:
+    """The session has proved to be this account, or to be the one that acts for it."""
+    by = done.by
+    session, account = ctx.session, ctx.parts.accounts.active(done.account)
     acting = ctx.parts.accounts.active(by) if by is not None else None
     if account is None or (by is not None and (acting is None or not may_act(acting, account))):
         raise Refused(Numeric.ERR_SASLFAIL)
@@ -135,7 +137,8 @@ def log_in(ctx: Context, name: str, by: str | None = None) -> None:
         # The nick and the other sessions are the first account's, and go when it is revoked.
         text = f"You are logged in as {user.account}: for {account.name} connect anew"
         raise Refused(Numeric.ERR_SASLALREADY, text=text)
-    session.account, session.acting, session.at_keyboard = account, acting, False
+    session.account, session.acting = account, acting
+    session.login_tags = {Tag.LOGIN.value: done.proof.value}
     source = user.source if user is not None else f"{session.nick or '*'}!{session.username or '*'}@{session.host}"
     ctx.reply(Numeric.RPL_LOGGEDIN, source, account.name, text=f"You are now logged in as {account.name}")
     if user is not None and (user.account, user.account_kind) != (account.name, account.kind):
@@ -170,7 +173,7 @@ def _admit(ctx: Context, outcome: Done | Failed) -> None:
     if isinstance(outcome, Failed):
         _turn_away(ctx, None)
     else:
-        log_in(ctx, outcome.account)
+        log_in(ctx, outcome)
 
 
 def _turn_away(ctx: Context, why: str | None) -> None:

@@ -7,7 +7,7 @@ from culture.protocol.message import NO_TAGS, Message
 from culture.protocol.numerics import Numeric
 from culture.protocol.split import cut_line, room
 from culture.protocol.stream import LINE_LIMIT
-from culture.protocol.vocabulary import VENDOR, ClientTag, Tag, UserClass
+from culture.protocol.vocabulary import VENDOR, ClientTag, UserClass
 from culture.server.commands import command
 from culture.server.context import Context
 from culture.server.errors import Refused
@@ -119,8 +119,8 @@ def say(ctx: Context, verb: str, target: str, text: str, tags: Mapping[str, str]
         ctx.reply(Numeric.RPL_AWAY, other.nick, text=other.away)
     if "B" in user.modes:
         tags = {"bot": "", **tags}
-    if ctx.session.at_keyboard:
-        tags = {Tag.KEYBOARD.value: "", **tags}
+    if login_tags := ctx.session.login_tags:
+        tags = {**login_tags, **tags} if tags else login_tags
     stamp = ctx.router.ids.stamp()
     ctx.session.spoke = stamp.at
     said = (stamp, user.source, verb, target, text, user.account, user.kind, tags, called, status, lines)

@@ -89,7 +89,7 @@ def _channels(ctx: Context, user: User) -> list[str]:
 
 def is_bot(user: User) -> bool:
     """Is this shown as a program: by its class, or by its own word (+B)?"""
-    return user.is_agent or "B" in user.modes
+    return user.is_agent
 
 
 def is_person(user: User) -> bool:

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 
 from culture.config.oidc import Oidc
+from culture.protocol.vocabulary import LoginProof
 from culture.server.accounts.errors import AccountRefused, AccountsError, NameTaken, Revoked
 from culture.server.accounts.login import Done, Failed
 from culture.server.accounts.model import Account
@@ -42,7 +43,7 @@ class IssuedTokens:
         except AccountsError as error:
             log.error("%s", error)
             return Failed("the account could not be written")
-        return Done(account.name)
+        return Done(account.name, LoginProof.OIDC)
 
     def _bearing(self, token: str) -> Bearing:
         jwt = Jwt.parse(token)

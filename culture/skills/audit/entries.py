@@ -9,6 +9,7 @@ from culture.protocol.split import clip
 from culture.protocol.vocabulary import FactKind
 from culture.server.events import Noted, Redacted, Said, nick_of
 from culture.server.render import iso_time
+from culture.skills.ledger.facts import is_approval, verdict_fields
 
 _LONGEST_TEXT = 400
 _REMEMBERED = 10_000  # agents whose last state is known, those who said it longest ago given up first
@@ -45,7 +46,8 @@ class Facts:
             return self._state(event, value)
         if event.kind == FactKind.QUESTION:
             what = "asked" if value.get("open") else "was answered"
-            return _begun(event, what) | {"question": event.key, **_without(value, "open")}
+            found = verdict_fields(event.verified, event.why) if is_approval(value) else {}
+            return _begun(event, what) | {"question": event.key, **_without(value, "open", *found), **found}
         if event.kind in _KINDS:
             return _begun(event, _KINDS[FactKind(event.kind)]) | {"key": event.key, **_without(value)}
         return None

@@ -1,12 +1,18 @@
 """Who said a message that the server itself does not remember any more, for who takes it back or got it."""
 
+from collections.abc import Sequence
+
 from culture.protocol.names import is_channel
 from culture.server.context import Context
+from culture.server.events import Said
 from culture.server.recent import Trace
 from culture.skills.history.access import Access
 from culture.skills.history.archive import Archive
-from culture.skills.history.entry import Entry
-from culture.skills.history.store import Store, TooSlow, Unavailable, View
+from culture.skills.history.entry import Entry, event_of
+from culture.skills.history.store import Damaged, Store, TooSlow, Unavailable, View
+
+_TRIES = 3  # of a second each, for the disk
+_RANKS = ("", "@", "+")
 
 
 class Older:
@@ -36,6 +42,16 @@ class Older:
             return None
         return Trace(entry.seq, entry.source, entry.account)
 
+    async def stored(self, msgid: str) -> Said | None:
+        """The message with this id, whoever may read it; LookupError when that cannot be told now, or not any more."""
+        why = ""
+        for _ in range(_TRIES):
+            try:
+                return await self._archive.read_all(lambda store: _stored(store, msgid))
+            except (Unavailable, TooSlow, Damaged) as error:
+                why = str(error)
+        raise LookupError(f"the history cannot be read now: {why}")
+
     def _views(self, ctx: Context, target: str, reading: bool) -> tuple[View, ...]:
         if not is_channel(target):
             # Of who wrote to us and is gone, or lives on another server, the nick does not tell the account.
@@ -53,7 +69,19 @@ def _talks(store: Store, party: str | None, msgid: str) -> tuple[View, ...]:
     return tuple(View(place, events=True) for place in store.arrivals(msgid) if party in place.split(" "))
 
 
-def _find(store: Store, views: tuple[View, ...], msgid: str) -> Entry | None:
+def _stored(store: Store, msgid: str) -> Said | None:
+    places = store.arrivals(msgid)
+    entry = _find(store, [View(place, _RANKS, closed_since=0, events=True) for place in places], msgid)
+    if entry is None:
+        if places:
+            raise LookupError("the message was taken back")
+        return None
+    said = event_of(entry)
+    assert isinstance(said, Said)
+    return said
+
+
+def _find(store: Store, views: Sequence[View], msgid: str) -> Entry | None:
     for view in views:
         position = store.position(view.place, msgid)
         if position is not None:

@@ -55,7 +55,9 @@ class History(Skill):
         self._semantic = Semantic(store, host.folder, settings.semantic)
         self._keeper = Keeper(self._archive, settings, host.now, self._semantic.prune)
         access = Access(host)
-        host.remember(Older(self._archive, access).find)
+        older = Older(self._archive, access)
+        host.remember(older.find)
+        host.offer_stored(older.stored)
         self._places = (
             Recorder(host, self._intake),
             Receipts(host, self._intake),

@@ -8,7 +8,7 @@ from culture.protocol.vocabulary import ClientTag, Verb
 from culture.server.errors import Failed
 from culture.server.ids import MICROSECONDS
 from culture.server.render import iso_time
-from culture.skills.ledger.facts import Fact, Question
+from culture.skills.ledger.facts import Fact, Question, with_verdict
 
 MOST_ROWS = 1_000
 _USAGE = "LEDGER GET kind [nick] [key=…] [since=…] [before=…] [limit=…]"
@@ -54,7 +54,7 @@ def rows(server: str, asked: Question, found: Sequence[Fact]) -> Iterator[Messag
     """A line for each fact, the newest first, and the one that ends them."""
     for fact in found[: asked.most]:
         words = (fact.nick, fact.kind, fact.key, iso_time(fact.at / MICROSECONDS), fact.origin)
-        yield Message(Verb.LEDGER, words, server, {ClientTag.FACT.value: fact.value})
+        yield Message(Verb.LEDGER, words, server, {ClientTag.FACT.value: with_verdict(fact)})
     is_all = len(found) <= asked.most
     end = "End of facts" if is_all else f"The newest {asked.most}; there are more"
     yield Message(Verb.LEDGEREND, (asked.kind or "*", "*", end), server)

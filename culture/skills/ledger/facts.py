@@ -2,15 +2,21 @@
 
 import json
 import re
-from typing import NamedTuple
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from culture.protocol.names import fold
-from culture.protocol.vocabulary import FactKind
+from culture.protocol.vocabulary import FactKind, Verified
 from culture.server.events import Noted, nick_of
 from culture.server.ids import MICROSECONDS
 
 LONGEST = 2_000
 """Bytes of what a fact says: escaped it must fit into the tags of a line."""
+VERIFIED, WHY = "verified", "verified_why"
+"""The fields of a shown approval that only servers write."""
+NOT_LOOKED_UP = "the server where it was published did not look it up"
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _KIND = re.compile("[a-z][a-z-]{0,19}")
 _KEY = re.compile(r"[^\x00-\x20\x7f:,*][^\x00-\x20\x7f,*]{0,119}")
 
@@ -26,6 +32,9 @@ class Fact(NamedTuple):
     """Microseconds since 1970, at the server where it was said."""
     origin: str
     seq: int
+    verified: str = ""
+    """What the server of its origin found of the approval in it (a Verified); empty where it did not look."""
+    why: str = ""
 
     @property
     def place(self) -> tuple[str, str, str]:
@@ -52,7 +61,55 @@ def fact_of(event: Noted) -> Fact | None:
     nick = nick_of(event.source)
     if event.kind == FactKind.LINK and fold(nick) != origin:
         return None  # only servers speak of their links
-    return Fact(nick, event.kind, event.key, event.value, round(at * MICROSECONDS), origin, seq)
+    value = without_verdict(event.kind, event.value)
+    at_micro = round(at * MICROSECONDS)
+    return Fact(nick, event.kind, event.key, value, at_micro, origin, seq, event.verified, event.why)
+
+
+def without_verdict(kind: str, value: str) -> str:
+    """The value of a fact without what only servers say in it."""
+    if kind != FactKind.QUESTION:
+        return value
+    fields = json.loads(value)
+    if fields.keys().isdisjoint((VERIFIED, WHY)):
+        return value
+    return dumped({key: each for key, each in fields.items() if key not in (VERIFIED, WHY)})
+
+
+def with_verdict(fact: Fact) -> str:
+    """The value of a fact as it is shown: an approval with what the server of its origin found of it."""
+    if fact.kind != FactKind.QUESTION:
+        return fact.value
+    fields = json.loads(fact.value)
+    if not is_approval(fields):
+        return fact.value
+    return dumped({**fields, **verdict_fields(fact.verified, fact.why)})
+
+
+def verdict_fields(verified: str, why: str) -> dict[str, bool | str]:
+    """A verdict as the fields of a JSON object."""
+    shown: bool | str = {"true": True, "false": False}.get(verified, Verified.UNKNOWN.value)
+    return {VERIFIED: shown, WHY: why or NOT_LOOKED_UP}
+
+
+def is_approval(fields: Mapping[str, Any]) -> bool:
+    """Does the value of a question say that somebody answered it?"""
+    return not fields.get("open") and bool(fields.get("by"))
+
+
+def dumped(fields: Mapping[str, Any]) -> str:
+    """A JSON object in the fewest characters that can be encoded."""
+    text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+    return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def moment(text: object) -> float | None:
+    """Seconds since 1970 of a time in a fact; None where it is none."""
+    try:
+        at = datetime.fromisoformat(str(text))
+        return at.timestamp() if at.tzinfo is not None else None
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def is_kind(text: str) -> bool:

@@ -71,5 +71,6 @@ class Introduction:
             with self._host.turn():
                 for fact in facts[start : start + _AT_ONCE]:
                     stamp = self._host.stamp()._replace(at=fact.at / MICROSECONDS)
-                    self._host.publish(Noted(stamp, fact.nick, fact.kind, fact.key, fact.value))
+                    said = (fact.nick, fact.kind, fact.key, fact.value, fact.verified, fact.why)
+                    self._host.publish(Noted(stamp, *said))
             await asyncio.sleep(0)

@@ -95,7 +95,8 @@ class Receipts:
 
     def _tell(self, ctx: Context, msgid: str, state: str, trace: Trace, is_recent: bool) -> None:
         value = json.dumps({"state": state})
-        ctx.publish(Noted(ctx.stamp(), ctx.user.source, FactKind.RECEIPT, f"{msgid}/{state}", value))
+        if ctx.user.account is not None or not ctx.network.knows_people:  # the ledger has nothing by nobody
+            ctx.publish(Noted(ctx.stamp(), ctx.user.source, FactKind.RECEIPT, f"{msgid}/{state}", value))
         sender = self._sender(ctx, trace, is_recent)
         if sender is not None:
             ctx.publish(Receipted(ctx.stamp(), ctx.user.source, sender, msgid, state))

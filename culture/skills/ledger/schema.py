@@ -19,4 +19,8 @@ STEPS: tuple[Step, ...] = (
     CREATE INDEX facts_by_kind ON facts (kind, at);
     CREATE INDEX facts_by_key ON facts (key)
     """,
+    """
+    ALTER TABLE facts ADD COLUMN verified TEXT NOT NULL DEFAULT '';
+    ALTER TABLE facts ADD COLUMN why TEXT NOT NULL DEFAULT ''
+    """,
 )

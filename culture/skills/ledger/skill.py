@@ -1,11 +1,13 @@
 """The skill: hears facts, from here and from the mesh, keeps them and answers LEDGER."""
 
 import asyncio
+import json
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from operator import methodcaller
+from typing import Any
 
 from culture.config.model import Rate
 from culture.config.skills import Ledger as Wanted
@@ -20,9 +22,22 @@ from culture.server.events import Noted
 from culture.server.flood import Bucket
 from culture.server.ids import MICROSECONDS
 from culture.server.skill import Host, Skill, hook, repeatable
+from culture.server.wire import wire
 from culture.skills.keeping import Keeping
 from culture.skills.ledger import asking
-from culture.skills.ledger.facts import LONGEST, Fact, Question, fact_of, is_key, is_value
+from culture.skills.ledger.approvals import Verdict, corrected, verdict_on
+from culture.skills.ledger.facts import (
+    LONGEST,
+    Fact,
+    Question,
+    dumped,
+    fact_of,
+    is_approval,
+    is_key,
+    is_value,
+    verdict_fields,
+    without_verdict,
+)
 from culture.skills.ledger.introduction import Introduction
 from culture.skills.ledger.receipts import Receipts
 from culture.skills.ledger.store import Store
@@ -35,6 +50,8 @@ _HOURLY = 3600.0
 _PACE = Rate(burst=600, rate=10)
 _NICKS = 10_000  # whose pace is remembered
 _READERS = (UserClass.HUMAN, UserClass.AGENT, UserClass.BOT)
+_NO_AGENT = "Only agents publish facts, about themselves: log in with an account of class agent"
+_NO_READER = "Only people and agents of the mesh may read the ledger: log in"
 _PUBLISHED = frozenset(FactKind) - {FactKind.RECEIPT, FactKind.LINK}
 
 
@@ -101,8 +118,8 @@ class Ledger(Skill):
         raise Failed(Verb.LEDGER, "INVALID_PARAMS", what, text="LEDGER PUT kind key, or LEDGER GET kind")
 
     def _put(self, ctx: Context, kind: str, key: str, value: str) -> Later:
-        if ctx.user.kind not in (UserClass.AGENT, UserClass.BOT):
-            raise Refused(Numeric.ERR_NOPRIVILEGES, text="Only agents and bots say facts, about themselves")
+        if not _may_publish(ctx):
+            raise Refused(Numeric.ERR_NOPRIVILEGES, text=_NO_AGENT)
         if kind not in _PUBLISHED:
             text = f"A fact is one of {', '.join(sorted(_PUBLISHED))}"
             raise Failed(Verb.LEDGER, "INVALID_KIND", kind, text=text)
@@ -112,8 +129,30 @@ class Ledger(Skill):
             text = f"A fact is an object in JSON of at most {LONGEST} bytes, in the tag {ClientTag.FACT.value}"
             raise Failed(Verb.LEDGER, "INVALID_FACT", kind, key, text=text)
         self._check_pace(ctx)
+        value = without_verdict(kind, value)  # only the server says whether an approval is what it says
+        fields = json.loads(value)
+        if kind == FactKind.QUESTION and is_approval(fields):
+            look_up = verdict_on(self.host, ctx.user, fields)
+            return Later(look_up, lambda verdict: self._publish_approval(ctx, key, fields, verdict))
         ctx.publish(Noted(ctx.stamp(), ctx.user.source, kind, key, value))
-        return Later(self._settled(Verb.LEDGER), lambda _: ctx.send(Verb.LEDGEREND, kind, key, "Kept"))
+        return self._kept(ctx, kind, key)
+
+    def _publish_approval(self, ctx: Context, key: str, fields: Mapping[str, Any], verdict: Verdict) -> Later:
+        """A closed question with what the server found of its answer, which its publisher is told as well."""
+        verified, why, _ = verdict
+        value = dumped(corrected(fields, verdict))
+        if not is_value(value):
+            text = f"A fact is an object in JSON of at most {LONGEST} bytes"
+            raise Failed(Verb.LEDGER, "INVALID_FACT", FactKind.QUESTION, key, text=text)
+        ctx.publish(Noted(ctx.stamp(), ctx.user.source, FactKind.QUESTION, key, value, verified, why))
+        return self._kept(ctx, FactKind.QUESTION, key, verdict_fields(verified, why))
+
+    def _kept(self, ctx: Context, kind: str, key: str, verdict: Mapping[str, Any] | None = None) -> Later:
+        """The line that tells that it is on disk, once it is."""
+        with_tags = bool(verdict) and "message-tags" in ctx.session.caps.enabled
+        tags = {ClientTag.FACT.value: dumped(verdict or {})} if with_tags else {}
+        line = Message(Verb.LEDGEREND, (kind, key, "Kept"), self.host.name, tags)
+        return Later(self._settled(Verb.LEDGER), lambda _: ctx.session.send(wire(line)))
 
     def _check_pace(self, ctx: Context) -> None:
         now, nick = self.host.monotonic(), fold(ctx.nick)
@@ -123,8 +162,8 @@ class Ledger(Skill):
             raise Failed(Verb.LEDGER, "RATE_LIMITED", text="So many facts at once are not taken: wait a little")
 
     def _get(self, ctx: Context, asked: Question) -> Later:
-        if ctx.user.kind not in _READERS:
-            raise Refused(Numeric.ERR_NOPRIVILEGES, text="Only people and agents of the mesh may read the ledger")
+        if ctx.user.kind not in _READERS or (ctx.network.knows_people and ctx.user.account is None):
+            raise Refused(Numeric.ERR_NOPRIVILEGES, text=_NO_READER)
         if "message-tags" not in ctx.session.caps.enabled:
             raise Failed(Verb.LEDGER, "NEED_TAGS", text="What facts say is in a tag: ask for message-tags first")
         return Later(self._find(asked), lambda found: ctx.pull(asking.rows(self.host.name, asked, found)))
@@ -161,6 +200,14 @@ class Ledger(Skill):
                 await self._keeping.use(methodcaller("prune", **wanted))
             except (sqlite3.Error, OSError) as error:
                 self.host.tell_operators(f"old facts stay for another hour: {error}")
+
+
+def _may_publish(ctx: Context) -> bool:
+    """Is this an agent? Where people have accounts only an account says so, and +B nothing."""
+    user = ctx.user
+    if ctx.network.knows_people:
+        return user.kind == UserClass.AGENT and user.account is not None
+    return user.kind in (UserClass.AGENT, UserClass.BOT)
 
 
 def _unavailable(verb: str, why: str) -> Failed:

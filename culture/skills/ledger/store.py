@@ -9,11 +9,12 @@ from culture.server.database import open_database, transaction
 from culture.skills.ledger.facts import Fact, Question
 from culture.skills.ledger.schema import STEPS
 
-_COLUMNS = "nick, kind, key, value, at, origin, seq"
+_COLUMNS = "nick, kind, key, value, at, origin, seq, verified, why"
 _PUT = """
-    INSERT INTO facts (folded, kind, key, nick, value, at, origin, seq) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    INSERT INTO facts (folded, kind, key, nick, value, at, origin, seq, verified, why)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET nick = excluded.nick, value = excluded.value, at = excluded.at, origin = excluded.origin,
-        seq = excluded.seq
+        seq = excluded.seq, verified = excluded.verified, why = excluded.why
     WHERE (excluded.at, excluded.origin, excluded.seq) > (facts.at, facts.origin, facts.seq)
 """
 
@@ -30,7 +31,10 @@ class Store:
 
     def write(self, facts: Sequence[Fact]) -> None:
         """Take them, as far as nothing later is known; on disk when it returns, none of them when it raises."""
-        rows = [(*fact.place, fact.nick, fact.value, fact.at, fact.origin, fact.seq) for fact in facts]
+        rows = [
+            (*fact.place, fact.nick, fact.value, fact.at, fact.origin, fact.seq, fact.verified, fact.why)
+            for fact in facts
+        ]
         with transaction(self._file):
             self._file.executemany(_PUT, rows)
 

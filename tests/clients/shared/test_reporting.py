@@ -6,11 +6,13 @@ import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from culture.cli.agents.asked import table
 from culture.clients.shared import reporting
 from culture.clients.shared.assembly import assemble
 from culture.clients.shared.errors import WrongConfiguration
@@ -250,6 +252,13 @@ async def test_questions_and_alerts_are_facts_without_what_is_private(ircd: IRCd
         await asking
         _, _, question = await fact(ori, "question", lambda value: not value["open"])
         assert (question["outcome"], question["by"]) == ("ANSWERED", "spark-ori")
+        assert (question["verified"], question["verified_why"]) == ("unknown", "spark-ori was not logged in")
+        [closed] = daemon.questions.recent
+        assert closed.answer is not None and question["answer"] == closed.answer.msgid
+        await until(lambda: daemon.questions.as_data([closed])[0]["answer"].get("verified") == "unknown")
+        assert "spark-ori, unverified" in table(
+            [{"nick": NICK, **daemon.questions.as_data([closed])[0]}], datetime.now(UTC)
+        )
         daemon.webhook.fire("agent_error", f"{NICK} fell over", place="#general")
         # People were called to the question, too.
         _, key, alert = await fact(ori, "alert", lambda value: value["event"] != "agent_question")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from culture.protocol.vocabulary import UserClass
+from culture.protocol.vocabulary import LoginProof, UserClass
 from culture.server.accounts import verifier as verifiers
 from culture.server.accounts.login import Check, Done, Failed, check_password
 from culture.server.accounts.model import Account, new_account
@@ -76,16 +76,16 @@ def test_scram_says_what_the_rfc_says(store: AccountStore) -> None:
     assert first == Challenge(f"r={nonce},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096".encode())
     final = exchange.step(f"c=biws,r={nonce},p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=".encode())
     assert final == Challenge(b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=")
-    assert exchange.step(b"") == Done("user")
+    assert exchange.step(b"") == Done("user", LoginProof.SCRAM)
 
 
 @pytest.mark.parametrize("name", ["ori", "ORI", "spark-ori", "Spark-Ori"])
 def test_the_right_password_logs_in(store: AccountStore, make: Make, name: str) -> None:
     make("ori", "hunter2")
-    assert plain(store, "", name, "hunter2") == Done("ori")
-    assert plain(store, name, name, "hunter2") == Done("ori")
-    assert ScramClient(name, "hunter2").login(Scram(store)) == Done("ori")
-    assert ScramClient(name, "hunter2", f"y,a={name},").login(Scram(store)) == Done("ori")
+    assert plain(store, "", name, "hunter2") == Done("ori", LoginProof.PASSWORD)
+    assert plain(store, name, name, "hunter2") == Done("ori", LoginProof.PASSWORD)
+    assert ScramClient(name, "hunter2").login(Scram(store)) == Done("ori", LoginProof.SCRAM)
+    assert ScramClient(name, "hunter2", f"y,a={name},").login(Scram(store)) == Done("ori", LoginProof.SCRAM)
 
 
 @pytest.mark.fault("C2")
@@ -115,15 +115,15 @@ def test_nobody_acts_as_another(store: AccountStore, make: Make) -> None:
 def test_ways_to_type_the_same_password_are_one(store: AccountStore, make: Make, typed: str, set_as: str) -> None:
     """RFC 4013: the password is normalised before it is hashed."""
     make("ori", set_as)
-    assert plain(store, "", "ori", typed) == Done("ori")
+    assert plain(store, "", "ori", typed) == Done("ori", LoginProof.PASSWORD)
 
 
 def test_a_token_is_a_password_too(store: AccountStore, make: Make) -> None:
     make("robot", kind="agent")
     first, second = store.add_token("robot", "laptop"), store.add_token("robot", "desk")
-    assert plain(store, "", "robot", first) == plain(store, "", "robot", second) == Done("robot")
+    assert plain(store, "", "robot", first) == plain(store, "", "robot", second) == Done("robot", LoginProof.TOKEN)
     replaced = store.add_token("robot", "laptop")
-    assert plain(store, "", "robot", replaced) == Done("robot")
+    assert plain(store, "", "robot", replaced) == Done("robot", LoginProof.TOKEN)
     assert isinstance(plain(store, "", "robot", first), Failed)
     make("other", "hunter2")
     assert isinstance(plain(store, "", "other", second), Failed)
@@ -132,7 +132,7 @@ def test_a_token_is_a_password_too(store: AccountStore, make: Make) -> None:
 def test_a_certificate_logs_in(store: AccountStore, make: Make) -> None:
     make("ori", certificates=(CERTIFICATE.upper(),))
     for wanted in (b"", b"ori", b"spark-ori"):
-        assert External(store, CERTIFICATE).step(wanted) == Done("ori")
+        assert External(store, CERTIFICATE).step(wanted) == Done("ori", LoginProof.CERTIFICATE)
     for certificate in (None, "", "cd" * 32):
         assert isinstance(External(store, certificate).step(b""), Failed)
 
@@ -150,7 +150,7 @@ def test_a_revoked_account_logs_in_by_no_way(store: AccountStore, make: Make) ->
     assert isinstance(plain(store, "", "ori", token), Failed)
     assert isinstance(External(store, CERTIFICATE).step(b""), Failed)
     store.set_password("ori", Verifier.of("hunter3", iterations=4096))
-    assert plain(store, "", "ori", "hunter3") == Done("ori")
+    assert plain(store, "", "ori", "hunter3") == Done("ori", LoginProof.PASSWORD)
     assert isinstance(plain(store, "", "ori", token), Failed)
 
 

@@ -64,15 +64,16 @@ class Around:
         self.say(nick, text, notice=True)
 
     async def agents(self, place: str, asker: str) -> tuple[str, ...]:
-        """The agents in a channel, or the one in private, less the asker.
+        """The agents in a channel, or the one in private, less the asker: the electorate of a question.
 
-        Where the asker has an account only those with one count: anybody can connect as often as they like without.
+        Only class agent counts, which the server alone gives: a bot is one by its own word. Where the asker has an
+        account only those with one count.
         """
         try:
             found = await self.transport.send_who(place)
         except NotSent:
             found = self.transport.members(place) if is_channel(place) else []
-        agents = [each for each in found if each.kind in (UserClass.AGENT, UserClass.BOT)]
+        agents = [each for each in found if each.kind is UserClass.AGENT]
         own = next((each.account for each in agents if fold(each.nick) == fold(asker)), None)
         others = (each for each in agents if fold(each.nick) != fold(asker))
         return tuple(each.nick for each in others if own is None or each.account is not None)

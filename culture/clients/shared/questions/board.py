@@ -4,6 +4,7 @@ import asyncio
 import logging
 import sqlite3
 from collections.abc import Sequence
+from typing import Any
 
 from culture.clients.shared.answers import ABORT
 from culture.clients.shared.questions import posting, replies
@@ -68,6 +69,10 @@ class Questions:
     def recent(self) -> list[Question]:
         """Those that were closed last, the newest first."""
         return self._store.recent(MOST_OPEN)
+
+    def as_data(self, questions: Sequence[Question]) -> list[dict[str, Any]]:
+        """These as JSON has them, answers with what the server found of them."""
+        return self._store.as_data(questions)
 
     def begin(self) -> None:
         """What was missed is here: from now on deadlines count."""

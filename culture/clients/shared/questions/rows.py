@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from culture.clients.shared.questions.model import Answer, Question
@@ -18,6 +18,21 @@ def read_questions(execute: Callable[..., sqlite3.Cursor], *, closed: bool = Fal
     found = [question_of(row) for row in execute(f"SELECT {COLUMNS} FROM questions ORDER BY number")]
     ended = [question for question in found if not question.is_open][::-1]
     return [*(question for question in found if question.is_open), *(ended if closed else [])]
+
+
+def as_data(questions: Sequence[Question], execute: Callable[..., sqlite3.Cursor]) -> list[dict[str, Any]]:
+    """Questions as JSON has them; with an answer that the server has looked up what it found."""
+    try:
+        verdicts = {number: found for number, *found in execute("SELECT question, verified, why FROM verdicts")}
+    except sqlite3.OperationalError:
+        verdicts = {}  # the file of a daemon of before
+    return [_with_verdict(each.as_data(), verdicts.get(each.number)) for each in questions]
+
+
+def _with_verdict(data: dict[str, Any], verdict: Sequence[str] | None) -> dict[str, Any]:
+    if data["answer"] is not None and verdict is not None:
+        data["answer"] |= {"verified": json.loads(verdict[0]), "verified_why": verdict[1]}
+    return data
 
 
 def question_of(row: tuple[Any, ...]) -> Question:

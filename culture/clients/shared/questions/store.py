@@ -4,9 +4,10 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from culture.clients.shared.questions.model import Answer, Question
-from culture.clients.shared.questions.rows import COLUMNS, question_of
+from culture.clients.shared.questions.rows import COLUMNS, as_data, question_of
 from culture.clients.shared.records import Records
 from culture.clients.shared.trust import Vote
 from culture.protocol.names import fold
@@ -38,6 +39,7 @@ class QuestionStore:
                 "DELETE FROM questions WHERE closed < ? OR (closed > 0 AND number <= ?)", (before, newest - KEPT)
             )
             records.execute("DELETE FROM votes WHERE question NOT IN (SELECT number FROM questions)")
+            records.execute("DELETE FROM verdicts WHERE question NOT IN (SELECT number FROM questions)")
 
     @property
     def open(self) -> list[Question]:
@@ -180,6 +182,15 @@ class QuestionStore:
         """One more message about it that is no answer."""
         self._update(question.number, "discussed = 1, asides = asides + 1")
         return self._note(replace(question, discussed=True, asides=question.asides + 1))
+
+    def note_verdict(self, number: int, verified: object, why: str) -> None:
+        """Keep what the server found when it looked up the answer: true, false, or "unknown"."""
+        row = (number, json.dumps(verified), why)
+        self._records.execute("INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?)", row)
+
+    def as_data(self, questions: Sequence[Question]) -> list[dict[str, Any]]:
+        """The questions as JSON has them, answers with what the server found of them."""
+        return as_data(questions, self._records.execute)
 
     def overrule(self, question: Question) -> None:
         """Somebody whose word counts more has said otherwise."""

@@ -1,0 +1,94 @@
+"""Approvals in facts: the server looks up the message that an agent names as the answer to its question.
+
+An agent publishes who answered its question, and with that it could claim anything. So it also names the msgid of the
+answer, and the server on which it publishes the fact finds that message in its own history. The verdict is
+
+- ``true``: the named message is from who the fact says, of the class that it says, for this agent, not older than the
+  question, and its sender had logged in with a credential;
+- ``false``: the history contradicts the fact;
+- ``unknown``: it cannot be told, and the reason says why: the history is off, the message is another server's, or
+  nothing proves the login.
+
+What the message means is not judged: that is between the person and the agent.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from culture.protocol.names import fold, is_channel
+from culture.protocol.vocabulary import Tag, UserClass, Verified
+from culture.server.events import Said, nick_of
+from culture.server.skill import Host
+from culture.server.state import User
+from culture.skills.ledger.facts import moment
+
+_SKEW = 60.0
+"""Seconds that the clock of an agent's machine may be ahead of the server's."""
+_LONGEST_NAME = 64
+_CONFIRMED = "human_confirmed"
+
+
+class Verdict(NamedTuple):
+    """What the server found, the reason, and whether the sender had proven who they are (None: not known)."""
+
+    verified: Verified
+    why: str
+    is_proven: bool | None = None
+
+
+async def verdict_on(host: Host, agent: User, fields: Mapping[str, Any]) -> Verdict:
+    """Look up the answer that a closed question of this agent names."""
+    msgid = fields.get("answer")
+    if not isinstance(msgid, str) or not msgid:
+        return Verdict(Verified.UNKNOWN, "the fact names no message")
+    try:
+        said = await host.find_stored(msgid)
+    except LookupError as error:
+        return Verdict(Verified.UNKNOWN, str(error.args[0]))
+    if said is None or not _is_for(host, agent, said):
+        # Nobody learns from the reason who said something that was not for them.
+        is_own = msgid.partition(".")[0] == host.config.short_name
+        why = f"the history of {host.config.short_name} has no such message to {agent.nick}"
+        return Verdict(Verified.FALSE if is_own else Verified.UNKNOWN, why)
+    return _compared(said, fields)
+
+
+def corrected(fields: Mapping[str, Any], verdict: Verdict) -> dict[str, Any]:
+    """The fields of the fact; that a person confirmed it is taken out where the server knows better."""
+    is_wrong = verdict.verified is Verified.FALSE or verdict.is_proven is False
+    return {key: each for key, each in fields.items() if not (key == _CONFIRMED and is_wrong)}
+
+
+def _is_for(host: Host, agent: User, said: Said) -> bool:
+    """Could the agent read it: in private, called by name, or in a channel where it is?"""
+    if said.verb == "TAGMSG":
+        return False
+    if not is_channel(said.target):
+        return fold(said.target) == fold(agent.nick)
+    channel = host.network.channel(said.target)
+    is_member = channel is not None and agent in channel.members
+    return is_member or fold(agent.nick) in map(fold, said.mentions)
+
+
+def _compared(said: Said, fields: Mapping[str, Any]) -> Verdict:
+    nick, claimed, asked = nick_of(said.source), str(fields.get("class")), moment(fields.get("asked"))
+    if fold(nick) != fold(str(fields.get("by"))):
+        return Verdict(Verified.FALSE, f"the message is from {_short(nick)}")
+    if asked is not None and said.id.at < asked - _SKEW:
+        return Verdict(Verified.FALSE, "the message is older than the question")
+    if claimed != said.kind:
+        return Verdict(Verified.FALSE, f"{_short(nick)} was of class {said.kind}")
+    if said.account is None:
+        return Verdict(Verified.UNKNOWN, f"{_short(nick)} was not logged in", False)
+    if Tag.KEYBOARD.value in said.tags:
+        why = "a login by local uid, which any process of that user has"
+        return Verdict(Verified.UNKNOWN, why, False)
+    proof = said.tags.get(Tag.LOGIN.value)
+    if proof is None:
+        return Verdict(Verified.UNKNOWN, f"nothing proves the login of {_short(nick)}", False)
+    why = f"logged in as {_short(said.account)} ({proof})"
+    return Verdict(Verified.TRUE, why, said.kind == UserClass.HUMAN)
+
+
+def _short(name: str) -> str:
+    return name[:_LONGEST_NAME]
