@@ -17,6 +17,7 @@ from culture.server.context import Context
 from culture.server.errors import Failed, Refused
 from culture.server.flood import Bucket
 from culture.server.labels import labelled, under_label
+from culture.server.state import User
 from culture.server.wire import wire
 
 log = logging.getLogger(__name__)
@@ -78,7 +79,10 @@ class Dispatcher:
             return flood.loopback
         if user is None:
             return _REGISTERING if flood.clients.rate else flood.clients
-        return flood.agents if user.account is not None and user.is_agent else flood.clients
+        return flood.agents if user.account is not None and self._is_agent(user) else flood.clients
+
+    def _is_agent(self, user: User) -> bool:
+        return self._context.network.is_agent(user)
 
     def _slow_down(self) -> None:
         """Read no further until the next command may run; the client's own system holds the rest."""
@@ -94,7 +98,7 @@ class Dispatcher:
     def allowance(self) -> int:
         """How much may wait for this client: agents get more, and what the client asked for counts apart."""
         limits, user = self._context.config.limits, self._session.user
-        pushed = limits.agent_send_queue if user is not None and user.is_agent else limits.send_queue
+        pushed = limits.agent_send_queue if user is not None and self._is_agent(user) else limits.send_queue
         return pushed + limits.pull_queue if self._session.is_pulling else pushed
 
     def lost(self, reason: str) -> None:

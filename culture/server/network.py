@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from culture.protocol.channel_names import skeletons
 from culture.protocol.names import fold, owner
+from culture.protocol.vocabulary import UserClass
 from culture.server.changes import CHANGES
 from culture.server.events import Event
 from culture.server.ids import Stamp
@@ -107,6 +108,10 @@ class Network:
     def classify(self, user: User) -> None:
         """Find the class that others are told."""
         user.classify(self.knows_people, owner(fold(user.nick)) not in self.unvouched)
+
+    def is_agent(self, user: User) -> bool:
+        """Is this an agent by more than its own word (+B)? That will do where no person has an account."""
+        return user.kind == UserClass.AGENT or (not self.knows_people and user.kind == UserClass.BOT)
 
     def doubt(self, server: str, is_doubted: bool) -> None:
         """Say whether anybody stands for what a server says of its users."""

@@ -59,7 +59,7 @@ class Rooms(Skill):
 
     def _belongs(self, user: User, channel: Channel) -> bool:
         return (
-            user.is_agent
+            self.host.network.is_agent(user)
             and user not in channel.members
             and bool(_tags(user.metadata, UserKey.TAGS) & _tags(channel.metadata, ChannelKey.TAGS))
             and bool(self.host.sessions(user))

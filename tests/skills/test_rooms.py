@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from culture.protocol.vocabulary import UserClass
+from culture.server.accounts.model import new_account
 from culture.server.ircd import IRCd
 from tests.support.agents import agents_yaml, running
-from tests.support.client import Client, registered
+from tests.support.client import Client, connected, registered
+from tests.support.people import PASSWORD, accounts_of, verifier
 from tests.support.servers import serving
 
 
@@ -82,3 +85,19 @@ async def test_an_agent_joins_if_its_configuration_says_so(
             await ori.sync()
             assert "#nothing" not in daemon.transport.channels
             assert ("#llama" in daemon.transport.channels) is joins
+
+
+async def test_a_bot_by_its_own_word_is_not_let_in_where_people_have_accounts(tmp_path: Path) -> None:
+    """An invitation opens a closed channel, and anybody can set +B and a tag."""
+    store = accounts_of(tmp_path, "ori")
+    store.add(new_account("claude", UserClass.AGENT, verifier=verifier()))
+    async with serving(tmp_path) as ircd, connected(ircd.port) as claude, registered(ircd.port, "spark-eve") as eve:
+        claude.send(f"PASS :claude:{PASSWORD}")
+        await claude.register("spark-claude")
+        await eve.ask("MODE spark-eve +B")
+        await eve.join("#vault")
+        await tags(eve, "#vault", "cuda")
+        assert await tags(eve, "*", "cuda") == [] and await tags(claude, "*", "cuda") == ["#vault"]
+        async with registered(ircd.port, "spark-mallory") as mallory:
+            await mallory.ask("MODE spark-mallory +B")
+            assert await tags(mallory, "*", "cuda") == []

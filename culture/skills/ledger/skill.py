@@ -203,11 +203,8 @@ class Ledger(Skill):
 
 
 def _may_publish(ctx: Context) -> bool:
-    """Is this an agent? Where people have accounts only an account says so, and +B nothing."""
-    user = ctx.user
-    if ctx.network.knows_people:
-        return user.kind == UserClass.AGENT and user.account is not None
-    return user.kind in (UserClass.AGENT, UserClass.BOT)
+    """Is this an agent? Where people have accounts only an account says so, and +B does not."""
+    return ctx.network.is_agent(ctx.user)
 
 
 def _unavailable(verb: str, why: str) -> Failed:
