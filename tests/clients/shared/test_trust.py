@@ -29,7 +29,8 @@ def vote(nick: str, choice: str, kind: UserClass = AGENT, *, operator: bool = Fa
         ("first", AGENT, "spark-a", True),
         ("first", AGENT, "spark-late", False),
         ("first", UNKNOWN, "spark-a", False),
-        ("vote", BOT, "SPARK-B", True),
+        ("vote", AGENT, "SPARK-B", True),
+        ("vote", BOT, "spark-b", False),
         ("consensus", HUMAN, "spark-late", True),
     ],
 )
