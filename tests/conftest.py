@@ -29,6 +29,7 @@ collect_ignore = ["irctest", *([] if os.environ.get("CULTURE_PROOF") else ["proo
 _LONG = (
     "test_four_makers",
     "orchestrator",
+    "authority",
     "examples",
     "browser",
     "cli",
