@@ -309,7 +309,7 @@ class AgentDaemon:
 
     def _on_message(self, message: Message) -> None:
         self.once.heard(message)
-        if self.vouching.why_not(message) is None:
+        if self.vouching.is_known(message):
             self.hiring.hear(message)
         self.hearing.on_chat(message)
 

@@ -77,7 +77,10 @@ class Hearing:
             parts.held.withhold(message)
             parts.reporting.wake()
             return
-        text, is_over = parts.questions.refusal(message, why) or (self._held_text(why), False)
+        refusal = parts.questions.refusal(message, why)
+        if refusal is not None and self._is_answer_of_agent(message):
+            return
+        text, is_over = refusal or (self._held_text(why), False)
         if is_over:
             parts.notes.heard(message.msgid, message.timestamp)
         elif parts.inbox.receive(message, unvouched=True):
@@ -85,6 +88,19 @@ class Hearing:
             parts.reporting.wake()
         if self._held.allows(message.sender, text):
             parts.outbox.say(message.sender, text, notice=True)
+
+    def _is_answer_of_agent(self, message: Message) -> bool:
+        """Take an agent's answer where it wakes nobody: the trust rules say whether it counts, where there are any."""
+        parts = self._parts
+        if parts.config.trust is None or not parts.vouching.is_known(message):
+            return False
+        taken = parts.questions.offer(message)
+        if taken is None or not (taken.handled or taken.counts):
+            return False
+        parts.inbox.receive(message, handled=taken.handled, question=taken.question, remark=taken.remark)
+        parts.reporting.wake()
+        parts.work.wake()
+        return True
 
     def _held_text(self, why: str) -> str:
         return f"held: {why}; a person can release it with `@{self._parts.config.nick} go on`"
@@ -141,7 +157,7 @@ class Hearing:
 
     def _given_up(self, message: Message) -> None:
         """Another agent never will answer: a notice is as little believed of a stranger as anything else."""
-        if self._parts.vouching.why_not(message) is None:
+        if self._parts.vouching.is_known(message):
             self._parts.questions.given_up(message)
 
     def _is_stale(self, message: Message) -> bool:

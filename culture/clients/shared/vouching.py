@@ -123,6 +123,10 @@ class Vouching:
         """Why a sender must not wake the agent nor be read by it; None when they may."""
         return why_unvouched(sender.kind, self._wake, is_fellow=self._is_fellow(sender))
 
+    def is_known(self, sender: Sender) -> bool:
+        """Whether somebody vouches for a sender, though perhaps only people wake the agent."""
+        return self.why_not(sender) in (None, PEOPLE_ONLY)
+
     def _is_fellow(self, sender: Sender) -> bool:
         """Where the agent has an account its fellows have one too, and whoever comes without is not one of them."""
         has_accounts = self._transport.view.account is not None or sender.account is not None

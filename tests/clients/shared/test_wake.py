@@ -333,6 +333,23 @@ async def test_an_agent_may_listen_to_people_alone(ircd: IRCd, home: Path, wake:
             assert told.params[1] == f"held: {PEOPLE_ONLY}; a person can release it with `@{NICK} go on`"
 
 
+async def test_an_agent_that_wakes_nobody_still_answers_what_it_may(ircd: IRCd, home: Path) -> None:
+    trust = {"agents": "first"}
+    agents = ({"nick": NICK, "playbook": playbook(home, []), "wake": "humans", "trust": trust}, {"nick": "spark-bob"})
+    async with registered(ircd.port, "spark-bob", "message-tags") as bob, AsyncExitStack() as stack:
+        await bob.ask("MODE spark-bob +B")
+        await bob.join("#general")
+        daemon = await stack.enter_async_context(running(agents_yaml(home, ircd.port, *agents), NICK))
+        wire = await stack.enter_async_context(Wire(paths.agent_socket(NICK)))
+        wire.ask("irc_ask", channel="#general", question="Go on?", options=["yes", "no"], timeout=60)
+        await bob.expect("PRIVMSG", "#general")
+        await bob.ask(f"PRIVMSG #general :@{NICK} what a day")
+        await bob.ask(f"PRIVMSG #general :@{NICK} yes")
+        answer = (await wire.line())["data"]
+        assert (answer["outcome"], answer["by"]) == ("ANSWERED", "spark-bob")
+        assert daemon.held.total == 1 and texts_of(daemon) == ""
+
+
 async def test_a_stranger_s_invitation_leads_nowhere(home: Path, tmp_path: Path) -> None:
     async with with_people(tmp_path / "server", rooms={"enabled": False}) as ircd, AsyncExitStack() as stack:
         agent = {"nick": NICK, "playbook": playbook(home, []), "tags": ["cmake"], "join_matching": True}
