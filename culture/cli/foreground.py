@@ -16,6 +16,7 @@ import typer
 from culture.cli.failing import fail
 from culture.config import notify
 from culture.config.installation import installation
+from culture.config.log_lines import start_logging
 from culture.protocol.vocabulary import Exit
 
 _CHATTY = ("uvicorn", "mcp")
@@ -36,7 +37,7 @@ def shown_place(host: str, port: int) -> str:
 
 def over_http(serving: AbstractAsyncContextManager[int], host: str, port: int, shown: Callable[[int], str]) -> None:
     """Serve until told to stop; ``shown`` is what to say when programs may come, given the port."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    start_logging()
     for name in _CHATTY:
         logging.getLogger(name).setLevel(logging.WARNING)
     try:
@@ -47,7 +48,7 @@ def over_http(serving: AbstractAsyncContextManager[int], host: str, port: int, s
 
 def over_stdio(serving: Coroutine[None, None, None]) -> NoReturn:
     """Serve the one program that started this, and end."""
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
+    start_logging(logging.WARNING)
     asyncio.run(serving)
     sys.stdout.flush()
     os._exit(Exit.DONE)  # a thread may still wait for input that never comes

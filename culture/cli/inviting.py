@@ -16,8 +16,9 @@ from culture.cli.code import Code
 from culture.cli.failing import fail
 from culture.cli.meshbook import (
     TAKEN_UP,
+    AskedTrustOption,
     CrossingChannels,
-    TrustOption,
+    ask_trust,
     believed,
     checked,
     consequence,
@@ -66,7 +67,7 @@ def invite(
         typer.Option("--address", metavar="HOST:PORT", help="Where others reach this server.  [default: its listener]"),
     ] = None,
     expires: Expires = "1h",
-    trust: TrustOption = None,
+    trust: AskedTrustOption = None,
     channel: CrossingChannels = None,
     config: ConfigFile = None,
     name: Name = None,
@@ -86,6 +87,8 @@ def invite(
         _check_machine(settings, peer, said)
     door, place = _reached(settings, address)
     seconds = _seconds(expires)
+    if person is None:
+        said = believed(ask_trust(trust, channel, peer or "the machine that comes in"), channel)
     key, now = new_key(), time.time()
     made = Invitation(
         kind="machine" if person is None else "person",

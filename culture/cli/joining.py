@@ -14,9 +14,10 @@ from culture.cli.choices import ConfigFile, DataDir, Name
 from culture.cli.code import Code, NoCode
 from culture.cli.failing import fail
 from culture.cli.meshbook import (
+    AskedTrustOption,
     CrossingChannels,
     Trust,
-    TrustOption,
+    ask_trust,
     believed,
     checked,
     consequence,
@@ -52,7 +53,7 @@ def join(
     code: Annotated[
         str, typer.Argument(metavar="CODE", show_default=False, help="What the invitation says; - reads it from input.")
     ],
-    trust: TrustOption = None,
+    trust: AskedTrustOption = None,
     channel: CrossingChannels = None,
     password_stdin: PasswordStdin = False,
     config: ConfigFile = None,
@@ -92,12 +93,19 @@ def _intended(settings: ServerConfig, code: Code, trust: Trust | None, channel: 
     if code.name and fold(code.name) not in (fold(settings.name), settings.short_name):
         fail(f"this invitation is for {code.name}, and this server is called {settings.name}")
     said = {"name": code.server, "address": code.address, "secret": secrets.token_urlsafe(32)}
-    wanted = checked({**said, "fingerprint": code.fingerprint or None, **believed(trust, channel)})
+    said["fingerprint"] = code.fingerprint
+    _checked_link(said, trust, channel)  # before anybody is asked
+    wanted = _checked_link(said, ask_trust(trust, channel, code.server), channel)
     try:
         book.check(settings, [*links_of(settings).values(), wanted])
     except Misfit as wrong:
         fail(f"{wrong.key[-1]}: {wrong}", Exit.USAGE)
     return wanted
+
+
+def _checked_link(said: dict[str, str], trust: Trust | None, channel: list[str] | None) -> Link:
+    given = {key: value for key, value in said.items() if value}
+    return checked({**given, **believed(trust, channel)})
 
 
 def _join_machine(settings: ServerConfig, code: Code, wanted: Link) -> None:

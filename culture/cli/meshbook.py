@@ -1,6 +1,7 @@
 """What the commands of ``culture mesh`` share: the server that is meant, its links, and changing them."""
 
 import json
+import sys
 from collections.abc import Callable, Collection
 from enum import StrEnum
 from pathlib import Path
@@ -36,6 +37,12 @@ class Trust(StrEnum):
 TrustOption = Annotated[
     Trust | None, typer.Option("--trust", help="How far the users of the other server are believed.  [default: full]")
 ]
+AskedTrustOption = Annotated[
+    Trust | None,
+    typer.Option(
+        "--trust", help="How far the users of the other server are believed; asked for at a terminal, else required."
+    ),
+]
 CrossingChannels = Annotated[
     list[str] | None,
     typer.Option("--channel", metavar="CHANNEL", help="With --trust restricted: one that crosses; may be repeated."),
@@ -55,6 +62,29 @@ def consequence(trust: str, channels: Collection[str], name: str) -> str:
         return told
     later = f"culture mesh link {name or 'NAME'} --trust no_authority"
     return f"{told} For less, say --trust no_authority with this command, or at any time later `{later}`."
+
+
+def ask_trust(trust: Trust | None, channels: list[str] | None, whose: str) -> Trust | None:
+    """How far the users of a server are believed: as given, else as the person at the terminal says."""
+    if trust is not None or channels:
+        return trust
+    if not sys.stdin.isatty():
+        fail(
+            f"say how far the users of {whose} are believed here: --trust full for a machine of yours, "
+            "--trust no_authority for somebody else's, --trust restricted --channel '#name' for one room alone",
+            Exit.USAGE,
+        )
+    typer.echo(f"How far are the users of {whose} believed here?", err=True)
+    for each, what in _CONSEQUENCE.items():
+        typer.echo(f"  {each:<13} {what.format(channels='the channels of --channel')}", err=True)
+    while True:
+        answer: str = typer.prompt("full is for a machine of yours. Trust", default=Trust.NO_AUTHORITY.value, err=True)
+        match answer.strip().lower():
+            case Trust.FULL | Trust.NO_AUTHORITY as chosen:
+                return Trust(chosen)
+            case Trust.RESTRICTED:
+                fail("type the command again with --trust restricted --channel '#name'", Exit.USAGE)
+        typer.echo(f"One of {', '.join(Trust)}.", err=True)
 
 
 def server_of(config: Path | None, name: str | None, data_dir: Path | None) -> ServerConfig:

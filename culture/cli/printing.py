@@ -6,12 +6,12 @@ import sys
 from pathlib import Path
 
 from culture.config import paths
+from culture.config.log_lines import LogFormatter
 
 MOST = 10_000_000
 """Bytes after which a file is put aside as ``.1``, what was ``.1`` as ``.2`` and so on."""
 KEPT = 4
 _STDOUT, _STDERR = 1, 2
-FORM = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 def prints_to(file: Path) -> bool:
@@ -27,6 +27,7 @@ class Printing(logging.StreamHandler):  # type: ignore[type-arg]
 
     def __init__(self, file: Path, most: int = MOST, kept: int = KEPT) -> None:
         super().__init__(sys.stderr)
+        self.setFormatter(LogFormatter())
         self._file = file
         self._most = self._limit = most
         self._kept = kept
@@ -67,4 +68,4 @@ def _aside(file: Path, number: int) -> Path:
 def begin(file: Path, most: int = MOST, kept: int = KEPT) -> None:
     """Log from now on so that the file, if it is where the output goes, does not grow for ever."""
     if prints_to(file):
-        logging.basicConfig(level=logging.INFO, format=FORM, handlers=[Printing(file, most, kept)], force=True)
+        logging.basicConfig(level=logging.INFO, handlers=[Printing(file, most, kept)], force=True)

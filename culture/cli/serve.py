@@ -12,6 +12,7 @@ from culture.cli import printing
 from culture.cli.pidfile import PidFile
 from culture.config import notify, paths
 from culture.config.errors import ConfigError
+from culture.config.log_lines import start_logging
 from culture.config.model import NEEDS_RESTART, ServerConfig
 from culture.server.ircd import IRCd
 from culture.server.loop import ServerLoop
@@ -26,7 +27,7 @@ Load = Callable[[], ServerConfig]
 
 def serve(load: Load, *, options: Sequence[str] = ()) -> None:
     """Serve until SIGTERM or SIGINT; ``load`` is called again for a reload."""
-    logging.basicConfig(level=logging.INFO, format=printing.FORM)
+    start_logging()
     config = load()
     printing.begin(paths.log_file(config.name))
     _prepare_process()

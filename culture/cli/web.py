@@ -20,6 +20,7 @@ from culture.cli.living import as_running
 from culture.cli.webpush import post
 from culture.config import notify
 from culture.config.errors import ConfigError
+from culture.config.log_lines import start_logging
 from culture.config.model import ServerConfig
 from culture.protocol.names import nearest
 from culture.protocol.text import Profile, clean
@@ -49,7 +50,7 @@ def serve(config: ConfigFile = None, name: Name = None, host: Host = None, port:
     The server need not run yet: the page says so, and waits for it.
     """
     settings = _settings(_config(config, name), host, port)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    start_logging()
     for each in _CHATTY:
         logging.getLogger(each).setLevel(logging.WARNING)
     try:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -24,7 +25,11 @@ log = logging.getLogger(__name__)
 
 _SHORT = 510
 _HTTP = (b"GET", b"POST", b"PUT", b"HEAD", b"DELETE", b"CONNECT", b"OPTIONS", b"PATCH", b"TRACE", b"HOST:")
+_HTTP_LIKE = re.compile(rb"\S+[ \t]+\S+[ \t]+(HTTP|RTSP|SIP|ICAP)/[0-9]", re.IGNORECASE)
+_MAIL = (b"EHLO", b"HELO", b"LHLO")
+_SSH = b"SSH-"
 _TLS = b"\x16\x03"
+_MOST_UNKNOWN = 3  # commands before registration: clients try one or two that other servers know
 _REGISTERING = Rate(burst=30, rate=2.0)  # capabilities and a login take a dozen lines
 _LINE_OF_A_BATCH = 0.1  # of what a command costs: a hundred lines are one message
 _LOST = "\ufffd"  # what stands for bytes that are no text
@@ -35,7 +40,7 @@ Then = Callable[[], Later | None]
 class Dispatcher:
     """Reads one session's lines and runs them in order, one at a time."""
 
-    __slots__ = ("_answered", "_bucket", "_buffer", "_commands", "_context", "_held", "_session")
+    __slots__ = ("_answered", "_bucket", "_buffer", "_commands", "_context", "_held", "_session", "_unknown")
 
     def __init__(self, context: Context, commands: Mapping[str, Command]) -> None:
         self._context = context
@@ -44,6 +49,7 @@ class Dispatcher:
         self._buffer = LineBuffer()
         self._bucket = Bucket(self._session.opened)
         self._held: deque[bytes] | None = None
+        self._unknown = 0  # commands before registration that nobody knows
         self._answered: list[bytes] = []  # to the labelled command that is waited for
 
     def receive(self, data: bytes) -> None:
@@ -125,8 +131,8 @@ class Dispatcher:
             owner.receive(self._buffer.given_back(lines))
 
     def _take(self, raw: bytes) -> None:
-        if self._session.user is None and (whose := _not_irc(raw)) is not None:
-            self._session.close(whose)
+        if self._session.user is None and (protocol := self._other_protocol(raw)) is not None:
+            self._session.close(protocol)
             return
         if len(raw) > _SHORT and (excess := oversize(raw)) is not None:
             self._refuse_length(excess)
@@ -225,7 +231,17 @@ class Dispatcher:
             if not self._session.is_busy:
                 self._resume()
 
+    def _other_protocol(self, raw: bytes) -> str | None:
+        """Why a line is none of IRC's, whatever its length and letters; None where it may be one."""
+        return None if _verb(raw).decode("latin-1") in self._commands else _not_irc(raw)
+
     def _refuse_verb(self, message: Message) -> None:
+        if self._session.user is None:
+            self._unknown += 1
+            if self._unknown >= _MOST_UNKNOWN:
+                self._context.reply(Numeric.ERR_UNKNOWNCOMMAND, message.verb)
+                self._session.close("This is an IRC server, and knows none of these commands")
+                return
         raise Refused(Numeric.ERR_UNKNOWNCOMMAND, message.verb)
 
     def _refuse_length(self, excess: Oversize) -> None:
@@ -252,13 +268,23 @@ class Dispatcher:
 
 
 def _not_irc(raw: bytes) -> str | None:
-    """Why a line is none of IRC's, whatever its length and letters; None where it may be one.
+    """Which other protocol a line with an unknown verb belongs to; None where it may be IRC.
 
     A browser sends what a page tells it to any port: behind a request there may be lines that would be taken as those
     of its reader, who needs no login at their own machine.
     """
     if raw.startswith(_TLS):
         return "This port has no TLS"
-    if raw.lstrip(b" ")[:8].upper().partition(b" ")[0] in _HTTP:
+    verb = _verb(raw)
+    if verb in _HTTP or _HTTP_LIKE.match(raw.lstrip(b" ")):
         return "This is an IRC server, not HTTP"
+    if verb in _MAIL:
+        return "This is an IRC server, and takes no mail"
+    if raw.startswith(_SSH):
+        return "This is an IRC server, not SSH"
     return None
+
+
+def _verb(raw: bytes) -> bytes:
+    """The first word of a line, as far as it may be a verb."""
+    return raw.lstrip(b" ")[:32].partition(b" ")[0].rstrip(b"\r").upper()

@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 
 from culture.cli.code import Code, NoCode
 from culture.cli.mesh import group
+from culture.cli.meshbook import ask_trust
 from culture.protocol.vocabulary import Exit
 from tests.cli.shell import Process, Shell
 from tests.cli.test_mesh import WITHOUT_SKILLS, done
@@ -40,6 +42,9 @@ async def spark_with_tls(folder: Path) -> AsyncIterator[tuple[Shell, Process, in
             await shell.close()
 
 
+FULL = ("--trust", "full")
+
+
 async def code_of(shell: Shell, *words: str) -> str:
     said = await done(shell, "invite", *words)
     line = said.out.strip()
@@ -60,12 +65,12 @@ async def test_a_second_machine_is_brought_in_with_one_line(tmp_path: Path, thor
         less = (await done(spark, "invite", "--trust", "restricted", "--channel", "#shop")).err
         assert "Trust restricted: its users are seen and talk in #shop alone" in less
         await done(spark, "uninvite", "--all")
-        code = await code_of(spark)
+        code = await code_of(spark, *FULL)
         assert Code.parse(code).fingerprint
         [row] = (await done(spark, "invites")).out.splitlines()
         assert "machine  any" in row and row.endswith("trust full")
         _, port = await thor.serve()
-        said = await done(thor, "join", code)
+        said = await done(thor, "join", code, *FULL)
         assert "Linked." in said.out and "unlink spark" in said.out
         assert "Trust full: its people count as people here" in said.err and "mesh link spark --trust" in said.err
         async with registered(plain, "spark-ori") as ori, registered(port, "thor-bob") as bob:
@@ -73,7 +78,7 @@ async def test_a_second_machine_is_brought_in_with_one_line(tmp_path: Path, thor
             await bob.join("#general")
             await ori.expect("JOIN", "#general")
             assert "No invitation is open" in (await done(spark, "invites")).out
-            again = await thor.run("mesh", "join", code)
+            again = await thor.run("mesh", "join", code, *FULL)
             assert again.code == Exit.FAILED and "linked already" in again.err
             await done(spark, "unlink", "thor")
             assert (await ori.expect("QUIT")).source.startswith("thor-bob!")
@@ -106,11 +111,11 @@ async def test_a_person_is_brought_in_with_one_line(tmp_path: Path) -> None:
 
 async def test_an_invitation_is_taken_back(tmp_path: Path, thor: Shell) -> None:
     async with spark_with_tls(tmp_path / "spark") as (spark, _, _):
-        code = await code_of(spark, "thor")
+        code = await code_of(spark, "thor", *FULL)
         [row] = json.loads((await done(spark, "invites", "--json")).out)
         assert (row["kind"], row["name"], row["trust"]) == ("machine", "thor", "full")
         assert "1 invitation is taken back" in (await done(spark, "uninvite", row["id"])).out
-        refused = await thor.run("mesh", "join", code)
+        refused = await thor.run("mesh", "join", code, *FULL)
         assert refused.code == Exit.DENIED and "No such invitation" in refused.err
         unknown = await spark.run("mesh", "uninvite", "12345678")
         assert unknown.code == Exit.FAILED and "culture mesh invites" in unknown.err
@@ -120,7 +125,7 @@ async def test_who_has_no_tls_is_told_what_to_type(shell: Shell) -> None:
     shell.write("name: spark\nlisten: [{port: 7000}]\n")
     refused = await shell.run("mesh", "invite", "--address", "spark.local:6697")
     assert refused.code == Exit.FAILED and "culture server cert --name spark.local" in refused.err
-    said = await done(shell, "invite")
+    said = await done(shell, "invite", *FULL)
     assert "this machine alone" in said.err and "culture server start" in said.err
 
 
@@ -130,13 +135,15 @@ async def test_who_has_no_tls_is_told_what_to_type(shell: Shell) -> None:
         (("invite", "spark"), "this server itself"),
         (("invite", "--expires", "soon"), "not an age"),
         (("invite", "--person", "ori", "--trust", "full"), "no --trust"),
+        (("invite",), "--trust full for a machine of yours"),
+        (("join", str(Code("machine", "thor", "127.0.0.1:1", "", "", "k" * 32))), "how far the users of thor are"),
         (("join", str(PLAIN)[:-3]), "not all of it"),
         (("join", str(Code("machine", "spark", "127.0.0.1:1", "", "", "k" * 32))), "names differ in a mesh"),
         (("join", str(Code("machine", "thor", "10.0.0.2:1", "", "", "k" * 32))), "fingerprint"),
         (("join", str(Code("machine", "thor", "127.0.0.1:1", "", "odin", "k" * 32))), "is for odin"),
-        (("join", str(Code("machine", "thor", "127.0.0.1:1", "", "", "k" * 32))), "Does it run there?"),
+        (("join", str(Code("machine", "thor", "127.0.0.1:1", "", "", "k" * 32)), *FULL), "Does it run there?"),
     ],
-    ids=["itself", "expires", "person", "cut", "own", "fingerprint", "other", "away"],
+    ids=["itself", "expires", "person", "trust", "trust there", "cut", "own", "fingerprint", "other", "away"],
 )
 def test_what_cannot_be_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], why: str
@@ -167,3 +174,17 @@ def test_a_code_comes_from_standard_input_too(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("CULTURE_HOME", str(tmp_path))
     result = CliRunner().invoke(group, ("join", "-"), input="nonsense\n")
     assert result.exit_code == Exit.USAGE and "no code of an invitation" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("typed", "chosen"), [("\n", "no_authority"), ("all\nFull\n", "full"), ("no_authority\n", "no_authority")]
+)
+def test_person_at_a_terminal_is_asked_for_the_trust(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], typed: str, chosen: str
+) -> None:
+    terminal = StringIO(typed)
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stdin", terminal)
+    assert ask_trust(None, None, "thor") == chosen
+    shown = capsys.readouterr()
+    assert "its people count as people here" in shown.err and shown.out == "", "the code alone goes to standard output"

@@ -111,7 +111,8 @@ def trust(scene: Scene) -> Iterator[Finding]:
     if without:
         yield hint(
             f"nothing is said about who may answer the questions of {', '.join(without)}",
-            "without a trust block a question waits 5 minutes, for people alone",
+            "without a trust block the first answer counts, an agent's too, and after 5 minutes there is none; "
+            "only permission to use a tool is given by people alone",
             f"write `trust: {{humans: always, agents: never}}` into {shown(paths.agents_file())}",
         )
 

@@ -1,7 +1,6 @@
 """``culture team up``: the orchestrator of a team, in this terminal or in the background."""
 
 import asyncio
-import logging
 import signal
 from typing import Annotated
 
@@ -16,6 +15,7 @@ from culture.clients.shared.backends import NoBackend
 from culture.clients.shared.socket_file import SocketTaken
 from culture.clients.shared.socket_server import SocketServer
 from culture.config import notify, paths
+from culture.config.log_lines import start_logging
 from culture.config.team import TeamConfig
 from culture.orchestrator.errors import NotHired
 from culture.orchestrator.lock import Busy, held, lock_files
@@ -40,7 +40,7 @@ def up(
     if detach:
         _detached(config)
         return
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    start_logging()
     try:
         asyncio.run(_stay(config))
     except Busy as busy:

@@ -18,6 +18,7 @@ from culture.config import notify, paths
 from culture.config.agents import ServerAddress
 from culture.config.errors import ConfigError
 from culture.config.lockfile import Taken
+from culture.config.log_lines import start_logging
 from culture.protocol.vocabulary import Exit
 from culture.transport import Hopeless
 
@@ -29,7 +30,7 @@ def run(nick: str, config: Path | None = None, at: tuple[str, int] | None = None
 
     ``at`` is where the server is, when it is elsewhere than the file says.
     """
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    start_logging()
     try:
         source = config or paths.agents_file()
         loaded = read(source)

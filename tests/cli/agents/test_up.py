@@ -151,8 +151,8 @@ async def test_the_guides_of_linked_servers_are_told_apart(tmp_path: Path) -> No
         try:
             for each in await asyncio.gather(*(shell.run("up", "--no-web", "-d") for shell in (spark, thor))):
                 assert each.code == 0, each.err
-            code = (await spark.run("mesh", "invite")).out.split()[-1]
-            joined = await thor.run("mesh", "join", code)
+            code = (await spark.run("mesh", "invite", "--trust", "full")).out.split()[-1]
+            joined = await thor.run("mesh", "join", code, "--trust", "full")
             assert joined.code == 0, joined.err
             async with registered(port, "spark-ori") as person:
                 person.send("JOIN #general")

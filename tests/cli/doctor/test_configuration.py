@@ -83,6 +83,10 @@ def test_agents_without_rules_for_answers_are_told(patient: Patient) -> None:
     patient.agents()
     finding = patient.one("configuration.trust")
     assert finding.severity is Severity.HINT and NICK in finding.what
+    assert (
+        "the first answer counts, an agent's too" in finding.why
+        and "people alone" in finding.why.partition("permission")[2]
+    )
     patient.agents(trust={"humans": "always"})
     assert patient.found("configuration.trust") == []
 

@@ -186,7 +186,9 @@ async def test_an_operator_s_word_reaches_the_agent_after_another_s(ircd: IRCd, 
             ori.send(f"PRIVMSG #general :@{NICK} no")
             assert "Your word goes above it" in await told(ori, "q1")
             assert (await answered(ori, "#general")) == "heard: no"
-    assert "overrules what spark-dan answered to your question q1" in prompts(home / "work")[-1]
+    told_agent = prompts(home / "work")[-1]
+    assert 'overrules the answer to your question q1, "' in told_agent
+    assert 'it was "yes" by spark-dan, and is "no" by spark-ori now' in told_agent
 
 
 async def heard_end(client: Client) -> str:

@@ -11,7 +11,6 @@ from culture.clients.shared.questions import replies
 from culture.clients.shared.questions.finding import Found, find
 from culture.clients.shared.questions.model import Answer, Outcome, Question, answered_by
 from culture.clients.shared.questions.permissions import ALWAYS, read_always
-from culture.clients.shared.questions.posting import short
 from culture.clients.shared.questions.store import QuestionStore
 from culture.clients.shared.trust import Vote, decide, needed, rules, why_not
 from culture.config.agents import TrustConfig
@@ -175,9 +174,8 @@ class Hearing:
         if self._overrules(question, message, reading.choice):
             self.store.overrule(question)
             self.notify(message.sender, replies.overrules(question, reading.choice))
-            before = short(question.choice or answer.text or "", 80)
-            remark = f'overrules what {answer.by} answered to your question {question.id}, which was "{before}"'
-            self.whisper(f'{message.sender} says "{reading.choice}" to {question.id}, which {remark}.')
+            remark = replies.overruled(question, message.sender, reading.choice)
+            self.whisper(f"{message.sender} {remark}.")
             return Taken(False, question.number, remark, counts=True)
         if not question.options and not found.named and answer.by != message.sender:
             return None

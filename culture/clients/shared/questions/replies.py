@@ -88,8 +88,19 @@ def overrules(question: Question, choice: str) -> str:
     assert answer is not None
     before = short(question.choice or answer.text or "", 80)
     return (
-        f'{question.id} was answered by {answer.by} with "{before}", and I have acted on it. '
-        f'Your word goes above it: I am told of your "{short(choice, 80)}" now.'
+        f'{question.id} was answered by {answer.by} with "{before}", and the agent has acted on it. '
+        f'Your word goes above it: the agent is told that the answer to {question.id} is "{short(choice, 80)}" now.'
+    )
+
+
+def overruled(question: Question, by: str, choice: str) -> str:
+    """What the agent is told of it: both answers, and whose they are."""
+    answer = question.answer
+    assert answer is not None
+    before = short(question.choice or answer.text or "", 80)
+    return (
+        f'overrules the answer to your question {question.id}, "{short(question.text, 120)}": '
+        f'it was "{before}" by {answer.by}, and is "{short(choice, 80)}" by {by} now'
     )
 
 
