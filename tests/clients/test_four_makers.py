@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -14,6 +15,7 @@ from culture.server.ircd import IRCd
 from tests.clients.claude.conftest import variables as for_claude
 from tests.clients.codex.conftest import CONFIG as FOR_CODEX
 from tests.clients.codex.conftest import MODEL as CODEX_MODEL
+from tests.clients.shared.sandbox.conftest import needs_bwrap
 from tests.support.acpprograms import AGENTS, MODEL, OPENCODE, enter
 from tests.support.agents import agents_yaml, running
 from tests.support.client import Client, registered
@@ -73,7 +75,11 @@ def copilot(model: Model) -> dict[str, Any]:
 
 @asynccontextmanager
 async def company(
-    ircd: IRCd, home: Path, model: Model, judges: dict[str, dict[str, Any]] | None = None
+    ircd: IRCd,
+    home: Path,
+    model: Model,
+    judges: dict[str, dict[str, Any]] | None = None,
+    rules: dict[str, Any] | None = None,
 ) -> AsyncIterator[dict[str, AgentDaemon]]:
     """Four agents, in the channel, each with its judge or without any."""
     agents: list[dict[str, Any]] = [
@@ -87,7 +93,7 @@ async def company(
         folder.mkdir(parents=True)
         judge = (judges or {}).get(agent["nick"], {"agent": "none"})
         agent |= {"supervisor": {"eval_interval": 1, **judge}, "directory": str(folder)}
-    config = agents_yaml(home, ircd.port, *agents)
+    config = agents_yaml(home, ircd.port, *agents, rules=rules)
     async with AsyncExitStack() as stack:
         coming = [stack.enter_async_context(running(config, nick, START)) for nick in NICKS]
         yield dict(zip(NICKS, await asyncio.gather(*coming), strict=True))
@@ -169,19 +175,29 @@ async def test_four_makers_and_a_person_share_a_channel(ircd: IRCd, home: Path, 
         assert sum(each.inbox.held() for each in daemons.values()) == 1
 
 
+@needs_bwrap
 @pytest.mark.requirement("I18")
 @pytest.mark.timeout(120)
-async def test_each_is_watched_by_an_agent_of_another_maker(ircd: IRCd, home: Path, model: Model) -> None:
-    """Every backend judges once and is judged once; what is whispered is in the next prompt at the latest."""
+async def test_each_is_watched_by_an_agent_of_another_maker_all_of_them_in_sandboxes(
+    ircd: IRCd, home: Path, model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every backend judges once and is judged once; what is whispered is in the next prompt at the latest.
+
+    Nothing of the owner's home is there but what each program needs; each speaks through its daemon.
+    """
+    monkeypatch.delenv("IS_SANDBOX", raising=False)
+    (tmp_path / "home" / ".ssh").mkdir()
+    (tmp_path / "home" / ".ssh" / "id").write_text("the owner's key")
     judges = {
         CLAUDE: {"agent": "codex"},
         CODEX: {"agent": "acp", "options": {"acp_command": OPENCODE.command}},
         OPEN: {"agent": "copilot", "model": MODEL, "options": copilot(model)},
         COPILOT: {"agent": "claude"},
     }
+    rules = {"sandbox": {"kind": "bwrap", "hosts": [urlsplit(model.url).netloc]}}
     async with (
         registered(ircd.port, "spark-ori", "message-tags echo-message") as ori,
-        company(ircd, home, model, judges) as daemons,
+        company(ircd, home, model, judges, rules) as daemons,
     ):
         await ori.join(GENERAL)
         model.journal.verdicts = ["[[say CORRECTION Mind the marmot.]]"] * len(NICKS)
@@ -192,9 +208,16 @@ async def test_each_is_watched_by_an_agent_of_another_maker(ircd: IRCd, home: Pa
         await quiet(daemons, ori)
         for daemon in daemons.values():
             await daemon.supervision._supervisor.rest()  # type: ignore[union-attr]
+        looking = "(cat ~/.ssh/id; grep -c . /proc/net/dev; printf $CULTURE_NICK) > seen 2>&1"
+        sending = f'python3 -m culture.clients.shared.skill.irc_client send "{GENERAL}" "from inside"'
         for nick in NICKS:
-            ori.send(f"PRIVMSG {GENERAL} :@{nick} second [[say two]]")
-        await come(ori, *((nick, "two") for nick in NICKS))
+            ori.send(f"PRIVMSG {GENERAL} :@{nick} second [[bash {looking}; {sending}]] [[say two]]")
+        await come(ori, *((nick, "from inside") for nick in NICKS))
+        await quiet(daemons, ori)
     for nick in NICKS:
+        key, interfaces, name = (home / "work" / nick / "seen").read_text().splitlines()
+        assert "No such file" in key, nick
+        # Two lines of a head, and one for loopback.
+        assert (interfaces, name) == ("3", nick)
         asked = model.journal.asked(f"@{nick} second")
         assert asked and "Mind the marmot." in asked[0].everything, nick

@@ -7,7 +7,7 @@ from pathlib import Path
 
 MOST = 50_000
 # What belongs to agents and to git, and has the modes they give it.
-_NOT_OURS = frozenset({"work", "objects", ".git", "lost+found"})
+_NOT_OURS = frozenset({"work", "sandbox", "objects", ".git", "lost+found"})
 
 
 @dataclass(frozen=True, slots=True)

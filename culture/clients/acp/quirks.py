@@ -69,7 +69,7 @@ KNOWN: Mapping[str, Quirks] = {
         install="npm install -g cline",
         tried="3.0",
         keys=("CLINE_API_KEY",),
-        needs=ProgramNeeds(folders=(".cline",), variables=("CLINE_*",), hosts=("api.cline.bot",)),
+        needs=ProgramNeeds(folders=(".cline",), variables=("CLINE_*",)),
     ),
     "gemini": Quirks(
         words=("--acp",),

@@ -12,13 +12,14 @@ BACKEND = Backend(
     asks=("permission_mode", frozenset({"ask"})),
     finder="culture.clients.copilot.found:found",
     needs=ProgramNeeds(
-        folders=(".copilot", ".cache/copilot"),
+        folders=(".copilot",),
         settings=(
             *(".copilot/settings.json", ".copilot/mcp-config.json", ".copilot/copilot-instructions.md"),
-            *(".copilot/skills", ".copilot/agents", ".agents/skills"),
+            # The last is the program itself, unpacked.
+            *(".copilot/skills", ".copilot/agents", ".agents/skills", ".cache/copilot"),
         ),
         copies=(".copilot/config.json",),
-        moved={"COPILOT_HOME": ".copilot"},
+        moved={"COPILOT_HOME": ".copilot", "XDG_CACHE_HOME": ".cache"},
         variables=("COPILOT_*", "GH_TOKEN", "GITHUB_TOKEN"),
         hosts=("api.github.com", "github.com", "api.githubcopilot.com", "*.githubcopilot.com"),
     ),

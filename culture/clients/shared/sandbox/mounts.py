@@ -38,6 +38,7 @@ GIT_RUNS = ("hooks", "config")
 """What git takes commands from, also when the owner or a team's orchestrator runs it outside."""
 OUR_CODE = Path(__file__).resolve().parents[3]
 """The package ``culture``, which the skill client is a part of."""
+_PACKAGES = ("/site-packages", "/dist-packages")
 _WIKI = re.compile(r"wiki/[^/.][^/]*(/.*)?")
 _WORKTREE = re.compile(r"gitdir:\s*(?P<folder>\S.*)")
 _GIT_PARTS = ("HEAD", "objects", "refs")
@@ -169,9 +170,12 @@ class View:
 
 
 def program_places(program: Sequence[str], environment: Mapping[str, str], home: Path) -> list[Path]:
-    """What of the disk a program runs from: itself, its package, our interpreter, and the folders of PATH."""
-    on_path = [Path(each) for each in environment.get("PATH", "").split(os.pathsep) if each.startswith("/")]
-    found = [*on_path, *(each.resolve() for each in on_path), Path(sys.prefix), Path(sys.base_prefix), OUR_CODE]
+    """What of the disk a program runs from: itself, its package, our Python, and the folders of PATH."""
+    listed = os.pathsep.join(environment.get(name, "") for name in ("PATH", "PYTHONPATH")).split(os.pathsep)
+    on_path = [Path(each) for each in listed if each.startswith("/")]
+    packages = [Path(each) for each in sys.path if each.endswith(_PACKAGES)]
+    ours = [Path(sys.prefix), Path(sys.base_prefix), OUR_CODE, *packages]
+    found = [*on_path, *(each.resolve() for each in on_path), *ours]
     named = [shutil.which(each, path=environment.get("PATH")) for each in (program[0], "node")]
     for start in (*named, *program):
         if start is not None and os.path.isabs(start) and os.path.isfile(start):
@@ -228,25 +232,31 @@ def _system() -> Iterator[Sequence[str]]:
 
 
 def _git(directory: Path) -> Iterator[Sequence[str]]:
-    """The repository of a folder: writable, but for what git would run outside."""
+    """The repository of a folder: writable, but for what git would run outside.
+
+    Each is mounted at its own place, since what is mounted cannot be moved away and replaced.
+    """
     place = directory if all((directory / each).exists() for each in _GIT_PARTS) else directory / ".git"
     if place.is_dir() and not place.is_symlink():
         yield from _guarded(place)
     elif place.is_file() and not place.is_symlink():
+        yield _bound("--ro-bind", place)
         common = _common_folder(place)
         if common is not None:
-            yield _bound("--bind", common)
             yield from _guarded(common)
 
 
 def _guarded(folder: Path) -> Iterator[Sequence[str]]:
     """Read-only hooks and settings, those of submodules as well; where there are no hooks, none can be made."""
     inner = islice((each.parent for each in (folder / "modules").rglob("HEAD") if each.is_file()), MOST_SUBMODULES)
-    for repository in (folder, *inner):
+    repositories = [each for each in inner if (each / GIT_RUNS[1]).is_file()]
+    for place in (folder, *([folder / "modules"] if repositories else []), *repositories):
+        yield _bound("--bind", place)
+    for repository in (folder, *repositories):
         for name in GIT_RUNS:
             if (repository / name).exists() and not (repository / name).is_symlink():
                 yield _bound("--ro-bind", repository / name)
-        if not (repository / GIT_RUNS[0]).exists() and (repository / GIT_RUNS[1]).exists():
+        if not os.path.lexists(repository / GIT_RUNS[0]):
             yield "--tmpfs", str(repository / GIT_RUNS[0]), "--remount-ro", str(repository / GIT_RUNS[0])
 
 

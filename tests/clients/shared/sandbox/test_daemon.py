@@ -31,15 +31,17 @@ async def test_agent_speaks_through_its_daemon_and_dies_with_it(ircd: IRCd, owne
         await ori.join("#general")
         daemon = DaemonProcess(NICK, home)
         await daemon.start()
-        await ori.expect("JOIN", "#general")
-        ori.send(f"PRIVMSG {NICK} :work")
-        await ori.expect("PRIVMSG", "#general", "from inside")
-        records = Records(paths.inbox_file(NICK))
-        token = Notes(records).token
-        records.close()
-        assert token is not None
-        assert carrying(token)
-        await daemon.kill()
+        try:
+            await ori.expect("JOIN", "#general")
+            ori.send(f"PRIVMSG {NICK} :work")
+            await ori.expect("PRIVMSG", "#general", "from inside")
+            records = Records(paths.inbox_file(NICK))
+            token = Notes(records).token
+            records.close()
+            assert token is not None
+            assert carrying(token)
+        finally:
+            await daemon.kill()
         await until(lambda: carrying(token) == [])
 
 

@@ -98,6 +98,8 @@ async def test_hooks_and_settings_of_the_projects_repository_stay_as_they_are(ja
     assert said == "first"
     await inmate.shell("echo 'touch hooked' > .git/hooks/post-commit; chmod +x .git/hooks/post-commit")
     await inmate.shell("git config core.fsmonitor 'touch watched'")
+    # Nor can the repository be put aside, and another one in its place.
+    await inmate.shell("cp -r .git other; echo x > other/hooks/post-commit; mv .git aside; mv other .git")
     assert not (work / ".git" / "hooks" / "post-commit").exists()
     assert "fsmonitor" not in (work / ".git" / "config").read_text()
 
@@ -130,6 +132,8 @@ async def test_worktree_has_the_repository_it_belongs_to_and_no_other(jail: Jail
     assert await inmate.shell(commit) == "An Owner:second\nowner:first"
     assert "secret" not in await inmate.shell("cat ~/.gitconfig")
     assert await inmate.shell(f"ls -A {project}") == ".git"
+    await inmate.shell(f"rm -f .git; mv {project}/.git {project}/aside; git init -q .; git config x.y z")
+    assert (work / ".git").read_text() == f"gitdir: {project}/.git/worktrees/work\n"
     await inmate.runner.stop()
     # What names the repository can be written by the agent: a place that knows of no such worktree is not opened.
     (work / ".git").write_text(f"gitdir: {owner}/.ssh/worktrees/task\n")
@@ -148,19 +152,17 @@ def test_place_that_holds_the_home_is_refused(key: str, place: str, owner: Path,
         sandbox.check()
 
 
-async def test_program_is_found_by_its_token_and_gets_time_to_end(jail: Jail, tmp_path: Path) -> None:
+async def test_program_is_found_by_its_token_and_ended_before_its_sandbox(jail: Jail, tmp_path: Path) -> None:
     inmate = await jail()
-    trap = "trap 'echo ended > ended; exit' TERM; echo begun > begun; while :; do sleep 0.05; done"
-    await inmate.runner.send_prompt(trap)
+    await inmate.runner.send_prompt("echo begun > begun; exec sleep 1000")
     await until((tmp_path / "work" / "begun").exists)
     process = inmate.runner._process
     assert process is not None
     assert len(carrying(inmate.token)) > 1
     assert process.pid not in carrying(inmate.token)
     await end_all(inmate.token)
-    assert (tmp_path / "work" / "ended").exists()
     await inmate.record.until(lambda: inmate.record.exits)
-    assert inmate.record.exits == [128 + signal.SIGTERM]
+    assert inmate.record.exits == [128 + signal.SIGTERM], "the program was asked to end, and nothing was killed"
 
 
 async def test_turn_is_interrupted_through_the_sandbox(jail: Jail, tmp_path: Path) -> None:
