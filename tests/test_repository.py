@@ -2,6 +2,7 @@
 
 import ast
 import asyncio
+import json
 import os
 import re
 import shutil
@@ -52,6 +53,14 @@ def test_nothing_of_a_machine_or_a_registry_is_kept() -> None:
 def test_constraints_pin_versions_and_name_no_place() -> None:
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     assert [line for line in lines if not re.fullmatch(r"#.*|[A-Za-z0-9._-]+==[A-Za-z0-9.+!]+", line)] == []
+
+
+def test_what_is_fetched_to_build_and_to_test_has_exact_versions() -> None:
+    """The build backend and the agent programs of the tests; tests/deploy looks at the images."""
+    assert [name for name in PYPROJECT["build-system"]["requires"] if not re.fullmatch(r"[a-z-]+==[0-9.]+", name)] == []
+    agents = [json.loads(file.read_text()) for file in sorted((ROOT / "tests" / "agents").glob("*/package.json"))]
+    versions = [version for each in agents for version in each["dependencies"].values()]
+    assert versions and all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in versions)
 
 
 def test_constraints_cover_every_dependency() -> None:

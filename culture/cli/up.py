@@ -13,7 +13,7 @@ from culture.cli.agents.beside import Beside, Starting, begin, belongs
 from culture.cli.agents.known import load
 from culture.cli.agents.place import plain_listener
 from culture.cli.choices import Choices, ConfigFile, DataDir, Host, Name, Port
-from culture.cli.connect import how_to_be_found, how_to_connect
+from culture.cli.connect import how_to_be_found, how_to_connect, nick_of
 from culture.cli.ending import Ending, everybody, holders, say
 from culture.cli.failing import fail
 from culture.cli.launched import Interrupts, Launched
@@ -120,7 +120,8 @@ class Run:
             code = self.begin_beside(web=web, agent=agent, budget=budget)
             if self._in_background:
                 return code
-            stay(self._settings, self._in_terminal)
+            nick = nick_of(self._person, self._settings) if self._person is not None else None
+            stay(self._settings, self._in_terminal, nick)
         except KeyboardInterrupt:
             say("")
         except OSError:
@@ -145,7 +146,7 @@ class Run:
         try:
             # It takes a moment, in which the agents can begin as well.
             page = beside_us.submit(pages.begin, self._settings, self._launched.launch) if web else None
-            typer.echo(how_to_connect(self._settings, addresses))
+            typer.echo(how_to_connect(self._settings, addresses, self._person))
             starting = self._begin_agents(addresses, budget) if agent else Starting({}, {})
             shown = page is None or pages.tell(self._settings, self._person, page)
         finally:

@@ -25,6 +25,8 @@ from culture.cli.watching import staying
 from culture.config.model import Limits, Listen, ServerConfig
 from culture.orchestrator.lock import FILE
 from culture.protocol.names import valid_local_nick
+from culture.protocol.vocabulary import UserClass
+from culture.server.accounts.model import new_account
 from tests.cli.shell import ROOT, Shell, said_port
 from tests.support.client import registered
 
@@ -189,6 +191,20 @@ def test_what_to_type_follows_the_settings(monkeypatch: pytest.MonkeyPatch) -> N
     said = how_to_connect(settings, ())
     assert "weechat 'irc6://ori@[::1]:7000/#tea'" in said and "-n ori\n" in said
     assert "it asks for a password" in said and "s3cret" not in said
+
+
+def test_the_lines_to_type_have_the_nick_of_the_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any other nick is nobody's: agents would not listen to it."""
+    monkeypatch.setattr("getpass.getuser", lambda: "root")
+    settings = ServerConfig(name="spark")
+    mia = new_account("mia", UserClass.HUMAN, user="0")
+    said = how_to_connect(settings, (), mia)
+    assert "irc://spark-mia@" in said and "-n spark-mia\n" in said and "NICK spark-mia\\r" in said
+    assert "root" not in said and said.endswith("/join #general first).")
+    by_password = how_to_connect(settings, (), new_account("mia", UserClass.HUMAN))
+    assert by_password.endswith("Log in as mia: by SASL, or with mia:<your password> as the server's password.")
+    unknown = how_to_connect(settings, ())
+    assert "spark-root is a person" in unknown and "`culture account add root --user root`" in unknown
 
 
 async def test_check_reads_both_files(shell: Shell) -> None:

@@ -22,6 +22,7 @@ _KNOWN = {
     "ENTRYPOINT",
     "CMD",
 }
+_BASE = re.compile(r"python:3\.\d+\.\d+-slim-[a-z]+(@sha256:[0-9a-f]{64})?")
 _SECRET = re.compile(r"KEY|TOKEN|PASSWORD|SECRET")
 _OPTION = re.compile(r"--[a-z-]+=\S+\s+")
 
@@ -54,8 +55,8 @@ def problems(instructions: list[Instruction], root: Path, extras: set[str]) -> I
     names = [each.name for each in instructions]
     last = {each.name: each for each in instructions}
     yield from (f"{name} is no instruction" for name in names if name not in _KNOWN)
-    if names[:1] != ["FROM"] or not re.fullmatch(r"python:3\.\d+-slim", instructions[0].rest):
-        yield "FROM names no version"
+    if names[:1] != ["FROM"] or not _BASE.fullmatch(instructions[0].rest):
+        yield "FROM names no exact version"
     for name in ("HEALTHCHECK", "ENTRYPOINT", "CMD", "USER"):
         if name not in names:
             yield f"no {name}"

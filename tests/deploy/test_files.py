@@ -111,7 +111,7 @@ def test_a_dockerfile_is_one(part: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("python:3.11-slim", "python:latest", "version"),
+        ("python:3.11.14-slim-bookworm", "python:3.11-slim", "exact version"),
         ("USER culture\n", "", "USER"),
         ("USER culture", "USER root", "root"),
         ("ARG UID=1000", "ARG API_TOKEN", "for all to read"),

@@ -41,8 +41,8 @@ def has_terminal() -> bool:
     return os.isatty(0)
 
 
-def stay(settings: ServerConfig, in_terminal: bool) -> None:
-    """Show what happens on a server until told to go, or it is no more, or the terminal this began in."""
+def stay(settings: ServerConfig, in_terminal: bool, nick: str | None = None) -> None:
+    """Show what happens on a server, as this nick, until told to go, or it or the terminal this began in is gone."""
     note = pidfile.running(settings.name)
     if note is None:
         return
@@ -57,7 +57,7 @@ def stay(settings: ServerConfig, in_terminal: bool) -> None:
     for number in _SIGNALS:
         signal.signal(number, told)
     try:
-        asyncio.run(_stay(settings, note, in_terminal, told))
+        asyncio.run(_stay(settings, note, in_terminal, told, nick or example_nick(settings)))
     finally:
         lock.release(remove=True)
 
@@ -85,7 +85,7 @@ class _Told:
         return told
 
 
-async def _stay(settings: ServerConfig, note: pidfile.Note, in_terminal: bool, signals: _Told) -> None:
+async def _stay(settings: ServerConfig, note: pidfile.Note, in_terminal: bool, signals: _Told, nick: str) -> None:
     told = signals.event()
 
     def is_gone() -> bool:
@@ -98,7 +98,7 @@ async def _stay(settings: ServerConfig, note: pidfile.Note, in_terminal: bool, s
 
     at = plain_listener(settings, note.addresses)
     if at is not None:
-        person = Person(Address(at.host, at.port), example_nick(settings))
+        person = Person(Address(at.host, at.port), nick)
         try:
             await watch(person, settings.channels, is_up, told)
         except (Hopeless, TimeoutError) as error:

@@ -31,10 +31,10 @@ from culture.config.model import ServerConfig
 from culture.protocol.vocabulary import UserClass
 from culture.server.accounts.store import AccountStore
 from tests.cli.agents.conftest import NICK, Machine, answer
-from tests.cli.shell import Process, Shell, said_port
+from tests.cli.shell import ROOT, Process, Shell, said_port
 from tests.cli.test_mesh import WITHOUT_SKILLS
 from tests.realclients.weechat import weechat
-from tests.support.client import Client, registered
+from tests.support.client import Client, connected, registered
 from tests.support.ports import reserved
 
 GUIDE = "spark-guide"
@@ -517,3 +517,30 @@ async def test_what_does_not_show_itself_is_not_waited_for(
         os.kill(pid, signal.SIGKILL)
     assert not left and code == 0, up.said
     assert up.said.endswith("spark has stopped.\n") and "Traceback" not in up.said and "not start" not in up.said
+
+
+async def test_what_the_readme_has_a_newcomer_type_is_answered(at_home: Shell) -> None:
+    """The lines for a client without a client, then those to the agent, as they stand there; and all have one nick."""
+    page = (ROOT / "README.md").read_text(encoding="utf-8").partition("## The first five minutes")[2]
+    by_hand = re.search(r"^\$ nc 127\.0\.0\.1 6667\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    to_say = re.search(r"^```\n(@spark-guide .*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert by_hand and to_say
+    up = await at_home.run("up", "--name", "spark", "--port", "0", "--no-web", "-d")
+    assert up.code == 0, up.err
+    port, nick = place(up.out)
+    assert (
+        f"weechat 'irc://{nick}@127.0.0.1:6667/#general'" in page and f"irssi -c 127.0.0.1 -p 6667 -n {nick}\n" in page
+    )
+    try:
+        async with connected(port) as person:
+            person.send_raw(by_hand[1].encode())
+            assert (await person.expect("900")).params[2] == "ori", "the kernel says whose program it is"
+            assert (await heard(person, "Hello spark-ori! I am spark-guide"))[0] == GUIDE
+            for line in to_say[1].splitlines()[1:]:
+                person.send(f"PRIVMSG #general :{line}")
+            await heard(person, "[QUESTION] May I write hello.txt")
+            assert "say `@spark-guide yes` in the room" in page
+            person.send("PRIVMSG #general :@spark-guide yes")
+            assert (await heard(person, "You said yes, so hello.txt is in"))[0] == GUIDE
+    finally:
+        assert (await at_home.run("down")).code == 0
