@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 from culture.clients.scripted.agent_runner import ScriptedRunner
 from culture.clients.shared.assembly import environment
 from culture.clients.shared.processes import new_token
-from culture.clients.shared.sandbox.bubblewrap import Sandbox
+from culture.clients.shared.sandbox.bubblewrap import Sandbox, obstacle
 from culture.clients.shared.sandbox.needs import ProgramNeeds
 from culture.clients.shared.turn import RunnerSetup
 from culture.config.sandbox import SandboxConfig
@@ -23,10 +22,8 @@ NICK = "spark-helper"
 SHELL = {"default": [{"run": "sh -c {prompt}"}, {"say": "{output}"}]}
 """A playbook: the text of a message is a command, its output the answer."""
 
-needs_bwrap = pytest.mark.skipif(
-    shutil.which("bwrap") is None and not os.environ.get("CI"), reason="not installed: bubblewrap"
-)
-"""In CI it is there, or the test fails."""
+needs_bwrap = pytest.mark.skipif(bool(obstacle()) and not os.environ.get("CI"), reason=obstacle() or "no bubblewrap")
+"""In CI it is there and works, or the test fails."""
 
 ircd = surroundings.ircd
 
