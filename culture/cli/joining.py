@@ -94,18 +94,18 @@ def _intended(settings: ServerConfig, code: Code, trust: Trust | None, channel: 
         fail(f"this invitation is for {code.name}, and this server is called {settings.name}")
     said = {"name": code.server, "address": code.address, "secret": secrets.token_urlsafe(32)}
     said["fingerprint"] = code.fingerprint
-    _checked_link(said, trust, channel)  # before anybody is asked
-    wanted = _checked_link(said, ask_trust(trust, channel, code.server), channel)
+    _fitting(settings, said, trust, channel)  # mistakes are told before anybody is asked
+    return _fitting(settings, said, ask_trust(trust, channel, code.server), channel)
+
+
+def _fitting(settings: ServerConfig, said: dict[str, str], trust: Trust | None, channel: list[str] | None) -> Link:
+    """The link with this trust, if it can be one beside the others."""
+    wanted = checked({**{key: value for key, value in said.items() if value}, **believed(trust, channel)})
     try:
         book.check(settings, [*links_of(settings).values(), wanted])
     except Misfit as wrong:
         fail(f"{wrong.key[-1]}: {wrong}", Exit.USAGE)
     return wanted
-
-
-def _checked_link(said: dict[str, str], trust: Trust | None, channel: list[str] | None) -> Link:
-    given = {key: value for key, value in said.items() if value}
-    return checked({**given, **believed(trust, channel)})
 
 
 def _join_machine(settings: ServerConfig, code: Code, wanted: Link) -> None:

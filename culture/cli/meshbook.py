@@ -78,8 +78,11 @@ def ask_trust(trust: Trust | None, channels: list[str] | None, whose: str) -> Tr
     for each, what in _CONSEQUENCE.items():
         typer.echo(f"  {each:<13} {what.format(channels='the channels of --channel')}", err=True)
     while True:
-        answer: str = typer.prompt("full is for a machine of yours. Trust", default=Trust.NO_AUTHORITY.value, err=True)
-        match answer.strip().lower():
+        typer.echo(f"full is for a machine of yours. Trust [{Trust.NO_AUTHORITY}]: ", nl=False, err=True)
+        answer = sys.stdin.readline()
+        if not answer:
+            fail("nothing was answered", Exit.USAGE)
+        match answer.strip().lower() or Trust.NO_AUTHORITY:
             case Trust.FULL | Trust.NO_AUTHORITY as chosen:
                 return Trust(chosen)
             case Trust.RESTRICTED:
