@@ -5,9 +5,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from culture.cli.doctor.finding import Finding, error, hint, ok, warning
+from culture.cli.doctor.openings import never_asks
 from culture.cli.doctor.scene import Scene, shown
 from culture.cli.team.place import TEAM
-from culture.clients.shared.backends import NoBackend, backend, never_asks
+from culture.clients.shared.backends import NoBackend, backend
 from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.sandbox import selection
 from culture.clients.shared.sandbox.bubblewrap import obstacle
@@ -125,7 +126,7 @@ def boundary(scene: Scene) -> Iterator[Finding]:
         if agent.sandbox.kind == "bwrap":
             yield ok(f"{agent.nick} reaches {_reach_inside(agent)}")
             continue
-        asks = "never asks for permission" if _never_asks(agent) else "asks for permission, and people may give it"
+        asks = "never asks for permission" if never_asks(agent) else "asks for permission, and people may give it"
         yield hint(
             f"{agent.nick} runs as you and {asks}",
             f"it could reach {_reach(scene)}",
@@ -146,13 +147,6 @@ def sandboxes(scene: Scene) -> Iterator[Finding]:
                 f"{agent.nick} does not start, rather than run without a sandbox",
                 f"put that right, or correct `sandbox:` in {shown(paths.agents_file())}",
             )
-
-
-def _never_asks(agent: AgentConfig) -> bool:
-    try:
-        return never_asks(backend(agent.agent), agent.backend_options)
-    except NoBackend:
-        return True
 
 
 def _reach(scene: Scene) -> str:

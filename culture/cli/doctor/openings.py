@@ -4,23 +4,19 @@ from collections.abc import Iterator
 
 from culture.cli.doctor.finding import Finding, hint, warning
 from culture.cli.doctor.scene import Scene, Server, shown
+from culture.clients.shared import backends
 from culture.config import paths
 from culture.config.agents import AgentConfig
 from culture.config.exposure import is_loopback
 
-_ALLOWED = {
-    "claude": ("permission_mode", "bypassPermissions"),
-    "codex": ("approval_policy", "never"),
-    "copilot": ("permission_mode", "allow"),
-    "acp": ("permissions", "allow"),
-}
-"""Of each backend the field that says what is done without asking, and its value for everything, the default."""
-
 
 def never_asks(agent: AgentConfig) -> bool:
-    """Whether an agent does all that it likes without asking people."""
-    field, everything = _ALLOWED.get(agent.agent, ("", ""))
-    return bool(field) and agent.backend_options.get(field, everything) == everything
+    """Whether an agent does what it likes without asking people; one without a model does what its playbook says."""
+    try:
+        kind = backends.backend(agent.agent)
+    except backends.NoBackend:
+        return True
+    return bool(kind.asks[0]) and backends.never_asks(kind, agent.backend_options)
 
 
 def ways_in(scene: Scene) -> list[str]:
@@ -75,5 +71,5 @@ def openings(scene: Scene) -> Iterator[Finding]:
             f"{'; '.join(ways)}",
             "whoever has an account there, or is a person of a server linked with trust full, runs what they like as "
             "the agent's user; what everybody else says is held",
-            f"`wake: humans`, a mode in which the agent asks, or `user:` in {shown(paths.agents_file())}",
+            f"`wake: humans`, a mode in which the agent asks, `sandbox:` or `user:` in {shown(paths.agents_file())}",
         )
