@@ -8,13 +8,18 @@ import pytest
 
 from culture.config.links import Link
 from culture.federation.linkfacts import milliseconds, roughly
+from culture.protocol.vocabulary import UserClass
+from culture.server.accounts.model import new_account
+from culture.server.accounts.store import AccountStore
 from culture.server.events import Noted
 from tests.federation import meshes
 from tests.federation.meshes import Servers, linked
+from tests.federation.test_trust import linked as linked_with_thor
 from tests.skills.ledger.test_ledger import agent, put
 from tests.skills.ledger.test_receipts import STATES, is_receipt, said, told
-from tests.support.client import Client, registered
+from tests.support.client import Client, connected, registered
 from tests.support.clock import after
+from tests.support.people import PASSWORD, verifier
 from tests.support.servers import serving
 
 CAPS = "message-tags echo-message agentirc.dev/receipts"
@@ -196,3 +201,53 @@ def test_what_changes_all_the_time_is_rounded() -> None:
         *(5, 5, 10, 20, 50, 500, 5000),
     ]
     assert [roughly(count) for count in (0, 99, 100, 199, 4567)] == [0, 0, 100, 100, 4000]
+
+
+async def test_an_approval_is_verified_by_the_server_where_it_was_published(tmp_path: Path) -> None:
+    (tmp_path / "alfa").mkdir()
+    store = AccountStore(tmp_path / "alfa" / "accounts.json", "alfa")
+    store.add(new_account("ori", UserClass.HUMAN, verifier=verifier(), always_on=False))
+    store.add(new_account("claude", UserClass.AGENT, always_on=False))
+    async with (
+        linked(tmp_path, ("alfa", "bravo"), LINE[:1]) as made,
+        connected(made["alfa"].port) as ori,
+        connected(made["alfa"].port) as claude,
+    ):
+        ori.send(f"PASS :ori:{PASSWORD}")
+        claude.send(f"PASS :claude:{store.add_token('claude', 'test')}")
+        for client, nick in ((ori, "alfa-ori"), (claude, "alfa-claude")):
+            await client.register(nick, CAPS)
+        [reader] = await people(made, "bravo")
+        for key, msgid in (("q1", await said(ori, "alfa-claude")), ("q2", "alfa.1.1")):
+            fact = {"open": False, "by": "alfa-ori", "class": "human", "answer": msgid, "verified": True}
+            await put(claude, "question", key, fact)
+        for _ in range(200):  # bravo has none of the private message, and needs none
+            found = {str(each[0]): str(each[1]) for each in await facts(reader, "question")}  # type: ignore[index]
+            if len(found) == 2:
+                break
+            await after(0.05)
+        shown = {key: value for params, value in found.items() for key in ("q1", "q2") if f"'{key}'" in params}
+        assert '"verified":true' in shown["q1"] and "logged in as ori (password)" in shown["q1"]
+        assert '"verified":false' in shown["q2"]
+
+
+@pytest.mark.parametrize(
+    ("tags", "verified"),
+    [
+        ("verified=true;why=logged\\sin", True),
+        ("verified=false;why=made\\sup", False),
+        ("", "unknown"),  # a server of before: its agents may write what they like into the fact itself
+        ("verified=maybe;why=trust\\sme", "unknown"),
+    ],
+)
+async def test_what_a_publisher_says_of_its_approval_is_no_word_of_its_server(
+    tmp_path: Path, tags: str, verified: object
+) -> None:
+    fact = r'{"open":false,"by":"thor-ori","answer":"thor.1.1","verified":true,"\u0076erified_why":"trust me"}'
+    async with linked_with_thor(tmp_path) as (ircd, peer), registered(ircd.port, "spark-person", CAPS) as person:
+        peer.arrive("thor-claude", "account=claude;kind=agent")
+        peer.event(f"LEDGER question q1 :{fact}", "thor-claude!user@host", tags)
+        await peer.answered()
+        [(_, shown)] = await facts(person, "question")
+        value = json.loads(shown["+agentirc.dev/fact"])  # type: ignore[index]
+        assert value["verified"] == verified and "trust" not in value["verified_why"]
