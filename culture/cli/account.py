@@ -153,6 +153,33 @@ def certificate(
     typer.echo(f"{account.name} may log in with it: {_described(store, account.name)}.")
 
 
+class Program(StrEnum):
+    """The classes of programs."""
+
+    AGENT = UserClass.AGENT
+    BOT = UserClass.BOT
+
+
+@group.command("class")
+def change_class(
+    name: Name,
+    kind: Annotated[Program, typer.Argument(show_default=False, help="What the program is.")],
+    config: ConfigFile = None,
+) -> None:
+    """Make a program's account one of class agent, or bot.
+
+    Agents wake agents, vote on questions and publish in the ledger; bots do not.
+    It counts from the program's next login on.
+    """
+    store = _store(config)
+    account = _known(store, name)
+    try:
+        store.set_class(account.name, UserClass(kind))
+    except AccountRefused as refused:
+        _fail(str(refused))
+    typer.echo(f"{account.name} is of class {kind} from its next login on.")
+
+
 @group.command("list")
 @open_to_agents
 def show(config: ConfigFile = None, as_json: AsJson = False) -> None:

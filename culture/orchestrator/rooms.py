@@ -29,6 +29,7 @@ LATELY = 300.0
 """What was said within so many seconds is remembered, to see who is idle."""
 JUST = 10.0
 """What was said so many seconds before somebody ended their turn was said at its end."""
+_NO_PRIVILEGES = "481"
 _MOST_LINES = 200
 _MOST_SPEAKERS = 500
 _MOST_WAITING = 1000
@@ -193,8 +194,8 @@ class Rooms:
         try:
             tags = {ClientTag.FACT.value: said}
             for line in await self.irc.request(Verb.LEDGER, "PUT", FactKind.TASK, key, tags=tags):
-                if line.verb == "FAIL":
-                    log.info("%s was not published: %s", key, line.params[-1])
+                if line.verb in ("FAIL", _NO_PRIVILEGES):
+                    log.warning("%s was not published: %s", key, line.params[-1])
         except NotSent as refused:
             self._published.pop(key, None)
             log.info("%s was not published: %s", key, refused)

@@ -14,12 +14,13 @@ import pytest
 import typer
 
 from culture.cli import webaccount
+from culture.cli.account import Program, change_class
 from culture.cli.app import app
 from culture.config.model import ServerConfig
 from culture.protocol.vocabulary import Exit, UserClass
 from culture.server.accounts.errors import AccountRefused, Revoked
 from culture.server.accounts.login import Check, Done, check_password
-from culture.server.accounts.model import Subject
+from culture.server.accounts.model import Subject, new_account
 from culture.server.accounts.store import AccountStore
 
 CERTIFICATE = ":".join(["AB"] * 32)
@@ -270,3 +271,26 @@ def test_who_logs_in_with_tokens_is_told(accounts: Accounts) -> None:
     assert accounts.run("revoke", "ori").returncode == 0
     with pytest.raises(Revoked):
         accounts.store.vouched(subject, "ori", UserClass.UNKNOWN)
+
+
+def test_the_account_of_a_program_gets_another_class_and_a_persons_does_not(
+    accounts: Accounts, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """For bots of before that publish in the ledger, which takes class agent."""
+    monkeypatch.setenv("CULTURE_HOME", str(accounts.home))
+    for name, kind, via in (
+        ("helper", UserClass.BOT, None),
+        ("web", UserClass.BOT, "web"),
+        ("ori", UserClass.HUMAN, None),
+    ):
+        accounts.store.add(new_account(name, kind, via=via))
+    change_class("helper", Program.AGENT, None)
+    assert "helper is of class agent" in capsys.readouterr().out
+    for name in ("web", "ori"):
+        with pytest.raises(typer.Exit):
+            change_class(name, Program.AGENT, None)
+    assert [(each.name, each.kind) for each in accounts.store.all()] == [
+        ("helper", UserClass.AGENT),
+        ("web", UserClass.BOT),
+        ("ori", UserClass.HUMAN),
+    ]

@@ -123,6 +123,20 @@ class AccountStore:
         """Give it another password; a revoked account may log in again with it."""
         return self._alter(name, lambda account: replace(account, verifier=verifier, revoked=None))
 
+    def set_class(self, name: str, kind: UserClass) -> Account:
+        """Make it an account of another kind of program; a person's account stays one."""
+
+        def with_class(account: Account) -> Account:
+            if UserClass.HUMAN in (account.kind, kind):
+                raise AccountRefused(
+                    f"{account.name} is of class {account.kind}: nobody becomes a person, or stops to be one"
+                )
+            if account.via is not None and kind is not UserClass.BOT:
+                raise AccountRefused(f"{account.name} logs in for people, which only a bot may")
+            return replace(account, kind=kind)
+
+        return self._alter(name, with_class)
+
     def add_token(self, name: str, label: str) -> str:
         """Make a token, in place of the one with the same label; it is returned this once and never again."""
         token = new_token()

@@ -104,7 +104,8 @@ async def test_without_an_account_of_class_agent_nothing_is_published(tmp_path: 
         assert not [line for line in await nobody.ask(f"RECEIPT answered #work {msgid}") if line.verb == "FAIL"]
         for reader in (ori, claude, helper):
             assert [line.verb for line in await told(reader, "LEDGER GET *")] == ["LEDGEREND"], "no receipt either"
-        assert (await put(claude, "state", "now", {"state": "working"}))[-1].verb == "LEDGEREND"
+        for kind in ("state", "task"):  # as daemons do, and the orchestrator of a team
+            assert (await put(claude, kind, "now", {"state": "working"}))[-1].verb == "LEDGEREND"
 
 
 async def test_an_approval_is_verified_against_the_message_that_it_names(tmp_path: Path) -> None:
