@@ -1,6 +1,7 @@
 """Where things are, and that nobody else may read them."""
 
 import os
+import pwd
 import socket
 import stat
 from pathlib import Path
@@ -55,18 +56,58 @@ def test_a_symlink_in_place_of_a_file_is_refused(home: Path, tmp_path: Path) -> 
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_an_agent_s_socket_has_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Decision 19"""
+def _default_home(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Make this the home folder of the user who runs the tests."""
+    monkeypatch.delenv("CULTURE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(folder))
+    entry = pwd.getpwuid(os.geteuid())
+    usual = pwd.struct_passwd((*entry[:5], str(folder), entry[6]))
+    monkeypatch.setattr(pwd, "getpwuid", lambda uid: usual)
+
+
+@pytest.mark.requirement("H01")
+def test_the_socket_of_an_agent_is_in_a_folder_of_its_user_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Decision 19, as 0020 amends it."""
+    monkeypatch.setattr(paths, "_SHARED", Path("/tmp"))
+    _default_home(monkeypatch, Path("/home/ori"))
     monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/1000")
     assert paths.agent_socket("spark-culture") == Path("/run/user/1000/culture-spark-culture.sock")
+    assert paths.socket_alias("spark-culture") == Path("/run/user/1000/culture-spark-culture.sock")
     monkeypatch.delenv("XDG_RUNTIME_DIR")
-    assert paths.agent_socket("spark-culture") == Path("/tmp/culture-spark-culture.sock")
+    assert paths.agent_socket("spark-culture") == Path("/home/ori/.culture/run/culture-spark-culture.sock")
+    assert paths.socket_alias("spark-culture") == Path("/tmp/culture-spark-culture.sock")
 
 
-def test_a_socket_s_path_that_the_kernel_would_cut_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/" + "x" * 90)
-    with pytest.raises(ValueError, match="longer than the 107 bytes"):
-        paths.agent_socket("spark-culture")
+def test_two_homes_of_one_user_have_two_sockets_for_one_nick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under one XDG_RUNTIME_DIR, without one, and where both homes are too long."""
+    _default_home(monkeypatch, Path("/home/ori"))
+    for runtime in ("/run/user/1000", "", "/" + "r" * 100):
+        monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
+        found = []
+        for home in ("/home/ori/.culture", "/home/ori/work", "/home/ori/" + "x" * 90, "/home/ori/" + "y" * 90):
+            monkeypatch.setenv("CULTURE_HOME", home)
+            found.append(paths.agent_socket("spark-culture"))
+        assert len(set(found)) == 4
+        assert max(len(str(path)) for path in found) < 104
+    assert [path.parent for path in found[2:]] == [Path(f"/tmp/culture-{os.geteuid()}")] * 2
+
+
+def test_a_home_has_one_socket_whichever_way_leads_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/1000")
+    names = set()
+    for name in ("real", "link"):
+        monkeypatch.setenv("CULTURE_HOME", str(tmp_path / name))
+        names.add(paths.agent_socket("spark-culture"))
+    assert len(names) == 1
+
+
+def test_a_socket_s_path_that_the_kernel_would_cut_is_refused() -> None:
+    with pytest.raises(ValueError, match="longer than the 103 bytes"):
+        paths.agent_socket("spark-" + "x" * 90)
 
 
 @pytest.mark.parametrize(

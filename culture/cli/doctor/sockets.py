@@ -8,6 +8,7 @@ from pathlib import Path
 
 from culture.cli.doctor.finding import Finding, error, hint, warning
 from culture.cli.doctor.scene import Scene
+from culture.clients.shared.skill.call import find_socket
 from culture.config import paths
 
 _PATIENCE = 1.0
@@ -17,13 +18,7 @@ _SHARED = stat.S_IWGRP | stat.S_IWOTH
 def folder(scene: Scene) -> Iterator[Finding]:
     """The folder in which they are made."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
-    if not runtime:
-        if scene.agents or scene.teams:
-            yield hint(
-                "XDG_RUNTIME_DIR is not set, so that the sockets of agents are in /tmp",
-                "everybody can make files there; ours are told apart by their owner",
-                "log in in the usual way (not with su), or `export XDG_RUNTIME_DIR=/run/user/$(id -u)`",
-            )
+    if not runtime:  # they are in the home folder
         return
     try:
         status = Path(runtime).stat()
@@ -71,27 +66,23 @@ def lengths(scene: Scene) -> Iterator[Finding]:
         try:
             paths.agent_socket(agent.nick)
         except ValueError as wrong:
-            yield error(f"{agent.nick} cannot have a socket", str(wrong), "`export XDG_RUNTIME_DIR=` a shorter path")
+            yield error(f"{agent.nick} cannot have a socket", str(wrong), "choose a shorter nick")
 
 
 def states(scene: Scene) -> Iterator[Finding]:
     """Each is ours, for its owner alone, and somebody answers."""
-    runtime = Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp")
     nicks = {agent.nick for agent in scene.agents} | scene.daemons.keys()
-    ours = {runtime / f"culture-{nick}.sock": nick for nick in nicks}
-    found = {**dict.fromkeys(_of_ours(runtime), ""), **ours}
+    ours = {path: nick for nick in nicks if (path := _socket_of(nick)) is not None}
+    found = {**{path: "" for path in paths.agent_sockets() if path.lstat().st_uid == os.geteuid()}, **ours}
     for path, nick in sorted(found.items()):
         yield from _state(path, nick, nick in scene.daemons and scene.daemons[nick].ready)
 
 
-def _of_ours(runtime: Path) -> Iterator[Path]:
-    """Those of this user, whosever they were."""
-    for path in runtime.glob("culture-*.sock"):
-        try:
-            if path.lstat().st_uid == os.geteuid():
-                yield path
-        except FileNotFoundError:
-            continue
+def _socket_of(nick: str) -> Path | None:
+    try:
+        return find_socket(nick)
+    except ValueError:
+        return None
 
 
 def _state(path: Path, nick: str, runs: bool) -> Iterator[Finding]:

@@ -6,8 +6,7 @@ from contextlib import suppress
 from uuid import uuid4
 
 from culture.clients.shared.ipc import STOPPING, BadLine, Lines, Request, Response, decode_answer, encode
-from culture.clients.shared.skill.call import PATIENCE, CallFailed, NoDaemon, check_owner
-from culture.config.paths import agent_socket
+from culture.clients.shared.skill.call import PATIENCE, CallFailed, NoDaemon, check_listener, check_owner, find_socket
 
 _CHUNK = 1 << 16
 _LONGEST_ANSWER = 1 << 28
@@ -29,10 +28,11 @@ async def call(
 
 
 async def _ask(nick: str, request: Request) -> object:
-    path = agent_socket(nick)
+    path = find_socket(nick)
     check_owner(path)
     reader, writer = await asyncio.open_unix_connection(str(path))
     try:
+        check_listener(writer.get_extra_info("socket"))
         with suppress(ConnectionError):
             # It may hang up on us; why, is still to be read.
             writer.write(encode(request))

@@ -208,6 +208,7 @@ class AgentDaemon:
             self._request,
             carries=is_agents_own,
             for_people=is_for_people,
+            alias=paths.socket_alias(config.nick),
             unheard=lambda answer: self.questions.unheard(Answer.of_data(cast(Mapping[str, Any], answer))),
         )
         self.supervision = Supervision(

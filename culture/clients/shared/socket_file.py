@@ -1,7 +1,9 @@
 """The file of a daemon's socket: for its owner alone from the first moment, and never taken from a living daemon."""
 
 import fcntl
+import logging
 import os
+import re
 import socket
 import stat
 from pathlib import Path
@@ -11,15 +13,17 @@ from culture.config import paths
 BACKLOG = 128
 _PROBE_PATIENCE = 2.0
 
+log = logging.getLogger(__name__)
+
 
 class SocketTaken(Exception):
     """The daemon cannot have its socket; the text says why and what to do."""
 
 
 class SocketFile:
-    """A listening socket, its file, and the lock that says whose it is."""
+    """A listening socket, its file, the symlink by which others find it, and the lock that says whose it is."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, alias: Path | None = None) -> None:
         if len(os.fsencode(path)) > paths.SOCKET_PATH_LIMIT:
             raise SocketTaken(
                 f"{path} is longer than the {paths.SOCKET_PATH_LIMIT} bytes a Unix socket's path may have: "
@@ -35,9 +39,12 @@ class SocketFile:
             os.close(self._lock)
             raise
         self._inode = path.lstat().st_ino
+        self._alias = alias if alias is not None and alias != path and _link(alias, path) else None
 
     def remove(self) -> None:
         """Take the file away, unless it has become somebody else's."""
+        if self._alias is not None and _leads_to(self._alias, self.path):
+            self._alias.unlink(missing_ok=True)
         try:
             if self.path.lstat().st_ino == self._inode:
                 self.path.unlink()
@@ -79,6 +86,9 @@ def _remove_dead(path: Path) -> None:
         status = path.lstat()
     except FileNotFoundError:
         return
+    if _is_alias(path, status):
+        path.unlink()  # the name is this daemon's own: another home had put its symlink there while it was free
+        return
     if not stat.S_ISSOCK(status.st_mode):
         kind = "a symlink" if stat.S_ISLNK(status.st_mode) else "no socket"
         raise SocketTaken(f"{path} is {kind}, and none of ours: look at it and remove it")
@@ -87,6 +97,45 @@ def _remove_dead(path: Path) -> None:
     if _answers(path):
         raise _living(path)
     path.unlink()
+
+
+def _link(alias: Path, path: Path) -> bool:
+    """Make the symlink where the name is free; whatever is there and not a dead leftover of ours is left alone."""
+    try:
+        _remove_leftover(alias, path)
+        alias.symlink_to(path)
+    except OSError as error:
+        log.info("%s is not made for %s: %s", alias, path, error.strerror)
+        return False
+    return True
+
+
+def _remove_leftover(alias: Path, path: Path) -> None:
+    """Remove our own symlink, or socket of an earlier version, behind which nobody listens."""
+    try:
+        status = alias.lstat()
+    except FileNotFoundError:
+        return
+    is_link, is_socket = stat.S_ISLNK(status.st_mode), stat.S_ISSOCK(status.st_mode)
+    if status.st_uid != os.geteuid() or not (is_link or is_socket):
+        return
+    if (is_link and (_leads_to(alias, path) or not alias.exists())) or not _answers(alias):
+        alias.unlink()
+
+
+def _is_alias(path: Path, status: os.stat_result) -> bool:
+    """Is it a symlink of this user to the socket of the same nick in another home?"""
+    if not stat.S_ISLNK(status.st_mode) or status.st_uid != os.geteuid():
+        return False
+    nick = path.name.removeprefix("culture-")
+    return re.fullmatch(f"culture-([0-9a-f]{{8}}-)?{re.escape(nick)}", Path(os.readlink(path)).name) is not None
+
+
+def _leads_to(alias: Path, path: Path) -> bool:
+    try:
+        return os.readlink(alias) == str(path)
+    except OSError:
+        return False
 
 
 def _answers(path: Path) -> bool:

@@ -37,6 +37,7 @@ class SocketServer:
         carries: Callable[[str], bool] = lambda type: True,
         for_people: Callable[[str], bool] = lambda type: False,
         unheard: Callable[[object], None] = lambda data: None,
+        alias: Path | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self.path = path
@@ -45,6 +46,7 @@ class SocketServer:
         self._for_people = for_people
         self._unheard = unheard
         self._limits = limits
+        self._alias = alias
         self._file: SocketFile | None = None
         self._server: asyncio.Server | None = None
         self._clients: dict[Connection, asyncio.Task[None]] = {}
@@ -53,7 +55,7 @@ class SocketServer:
 
     async def start(self) -> None:
         """Listen; SocketTaken when the socket cannot be had."""
-        self._file = SocketFile(self.path)
+        self._file = SocketFile(self.path, self._alias)
         self._server = await asyncio.start_unix_server(self._accept, sock=self._file.socket)
 
     async def stop(self) -> None:

@@ -17,11 +17,13 @@ def runtime(patient: Patient) -> Path:
     return patient.shell.folder / "run"
 
 
-def test_without_a_folder_of_ones_own_they_are_in_tmp(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_runtime_folder_they_are_in_the_home_folder(
+    patient: Patient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("XDG_RUNTIME_DIR")
-    assert patient.found("sockets.folder") == [], "nobody needs one"
     patient.agents()
-    assert patient.one("sockets.folder").severity is Severity.HINT
+    assert patient.found("sockets.folder") == []
+    assert paths.agent_socket(NICK).parent != Path("/tmp")
 
 
 def test_the_folder_for_sockets_is_gone(patient: Patient) -> None:
@@ -60,13 +62,14 @@ def test_in_the_folder_for_temporary_files_everybody_may_do_everything(
 
 def test_a_path_that_is_too_long(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
     patient.agents()
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime(patient) / ("x" * 100)))
+    monkeypatch.setattr(paths, "SOCKET_PATH_LIMIT", 20)
     finding = patient.one("sockets.lengths")
-    assert finding.severity is Severity.ERROR and NICK in finding.what and "107" in finding.why
+    assert finding.severity is Severity.ERROR and NICK in finding.what and "20 bytes" in finding.why
 
 
 def test_a_socket_with_nobody_behind_it(patient: Patient) -> None:
-    path = runtime(patient) / "culture-spark-gone.sock"
+    path = paths.agent_socket("spark-gone")
+    paths.private_directory(path.parent)
     with socket.socket(socket.AF_UNIX) as made:
         made.bind(str(path))
         path.chmod(0o600)
@@ -78,6 +81,7 @@ def test_a_socket_with_nobody_behind_it(patient: Patient) -> None:
 
 def test_a_socket_that_others_may_speak_to(patient: Patient) -> None:
     patient.agents()
+    paths.private_directory(paths.agent_socket(NICK).parent)
     with socket.socket(socket.AF_UNIX) as made:
         made.bind(str(paths.agent_socket(NICK)))
         paths.agent_socket(NICK).chmod(0o666)
@@ -90,6 +94,7 @@ def test_a_socket_that_others_may_speak_to(patient: Patient) -> None:
 def test_something_else_in_the_place_of_a_socket(patient: Patient, kind: str) -> None:
     patient.agents()
     path = paths.agent_socket(NICK)
+    paths.private_directory(path.parent)
     path.symlink_to("/nowhere") if kind == "symlink" else path.write_text("")
     assert patient.one("sockets.states").severity is Severity.ERROR
 
@@ -97,6 +102,7 @@ def test_something_else_in_the_place_of_a_socket(patient: Patient, kind: str) ->
 @root_only
 def test_a_socket_of_another_user(patient: Patient) -> None:
     patient.agents()
+    paths.private_directory(paths.agent_socket(NICK).parent)
     with socket.socket(socket.AF_UNIX) as made:
         made.bind(str(paths.agent_socket(NICK)))
         made.listen()

@@ -3,6 +3,7 @@
 import os
 import socket
 import stat
+import struct
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -18,13 +19,14 @@ from culture.clients.shared.ipc import (
     decode_answer,
     encode,
 )
-from culture.config.paths import agent_socket
+from culture.config.paths import agent_socket, earlier_socket
 from culture.protocol.vocabulary import Environment
 
 PATIENCE = WORK_LIMIT + MARGIN
 _CHUNK = 1 << 16
 _LONGEST_ANSWER = 1 << 28
 _RETRY = 0.02
+_CREDENTIALS = struct.Struct("3i")
 
 
 class CallFailed(Exception):
@@ -95,7 +97,7 @@ def _new_id() -> str:
 
 def _connected(nick: str) -> socket.socket:
     try:
-        path = agent_socket(nick)
+        path = find_socket(nick)
     except ValueError as wrong:
         raise CallFailed(str(wrong)) from None
     not_running = f"the daemon of {nick} is not running: start it with: culture start {nick}"
@@ -103,6 +105,7 @@ def _connected(nick: str) -> socket.socket:
     try:
         check_owner(path)
         _connect(wire, path)
+        check_listener(wire)
     except (FileNotFoundError, ConnectionRefusedError):
         wire.close()
         raise NoDaemon(not_running) from None
@@ -112,13 +115,28 @@ def _connected(nick: str) -> socket.socket:
     return wire
 
 
+def find_socket(nick: str) -> Path:
+    """The socket of an agent's daemon, or of one of an earlier version that still runs; ValueError for no nick."""
+    path, before = agent_socket(nick), earlier_socket(nick)
+    is_before = before is not None and not path.exists() and before.is_socket() and not before.is_symlink()
+    return before if before is not None and is_before else path
+
+
 def check_owner(path: Path) -> None:
-    """In /tmp anybody could listen under this name and pretend to be the daemon."""
+    """Raise OSError for what is no socket of this user, a symlink included: others may make files in that folder."""
     status = path.lstat()
     if not stat.S_ISSOCK(status.st_mode):
         raise OSError("is no socket; it is not used")
     if status.st_uid != os.geteuid():
         raise OSError("belongs to another user; it is not used")
+
+
+def check_listener(wire: socket.socket) -> None:
+    """Raise OSError where another user's process listens, by the kernel; the file may have been swapped meanwhile."""
+    if hasattr(socket, "SO_PEERCRED"):
+        _, uid, _ = _CREDENTIALS.unpack(wire.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+        if uid != os.geteuid():
+            raise OSError("belongs to another user; it is not used")
 
 
 def _connect(wire: socket.socket, path: Path) -> None:
