@@ -20,6 +20,8 @@ MOST = 200
 """Messages in one answer."""
 _LOOK = 15.0
 _AGAIN = 1.0
+_REFUSED = 60.0
+"""Seconds until a login that was refused is tried again."""
 _COMING = 4.0
 """How long a call waits for a server that is not there."""
 _CHANNEL_BYTES = 200
@@ -28,18 +30,26 @@ _CHANNEL_BYTES = 200
 class Desk:
     """What the tools do. ``NotSent`` says why something is not done."""
 
-    def __init__(self, settings: BridgeSettings, secret_of: SecretOf, seats: Seats | None = None) -> None:
-        nick = settings.irc_nick
-        token = settings.irc_token or secret_of(nick)
-        agents = {nick}
+    def __init__(
+        self, settings: BridgeSettings, secret_of: SecretOf, seats: Seats | None = None, *, pause: float = _REFUSED
+    ) -> None:
+        agents = {settings.irc_nick}
+        self._settings = settings
         self._secret_of = secret_of
-        identity = Identity(nick, nick if token else None, token or settings.irc_password, realname="MCP bridge")
-        self.irc = IRCTransport(settings.address, identity, agents=agents, on_state=self._changed)
+        self._pause = pause
+        self._given_up = asyncio.Event()
+        self.irc = IRCTransport(settings.address, self._identity_now(), agents=agents, on_state=self._changed)
         self._channels = settings.irc_channels
         self._has_come = False
         self._settled = asyncio.Event()
         self.seats = seats or Seats(settings.address, secret_of, agents, settings.irc_password)
         self._problem = "the bridge is not connected to the IRC server"
+
+    def _identity_now(self) -> Identity:
+        """The bridge's own, with the token that it has by now."""
+        nick = self._settings.irc_nick
+        token = self._settings.irc_token or self._secret_of(nick)
+        return Identity(nick, nick if token else None, token or self._settings.irc_password, realname="MCP bridge")
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -55,15 +65,27 @@ class Desk:
             await self.irc.stop("the bridge stops")
 
     async def _come(self) -> None:
-        try:
-            await self.irc.start()
-            while not self._has_come:
-                await self._arrive()
-        except Hopeless as error:
-            self._problem = f"the bridge cannot be on IRC: {error}"
-            log.error("%s", self._problem)
-            await self.irc.stop()
-        self._settled.set()
+        """Be on IRC, and come again after a refusal: an account that is made anew lets the bridge in."""
+        start = self.irc.start
+        while True:
+            try:
+                self._given_up.clear()
+                await start()
+                while not self._has_come:
+                    await self._arrive()
+                self._settled.set()
+                await self._given_up.wait()
+            except Hopeless as error:
+                self._problem = f"the bridge cannot be on IRC: {error}"
+                log.error("%s; next try in %g s", self._problem, self._pause)
+                await self.irc.stop()
+                self._settled.set()
+            await asyncio.sleep(self._pause)
+            start = self._restart
+
+    async def _restart(self) -> None:
+        self._has_come = False
+        await self.irc.restart(self._identity_now())
 
     async def _arrive(self) -> None:
         try:
@@ -75,9 +97,12 @@ class Desk:
             log.warning("the bridge was cut off while it came: %s", lost.reason)
             await asyncio.sleep(_AGAIN)
 
-    def _changed(self, condition: Condition, _: str) -> None:
-        if condition is Condition.LOST:
+    def _changed(self, condition: Condition, reason: str) -> None:
+        if condition in (Condition.LOST, Condition.HOPELESS):
+            self._problem = f"the bridge is not connected to the IRC server: {reason}"
             self._settled.clear()
+            if condition is Condition.HOPELESS:
+                self._given_up.set()
         elif condition is Condition.CONNECTED and self._has_come:
             self._settled.set()
             log.info("the bridge is on line again")

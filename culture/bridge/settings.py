@@ -55,6 +55,8 @@ class BridgeSettings(Settings):
     """Of the bridge's account; without it, the one in its secret file."""
     irc_tls: Switch = False
     irc_fingerprint: str | None = None
+    irc_server_user: str | None = None
+    """Who runs a server on this machine, where it is neither root nor the bridge's own user."""
     irc_channels: Annotated[tuple[str, ...], BeforeValidator(_words)] = (Channel.GENERAL.value,)
     mcp_host: str = "127.0.0.1"
     mcp_port: Port = 8090
@@ -110,7 +112,7 @@ class BridgeSettings(Settings):
     @property
     def address(self) -> Address:
         """Where the IRC server is."""
-        return Address(self.irc_server, self.irc_port, self.irc_tls, self.irc_fingerprint)
+        return Address(self.irc_server, self.irc_port, self.irc_tls, self.irc_fingerprint, self.irc_server_user)
 
     @property
     def is_exposed(self) -> bool:

@@ -6,18 +6,23 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
 from culture.cli import pidfile
+from culture.cli.failing import fail
 from culture.cli.launched import Launch, plainly
 from culture.config import paths
+from culture.config.agents import ServerAddress
+from culture.config.peer_uid import PortHeld, check_peer
 from culture.protocol.vocabulary import Exit
 from culture.server.errors import StartError
 
 PATIENCE = 30.0
 """How long a server, or its page, may take until it answers."""
 STEP = 0.02
+_CONNECTING = 1.0
 LAST_LINES = 20
 T = TypeVar("T")
 
@@ -95,10 +100,39 @@ def start(server: str, options: Sequence[str], launch: Launch = plainly) -> pidf
     return note
 
 
+def holder(address: ServerAddress) -> PortHeld | None:
+    """The other user of this machine who holds the port of a server, where its certificate would not tell."""
+    if address.tls or address.fingerprint is not None:
+        return None
+    found = None
+    with suppress(OSError):
+        for family, kind, number, _, place in socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM):
+            with socket.socket(family, kind, number) as trial, suppress(ConnectionError, TimeoutError):
+                trial.settimeout(_CONNECTING)
+                trial.connect(place)
+                try:
+                    check_peer(trial, address.user)
+                    return None
+                except PortHeld as held:
+                    found = found or held
+    return found
+
+
+def check_server(address: ServerAddress, file: str = "agents.yaml") -> None:
+    """End the command where nobody, or another user of this machine, is where the server should be."""
+    if not accepts((address.host, address.port)):
+        fail(
+            f"no server answers at {address.host} port {address.port}. Start it with `culture server start`, or "
+            f"correct `server:` in {file}"
+        )
+    if held := holder(address):
+        fail(str(held))
+
+
 def accepts(address: tuple[str, int]) -> bool:
     """Whether somebody answers at an address."""
     try:
-        socket.create_connection(address, timeout=1).close()
+        socket.create_connection(address, timeout=_CONNECTING).close()
     except OSError:
         return False
     return True

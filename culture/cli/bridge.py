@@ -9,6 +9,7 @@ from culture.bridge.access import Access
 from culture.bridge.settings import BridgeSettings, WrongSetting, from_environment
 from culture.cli import foreground, tokens
 from culture.cli.agent_access import open_to_agents
+from culture.cli.agents.place import server_user
 from culture.cli.choices import Choices
 from culture.cli.commands import Listing
 from culture.cli.failing import fail
@@ -52,6 +53,8 @@ def _settings(**more: object) -> BridgeSettings:
     """What the environment says; trusted_network may be said in culture.yaml too."""
     if paths.server_file().exists() and Choices().load().config.trusted_network:
         more["trusted_network"] = True
+    if "IRC_SERVER_USER" not in os.environ:
+        more["irc_server_user"] = server_user()
     try:
         return from_environment(os.environ, **more)
     except WrongSetting as wrong:

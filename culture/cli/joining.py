@@ -32,6 +32,7 @@ from culture.cli.secret import NoTerminal, ask_password
 from culture.config import paths
 from culture.config.links import Link, endpoint
 from culture.config.model import ServerConfig
+from culture.config.peer_uid import PortHeld
 from culture.config.values import Misfit
 from culture.federation import book, certificate
 from culture.protocol.names import fold, short_name, valid_nick
@@ -154,6 +155,8 @@ def _asked(code: Code, identity: Identity, verb: str, *params: str) -> tuple[str
         fail(f"{no}. Nothing was told to it. Ask {code.server}'s owner for another invitation")
     except TimeoutError:
         fail(f"{code.server} at {code.address} does not answer", Exit.TIMED_OUT)
+    except PortHeld as held:
+        fail(f"{held}. An invitation of a server with TLS holds its certificate, and does not depend on the user")
     except OSError as error:
         fail(f"{code.server} cannot be reached at {code.address}: {error.strerror or error}. Does it run there?")
 

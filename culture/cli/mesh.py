@@ -81,6 +81,10 @@ def make(
     tls: Annotated[
         bool | None, typer.Option("--tls/--no-tls", help="Speak TLS.  [default: beyond this machine]")
     ] = None,
+    user: Annotated[
+        str | None,
+        typer.Option("--user", metavar="USER", help="Who runs it, where it is on this machine and another user's."),
+    ] = None,
     trust: TrustOption = None,
     channel: CrossingChannels = None,
     config: ConfigFile = None,
@@ -96,7 +100,8 @@ def make(
     settings = settings_of(config, name, data_dir)
     before = links_of(settings).get(short_name(fold(peer)))
     kept = before.model_dump(mode="json") if before is not None else {}
-    said = {"name": peer, "address": address, "fingerprint": fingerprint, "tls": tls, **believed(trust, channel)}
+    said = {"name": peer, "address": address, "fingerprint": fingerprint, "tls": tls, "user": user}
+    said |= believed(trust, channel)
     if before is None or secret_file or secret_stdin or new_secret:
         said["secret"] = link_secret(peer, secret_file, secret_stdin, new_secret)
         kept.pop("old_secret", None)

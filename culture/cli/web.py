@@ -68,9 +68,9 @@ async def _until_told(settings: Settings) -> None:
     told = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, told.set)
-    with webpage.held(settings.server.name) as answers:
-        async with serving(settings, post) as running:
-            answers(running.url, running.port)
+    with webpage.held(settings.server.name) as change_note:
+        async with serving(settings, post, lambda problem: change_note(problem=problem)) as running:
+            change_note(url=running.url, port=running.port)
             typer.echo(f"The page of {settings.server.name} is at {running.url}")
             notify.notify("READY=1")
             await told.wait()
@@ -116,6 +116,8 @@ def status(config: ConfigFile = None, name: Name = None, as_json: AsJson = False
     else:
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(note.since))
         typer.echo(f"The page of {server} is at {note.url or '(not ready yet)'} (pid {note.pid}) since {since}.")
+        if note.problem:
+            typer.echo(f"It is not connected to {server}: {note.problem}")
     if note is None:
         raise typer.Exit(Exit.FAILED)
 

@@ -1,25 +1,29 @@
 """The process that shows the web page of a server: which one it is, starting it, ending it."""
 
 import json
+import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from culture.cli import fingerprint, pidfile, webaccount
-from culture.cli.agents.place import plain_listener
+from culture.cli.agents.place import plain_listener, server_user
 from culture.cli.background import PATIENCE, Begun
 from culture.cli.connect import reached_by
 from culture.cli.launched import Launch, plainly
 from culture.config import exposure, paths, process
 from culture.config.lockfile import LockFile, Taken, note_of_holder
 from culture.config.model import ServerConfig
+from culture.server.accounts.errors import AccountRefused, AccountsError
 from culture.server.errors import StartError
 from culture.transport import Address
 from culture.web.links import MINUTES, link_path, make_link
 from culture.web.site import Settings, data_folder
+
+log = logging.getLogger(__name__)
 
 GRACE = 10.0
 
@@ -32,6 +36,8 @@ class Note:
     since: float
     url: str = ""
     port: int = 0
+    problem: str = ""
+    """Why the page is not connected to its server; empty while it is."""
 
 
 def _file(server: str) -> Path:
@@ -53,10 +59,16 @@ def running(server: str) -> Note | None:
 
 
 @contextmanager
-def held(server: str) -> Iterator[Callable[[str, int], None]]:
-    """Be the page of that server; to be told the address and port once it answers. ``StartError`` for a second one."""
+def held(server: str) -> Iterator[Callable[..., None]]:
+    """Be the page of that server; call with the fields of the note that are new. ``StartError`` for a second one."""
     lock = LockFile(_file(server))
     note = Note(os.getpid(), time.time())
+
+    def change(**fields: str | int) -> None:
+        nonlocal note
+        note = replace(note, **fields)  # type: ignore[arg-type]
+        lock.write(json.dumps(asdict(note)))
+
     try:
         lock.acquire(json.dumps(asdict(note)))
     except Taken:
@@ -64,7 +76,7 @@ def held(server: str) -> Iterator[Callable[[str, int], None]]:
         pid = f" (pid {found.pid})" if found else ""
         raise StartError(f"the page of {server} is shown already{pid}; `culture web status` says where") from None
     try:
-        yield lambda url, port: lock.write(json.dumps(asdict(Note(note.pid, note.since, url, port))))
+        yield change
     finally:
         lock.release(remove=True)
 
@@ -100,7 +112,18 @@ def settings_of(config: ServerConfig, host: str | None = None, port: int | None 
     changed = config.model_copy(update={"web": web})
     token = webaccount.ensure(changed)
     standing = webaccount.standing(changed)
-    return Settings(changed, _address(changed), webaccount.NAME, token, data_folder(changed), web.port, standing)
+    folder = data_folder(changed)
+    return Settings(
+        changed, _address(changed), webaccount.NAME, token, folder, web.port, standing, lambda: _renewed_token(changed)
+    )
+
+
+def _renewed_token(config: ServerConfig) -> str | None:
+    try:
+        return webaccount.ensure(config)
+    except (AccountRefused, AccountsError, OSError) as error:
+        log.error("the account of the page cannot be looked after: %s", error)
+        return None
 
 
 def _address(config: ServerConfig) -> Address:
@@ -109,7 +132,7 @@ def _address(config: ServerConfig) -> Address:
     addresses = note.addresses if note and note.addresses else tuple((each.host, each.port) for each in config.listen)
     found = plain_listener(config, addresses)
     if found is not None:
-        return Address(found.host, found.port)
+        return Address(found.host, found.port, user=server_user())
     for listener, (host, port) in zip(config.listen, addresses, strict=False):
         if listener.tls is not None and listener.websocket is None:
             return Address(reached_by(host), port, True, fingerprint.of(listener.tls.certificate))

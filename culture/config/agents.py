@@ -29,6 +29,7 @@ from culture.config.values import (
     Port,
     Secret,
     Settings,
+    SystemUser,
     seconds,
 )
 from culture.protocol.names import fold, nearest, owner, short_name, valid_local_nick, valid_short_name
@@ -153,7 +154,7 @@ class ServerAddress(Settings):
     port: Port = 6667
     tls: bool = False
     fingerprint: Fingerprint | None = None
-    user: str | None = None
+    user: SystemUser | None = None
 
 
 class SupervisorConfig(Settings):

@@ -7,7 +7,17 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from culture.config.exposure import is_loopback
-from culture.config.values import Channel, Duration, Fingerprint, Misfit, Secret, ServerName, Settings, is_said
+from culture.config.values import (
+    Channel,
+    Duration,
+    Fingerprint,
+    Misfit,
+    Secret,
+    ServerName,
+    Settings,
+    SystemUser,
+    is_said,
+)
 from culture.protocol.names import fold, short_name, valid_short_name
 
 _ADDRESS = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<host>[^\s:\[\]@/]+)):(?P<port>[0-9]{1,5})")
@@ -60,6 +70,7 @@ class Link(Settings):
     old_secret: Annotated[LinkSecret | None, BeforeValidator(is_said)] = Field(None, repr=False)
     fingerprint: Fingerprint | None = None
     tls: Annotated[bool | None, BeforeValidator(_switch)] = None
+    user: SystemUser | None = None
     trust: Literal["full", "no_authority", "restricted"] = "full"
     channels: tuple[Channel, ...] = ()
 

@@ -1,9 +1,25 @@
-"""Whose process is at the other end of a loopback connection."""
+"""Which user's process is at the other end of a loopback connection, and whether a client may talk to it.
 
+A port of this machine belongs to whoever listens on it first: while our server is down, any local user can take its
+place. ``check_peer`` is called on each connection without TLS before a byte is written or read. The rule: look up the
+listening socket, then the accepted one. An accepted socket has an owner, and that is the answer. One that still waits
+in the backlog has none yet, but it lives only as long as its listener, which therefore was there all the time and is
+the answer. A peer that has closed its socket has no owner either; then our side is no longer in the state ESTABLISHED,
+and whatever it sent before is not read. Where neither exists and the connection stands, the other end is outside of
+this network namespace (a port forwarded by the kernel, which only root sets up): nothing can be known, and the
+connection is used.
+"""
+
+import os
+import pwd
 import socket
 import struct
 import sys
+import time
 from pathlib import Path
+from typing import Protocol
+
+from culture.config.exposure import is_loopback
 
 _SOCK_DIAG = 4  # NETLINK_SOCK_DIAG
 _BY_FAMILY = 20  # SOCK_DIAG_BY_FAMILY
@@ -14,11 +30,81 @@ _UID = 4 + 48 + 4 + 4 + 4  # family…retrans, the addresses, expires, rqueue, w
 _OWNER = struct.Struct("=II")  # uid, inode; one that its process has closed has none, and may look like root's
 _ALL_STATES = 0xFFFFFFFF
 _PATIENCE = 0.2
+_ESTABLISHED, _LISTENING = 1, "0A"
+_SETTLED = 0.01
+"""Seconds after which the end of a connection over loopback has arrived."""
 
 Address = tuple[str, int]
 
 IS_KNOWN = sys.platform == "linux"
 """Elsewhere there is no way to tell."""
+
+
+class PortHeld(ConnectionError):
+    """A user who is not trusted listens where our program should be. It can heal: they go, and ours comes back."""
+
+    def __init__(self, port: int, user: str, setting: str) -> None:
+        super().__init__(
+            f"port {port} of this machine is held by user {user}, not by you: nothing was said to them. End what they "
+            f"run there, or let your server listen on another port; if {user} runs your server, say so: "
+            f"{setting.format(user=user)}"
+        )
+        self.port = port
+        self.user = user
+
+
+SETTING = "server.user: {user} in agents.yaml"
+"""Where the owner of a server's process is named."""
+
+
+class Connected(Protocol):
+    """A TCP socket, or what asyncio shows of one."""
+
+    def getpeername(self) -> tuple[str, int]:
+        """The address of the other side."""
+
+    def getsockname(self) -> tuple[str, int]:
+        """The address of this side."""
+
+    def getsockopt(self, level: int, name: int, size: int, /) -> bytes:
+        """The value of an option."""
+
+
+def check_peer(connection: Connected, allowed: str | None = None, setting: str = SETTING) -> None:
+    """Raise PortHeld unless the peer is root, the own user or ``allowed`` (a name or uid), or not on this machine."""
+    (host, port), (own_host, own_port) = connection.getpeername()[:2], connection.getsockname()[:2]
+    peer, own = (host.partition("%")[0], port), (own_host.partition("%")[0], own_port)
+    if not IS_KNOWN or not _is_local(peer[0], own[0]):
+        return
+    uid = _peer_owner(connection, peer, own)
+    if uid is None or uid in (0, os.geteuid()) or allowed in (str(uid), user_name(uid)):
+        return
+    raise PortHeld(peer[1], user_name(uid), setting)
+
+
+def user_name(uid: int) -> str:
+    """The name of a user, or the number where it has none."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _is_local(peer: str, own: str) -> bool:
+    """Does the connection stay on this machine? To its own address a machine speaks from that address."""
+    return peer == own or is_loopback(peer)
+
+
+def _peer_owner(connection: Connected, peer: Address, own: Address) -> int | None:
+    listener = _listener_owner(peer, own[0])
+    accepted = owner_of(peer, own)
+    if accepted is not None:
+        return accepted[0]
+    if listener is None:
+        time.sleep(_SETTLED)  # rare: a port that the kernel forwards elsewhere, or a peer that is gone
+    if connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] != _ESTABLISHED:
+        raise ConnectionAbortedError(f"whatever listens on port {peer[1]} closed the connection at once")
+    return None if listener is None else listener[0]
 
 
 def uid_of(client: Address, server: Address) -> int | None:
@@ -33,6 +119,15 @@ def owner_of(client: Address, server: Address) -> tuple[int, int] | None:
         return _by_netlink(client, server)
     except OSError:
         return _by_proc(client, server)
+
+
+def _listener_owner(address: Address, client: str) -> tuple[int, int] | None:
+    """The owner and inode of the socket that takes new connections from ``client`` to this address."""
+    try:
+        # No connection has port 0, so that the kernel finds the listener.
+        return _by_netlink(address, (client, 0))
+    except OSError:
+        return _listener_by_proc(address)
 
 
 def _by_netlink(client: Address, server: Address) -> tuple[int, int] | None:
@@ -60,17 +155,30 @@ def _packed(family: int, host: str) -> bytes:
 
 
 def _by_proc(client: Address, server: Address) -> tuple[int, int] | None:
-    table = Path("/proc/net/tcp6" if ":" in client[0] else "/proc/net/tcp")
     wanted = (_hex(client), _hex(server))
-    try:
-        rows = table.read_text().splitlines()[1:]
-    except OSError:
-        return None
-    for row in rows:
-        words = row.split()
+    for words in _rows(6 if ":" in client[0] else 4):
         if (words[1], words[2]) == wanted:
             return (int(words[7]), int(words[9])) if words[9] != "0" else None
     return None
+
+
+def _listener_by_proc(address: Address) -> tuple[int, int] | None:
+    """The listener on this very address, else the one on every address, which may be one for IPv6."""
+    mine, port = _hex(address), f":{address[1]:04X}"
+    wide = {"0" * 8 + port, "0" * 32 + port}
+    found = [words for family in (4, 6) for words in _rows(family) if words[3] == _LISTENING]
+    for words in sorted(found, key=lambda words: words[1] != mine):
+        if words[1] == mine or words[1] in wide:
+            return int(words[7]), int(words[9])
+    return None
+
+
+def _rows(family: int) -> list[list[str]]:
+    try:
+        text = Path("/proc/net/tcp6" if family == 6 else "/proc/net/tcp").read_text()
+    except OSError:
+        return []
+    return [row.split() for row in text.splitlines()[1:]]
 
 
 def _hex(address: Address) -> str:

@@ -51,6 +51,15 @@ def seconds(value: object) -> object:
     return float(number) * UNITS[unit or "s"]
 
 
+def _as_user(value: object) -> object:
+    """Read a uid as text: in a container a user may have no name."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+SystemUser = Annotated[str, BeforeValidator(_as_user), Field(min_length=1)]
+"""A user of this machine, by name or uid."""
+
+
 def as_path(value: object) -> object:
     """Read text as a path, with ``~`` opened."""
     return Path(value).expanduser() if isinstance(value, str | Path) else value

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from culture.config.exposure import Tls
 from culture.config.links import Link as Settings
+from culture.config.peer_uid import PortHeld, check_peer
 from culture.federation import certificate
 from culture.server.errors import StartError
 from culture.server.skill import Host
@@ -27,6 +28,7 @@ _STEADY, _FALLEN = 5.0, 4.0
 _PATIENCE = 10.0
 _HOLD = 60.0
 _REFUSED = "refused: "
+_SETTING = "`user: {user}` of the link in culture.yaml, or `culture mesh link NAME --user {user}`"
 TOO_MANY = "Too many failed attempts"
 """How a server begins to answer who was refused again and again."""
 
@@ -191,6 +193,9 @@ class Dialler:
         try:
             async with asyncio.timeout(_PATIENCE):
                 sock = await self._reach(settings)
+        except PortHeld as held:
+            self._note(settings.short_name, str(held))
+            return None
         except (OSError, TimeoutError) as error:
             self._note(settings.short_name, f"{settings.address} cannot be reached: {_reason(error)}")
             return None
@@ -211,13 +216,16 @@ class Dialler:
             try:
                 sock.setblocking(False)
                 await loop.sock_connect(sock, address)
+                if not settings.encrypted:
+                    check_peer(sock, settings.user, _SETTING)
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 return sock
             except BaseException as error:
                 sock.close()
                 if not isinstance(error, OSError):
                     raise
-                failure = error
+                if not isinstance(failure, PortHeld):
+                    failure = error
         raise failure
 
     def _greet(self, sock: socket.socket, settings: Settings, call: Call) -> "Peer":

@@ -13,6 +13,7 @@ from culture.transport.base import (
     NotSent,
     Transport,
     Unreachable,
+    WrongServer,
 )
 from culture.transport.irc import IRCTransport
 from culture.transport.timing import Timing
@@ -34,4 +35,5 @@ __all__ = [
     "Transport",
     "Unreachable",
     "View",
+    "WrongServer",
 ]

@@ -4,7 +4,7 @@ import asyncio
 
 from culture.protocol.message import Message, ProtocolError
 from culture.transport.base import Address, Hopeless, Identity
-from culture.transport.dialling import dial, is_private, stranger
+from culture.transport.dialling import dial, is_private
 
 PATIENCE = 20.0
 _UNKNOWN = {"421", "451"}
@@ -15,9 +15,10 @@ class Declined(Exception):
 
 
 async def ask_once(address: Address, identity: Identity, verb: str, *params: str) -> tuple[str, ...]:
-    """What the server answers ``verb`` with. Raises Declined, Hopeless for a wrong certificate, OSError.
+    """What the server answers ``verb`` with. Raises Declined, Hopeless for a wrong certificate, OSError, ``PortHeld``.
 
-    Nothing is said before the other side has shown the certificate that is expected.
+    Nothing is said before the other side has shown the certificate that is expected, or is known to be on this machine
+    and of a user we trust.
     """
     try:
         line = bytes(Message(verb, params))
@@ -28,22 +29,11 @@ async def ask_once(address: Address, identity: Identity, verb: str, *params: str
         try:
             if not is_private(writer) and not address.fingerprint:
                 raise Hopeless(f"{address.host} is on another machine, and what is said would not be encrypted")
-            await _look_who_is_there(reader, writer, address)
             writer.write(line)
             await writer.drain()
             return await _answered(reader, verb)
         finally:
             writer.transport.abort()
-
-
-async def _look_who_is_there(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: Address) -> None:
-    """Whose process listens on this machine is known once it has said something."""
-    writer.write(bytes(Message("CAP", ("LS", "302"))))
-    if not await reader.readline():
-        raise Declined("it ended the connection before anything was said")
-    user = stranger(writer, address)
-    if user is not None:
-        raise Hopeless(f"{user} listens on {address.host} port {address.port}, and not who runs the server")
 
 
 async def _answered(reader: asyncio.StreamReader, verb: str) -> tuple[str, ...]:

@@ -179,6 +179,10 @@ class Hopeless(Exception):
     """What does not get better by trying again: a wrong password, another certificate than expected."""
 
 
+class WrongServer(Hopeless):
+    """Another server answers than expected, so far as it can be told: it may be ours again later."""
+
+
 class Unreachable(Hopeless):
     """No server let us in, and it was to be tried once."""
 

@@ -3,23 +3,24 @@
 import asyncio
 import hashlib
 import ipaddress
-import os
-import pwd
+import socket
 import ssl
 
-from culture.config.peer_uid import uid_of
-from culture.transport.base import Address, Hopeless, Identity
+from culture.config.peer_uid import PortHeld, check_peer
+from culture.transport.base import Address, Hopeless, Identity, WrongServer
 
 _AT_ONCE = 1 << 18
 
 
 async def dial(address: Address, identity: Identity) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection on which nothing was said yet; ``Hopeless`` when it leads to somebody else."""
-    context = _context(address, identity) if address.tls or address.fingerprint else None
+    """A connection on which nothing was said yet; ``WrongServer`` for another certificate, OSError, ``PortHeld``."""
+    if not (address.tls or address.fingerprint):
+        return await _dial_plain(address)
+    context = _context(address, identity)
     try:
         reader, writer = await asyncio.open_connection(address.host, address.port, ssl=context, limit=_AT_ONCE)
     except ssl.SSLCertVerificationError as error:
-        raise Hopeless(f"{address.host} is not trusted: {error.verify_message}") from error
+        raise WrongServer(f"{address.host} is not trusted: {error.verify_message}") from error
     if address.fingerprint:
         try:
             _check(writer, address)
@@ -27,6 +28,30 @@ async def dial(address: Address, identity: Identity) -> tuple[asyncio.StreamRead
             writer.transport.abort()
             raise
     return reader, writer
+
+
+async def _dial_plain(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection to the first address of the host that is held by nobody else; ``localhost`` may be two."""
+    loop = asyncio.get_running_loop()
+    held: OSError | None = None
+    failure = OSError(f"{address.host} has no address")
+    for family, kind, number, _, place in await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM):
+        sock = socket.socket(family, kind, number)
+        try:
+            sock.setblocking(False)
+            await loop.sock_connect(sock, place)
+            check_peer(sock, address.user)
+            return await asyncio.open_connection(sock=sock, limit=_AT_ONCE)
+        except PortHeld as error:
+            sock.close()
+            held = held or error
+        except OSError as error:
+            sock.close()
+            failure = error
+        except BaseException:
+            sock.close()
+            raise
+    raise held or failure
 
 
 def is_private(writer: asyncio.StreamWriter) -> bool:
@@ -38,28 +63,6 @@ def is_private(writer: asyncio.StreamWriter) -> bool:
         return bool(peer) and ipaddress.ip_address(peer[0].partition("%")[0]).is_loopback
     except ValueError:
         return False
-
-
-def stranger(writer: asyncio.StreamWriter, address: Address) -> str | None:
-    """The user of this machine who has taken the server's place, and is none we trust; None when there is none.
-
-    While the server is down anybody here may listen on its port, and would be told passwords. Known only once the
-    other side has said something.
-    """
-    if writer.get_extra_info("ssl_object") is not None or not is_private(writer):
-        return None
-    uid = uid_of(writer.get_extra_info("peername")[:2], writer.get_extra_info("sockname")[:2])
-    if uid is None or uid in (0, os.geteuid()):
-        return None
-    name = _user_name(uid)
-    return None if name == address.user else name
-
-
-def _user_name(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
 
 
 def normal_fingerprint(text: str) -> str:
@@ -86,4 +89,4 @@ def _check(writer: asyncio.StreamWriter, address: Address) -> None:
     tls = writer.get_extra_info("ssl_object")
     shown = hashlib.sha256(tls.getpeercert(binary_form=True)).hexdigest()
     if shown != normal_fingerprint(address.fingerprint or ""):
-        raise Hopeless(f"{address.host} shows another certificate than expected; its fingerprint is {shown}")
+        raise WrongServer(f"{address.host} shows another certificate than expected; its fingerprint is {shown}")

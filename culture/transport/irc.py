@@ -141,6 +141,14 @@ class IRCTransport:
         """Leave; nothing of it goes on afterwards."""
         await self._keeper.stop(reason)
 
+    async def restart(self, identity: Identity | None = None) -> None:
+        """Start once more what was given up, with the identity as it is by now; like ``start``."""
+        await self._keeper.stop("")
+        if identity is not None:
+            self.identity = identity
+            self._keeper.renew(identity)
+        await self._keeper.start()
+
     @property
     def connected(self) -> bool:
         """Whether there is a server to talk to."""

@@ -4,15 +4,25 @@ import asyncio
 import logging
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from culture.protocol.message import Message as Line
 from culture.protocol.message import ProtocolError
 from culture.transport.backoff import Backoff
-from culture.transport.base import Address, Condition, Hopeless, Identity, NotSent, OnState, Unreachable, guarded
+from culture.transport.base import (
+    Address,
+    Condition,
+    Hopeless,
+    Identity,
+    NotSent,
+    OnState,
+    Unreachable,
+    WrongServer,
+    guarded,
+)
 from culture.transport.connection import Connection
 from culture.transport.delivery import Undelivered
-from culture.transport.dialling import dial, is_private, stranger
+from culture.transport.dialling import dial, is_private
 from culture.transport.nicks import regain
 from culture.transport.reading import Reader
 from culture.transport.registration import Refused, Registration
@@ -74,6 +84,7 @@ class Keeper:
 
     async def start(self) -> None:
         """Return once a connection has settled; ``Hopeless`` when none ever will."""
+        self._stopping = False
         self._ready = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._keep())
         try:
@@ -81,6 +92,10 @@ class Keeper:
         except BaseException:
             await self.stop("")
             raise
+
+    def renew(self, identity: Identity) -> None:
+        """Log in with this identity from the next connection on."""
+        self._setup = replace(self._setup, identity=identity)
 
     async def stop(self, reason: str) -> None:
         """Say goodbye and end everything."""
@@ -106,7 +121,8 @@ class Keeper:
                 reason = await self._live()
                 hopeless = 0
             except Hopeless as error:
-                hopeless += 1
+                # A wrong server is in the place of ours for a while; a login that ours refuses stays refused.
+                hopeless += not isinstance(error, WrongServer)
                 reason = str(error)
                 if not self.has_settled or hopeless > _FURTHER_TRIES:
                     self._give_up(error)
@@ -145,12 +161,7 @@ class Keeper:
             return error.strerror or str(error)
         connection = Connection(reader, writer, self._setup.timing.silence)
         encrypted = writer.get_extra_info("ssl_object") is not None
-        registration = Registration(
-            self._setup.identity,
-            private=is_private(writer),
-            encrypted=encrypted,
-            stranger=lambda: stranger(writer, self._setup.address),
-        )
+        registration = Registration(self._setup.identity, private=is_private(writer), encrypted=encrypted)
         try:
             return await self._serve(connection, registration)
         finally:

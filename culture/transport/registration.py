@@ -2,14 +2,14 @@
 
 import base64
 import binascii
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from culture.protocol.caps import MULTILINE, lines
 from culture.protocol.message import Message
 from culture.protocol.names import short_name
 from culture.protocol.vocabulary import Cap
 from culture.transport import sasl
-from culture.transport.base import Hopeless, Identity
+from culture.transport.base import Hopeless, Identity, WrongServer
 
 WANTED = (
     "message-tags",
@@ -57,10 +57,8 @@ class Registration:
         *,
         private: bool,
         encrypted: bool,
-        stranger: Callable[[], str | None] = lambda: None,
     ) -> None:
         self._identity = identity
-        self._stranger = stranger
         self._private = private
         self._certificate = encrypted and identity.certificate is not None
         self._offered: dict[str, str] = {}
@@ -116,7 +114,7 @@ class Registration:
                 pass
             case "421" | "451" if "CAP" in params:
                 if self._logs_in:
-                    raise Hopeless("this server has no logins")
+                    raise WrongServer("this server has no logins")
             case "432":
                 yield self._with_prefix(line)
             case _ if verb in _TAKEN:
@@ -129,7 +127,7 @@ class Registration:
                 raise Hopeless(reason) if "password" in reason.lower() else Refused(reason)
             case "001":
                 if self._logs_in and self.account is None:
-                    raise Hopeless("this server has no logins")
+                    raise WrongServer("this server has no logins")
                 self.nick = params[0]
                 self.done = True
 
@@ -156,7 +154,7 @@ class Registration:
             wanted.remove("draft/metadata-2")
         if self._logs_in:
             if "sasl" not in self._offered:
-                raise Hopeless("this server has no logins (SASL)")
+                raise WrongServer("this server has no logins (SASL)")
             wanted.append("sasl")
         self._asked = set(wanted)
         for words in lines(wanted, _ROOM):
@@ -171,13 +169,8 @@ class Registration:
         if not self._logs_in:
             yield Message("CAP", ("END",))
         elif "sasl" not in self.enabled:
-            raise Hopeless("this server has no logins (SASL)")
+            raise WrongServer("this server has no logins (SASL)")
         elif self._mechanism is None:
-            if (user := self._stranger()) is not None:
-                raise Refused(
-                    f"user {user} listens where the server should be, and is told no password;"
-                    f" if that is who runs your server, say so: server.user: {user}"
-                )
             offered = [name for name in self._offered.get("sasl", "").split(",") if name]
             self._mechanism = sasl.choose(self._identity, offered, self._private, self._certificate)
             yield Message("AUTHENTICATE", (self._mechanism.name,))

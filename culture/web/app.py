@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -12,7 +13,7 @@ from starlette.routing import Route
 from culture.transport import Identity
 from culture.web.database import Database
 from culture.web.files import files
-from culture.web.ledger import Ledger
+from culture.web.ledger import Ledger, OnProblem
 from culture.web.links import Links
 from culture.web.page import Page, Person
 from culture.web.push import Post, Pusher
@@ -24,19 +25,32 @@ from culture.web.throttle import Throttle
 from culture.web.view import View, found
 
 
-def create(settings: Settings, views: Sequence[View] | None = None, post: Post | None = None) -> Starlette:
+def create(
+    settings: Settings,
+    views: Sequence[View] | None = None,
+    post: Post | None = None,
+    on_problem: OnProblem | None = None,
+) -> Starlette:
     """The page for a server; its connections are opened when it begins to serve, and closed when it ends.
 
-    ``post`` is how phones are woken; without it none is.
+    ``post`` is how phones are woken; without it none is. ``on_problem`` is told why the page is not connected.
     """
     database = Database(settings.folder)
     sessions = Sessions(database, settings.web.session_days, standing=settings.standing)
 
-    def identity_of(person: Person) -> Identity:
-        return Identity(person.nick, settings.account, settings.token, bot=False, on_behalf=person.account)
+    token = settings.token
 
-    own = Identity(settings.nick_of(settings.account), settings.account, settings.token, realname="the web page")
-    ledger = Ledger(settings.address, own)
+    def identity_of(person: Person) -> Identity:
+        return Identity(person.nick, settings.account, token, bot=False, on_behalf=person.account)
+
+    own = Identity(settings.nick_of(settings.account), settings.account, token, realname="the web page")
+
+    def own_now() -> Identity:
+        nonlocal token
+        token = (settings.renewed_token() if settings.renewed_token is not None else None) or token
+        return replace(own, secret=token)
+
+    ledger = Ledger(settings.address, own, on_problem=on_problem, identity_now=own_now)
 
     def refused(account: str) -> None:
         """Whom the server does not let in is logged out; where the page itself is not let in, nobody is to blame."""

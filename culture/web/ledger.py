@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
@@ -21,22 +21,42 @@ _OVERLAP, _LATE = timedelta(seconds=30), timedelta(hours=1)
 _AGAIN, _ANEW = 60.0, 3600.0
 """What may have come late is read again every minute, and everything every hour."""
 _KEPT = 100_000
+_REFUSED = 60.0
+"""Seconds until a login that was refused is tried again."""
 _UNREADABLE = "the ledger cannot be read; the log of the page says why"
 _KINDS = tuple(kind for kind in FactKind if kind is not FactKind.RECEIPT)
 
 Key = tuple[str, str, str]
+OnProblem = Callable[[str], None]
+"""Why the page is not connected to its server; empty once it is."""
 OnChange = Callable[[frozenset[str]], None]
 
 
 class Ledger:
-    """The facts, by who says them, kind and key; ``on_change`` is told the kinds that have news."""
+    """The facts, by who says them, kind and key; ``on_change`` is told the kinds that have news.
+
+    It never gives up: a page may run for months, and whoever refused its account, or was in the server's place, may be
+    gone in a minute. ``identity_now`` is asked before each new start, as the token may be another by then.
+    """
 
     def __init__(
-        self, address: Address, identity: Identity, on_change: OnChange | None = None, every: float = EVERY
+        self,
+        address: Address,
+        identity: Identity,
+        on_change: OnChange | None = None,
+        every: float = EVERY,
+        *,
+        on_problem: OnProblem | None = None,
+        identity_now: Callable[[], Identity] | None = None,
+        pause: float = _REFUSED,
     ) -> None:
+        self._identity_now = identity_now
+        self._on_problem = on_problem
+        self._pause = pause
+        self._given_up = asyncio.Event()
         self.irc = IRCTransport(address, identity, on_state=self._stands, timing=Timing(longest_pause=5.0))
         self.on_change = on_change
-        self.problem = ""
+        self.problem = "not connected yet"
         """Why nothing is known at present."""
         self.is_refused = False
         """Whether the page's own account is not let in."""
@@ -71,17 +91,21 @@ class Ledger:
         return await facts(self.irc, *question)
 
     def _stands(self, condition: Condition, reason: str) -> None:
+        if condition is Condition.CONNECTING:  # why it is not connected, was said before
+            return
         self.is_refused = condition is Condition.HOPELESS
+        if self.is_refused:
+            self._given_up.set()
         if condition is not Condition.CONNECTED:
             self.problem = reason or "not connected"
+        if self._on_problem is not None and condition is not Condition.STOPPED:
+            self._on_problem("" if condition is Condition.CONNECTED else self.problem)
 
     async def _keep(self) -> None:
-        try:
-            await self.irc.start()
-        except Hopeless as refused:
-            log.error("the page's own account is not let in: %s", refused)
-            return
+        await self._come(self.irc.start)
         while True:
+            if self._given_up.is_set():
+                await self._come(self._restart)
             try:
                 if self.irc.connected:
                     await self._read()
@@ -93,6 +117,21 @@ class Ledger:
                     log.exception("the ledger cannot be read")
                 self.problem = _UNREADABLE
             await asyncio.sleep(self._every)
+
+    async def _come(self, start: Callable[[], Awaitable[None]]) -> None:
+        """Be connected, however often the page's own account is refused before."""
+        while True:
+            try:
+                self._given_up.clear()
+                await start()
+                return
+            except Hopeless as refused:
+                log.error("the page's own account is not let in, next try in %g s: %s", self._pause, refused)
+            await asyncio.sleep(self._pause)
+            start = self._restart
+
+    async def _restart(self) -> None:
+        await self.irc.restart(self._identity_now() if self._identity_now is not None else None)
 
     async def _read(self) -> None:
         now = asyncio.get_running_loop().time()

@@ -9,7 +9,17 @@ from functools import partial
 
 from culture.protocol.message import Message as Line
 from culture.protocol.names import fold, is_channel
-from culture.transport import Address, Condition, Hopeless, Identity, IRCTransport, Message, NotSent, Timing
+from culture.transport import (
+    Address,
+    Condition,
+    Hopeless,
+    Identity,
+    IRCTransport,
+    Message,
+    NotSent,
+    Timing,
+    WrongServer,
+)
 from culture.transport.base import OnMessage
 from culture.web.hub import Hub
 from culture.web.page import Person
@@ -157,7 +167,8 @@ class Seats:
                 await seat.open(self._first)
             self._seats[key] = seat
         except Hopeless as refused:
-            self._on_refused(person.account)
+            if not isinstance(refused, WrongServer):
+                self._on_refused(person.account)
             raise NotSent(f"the server does not let {person.nick} in: {refused}") from None
         except TimeoutError:
             raise NotSent("the server does not answer at the moment: try again") from None
@@ -191,6 +202,8 @@ class Seats:
         try:
             async with asyncio.timeout(_ASKING):
                 await irc.start()
+        except WrongServer:
+            return False
         except Hopeless:
             return True
         except TimeoutError:

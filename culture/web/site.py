@@ -1,5 +1,6 @@
 """What all pages share, from the start of the page to its end."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,6 +29,8 @@ class Settings:
     """That the page listens on."""
     standing: Standing
     """Of the accounts of the server."""
+    renewed_token: Callable[[], str | None] | None = None
+    """Makes sure of the page's own account once more, before a new login; None where that cannot be done at present."""
 
     @property
     def web(self) -> Web:

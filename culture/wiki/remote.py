@@ -13,12 +13,14 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
 
 from culture.config.exposure import is_loopback
+from culture.config.peer_uid import check_peer
 from culture.wiki.callers import HEADER
 from culture.wiki.errors import Conflict, Unavailable, WikiError
 from culture.wiki.tools import BASE, CURRENT, ERRORS, FACTS, TEXT
 from culture.wiki.values import Change, Entry, Hit, Line, Page, Written
 
 _PATIENCE = 30.0
+_SETTING = "serve the wiki as the user who uses it"
 
 
 class RemoteWiki:
@@ -68,12 +70,13 @@ class RemoteWiki:
         headers = {HEADER: author} if author else {}
         where = urlsplit(self._url)
         if where.path.endswith("/sse"):
-            async with Client(sse_client(self._url, headers=headers), mode="legacy") as client:
+            events = sse_client(self._url, headers=headers, httpx_client_factory=_checked_client)
+            async with Client(events, mode="legacy") as client:
                 yield client
             return
         is_near = is_loopback(where.hostname or "")
         async with (
-            httpx2.AsyncClient(headers=headers, timeout=self._patience, trust_env=not is_near) as http,
+            _checked(httpx2.AsyncClient(headers=headers, timeout=self._patience, trust_env=not is_near)) as http,
             Client(streamable_http_client(self._url, http_client=http)) as client,
         ):
             yield client
@@ -83,6 +86,31 @@ class RemoteWiki:
         """Where it is, without what may be a secret."""
         where = urlsplit(self._url)
         return f"{where.scheme}://{where.hostname}:{where.port}{where.path}" if where.port else where.hostname or ""
+
+
+def _checked_client(
+    headers: dict[str, Any] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None
+) -> httpx2.AsyncClient:
+    return _checked(httpx2.AsyncClient(headers=headers, timeout=timeout or _PATIENCE, auth=auth))
+
+
+def _checked(client: httpx2.AsyncClient) -> httpx2.AsyncClient:
+    """Have the client look whose process listens on this machine, before it sends a request without TLS there."""
+
+    async def look(name: str, info: dict[str, Any]) -> None:
+        if name == "connection.connect_tcp.complete":
+            try:
+                check_peer(info["return_value"].get_extra_info("socket"), setting=_SETTING)
+            except OSError:
+                await info["return_value"].aclose()
+                raise
+
+    async def trace(request: httpx2.Request) -> None:
+        if request.url.scheme == "http":
+            request.extensions["trace"] = look
+
+    client.event_hooks["request"].append(trace)
+    return client
 
 
 def _facts(result: CallToolResult) -> dict[str, Any]:

@@ -61,6 +61,7 @@ async def test_nobody_speaks_as_a_person_who_is_not_there(tmp_path: Path, bridge
         over_http(port) as program,
         registered(ircd.port, "spark-pat") as pat,
     ):
+        await program.call("list_channels")  # the bridge has joined
         await pat.join("#general")
         with pytest.raises(Refused, match="somebody else"):
             await program.call("send_message", channel="#general", text="hello", sender="ori")

@@ -1,6 +1,7 @@
 """Where the servers of this machine are."""
 
 from culture.cli import pidfile
+from culture.cli.agents.known import load
 from culture.cli.background import accepts
 from culture.cli.choices import Choices
 from culture.cli.connect import reached_by
@@ -38,6 +39,14 @@ def own_server(address: ServerAddress) -> ServerConfig | None:
     is_ours = paths.server_file().exists() and any(each.port == address.port for each in settled.listen)
     # Whoever answers there while ours does not run is somebody else.
     return settled if is_ours and not accepts((address.host, address.port)) else None
+
+
+def server_user() -> str | None:
+    """Who runs the server, besides root and this user, by agents.yaml; None too where that cannot be read."""
+    try:
+        return load().server.user
+    except ConfigError:
+        return None
 
 
 def plain_listener(

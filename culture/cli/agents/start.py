@@ -12,7 +12,7 @@ from culture.cli.agents import launching, login
 from culture.cli.agents.as_user import WrongUser, other_user
 from culture.cli.agents.known import AgentsFile, Everyone, Nicks, chosen, load
 from culture.cli.agents.launching import NotStarted
-from culture.cli.background import accepts
+from culture.cli.background import check_server
 from culture.cli.failing import fail
 from culture.clients.shared import pidfile
 from culture.config.agents import AgentConfig, AgentsConfig
@@ -148,12 +148,8 @@ def _is_running(nick: str) -> bool:
 
 def _check_server(settings: AgentsConfig, missing: list[AgentConfig]) -> None:
     """Nobody has to wait to hear that there is no server."""
-    host, port = settings.server.host, settings.server.port
-    if missing and not accepts((host, port)):
-        fail(
-            f"no server answers at {host} port {port}. Start it with `culture server start`, or correct `server:` in "
-            "agents.yaml"
-        )
+    if missing:
+        check_server(settings.server)
 
 
 def _severity(code: int) -> int:

@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Iterator
+from importlib import import_module
 
 from culture.cli.doctor.finding import Finding, error, hint, warning
 from culture.cli.doctor.scene import Scene, Server, shown
@@ -22,7 +23,7 @@ def answering(scene: Scene) -> Iterator[Finding]:
         for listener, host, port in server.listeners:
             answer = scene.probe(host, port, listener.tls is not None)
             is_there = answer.reached if listener.websocket else answer.speaks
-            if not is_there:
+            if not is_there and not answer.held:
                 yield error(
                     f"{server.config.name} (pid {server.note.pid}) does not answer at {host} port {port}: "
                     f"{answer.failure}",
@@ -30,6 +31,49 @@ def answering(scene: Scene) -> Iterator[Finding]:
                     f"`culture server restart --name {server.config.name}`; what it said is in "
                     f"{shown(paths.log_file(server.config.name))}",
                 )
+
+
+def held(scene: Scene) -> Iterator[Finding]:
+    """No other user of this machine listens where programs of ours look for a server."""
+    users: dict[tuple[str, int], set[str]] = {}
+    for user, address in _addresses(scene):
+        if not address.tls and address.fingerprint is None and is_loopback(address.host):
+            users.setdefault((address.host, address.port), set()).add(user)
+    for (host, port), names in users.items():
+        answer = scene.probe(host, port, tls=False)
+        if answer.held:
+            what, _, remedy = answer.held.partition(": nothing was said to them. ")
+            yield error(what, f"{', '.join(sorted(names))} cannot connect, and go on trying", remedy)
+
+
+def _addresses(scene: Scene) -> Iterator[tuple[str, ServerAddress]]:
+    """Each address that something of ours dials, with what it is for."""
+    if scene.settings is not None and scene.settings.agents:
+        yield "the agents", scene.settings.server
+    for team in scene.teams:
+        yield f"the team {team.slug}", team.server
+    for server in scene.servers:
+        for listener, host, port in server.listeners:
+            if listener.tls is None and listener.websocket is None:
+                yield "the page and the command line", ServerAddress(host=host, port=port)
+        for link in scene.good_links(server):
+            if link.endpoint is not None and not link.encrypted:
+                yield f"the link to {link.name}", ServerAddress(host=link.endpoint[0], port=link.endpoint[1])
+
+
+def pages(scene: Scene) -> Iterator[Finding]:
+    """Every web page that is shown is connected to its server."""
+    # Its modules take long to load, and the other checks do without.
+    webpage = import_module("culture.cli.webpage")
+    for server in scene.servers:
+        note = webpage.running(server.config.name)
+        if note is not None and note.problem:
+            yield error(
+                f"the page of {server.config.name} is not connected to it: {note.problem}",
+                "it shows nothing new, and nobody gets in; it goes on trying",
+                f"`culture server status`; `culture web stop` and `culture web start`, where the server moved; "
+                f"what the page said is in {shown(webpage.log_file(server.config.name))}",
+            )
 
 
 def _not_running(server: Server, scene: Scene) -> Iterator[Finding]:
@@ -102,7 +146,7 @@ def agents(scene: Scene) -> Iterator[Finding]:
         yield from _fits(scene, own, address)
         return
     answer = scene.probe(address.host, address.port, address.tls)
-    if answer.speaks:
+    if answer.speaks or answer.held:
         return
     # One that runs is meant rather than one that does not.
     ours = sorted((each for each in scene.servers if each.listeners), key=lambda each: each.note is None)

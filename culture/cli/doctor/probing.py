@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from culture.config.peer_uid import PortHeld, check_peer
 from culture.protocol.message import Message, ProtocolError
 from culture.protocol.numerics import Numeric
 
@@ -29,15 +30,19 @@ class Answer:
     """Whether it speaks IRC."""
     fingerprint: str | None = None
     """The SHA-256 of the certificate that it showed."""
+    held: str = ""
+    """That another user of this machine has the port, and what to do; nothing was said to them."""
     ahead: float | None = None
     """By how many seconds its clock is before ours; None where it does not tell the time."""
 
 
-def probe(host: str, port: int, tls: bool, patience: float = PATIENCE) -> Answer:
-    """Connect, ask for the time, and leave without having registered."""
+def probe(host: str, port: int, tls: bool, patience: float = PATIENCE, *, user: str | None = None) -> Answer:
+    """Connect, ask for the time, and leave without having registered; ``user`` may run the server beside us."""
     deadline = time.monotonic() + patience
     try:
         with socket.create_connection((host, port), timeout=patience) as plain:
+            if not tls:
+                check_peer(plain, user)
             wire = _context().wrap_socket(plain) if tls else plain
             shown = wire.getpeercert(binary_form=True) if isinstance(wire, ssl.SSLSocket) else None
             mark = hashlib.sha256(shown).hexdigest() if shown else None
@@ -49,6 +54,8 @@ def probe(host: str, port: int, tls: bool, patience: float = PATIENCE) -> Answer
             return _read(text, (begun + time.time()) / 2, mark)
     except ssl.SSLError as error:
         return Answer(f"no TLS: {error.reason or 'it does not speak it'}")
+    except PortHeld as held:
+        return Answer(str(held), held=str(held))
     except TimeoutError:
         return Answer("it does not answer")
     except OSError as error:

@@ -170,7 +170,8 @@ class Scene:
             turn = self._probing.setdefault(key, threading.Lock())
         with turn:
             if key not in self._probes:
-                self._probes[key] = probe(host, port, tls)
+                user = None if self.settings is None else self.settings.server.user
+                self._probes[key] = probe(host, port, tls, user=user)
             return self._probes[key]
 
 

@@ -36,6 +36,8 @@ CHECKS = (
     Check("leftovers.locks", "the data folders are free, or held by their servers", leftovers.locks),
     Check("leftovers.halves", "no file is half written", leftovers.halves),
     Check("ports.answering", "every server that runs answers", ports.answering),
+    Check("ports.held", "no other user has a port of ours", ports.held),
+    Check("ports.pages", "every page is connected to its server", ports.pages),
     Check("ports.exposure", "strangers meet TLS and logins", ports.exposure),
     Check("ports.agents", "the agents know where their server is", ports.agents),
     Check("sockets.folder", "there is a folder for sockets", sockets.folder),

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from culture.cli.agent_access import for_people
-from culture.cli.background import Begun, EndedEarly, accepts
+from culture.cli.background import Begun, EndedEarly, check_server
 from culture.cli.failing import fail
 from culture.cli.progress import elapsing
 from culture.cli.team.place import ASK_THERE, Slug, chosen, running, socket_name
@@ -21,7 +21,7 @@ from culture.orchestrator.errors import NotHired
 from culture.orchestrator.lock import Busy, held, lock_files
 from culture.orchestrator.merging import NotMerged
 from culture.protocol.vocabulary import Exit
-from culture.transport import Hopeless
+from culture.transport import Hopeless, WrongServer
 
 PATIENCE = 120.0
 
@@ -45,19 +45,17 @@ def up(
         asyncio.run(_stay(config))
     except Busy as busy:
         fail(str(busy))
+    except (NotHired, SocketTaken, WrongServer) as wrong:
+        fail(str(wrong))
     except (NotMerged, Hopeless, NoBackend) as wrong:
         fail(str(wrong), Exit.WRONG_CONFIGURATION)
-    except (NotHired, SocketTaken) as wrong:
-        fail(str(wrong))
 
 
 def _check(config: TeamConfig) -> None:
     pid = running(config.slug)
     if pid is not None:
         fail(f"the team {config.slug} is at work already (pid {pid})")
-    where = config.server
-    if not accepts((where.host, where.port)):
-        fail(f"no server answers at {where.host} port {where.port}. Start it with `culture server start`")
+    check_server(config.server, "team.yaml")
     if not config.project_dir.is_dir():
         fail(f"{config.project_dir} is not there", Exit.WRONG_CONFIGURATION)
 
@@ -75,9 +73,9 @@ async def _stay(config: TeamConfig) -> None:
         parts = await assemble(config)
         asks = config.idle_check == "model"
         team = Team(parts, judge(config.role("documenter"), parts.em, config.project_dir) if asks else None)
-        socket = paths.agent_socket(socket_name(config.slug))
+        socket, alias = paths.agent_socket(socket_name(config.slug)), paths.socket_alias(socket_name(config.slug))
         # Who leaves the commands aside and asks the socket is no less an agent.
-        server = SocketServer(socket, Control(team, told.set).answer, for_people=lambda type: True)
+        server = SocketServer(socket, Control(team, told.set).answer, for_people=lambda type: True, alias=alias)
         async with team.running():
             await server.start()
             try:

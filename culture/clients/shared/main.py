@@ -20,7 +20,7 @@ from culture.config.errors import ConfigError
 from culture.config.lockfile import Taken
 from culture.config.log_lines import start_logging
 from culture.protocol.vocabulary import Exit
-from culture.transport import Hopeless
+from culture.transport import Hopeless, WrongServer
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,9 @@ def run(nick: str, config: Path | None = None, at: tuple[str, int] | None = None
         source = config or paths.agents_file()
         loaded = read(source)
         if at is not None:
-            loaded = loaded.model_copy(update={"server": ServerAddress(host=at[0], port=at[1])})
+            loaded = loaded.model_copy(
+                update={"server": ServerAddress(host=at[0], port=at[1], user=loaded.server.user)}
+            )
         agent = loaded.agent(nick)
         file = DaemonFile(agent.nick if agent else nick)
         file.acquire()
@@ -46,6 +48,10 @@ def run(nick: str, config: Path | None = None, at: tuple[str, int] | None = None
         return Exit.FAILED
     try:
         return asyncio.run(_run(assemble(loaded, nick, source), file.ready))
+    except WrongServer as other:
+        # It may be in the place of ours for a while: systemd starts the daemon again.
+        print(f"{nick}: {other}", file=sys.stderr)
+        return Exit.FAILED
     except (WrongConfiguration, Hopeless) as error:
         return _wrong(str(error))
     except SocketTaken as taken:
