@@ -367,7 +367,7 @@ async def test_a_file_that_is_no_socket_is_left_alone(serve: Serve, place: Path)
 
 @pytest.mark.fault("E15")
 def test_a_path_that_is_too_long_is_refused_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CULTURE_HOME", "/home/" + "x" * 90)
+    monkeypatch.setenv("CULTURE_HOME", "/homes/" + "x" * 90)
     with pytest.raises(ValueError, match=r"103 bytes.*choose a shorter nick"):
         paths.agent_socket(NICK + "x" * 90)
 

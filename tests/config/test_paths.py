@@ -71,22 +71,22 @@ def test_the_socket_of_an_agent_is_in_a_folder_of_its_user_alone(
 ) -> None:
     """Decision 19, as 0020 amends it."""
     monkeypatch.setattr(paths, "_SHARED", Path("/tmp"))
-    _default_home(monkeypatch, Path("/home/ori"))
+    _default_home(monkeypatch, Path("/homes/ori"))
     monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/1000")
     assert paths.agent_socket("spark-culture") == Path("/run/user/1000/culture-spark-culture.sock")
     assert paths.socket_alias("spark-culture") == Path("/run/user/1000/culture-spark-culture.sock")
     monkeypatch.delenv("XDG_RUNTIME_DIR")
-    assert paths.agent_socket("spark-culture") == Path("/home/ori/.culture/run/culture-spark-culture.sock")
+    assert paths.agent_socket("spark-culture") == Path("/homes/ori/.culture/run/culture-spark-culture.sock")
     assert paths.socket_alias("spark-culture") == Path("/tmp/culture-spark-culture.sock")
 
 
 def test_two_homes_of_one_user_have_two_sockets_for_one_nick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Under one XDG_RUNTIME_DIR, without one, and where both homes are too long."""
-    _default_home(monkeypatch, Path("/home/ori"))
+    _default_home(monkeypatch, Path("/homes/ori"))
     for runtime in ("/run/user/1000", "", "/" + "r" * 100):
         monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
         found = []
-        for home in ("/home/ori/.culture", "/home/ori/work", "/home/ori/" + "x" * 90, "/home/ori/" + "y" * 90):
+        for home in ("/homes/ori/.culture", "/homes/ori/work", "/homes/ori/" + "x" * 90, "/homes/ori/" + "y" * 90):
             monkeypatch.setenv("CULTURE_HOME", home)
             found.append(paths.agent_socket("spark-culture"))
         assert len(set(found)) == 4
