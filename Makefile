@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 IRCTEST ?=
 NAME ?=
 MINUTES ?=
+DATA ?=
 INTO ?=
 ARGS ?=
 # Much of a test is waiting: two workers more than there are cores, six at most.
@@ -51,7 +52,7 @@ test: compiled debian agents ## Run the tests, a file at a time on each worker
 	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 proof: env debian agents moreagents ## Run the long proofs, or one: make proof NAME=idle MINUTES=60
-	@IRCTEST="$(IRCTEST)" PROOF_MINUTES="$(MINUTES)" $(BIN)/python -m tools.proof $(NAME)
+	@IRCTEST="$(IRCTEST)" PROOF_MINUTES="$(MINUTES)" DATA="$(DATA)" $(BIN)/python -m tools.proof $(NAME)
 
 bench: env ## Measure the server beside others: make bench ARGS="--only fan100"
 	@$(BIN)/python -m bench $(ARGS)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.proof import PROOFS, Proof, closing_figures, run
+from tools.proof import PROOFS, Proof, closing_figures, main, run
 
 PROGRAM = """
 import json, os
@@ -46,3 +46,13 @@ def test_the_closing_line_is_read(line: str, figures: dict[str, int]) -> None:
 def test_every_record_is_of_a_proof_that_exists() -> None:
     evidence = Path(__file__).resolve().parent.parent / "docs" / "evidence"
     assert {path.stem for path in evidence.glob("*.json")} <= PROOFS.keys()
+
+
+def test_a_proof_without_its_data_says_that_it_was_not_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("DATA", raising=False)
+    monkeypatch.setattr(sys, "argv", ["proof", "injection"])
+    with pytest.raises(SystemExit):
+        main()
+    assert "injection: not run, it needs DATA=<path>" in capsys.readouterr().err

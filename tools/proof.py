@@ -154,6 +154,13 @@ PROOFS = {
             (sys.executable, "-m", "bench.first", "--json", FIGURES),
         ),
         Proof(
+            "injection",
+            "250 strings of BIPIA and AgentDojo sent to an agent every way there is: no prompt imitates the frame, "
+            "nothing is obeyed, nothing invisible is left",
+            (sys.executable, "-m", "pytest", "--timeout=0", "-s", "tests/proof/test_injection.py"),
+            needs="DATA",
+        ),
+        Proof(
             "fuzz",
             "random bytes and grammar-aware garbage: no crash, memory flat",
             (sys.executable, "-m", "pytest", "--timeout=0", "tests/proof/test_fuzz.py"),
@@ -237,7 +244,7 @@ def main() -> None:
     failed = []
     for proof in [PROOFS[name] for name in options.names or PROOFS]:
         if proof.needs and not os.environ.get(proof.needs):
-            print(f"{proof.name}: left out, it needs {proof.needs}=<path>", file=sys.stderr)
+            print(f"{proof.name}: not run, it needs {proof.needs}=<path>", file=sys.stderr)
             failed += [proof.name] if options.names else []
         elif not run(proof, options.seed):
             failed.append(proof.name)

@@ -7,9 +7,9 @@ import typer
 
 from culture.cli.agent_access import open_to_agents
 from culture.cli.choices import AsJson, Choices, ConfigFile
+from culture.cli.output import as_json as in_json
 from culture.cli.secret import NoTerminal, ask_password
 from culture.protocol.names import nearest
-from culture.protocol.text import as_json as in_json
 from culture.protocol.vocabulary import Exit, UserClass
 from culture.server.accounts.errors import AccountRefused, NoSuchAccount
 from culture.server.accounts.model import Account, account_name, new_account, via_word

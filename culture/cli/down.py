@@ -2,9 +2,8 @@
 
 import typer
 
-from culture.cli import pidfile
+from culture.cli import output, pidfile
 from culture.cli.ending import Ending, everybody
-from culture.protocol.text import Profile, clean
 from culture.protocol.vocabulary import Exit
 
 
@@ -28,6 +27,6 @@ def down() -> None:
     if end.left:
         typer.echo("culture: this is still running:", err=True)
         for line in end.left:
-            typer.echo(f"  {clean(line, Profile.TERMINAL)}", err=True)
+            typer.echo(f"  {output.shown(line)}", err=True)
         raise typer.Exit(Exit.FAILED)
     typer.echo("Nothing is left running." if end.ended else "Nothing was running.")

@@ -5,13 +5,13 @@ from typing import NoReturn
 
 import typer
 
-from culture.protocol.text import Profile, clean
+from culture.cli import output
 from culture.protocol.vocabulary import Exit
 
 
 def fail(text: str, code: Exit = Exit.FAILED) -> NoReturn:
     """Say why, and end."""
-    typer.echo(f"culture: {clean(text, Profile.TERMINAL)}", err=True)
+    typer.echo(f"culture: {output.shown(text)}", err=True)
     raise typer.Exit(code)
 
 

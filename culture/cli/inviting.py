@@ -26,13 +26,13 @@ from culture.cli.meshbook import (
     server_of,
     settings_of,
 )
+from culture.cli.output import as_json as in_json
 from culture.config.exposure import is_loopback
 from culture.config.links import endpoint
 from culture.config.model import Listen, ServerConfig
 from culture.federation import book
 from culture.federation.book import Book
 from culture.protocol.names import fold, short_name
-from culture.protocol.text import as_json as in_json
 from culture.protocol.vocabulary import Exit
 from culture.server.accounts.errors import AccountRefused
 from culture.server.accounts.model import account_name

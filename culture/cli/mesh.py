@@ -23,9 +23,9 @@ from culture.cli.meshbook import (
     without,
     write,
 )
+from culture.cli.output import as_json as in_json
 from culture.cli.secret import link_secret
 from culture.protocol.names import fold, short_name
-from culture.protocol.text import as_json as in_json
 
 group = typer.Typer(help="Link this server to others.", no_args_is_help=True)
 

@@ -10,11 +10,11 @@ from culture.cli.agent_access import open_to_agents
 from culture.cli.cert import cert
 from culture.cli.choices import AsJson, Choices, ConfigFile, DataDir, Host, Name, Port
 from culture.cli.config import check_skills
+from culture.cli.output import as_json as in_json
 from culture.cli.serve import serve
 from culture.config import paths
 from culture.config.model import ServerConfig
 from culture.config.provenance import effective
-from culture.protocol.text import as_json as in_json
 from culture.protocol.vocabulary import Exit
 
 group = typer.Typer(help="Start the server, stop it, look at it.", no_args_is_help=True)

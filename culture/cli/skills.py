@@ -12,10 +12,10 @@ import typer
 from culture.cli.agent_access import open_to_agents
 from culture.cli.choices import AsJson
 from culture.cli.failing import fail
+from culture.cli.output import as_json as in_json
 from culture.clients.claude import hooks
 from culture.clients.shared.backends import NoBackend, backend, installed
 from culture.clients.shared.turn import Backend
-from culture.protocol.text import as_json as in_json
 from culture.protocol.vocabulary import Exit
 
 group = typer.Typer(help="Teach agents' programs to use IRC.", no_args_is_help=True)

@@ -14,11 +14,11 @@ from culture.cli.agents.place import own_server
 from culture.cli.amounts import option
 from culture.cli.choices import AsJson
 from culture.cli.failing import fail
+from culture.cli.output import as_json as in_json
 from culture.clients.shared import pidfile
 from culture.config.agents import ServerAddress
 from culture.config.values import channel_name, seconds
 from culture.protocol.names import fold, reserved, valid_nick
-from culture.protocol.text import as_json as in_json
 from culture.protocol.vocabulary import Exit
 
 group = typer.Typer(help="Say who may speak through the bridge.", no_args_is_help=True)

@@ -11,20 +11,19 @@ from typing import Annotated
 
 import typer
 
-from culture.cli import webpage
+from culture.cli import output, webpage
 from culture.cli.agent_access import open_to_agents
 from culture.cli.background import EndedEarly
 from culture.cli.choices import AsJson, Choices, ConfigFile, Name
 from culture.cli.failing import fail
 from culture.cli.living import as_running
+from culture.cli.output import as_json as shown_json
 from culture.cli.webpush import post
 from culture.config import notify
 from culture.config.errors import ConfigError
 from culture.config.log_lines import start_logging
 from culture.config.model import ServerConfig
 from culture.protocol.names import nearest
-from culture.protocol.text import Profile, clean
-from culture.protocol.text import as_json as shown_json
 from culture.protocol.vocabulary import Exit, UserClass
 from culture.server.accounts.errors import AccountRefused
 from culture.server.accounts.store import AccountStore
@@ -157,7 +156,7 @@ def sessions(config: ConfigFile = None, name: Name = None, as_json: AsJson = Fal
     else:
         width = max(len(each.account) for each in found)
         for each in found:
-            typer.echo(f"{each.id}  {each.account:<{width}}  {_times(each)}  {clean(each.browser, Profile.TERMINAL)}")
+            typer.echo(f"{each.id}  {each.account:<{width}}  {_times(each)}  {output.shown(each.browser)}")
 
 
 @group.command()

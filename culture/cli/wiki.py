@@ -9,16 +9,16 @@ from typing import Annotated, Any
 
 import typer
 
-from culture.cli import foreground
+from culture.cli import foreground, output
 from culture.cli.agent_access import open_to_agents
 from culture.cli.amounts import shown_moment, shown_size
 from culture.cli.choices import AsJson, Choices
 from culture.cli.connect import example_nick
 from culture.cli.failing import fail
+from culture.cli.output import as_json as shown_json
 from culture.config import paths
 from culture.config.process_owner import SOME_AGENT, own_agent
-from culture.protocol.text import Profile, clean
-from culture.protocol.text import as_json as shown_json
+from culture.protocol.text import Profile
 from culture.protocol.vocabulary import Environment, Exit
 from culture.server.ids import MICROSECONDS
 from culture.wiki.errors import Conflict, NoSuchPage, Refused, WikiError
@@ -61,8 +61,8 @@ def read(
         typer.echo(shown_json(asdict(found)))
         return
     typer.echo(f"{found.name}  revision {found.revision}  {found.author}  {_moment(found.time)}", err=True)
-    if sys.stdout.isatty():
-        typer.echo(clean(found.text, Profile.TERMINAL), nl=False)
+    if sys.stdout.isatty() or output.reader() is Profile.MODEL:
+        typer.echo(output.shown(found.text), nl=False)
     else:
         typer.echo(found.text.encode(), nl=False)
 
@@ -209,7 +209,7 @@ def _text(file: Path | None) -> str:
 
 def _shown(conflict: Conflict) -> str:
     texts = (("base", conflict.base), ("current", conflict.current), ("yours", conflict.yours))
-    return clean("\n".join(f"===== {name} =====\n{text or ''}" for name, text in texts), Profile.TERMINAL)
+    return output.shown("\n".join(f"===== {name} =====\n{text or ''}" for name, text in texts))
 
 
 def _moment(seconds: int) -> str:
@@ -222,4 +222,4 @@ def _print(found: list[dict[str, Any]], rows: Sequence[tuple[str, ...]], as_json
         return
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        typer.echo(clean("  ".join(map(str.ljust, row, widths)).rstrip(), Profile.TERMINAL))
+        typer.echo(output.shown("  ".join(map(str.ljust, row, widths)).rstrip()))

@@ -17,6 +17,7 @@ from culture.orchestrator.state import Member, Stage, Task, What
 from culture.orchestrator.taskfacts import publish
 from culture.orchestrator.tasks import Tasks
 from culture.protocol.names import fold
+from culture.protocol.text import name_in_prompt
 from culture.protocol.vocabulary import UserClass
 from culture.transport import Message
 
@@ -129,7 +130,9 @@ class Hearing:
         """At once; who is mentioned where they are has it from there."""
         if fold(member.nick) in map(fold, message.mentions):
             return
-        order = f"{CHECK} In {message.channel}, {message.sender} says: {text[:_LONGEST]}"
+        order = (
+            f"{CHECK} In {name_in_prompt(message.channel)}, {name_in_prompt(message.sender)} says: {text[:_LONGEST]}"
+        )
         place = message.channel if fold(message.channel) in map(fold, member.channels) else None
         key = f"wake-{msgid}"
         if self._hiring.promise(member.nick, key, order, place, msgid=msgid) and member.hired:

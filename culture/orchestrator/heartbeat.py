@@ -19,6 +19,7 @@ from culture.orchestrator.recovery import Recovery
 from culture.orchestrator.shift import Shift
 from culture.orchestrator.state import Member, Stage, Task
 from culture.orchestrator.taskfacts import publish
+from culture.protocol.text import Profile, clean
 
 log = logging.getLogger(__name__)
 
@@ -238,7 +239,7 @@ class Heartbeat:
     async def is_idle(self, nick: str) -> bool:
         """What the small model says; who cannot be judged is left alone."""
         assert self._judge is not None
-        activity = self._parts.rooms.lately(nick) or "(nothing)"
+        activity = clean(self._parts.rooms.lately(nick), Profile.MODEL) or "(nothing)"
         try:
             said = await self._judge(IDLE_QUESTION.format(nick=nick, activity=activity))
         except Exception as error:

@@ -82,7 +82,8 @@ def clean(text: str, profile: Profile) -> str:
 
 def one_line(text: str, profile: Profile) -> str:
     """The same in one line, with one space where there are several."""
-    return _BLANK.sub(" ", clean(text, profile)).strip()
+    line = _BLANK.sub(" ", clean(text, profile)).strip()
+    return _broken_frame(line) if profile is Profile.MODEL else line
 
 
 def is_invisible(letter: str) -> bool:
@@ -209,10 +210,11 @@ def _is_joined_letter(letter: str) -> bool:
 _SIMILAR = {"<": "‹", ">": "›", "[": "⟦", "]": "⟧", "(": "⦅", ")": "⦆", ":": "：", ";": "；"}
 """The signs that the frame is made of, and those that stand for them in the words of others."""
 _IN_NAMES = str.maketrans({sign: _SIMILAR[sign] for sign in "<>[]();"})
+_IN_FACTS = str.maketrans({sign: _SIMILAR[sign] for sign in "();"})
 _TAG_NAMES = (
     "system", "user", "human", "assistant", "developer", "tool", "function", "invoke", "parameter", "parameters",
     "antml", "command", "bash", "local-command", "task-notification", "environment_context", "instruction",
-    "instructions", "information", "important", "reminder", "thinking", "supervisor", "culture", "irc",
+    "instructions", "information", "important", "reminder", "thinking", "supervisor", "culture", "irc", "external_irc",
     "start_of_turn", "end_of_turn", "results?", "tools", "functions", "tool_calls?", "tool_results?",
 )  # fmt: skip
 _NAMES = "|".join(sorted(_TAG_NAMES, key=len, reverse=True))
@@ -225,8 +227,8 @@ _TAG = re.compile(
 _LABEL = re.compile(
     r"\[(?=\s*/?(?:IRC|TEAM|SUPERVISOR|ANSWER|SYSTEM|INST|CULTURE)(?![A-Za-z0-9]))([^\[\]\n]{0,200}\])?", re.IGNORECASE
 )
-_FACTS = re.compile(r"\((?=\s*(?:class\s*:|from several places\s*:))", re.IGNORECASE)
-_FURTHER = re.compile(r"^([^\w\n]*and \d+ more):", re.IGNORECASE | re.MULTILINE)
+_FACTS = re.compile(r"\((?=\s*(?:class\s*:|from\s+several\s+places\s*:))", re.IGNORECASE)
+_FURTHER = re.compile(r"^([^\w\n]*and\s+\d+\s+more)\s*:", re.IGNORECASE | re.MULTILINE)
 _ROLE = re.compile(r"^([^\w\n]*(?:Human|Assistant|System|User|HUMAN|ASSISTANT|SYSTEM|USER)[*_ \t]*):", re.MULTILINE)
 
 
@@ -234,6 +236,11 @@ def name_in_prompt(name: str) -> str:
     """A nick, channel, account or id as one word of a prompt, without the signs that the frame is made of."""
     word = "_".join(clean(name, Profile.MODEL).split()).translate(_IN_NAMES)
     return word if len(word) <= LONGEST_NAME else f"{word[: LONGEST_NAME - 1]}…"
+
+
+def fact_in_prompt(text: str) -> str:
+    """A remark with words of others, as one of the facts between ``(`` and ``)`` that semicolons separate."""
+    return one_line(text, Profile.MODEL).translate(_IN_FACTS)
 
 
 def _broken_frame(text: str) -> str:

@@ -33,7 +33,7 @@ class RemoteWiki:
     async def read(self, page: str, revision: str = "") -> Page:
         """The page as it is, or as it was at that revision."""
         result = await self._call("wiki_read", {"page": page, "revision": revision})
-        return Page(text=_text(result, TEXT), **_facts(result))
+        return Page(**{"text": _text(result, TEXT), **_facts(result)})
 
     async def write(self, page: str, text: str, base_revision: str, author: str, message: str = "") -> Written:
         """Write on top of a revision, or raise Conflict."""
@@ -134,8 +134,8 @@ def _told(result: CallToolResult, yours: str) -> WikiError:
         return Conflict(
             facts["page"],
             revision=facts["revision"],
-            base=_text(result, BASE) if facts["has_base"] else None,
-            current=_text(result, CURRENT),
+            base=facts.get("base", _text(result, BASE)) if facts["has_base"] else None,
+            current=facts.get("current", _text(result, CURRENT)),
             yours=yours,
         )
     return ERRORS[facts["error"]](said)

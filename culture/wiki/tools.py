@@ -10,6 +10,7 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp_types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field
 
+from culture.protocol.text import Profile, clean
 from culture.protocol.vocabulary import VENDOR
 from culture.wiki.errors import Conflict, DiskFull, NoSuchPage, Refused, Unavailable, WikiError
 from culture.wiki.pages import Pages
@@ -19,7 +20,10 @@ NAME = "dev-wiki"
 FACTS = f"{VENDOR}wiki"
 """Under which name the facts are in a result's ``_meta``."""
 TEXT, BASE, CURRENT = 1, 2, 4
-"""Which block of an answer is the text of a page, and in a conflict the base and the current text."""
+"""Which block of an answer is the text of a page, and in a conflict the base and the current text.
+
+Where a text was changed for the model, programs find it as written among the facts: ``text``, ``base``, ``current``.
+"""
 ERRORS: dict[str, type[WikiError]] = {
     "conflict": Conflict,
     "disk_full": DiskFull,
@@ -62,7 +66,8 @@ def _tools(pages: Pages, author_of: AuthorOf) -> Iterator[tuple[Tool, ToolAnnota
 
         def answer() -> CallToolResult:
             found = pages.read(page, revision)
-            return _result([_heading(found), _part(found.text, from_line, lines)], _without_text(found))
+            part = _part(found.text, from_line, lines)
+            return _result([_heading(found), part], {**_without_text(found), **_as_written(text=part)})
 
         return await _answered(answer)
 
@@ -142,8 +147,13 @@ async def _answered(answer: Callable[[], CallToolResult]) -> CallToolResult:
 
 
 def _result(texts: list[str], facts: dict[str, Any], *, is_error: bool = False) -> CallToolResult:
-    content = [TextContent(type="text", text=text) for text in texts]
+    content = [TextContent(type="text", text=clean(text, Profile.MODEL)) for text in texts]
     return CallToolResult(content=list(content), is_error=is_error, _meta={FACTS: facts})
+
+
+def _as_written(**texts: str) -> dict[str, str]:
+    """For programs, texts that models are given in another form."""
+    return {name: text for name, text in texts.items() if clean(text, Profile.MODEL) != text}
 
 
 def _heading(page: Page) -> str:
@@ -168,6 +178,7 @@ def _told(conflict: Conflict) -> CallToolResult:
     for name, text in ((base, conflict.base or ""), ("the current text", conflict.current), ("yours", conflict.yours)):
         texts += [f"===== {name} =====", text]
     facts = {"page": conflict.page, "revision": conflict.revision, "has_base": conflict.base is not None}
+    facts |= _as_written(base=conflict.base or "", current=conflict.current)
     return _result(texts, {"error": "conflict", **facts}, is_error=True)
 
 

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
+from culture.cli import output
 from culture.cli.agent_access import open_to_agents
 from culture.cli.failing import fail
 from culture.clients.shared.backends import NoBackend, backend, found, installed
 from culture.clients.shared.programs import Found
 from culture.clients.shared.turn import Backend
-from culture.protocol.text import Profile, clean
 from culture.protocol.vocabulary import Exit
 
 _HEADINGS = ("BACKEND", "PROGRAM", "VERSION", "LOGIN", "TO TYPE")
@@ -73,4 +73,4 @@ def _row(name: str, program: Found) -> tuple[str, ...]:
 def _table(rows: Sequence[Sequence[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
-    return "\n".join(clean(line.rstrip(), Profile.TERMINAL) for line in lines)
+    return "\n".join(output.shown(line.rstrip()) for line in lines)

@@ -5,10 +5,10 @@ from typing import Any
 
 import typer
 
+from culture.cli import output
 from culture.cli.agents.as_user import WrongUser, other_user, run_as
 from culture.cli.agents.known import listed
 from culture.config.agents import AgentConfig
-from culture.protocol.text import Profile, clean
 from culture.protocol.vocabulary import Exit
 
 
@@ -24,8 +24,8 @@ def delegated(nick: str, command: str) -> int | None:
         typer.echo(f"culture: {wrong}", err=True)
         return Exit.FAILED
     # That user is not ours, and may be an agent that does not mean us well.
-    typer.echo(clean(done.stdout, Profile.TERMINAL), nl=False)
-    typer.echo(clean(done.stderr, Profile.TERMINAL), nl=False, err=True)
+    typer.echo(output.shown(done.stdout), nl=False)
+    typer.echo(output.shown(done.stderr), nl=False, err=True)
     return done.returncode
 
 

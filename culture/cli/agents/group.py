@@ -13,11 +13,11 @@ from culture.cli.agents.sandbox_choice import SandboxOption, choose_sandbox
 from culture.cli.agents.stop import stop_one
 from culture.cli.choices import AsJson
 from culture.cli.failing import confirm, fail
+from culture.cli.output import as_json as in_json
 from culture.clients.shared.backends import NoBackend, backend
 from culture.config import paths
 from culture.config.agents import AgentConfig, AgentsConfig
 from culture.protocol.names import fold, owner, short_name, valid_nick
-from culture.protocol.text import as_json as in_json
 from culture.protocol.vocabulary import Channel, Exit
 
 group = typer.Typer(help="Say which agents there are on this machine.", no_args_is_help=True)

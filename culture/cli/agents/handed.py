@@ -9,13 +9,13 @@ from pathlib import Path
 
 import typer
 
+from culture.cli import output
 from culture.cli.agents import login
 from culture.cli.agents.as_user import run_as
 from culture.cli.agents.known import load
 from culture.config import paths
 from culture.config.agents import AgentConfig
 from culture.config.document import read
-from culture.protocol.text import Profile, clean
 
 MARK = "# Handed over by the user who starts these agents; it is replaced at each start."
 MODULE = "culture.cli.agents.handed"
@@ -29,8 +29,8 @@ def hand_over(user: pwd.struct_passwd, agents: Sequence[AgentConfig], file: Path
     tokens = {agent.nick: token for agent in agents if (token := login.token(agent.nick))}
     given = json.dumps({"config": {**data, "agents": theirs}, "tokens": tokens})
     done = run_as(user, MODULE, *(agent.nick for agent in agents), given=given)
-    typer.echo(clean(done.stdout, Profile.TERMINAL), nl=False)
-    typer.echo(clean(done.stderr, Profile.TERMINAL), nl=False, err=True)
+    typer.echo(output.shown(done.stdout), nl=False)
+    typer.echo(output.shown(done.stderr), nl=False, err=True)
     return done.returncode
 
 

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from culture.cli import output
 from culture.cli.launched import Launch, plainly
 from culture.clients.shared import pidfile
 from culture.config import paths
 from culture.config.agents import ServerAddress
-from culture.protocol.text import Profile, clean
 from culture.protocol.vocabulary import Environment
 
 PATIENCE = 60.0
@@ -88,7 +88,7 @@ def said(nick: str, since: int) -> str:
     """The last lines of an agent's log, of those after a place in it."""
     with paths.log_file(nick).open("rb") as text:
         text.seek(since)
-        lines = clean(text.read().decode(errors="replace"), Profile.TERMINAL).splitlines()
+        lines = output.shown(text.read().decode(errors="replace")).splitlines()
     return "\n".join(lines[-LAST_LINES:])
 
 

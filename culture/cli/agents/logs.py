@@ -7,12 +7,12 @@ from typing import Annotated, BinaryIO
 
 import typer
 
+from culture.cli import output
 from culture.cli.agent_access import open_to_agents
 from culture.cli.agents.known import Nick, load, meant, unknown
 from culture.cli.failing import fail
 from culture.config import paths
 from culture.protocol.names import fold
-from culture.protocol.text import Profile, clean
 
 STEP = 0.2
 
@@ -62,4 +62,4 @@ def _follow(text: BinaryIO) -> None:
 
 def _show(line: bytes) -> None:
     # An agent writes into it, and quotes what others said.
-    typer.echo(clean(line.decode("utf-8", "replace"), Profile.TERMINAL), nl=False)
+    typer.echo(output.shown(line.decode("utf-8", "replace")), nl=False)

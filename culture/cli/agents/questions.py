@@ -15,8 +15,8 @@ from culture.cli.agents.known import Nick, meant
 from culture.cli.agents.person import USE_IRC_CLIENT, AsNick, Person, person, present, run, speak
 from culture.cli.agents.table import plain
 from culture.cli.failing import fail
+from culture.cli.output import as_json as in_json
 from culture.protocol.names import fold
-from culture.protocol.text import as_json as in_json
 from culture.protocol.vocabulary import Exit
 from culture.transport import IRCTransport, Message, NotSent
 

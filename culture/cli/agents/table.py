@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from culture.protocol.text import Profile, clean
+from culture.cli import output
 from culture.protocol.vocabulary import State
 
 _HEADINGS = ("AGENT", "BACKEND", "STATE", "SINCE", "TASK", "TOKENS", "USD", "CONTEXT", "UNREAD", "LAST MESSAGE")
@@ -122,5 +122,5 @@ def shown_time(moment: str | None, now: datetime) -> str:
 
 def plain(text: str, longest: int | None = None) -> str:
     """Somebody's words in one line that does nothing to a terminal."""
-    line = clean(text, Profile.TERMINAL).replace("\n", " ").replace("\t", " ")
+    line = output.shown(text).replace("\n", " ").replace("\t", " ")
     return line if longest is None or len(line) <= longest else f"{line[: longest - 1]}…"

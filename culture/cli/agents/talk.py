@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from culture.cli import output
 from culture.cli.agent_access import for_people
 from culture.cli.agents.known import meant
 from culture.cli.agents.person import USE_IRC_CLIENT, AsNick, Person, instead_of, person, present, run, speak, within
@@ -14,11 +15,10 @@ from culture.cli.agents.table import plain
 from culture.cli.agents.waiting import say_and_wait, tell_who_is_away
 from culture.cli.choices import AsJson
 from culture.cli.failing import fail
+from culture.cli.output import as_json as in_json
 from culture.clients.shared.skill import shown
 from culture.protocol.mentions import mentions
 from culture.protocol.names import fold, is_channel, nearest
-from culture.protocol.text import Profile, clean
-from culture.protocol.text import as_json as in_json
 from culture.protocol.vocabulary import ClientTag, Exit, Receipt
 from culture.transport import IRCTransport, Member, Message, NotSent
 
@@ -200,7 +200,7 @@ def _entry(message: Message) -> dict[str, object]:
 
 
 def _people(members: Iterable[Member], target: str) -> str:
-    return clean(shown.people(map(_row, members), target), Profile.TERMINAL)
+    return output.shown(shown.people(map(_row, members), target))
 
 
 def _row(member: Member) -> dict[str, object]:

@@ -13,11 +13,11 @@ from culture.cli.agents.person import USE_IRC_CLIENT, AsNick, Person, person, pr
 from culture.cli.agents.report import STOPPED
 from culture.cli.agents.table import plain
 from culture.cli.failing import fail
+from culture.cli.output import as_json as in_json
 from culture.facts.ledger import Fact, facts, online
 from culture.protocol.mentions import may_mention, mentions
 from culture.protocol.message import Message as Line
 from culture.protocol.names import fold, is_channel
-from culture.protocol.text import as_json as in_json
 from culture.protocol.vocabulary import FactKind, Receipt, State, Tag
 from culture.transport import IRCTransport
 

@@ -10,12 +10,12 @@ from culture.cli.agents.person import AsNick, Person, person, present, run
 from culture.cli.choices import Choices, ConfigFile
 from culture.cli.digest import posting, showing
 from culture.cli.failing import fail
+from culture.cli.output import as_json as in_json
 from culture.config.digest import Digest as Settings
 from culture.facts.digest import Digest, digest
 from culture.facts.gathering import facts_since, said_since
 from culture.facts.ledger import online
 from culture.protocol.names import fold, is_channel, nearest
-from culture.protocol.text import as_json as in_json
 from culture.protocol.vocabulary import Exit, FactKind
 
 _WEBHOOK = "webhook"

@@ -8,11 +8,11 @@ from typing import Any
 
 import typer
 
+from culture.cli import output
 from culture.cli.amounts import counted
 from culture.cli.colours import is_coloured
 from culture.cli.doctor.conducting import Outcome
 from culture.cli.doctor.finding import Finding, Severity
-from culture.protocol.text import Profile, as_json, clean
 
 _COLOURS = {
     Severity.OK: typer.colors.GREEN,
@@ -42,7 +42,7 @@ def as_text(outcomes: Sequence[Outcome], seconds: float, *, everything: bool = F
 def as_data(outcomes: Sequence[Outcome], seconds: float) -> str:
     """The same for programs, with all that is well."""
     findings = [_row(outcome, each) for outcome in outcomes for each in outcome.findings]
-    return as_json({"worst": worst(outcomes).value, "seconds": round(seconds, 3), "findings": findings})
+    return output.as_json({"worst": worst(outcomes).value, "seconds": round(seconds, 3), "findings": findings})
 
 
 def worst(outcomes: Sequence[Outcome]) -> Severity:
@@ -66,15 +66,15 @@ def _well(outcomes: Sequence[Outcome]) -> list[str]:
 
 def _lines(finding: Finding) -> Iterator[str]:
     label = f"{finding.severity.value:<7}"
-    first, *rest = _wrapped(clean(finding.what, Profile.TERMINAL))
+    first, *rest = _wrapped(output.shown(finding.what))
     shown = typer.style(label, fg=_COLOURS[finding.severity], bold=True) if is_coloured() else label
     yield f"  {shown}  {first.lstrip()}"
     yield from rest
     if finding.why:
-        yield from _wrapped(clean(f"{finding.why}.", Profile.TERMINAL))
+        yield from _wrapped(output.shown(f"{finding.why}."))
     if finding.next:
         # Not broken into lines: it is for copying.
-        yield f"{_MARGIN}-> {clean(finding.next, Profile.TERMINAL)}"
+        yield f"{_MARGIN}-> {output.shown(finding.next)}"
 
 
 def _wrapped(text: str, margin: str = _MARGIN) -> list[str]:

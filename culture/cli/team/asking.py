@@ -9,6 +9,7 @@ from culture.cli.agent_access import for_people, open_to_agents, refuse_agents
 from culture.cli.agents.person import AsNick, Person, person, present, run, within
 from culture.cli.choices import AsJson
 from culture.cli.failing import fail
+from culture.cli.output import as_json as in_json
 from culture.cli.progress import elapsing
 from culture.cli.team.place import ASK_THERE, Slug, ask, chosen
 from culture.config import paths
@@ -16,7 +17,6 @@ from culture.config.team import ROLES, TeamConfig
 from culture.orchestrator.book import look
 from culture.orchestrator.budget import TEAM, allowance, used
 from culture.orchestrator.state import State
-from culture.protocol.text import as_json as in_json
 from culture.protocol.vocabulary import ClientTag, Exit
 from culture.transport import Address, Message
 

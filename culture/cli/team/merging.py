@@ -6,6 +6,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from culture.cli import output
 from culture.cli.agent_access import for_people, open_to_agents
 from culture.cli.failing import fail
 from culture.cli.team.place import ASK_THERE, Slug, chosen
@@ -18,7 +19,6 @@ from culture.orchestrator.git import GitFailed
 from culture.orchestrator.merging import Merged, NotMerged
 from culture.orchestrator.state import Stage
 from culture.orchestrator.worktrees import Worktrees
-from culture.protocol.text import Profile, clean
 from culture.protocol.vocabulary import Exit
 
 TaskId = Annotated[str, typer.Argument(metavar="TASK", show_default=False, help="As in demo-1.")]
@@ -33,7 +33,7 @@ def diff(
 ) -> None:
     """Show what a task has changed."""
     config = chosen(slug)
-    typer.echo(clean(_done(_shown(config, id, whole)), Profile.TERMINAL), nl=False)
+    typer.echo(output.shown(_done(_shown(config, id, whole))), nl=False)
 
 
 @for_people(ASK_THERE)

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from culture.cli import output
 from culture.cli.agent_access import open_to_agents
 from culture.cli.team.place import Slug, chosen, running
 from culture.clients.shared import pidfile
@@ -13,7 +14,6 @@ from culture.config import paths
 from culture.orchestrator.book import look
 from culture.orchestrator.state import Member, State, Task
 from culture.orchestrator.worktrees import Worktrees
-from culture.protocol.text import Profile, clean
 
 _TITLE = 50
 
@@ -41,7 +41,7 @@ def _show_left(worktrees: Worktrees, state: State) -> None:
     if left:
         typer.echo("\nWorktrees that stay until you remove them (what is committed stays on the branch):")
     for task in left:
-        typer.echo(clean(f"  {task.id}: {task.stays}\n    {worktrees.removal(task.id)}", Profile.TERMINAL))
+        typer.echo(output.shown(f"  {task.id}: {task.stays}\n    {worktrees.removal(task.id)}"))
 
 
 def _as_data(slug: str, pid: int | None, state: State) -> dict[str, Any]:
@@ -115,4 +115,4 @@ def _table(rows: Sequence[tuple[str, ...]], title: str) -> None:
     typer.echo(f"\n{title}:{'' if rows else ' none'}")
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        typer.echo(clean("  " + "  ".join(map(str.ljust, row, widths)).rstrip(), Profile.TERMINAL))
+        typer.echo(output.shown("  " + "  ".join(map(str.ljust, row, widths)).rstrip()))

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from culture.protocol.text import Profile, clean
+
 YES, NO, ABORT = "yes", "no", "abort"
 CHOICES = (YES, NO, ABORT)
 DENY = "deny"
@@ -35,7 +37,17 @@ class Reading:
 
 
 def read(text: str, options: Sequence[str]) -> Reading:
-    """A text as an answer to a question with these options; without options any text but a question is one."""
+    """A text as an answer to a question with these options; without options any text but a question is one.
+
+    A choice counts where the text says it both as it was sent and as people see it: with a zero-width space behind its
+    first letter ``eyes`` has the word ``yes`` in it, which nobody sees.
+    """
+    sent = _read(text, options)
+    seen = _read(clean(text, Profile.TERMINAL), options) if options else sent
+    return sent if sent == seen else Reading(Kind.UNCLEAR)
+
+
+def _read(text: str, options: Sequence[str]) -> Reading:
     said = without_ids(text)
     if not options:
         return Reading(Kind.ASIDE) if said.endswith("?") or not said else Reading(Kind.ANSWER, said)

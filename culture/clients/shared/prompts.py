@@ -1,10 +1,16 @@
-"""The text in which messages reach an agent: the documented line first, what the server knows of it below."""
+"""The text in which messages reach an agent: the documented line first, what the server knows of it below.
+
+The frame is ``[IRC …] <nick> ``, ``[TEAM] ``, the facts in parentheses, the notes at the end. What others wrote stands
+inside of it: texts are cleaned for a model, which breaks every imitation of the frame, and their further lines are
+indented; names are one word without brackets. docs/clients/prompts.md tells people, the instructions tell the agent.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from culture.clients.shared.inbox import Mail
 from culture.protocol.split import clip
+from culture.protocol.text import Profile, clean, fact_in_prompt, name_in_prompt
 from culture.protocol.vocabulary import UserClass
 
 MOST_MESSAGES = 20
@@ -37,7 +43,7 @@ class Prompt:
 
 
 def compose(mails: Sequence[Mail], note: str = "") -> Prompt:
-    """One prompt from all that is unread; ``note`` says what else the agent must know."""
+    """One prompt from all that is unread; ``note`` says what else the agent must know, cleaned."""
     parts: list[str] = []
     size = 0
     for mail in mails[:MOST_MESSAGES]:
@@ -49,7 +55,8 @@ def compose(mails: Sequence[Mail], note: str = "") -> Prompt:
     parts += _further(mails[len(parts) :])
     if len({mail.place for mail in mails}) > 1:
         parts.append(
-            f"(from several places: answer each where it came from; your closing text goes to {mails[0].place})"
+            "(from several places: answer each where it came from; "
+            f"your closing text goes to {name_in_prompt(mails[0].place)})"
         )
     if note:
         parts.append(note)
@@ -61,33 +68,33 @@ def shown(mail: Mail) -> str:
     if mail.is_errand:
         return _errand(mail)
     kind = "" if mail.overheard else "@mention "
-    where = "[IRC DM]" if mail.private else f"[IRC {kind}in {_word(mail.place)}]"
+    where = "[IRC DM]" if mail.private else f"[IRC {kind}in {name_in_prompt(mail.place)}]"
     facts = [
         f"class: {mail.kind.value}",
-        f"account: {_word(mail.account or 'none')}",
-        f"msgid: {_word(mail.msgid)}",
+        f"account: {name_in_prompt(mail.account or 'none')}",
+        f"msgid: {name_in_prompt(mail.msgid)}",
         f"time: {mail.said:%Y-%m-%dT%H:%M:%SZ}",
     ]
     if mail.remark:
-        facts.append(mail.remark)
+        facts.append(fact_in_prompt(mail.remark))
     if mail.given:
         facts.append(_REPEATED)
     if mail.stale:
         facts.append("late: it is older than usual")
-    head, tail = f"{where} <{_word(mail.sender)}> ", f"\n  ({'; '.join(facts)})"
-    text = "\n    ".join(mail.text.splitlines())
+    head, tail = f"{where} <{name_in_prompt(mail.sender)}> ", f"\n  ({'; '.join(facts)})"
+    text = _indented(mail.text)
     short = clip(text, MOST_BYTES - 1 - len(f"{head}{_CUT}{tail}".encode()))
     return f"{head}{text if short == text else short.rstrip() + _CUT}{tail}"
 
 
 def _errand(mail: Mail) -> str:
-    """Whole: it was not written by strangers, and is alone in its prompt."""
-    return f"[TEAM] {mail.text}" + (f"\n  ({_REPEATED})" if mail.given else "")
+    """Whole, and alone in its prompt. The team writes it, and quotes in it what others said."""
+    return f"[TEAM] {_indented(mail.text)}" + (f"\n  ({_REPEATED})" if mail.given else "")
 
 
-def _word(name: str) -> str:
-    """A name on one line, whatever a server lets through."""
-    return " ".join(name.split())
+def _indented(text: str) -> str:
+    """The words of others, cleaned, with each further line where no line of the frame begins."""
+    return "\n    ".join(clean(text, Profile.MODEL).splitlines())
 
 
 def task_of(mail: Mail) -> str:
@@ -97,7 +104,8 @@ def task_of(mail: Mail) -> str:
 
 def title_of(mail: Mail) -> str:
     """What a message is about: its first line, shortened, without the call."""
-    first = mail.text.strip().splitlines()[0] if mail.text.strip() else ""
+    text = clean(mail.text, Profile.WEB).strip()
+    first = text.splitlines()[0] if text else ""
     words = first.split(" ")
     if words and words[0].startswith("@") and len(words) > 1:
         first = " ".join(words[1:])
@@ -110,4 +118,4 @@ def _further(mails: Sequence[Mail]) -> list[str]:
     counts: dict[str, int] = {}
     for mail in mails:
         counts[mail.place] = counts.get(mail.place, 0) + 1
-    return [f"and {count} more: irc_read {place}" for place, count in counts.items()]
+    return [f"and {count} more: irc_read {name_in_prompt(place)}" for place, count in counts.items()]

@@ -28,6 +28,7 @@ from culture.clients.shared.fields import (
 )
 from culture.clients.shared.ipc import MARGIN, WORK_LIMIT, Request
 from culture.clients.shared.skill.directory import NoDirectory, instructions
+from culture.protocol.text import Profile, clean
 
 Handler = Callable[..., Awaitable[object]]
 
@@ -79,6 +80,8 @@ async def answer(desk: Desk, request: Request) -> object:
     try:
         async with asyncio.timeout(limit):
             return await known.do(desk, **values)
+    except RequestFailed as failed:
+        raise RequestFailed(clean(str(failed), Profile.MODEL)) from None
     except TimeoutError:
         raise RequestFailed(f"{request.type}: not done within {limit or WORK_LIMIT:g} s") from None
 

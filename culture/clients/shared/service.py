@@ -25,6 +25,7 @@ from culture.clients.shared.questions import NoSuchQuestion, TooManyQuestions
 from culture.clients.shared.trust import rules, who_may
 from culture.clients.shared.turn import CLEAR, COMPACT
 from culture.protocol.names import fold, is_channel, nearest
+from culture.protocol.text import Profile, clean, name_in_prompt
 from culture.protocol.vocabulary import UserKey
 from culture.transport import Message, NotSent
 
@@ -78,7 +79,7 @@ class Service:
             answer = await self._parts.questions.ask(channel, question, timeout, options)
         except (NotSent, TooManyQuestions) as refusal:
             raise RequestFailed(str(refusal)) from None
-        return cast(Answer, answer.as_data())
+        return cast(Answer, answer.for_agent())
 
     async def again(self, id: str, reply: str | None) -> Answer:
         """Wait on for a question."""
@@ -86,7 +87,7 @@ class Service:
             answer = await self._parts.questions.again(id, reply)
         except (NotSent, NoSuchQuestion) as refusal:
             raise RequestFailed(str(refusal)) from None
-        return cast(Answer, answer.as_data())
+        return cast(Answer, answer.for_agent())
 
     async def questions(self, closed: bool) -> list[dict[str, object]]:
         """What the agent has asked."""
@@ -126,7 +127,9 @@ class Service:
     async def channels(self) -> list[JoinedChannel]:
         """The channels it is in."""
         transport = self._parts.transport
-        return [{"channel": name, "members": len(transport.members(name))} for name in transport.channels]
+        return [
+            {"channel": name_in_prompt(name), "members": len(transport.members(name))} for name in transport.channels
+        ]
 
     async def who(self, target: str) -> list[Person]:
         """The members of a channel, or one nick."""
@@ -138,9 +141,9 @@ class Service:
             raise RequestFailed(self._nobody(target))
         return [
             {
-                "nick": member.nick,
+                "nick": name_in_prompt(member.nick),
                 "modes": member.modes,
-                "account": member.account,
+                "account": None if member.account is None else name_in_prompt(member.account),
                 "class": member.kind.value,
                 "away": "away" if member.away else None,
             }
@@ -149,7 +152,8 @@ class Service:
 
     async def spawn_agent(self, role: str, text: str, timeout: float | None) -> Hired:
         """Ask for another agent."""
-        return await self._parts.hiring.ask(role, text, timeout)
+        hired = await self._parts.hiring.ask(role, text, timeout)
+        return {**hired, "text": clean(hired["text"], Profile.MODEL)}
 
     async def compact(self) -> None:
         """Shorten its context."""
@@ -365,9 +369,9 @@ def _as_read(message: Message) -> ReadMessage:
 
 def _as_found(message: Message) -> Found:
     return {
-        "nick": message.sender,
-        "text": message.text,
+        "nick": name_in_prompt(message.sender),
+        "text": clean(message.text, Profile.MODEL),
         "timestamp": message.timestamp.astimezone(UTC).isoformat().replace("+00:00", "Z"),
-        "msgid": message.msgid,
-        "channel": message.channel,
+        "msgid": name_in_prompt(message.msgid),
+        "channel": name_in_prompt(message.channel),
     }

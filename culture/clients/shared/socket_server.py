@@ -13,6 +13,7 @@ from culture.clients.shared.ipc import Request, Whisper, encode
 from culture.clients.shared.socket_connection import Connection, Handle, Limits, peer_pid, peer_uid
 from culture.clients.shared.socket_file import SocketFile
 from culture.config.process_owner import agent_of
+from culture.protocol.text import Profile, one_line
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +74,7 @@ class SocketServer:
 
     def whisper(self, whisper_type: str, message: str) -> None:
         """Tell the agent: at once where it listens, and with its next call where it does not."""
-        whisper = Whisper(whisper_type, message)
+        whisper = Whisper(whisper_type, one_line(message, Profile.MODEL))
         heard = {client for client in self._clients if client.offer(encode(whisper))}
         if not any(self._carries(request.type) for client in heard for request in client.waits_for):
             self._whispers.append((whisper, heard))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from culture.protocol.split import clip
+from culture.protocol.text import Profile, clean, one_line
 
 TASK_BYTES = 2000
 BLOCK_BYTES = 800
@@ -82,9 +83,10 @@ class Window:
 def _shown(entry: Entry, before: Entry | None) -> str:
     head = f"{entry.at - before.at:.0f} s later" if before else "begins"
     if before and entry.task != before.task:
-        head += f"; a new task was given: {clip(' '.join(entry.task.split()), BLOCK_BYTES)}"
+        head += f"; a new task was given: {clip(one_line(entry.task, Profile.MODEL), BLOCK_BYTES)}"
     lines = [head, *(_block(block) for block in entry.blocks)]
-    return "\n".join([*lines, *(f"  (the supervisor whispered: {text})" for text in entry.whispers)])
+    whispers = (one_line(text, Profile.MODEL) for text in entry.whispers)
+    return "\n".join([*lines, *(f"  (the supervisor whispered: {text})" for text in whispers)])
 
 
 def _block(block: Mapping[str, Any]) -> str:
@@ -109,13 +111,13 @@ def _call(block: Mapping[str, Any]) -> str:
 
 def _short(said: object) -> str:
     """On one line, so that nothing an agent says can look like a turn of its own."""
-    whole = " ".join(str(said).split())
+    whole = one_line(str(said), Profile.MODEL)
     short = clip(whole, BLOCK_BYTES)
     return short if short == whole else f"{short}…"
 
 
 def _indented(text: str) -> str:
-    return "\n".join(f"  {line}" for line in text.splitlines())
+    return "\n".join(f"  {line}" for line in clean(text, Profile.MODEL).splitlines())
 
 
 def _newest(shown: Sequence[str], room: int) -> Iterator[str]:

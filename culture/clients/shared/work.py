@@ -14,6 +14,7 @@ from culture.clients.shared.prompts import Prompt, compose
 from culture.clients.shared.turn import COMPACT, Turn
 from culture.protocol.names import fold
 from culture.protocol.split import clip
+from culture.protocol.text import fact_in_prompt, name_in_prompt
 from culture.protocol.vocabulary import ClientTag, UserClass
 
 log = logging.getLogger(__name__)
@@ -301,7 +302,7 @@ class Work:
         """A command was not carried out; the agent goes on as before."""
         log.error("%s: %s failed: %s", self._nick, command, turn.error)
         if not turn.full:
-            self.tell(f"(your {command} failed: {turn.error})")
+            self.tell(f"(your {command} failed: {fact_in_prompt(turn.error)})")
 
     def _hand_over(self, prompt: Prompt | None) -> None:
         """The session is full: a new one begins, and is told what the journal knows of the old one."""
@@ -309,7 +310,10 @@ class Work:
             self._drop(prompt)
         elif prompt is not None:
             self._break("context full", "it does not fit into my context")
-        done = [f"  {at:%H:%M} in {place}: {task} ({outcome})" for at, place, task, outcome in self._inbox.journal(10)]
+        done = [
+            f"  {at:%H:%M} in {name_in_prompt(place)}: {fact_in_prompt(task)} ({fact_in_prompt(outcome)})"
+            for at, place, task, outcome in self._inbox.journal(10)
+        ]
         self.tell(
             "\n".join(["(your last session was full, and this is a new one; what you were last given:", *done, ")"])
         )
@@ -337,7 +341,10 @@ class Work:
 
     def _restate(self) -> None:
         """What a shortened context must not have lost."""
-        last = "".join(f' The last task was "{task}" from {place}.' for _, place, task, _ in self._inbox.journal(1))
+        last = "".join(
+            f' The last task was "{fact_in_prompt(task)}" from {name_in_prompt(place)}.'
+            for _, place, task, _ in self._inbox.journal(1)
+        )
         self.tell(f"(your context was shortened: you are {self._nick} on IRC, and answer where you are asked.{last})")
 
 

@@ -40,7 +40,7 @@ async def test_a_prompt_is_a_turn_whose_end_is_told(ircd: IRCd, home: Path) -> N
             "context_pct": 40.0,
             "session": daemon.notes.session,
         }
-        assert prompts(home / "work") == ["[TEAM] look around\nand tell"]
+        assert prompts(home / "work") == ["[TEAM] look around\n    and tell"]
         # Nobody on IRC has heard of it: neither the text nor that something was done.
         assert not [each for each in await ori.sync() if each.verb in ("PRIVMSG", "NOTICE")]
         assert daemon.notes.mark() is None or "local.1" not in daemon.notes.mark().msgids  # type: ignore[union-attr]

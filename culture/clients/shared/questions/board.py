@@ -17,6 +17,7 @@ from culture.clients.shared.questions.waiting import Waiting
 from culture.clients.shared.trust import is_confirmed, why_not
 from culture.config.agents import TrustConfig
 from culture.protocol.names import fold
+from culture.protocol.text import fact_in_prompt
 from culture.protocol.vocabulary import ClientTag
 from culture.transport import Message, NotSent
 
@@ -161,7 +162,9 @@ class Questions:
 
     def note(self) -> str:
         """What an agent must know that has forgotten what it asked; empty when nothing is open."""
-        return f"(you have asked and wait for an answer: {posting.listed(self.open)})" if self.open else ""
+        if not self.open:
+            return ""
+        return f"(you have asked and wait for an answer: {fact_in_prompt(posting.listed(self.open))})"
 
     def turn_over(self) -> None:
         """The agent's turn is over, and so is what it had to be told in it."""

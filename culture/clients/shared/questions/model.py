@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from culture.clients.shared.answers import ABORT, DENY, NO
 from culture.clients.shared.trust import Vote, is_confirmed
+from culture.protocol.text import Profile, clean, name_in_prompt
 from culture.protocol.vocabulary import UserClass
 
 
@@ -40,6 +41,14 @@ class Answer:
         """The answer as JSON has it."""
         data = asdict(self)
         data["class"] = data.pop("kind")
+        return data
+
+    def for_agent(self) -> dict[str, Any]:
+        """The same with the words and names of others cleaned for a model."""
+        data = self.as_data()
+        for key in ("by", "account", "msgid"):
+            data[key] = data[key] and name_in_prompt(data[key])
+        data["text"] = data["text"] and clean(data["text"], Profile.MODEL)
         return data
 
     @classmethod

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import NamedTuple
 
+from culture.protocol.text import Profile, clean
+
 FILES = ("CLAUDE.md", "AGENTS.md")
 LONGEST = 256 * 1024
 
@@ -37,4 +39,5 @@ def _read(file: Path) -> str:
     with file.open("rb") as source:
         start = source.read(LONGEST + 1)
     text = start[:LONGEST].decode("utf-8", "replace")
+    text = clean(text, Profile.TERMINAL)
     return text if len(start) <= LONGEST else f"{text}\n[the rest of {file} is left out]\n"

@@ -31,7 +31,7 @@ def found(rows: Iterable[Mapping[str, Any]], channel: str) -> str:
 def _message(message: Mapping[str, Any]) -> str:
     first, *further = message["text"].splitlines() or [""]
     time = message["timestamp"].replace("T", " ")[:19]
-    return "\n".join([f"[{time}] <{message['nick']}> {first}", *(f"  {line}" for line in further)])
+    return "\n".join([f"[{time}] <{message['nick']}> {first}", *(f"    {line}" for line in further)])
 
 
 def no_answer(end: Mapping[str, Any]) -> str:
