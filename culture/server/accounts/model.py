@@ -88,11 +88,19 @@ def new_account(
 
 
 def account_name(name: str) -> str:
-    """Refuse what cannot be an account, nor a nick of one; ``0`` and ``*`` mean "no account" on IRC."""
+    """Refuse what cannot be a new account, nor a nick of one."""
+    if reserved(stored_account_name(name)):
+        raise AccountRefused(f"{name} is reserved: it would be taken for something else")
+    return name
+
+
+def stored_account_name(name: str) -> str:
+    """Refuse what cannot be the name of an account in a file; ``0`` and ``*`` mean "no account" on IRC.
+
+    A name that was reserved later stays readable, so that its file is. Nobody can take it as a nick.
+    """
     if len(name) > LONGEST_NAME or not _NAME.fullmatch(name) or name == "0":
         raise AccountRefused(f"{name!r} cannot be a name: up to {LONGEST_NAME} letters, digits, - and _, no spaces")
-    if reserved(name):
-        raise AccountRefused(f"{name} is reserved: it would be taken for something else")
     return name
 
 

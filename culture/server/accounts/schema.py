@@ -13,8 +13,8 @@ from culture.server.accounts.model import (
     Account,
     Subject,
     Token,
-    account_name,
     fingerprint,
+    stored_account_name,
     token_label,
     user_word,
     via_word,
@@ -133,13 +133,13 @@ def _read(item: Json) -> Account:
     scram, revoked, subject = item.get("scram_sha_256"), item.get("revoked"), item.get("oidc")
     tokens, via, user = mapping(item.get("tokens", {})), item.get("via"), item.get("user")
     return Account(
-        name=account_name(text(item["name"])),
+        name=stored_account_name(text(item["name"])),
         kind=kind,
         always_on=always_on,
         created=text(item.get("created", "")),
         revoked=None if revoked is None else text(revoked),
         revocations=int(number(item.get("revocations", 0))),
-        nicks=tuple(account_name(text(nick)) for nick in items(item.get("nicks", []))),
+        nicks=tuple(stored_account_name(text(nick)) for nick in items(item.get("nicks", []))),
         certificates=tuple(fingerprint(text(each)) for each in items(item.get("certificates", []))),
         tokens=tuple(Token(token_label(label), fingerprint(text(digest))) for label, digest in tokens.items()),
         verifier=None if scram is None else _verifier(mapping(scram)),

@@ -341,3 +341,14 @@ def test_who_is_let_in_again_at_once_was_revoked_all_the_same(store: AccountStor
     store.set_password("ori", Verifier.of("another", iterations=1))
     assert elsewhere.refresh().revoked == {"ori"}
     assert elsewhere.active("ori") is not None
+
+
+def test_account_whose_name_was_reserved_later_keeps_the_file_readable(tmp_path: Path) -> None:
+    """Its nick is refused to everybody, and no new account has such a name."""
+    store = AccountStore(tmp_path / "accounts.json", "spark")
+    store.add(new_account("helper", UserClass.AGENT))
+    text = (tmp_path / "accounts.json").read_text()
+    (tmp_path / "accounts.json").write_text(text.replace('"helper"', '"supervisor"'))
+    assert [account.name for account in AccountStore(tmp_path / "accounts.json", "spark").all()] == ["supervisor"]
+    with pytest.raises(AccountRefused, match="reserved"):
+        new_account("irc", UserClass.AGENT)
