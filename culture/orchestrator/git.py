@@ -9,17 +9,10 @@ from pathlib import Path
 from culture.config.git_identity import VARIABLES, signature
 
 PATIENCE = 120.0
-# What we do by ourselves runs nobody's hooks, signs nothing and tidies nothing up on the side.
-QUIETLY = (
-    "-c",
-    "core.hooksPath=/dev/null",
-    "-c",
-    "commit.gpgSign=false",
-    "-c",
-    "gc.auto=0",
-    "-c",
-    "core.fsmonitor=false",
-)
+# Hooks of a project, its fsmonitor too, are files that agents may have written: what we run starts none of them.
+_WITHOUT_HOOKS = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
+# What we do by ourselves signs nothing and tidies nothing up on the side.
+_QUIETLY = ("-c", "commit.gpgSign=false", "-c", "gc.auto=0")
 OURSELVES = signature()
 _LONGEST_WORDS = 2000
 
@@ -45,7 +38,8 @@ async def git(
     """What git prints; GitFailed for any exit code but these."""
     process = await asyncio.create_subprocess_exec(
         "git",
-        *(QUIETLY if quietly else ()),
+        *_WITHOUT_HOOKS,
+        *(_QUIETLY if quietly else ()),
         *arguments,
         cwd=folder,
         env={**_environment(quietly), **(environment or {})},

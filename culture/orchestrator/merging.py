@@ -11,8 +11,8 @@ from culture.orchestrator.git import GitFailed, commit_of, git, holds, readable
 from culture.orchestrator.locks import drop_leftovers
 from culture.orchestrator.worktrees import Worktrees, branch_of
 
-_HOOKS = 3600.0
-"""How long a merge with a person's hooks may take."""
+_MERGE_PATIENCE = 3600.0
+"""How long a merge may take that fetches large files (git-lfs) on the way."""
 _MOST_NAMED = 5
 
 
@@ -109,9 +109,9 @@ async def _merged_here(
     if found := await _in_the_way(project, before, tree):
         raise NotMerged(f"{_some(found)} would be overwritten in {project} and is not in git: move it away first")
     try:
-        # At a person's word, with their name and their hooks.
+        # At a person's word, and with their name.
         words = ("merge", "--no-ff", "--no-edit", "-m", message, theirs)
-        await git(project, *words, environment=signature, quietly=False, patience=_HOOKS)
+        await git(project, *words, environment=signature, quietly=False, patience=_MERGE_PATIENCE)
     except BaseException as error:
         await _undo(project, before)
         if not isinstance(error, GitFailed) or await commit_of(project, "HEAD") != before:

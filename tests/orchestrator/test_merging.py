@@ -13,6 +13,11 @@ from culture.orchestrator.worktrees import Worktrees
 from tests.orchestrator.conftest import git_in
 from tests.orchestrator.crew import until
 
+HOOKS = (
+    *("pre-merge-commit", "prepare-commit-msg", "commit-msg", "post-merge", "post-checkout", "post-index-change"),
+    *("reference-transaction", "fsmonitor-watchman"),
+)
+
 
 @pytest.fixture(autouse=True)
 def somebody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -183,11 +188,12 @@ async def test_what_a_person_is_in_the_middle_of_goes_on(project: Path) -> None:
 
 async def test_a_merge_that_is_broken_off_leaves_the_folder_as_it_was(project: Path, tmp_path: Path) -> None:
     trees = Worktrees(project)
+    (project / ".gitattributes").write_text("new filter=slow\n")
+    git_in(project, "add", ".")
+    git_in(project, "commit", "--quiet", "-m", "attributes")
     await task(trees, "demo-1", new="theirs\n")
-    hook, begun = project / ".git" / "hooks" / "pre-merge-commit", tmp_path / "begun"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text(f"#!/bin/sh\ntouch {begun}\nsleep 60\n")
-    hook.chmod(0o755)
+    begun = tmp_path / "begun"
+    git_in(project, "config", "filter.slow.smudge", f"touch {begun}; sleep 60; cat")
     before = git_in(project, "rev-parse", "main")
     merging = asyncio.create_task(merge(trees, "demo-1", "main", "m"))
     await until(begun.exists)
@@ -196,5 +202,21 @@ async def test_a_merge_that_is_broken_off_leaves_the_folder_as_it_was(project: P
         await merging
     assert git_in(project, "rev-parse", "main") == before
     assert git_in(project, "status", "--porcelain") == ""
-    hook.unlink()
+    git_in(project, "config", "filter.slow.smudge", "cat")
     assert (await merge(trees, "demo-1", "main", "m")).changed
+
+
+@pytest.mark.parametrize("branch", ["main", "elsewhere"])
+async def test_a_merge_runs_no_hooks_of_the_project(project: Path, tmp_path: Path, branch: str) -> None:
+    trees = Worktrees(project)
+    await task(trees, "demo-1", new="theirs\n")
+    git_in(project, "switch", "--quiet", *([] if branch == "main" else ["-c"]), branch)
+    ran, hooks = tmp_path / "ran", project / ".git" / "hooks"
+    hooks.mkdir(exist_ok=True)
+    for name in HOOKS:
+        (hooks / name).write_text(f"#!/bin/sh\necho {name} >>{ran}\n")
+        (hooks / name).chmod(0o755)
+    git_in(project, "config", "core.fsmonitor", str(hooks / "fsmonitor-watchman"))
+    ran.unlink(missing_ok=True)
+    assert (await merge(trees, "demo-1", "main", "m")).changed
+    assert not ran.exists(), ran.read_text()
