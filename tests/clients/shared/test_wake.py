@@ -333,13 +333,15 @@ async def test_an_agent_may_listen_to_people_alone(ircd: IRCd, home: Path, wake:
             assert told.params[1] == f"held: {PEOPLE_ONLY}; a person can release it with `@{NICK} go on`"
 
 
-async def test_an_agent_that_wakes_nobody_still_answers_what_it_may(ircd: IRCd, home: Path) -> None:
-    trust = {"agents": "first"}
-    agents = ({"nick": NICK, "playbook": playbook(home, []), "wake": "humans", "trust": trust}, {"nick": "spark-bob"})
-    async with registered(ircd.port, "spark-bob", "message-tags") as bob, AsyncExitStack() as stack:
-        await bob.ask("MODE spark-bob +B")
+async def test_an_agent_that_wakes_nobody_still_answers_what_it_may(home: Path, tmp_path: Path) -> None:
+    async with with_people(tmp_path / "server") as ircd, AsyncExitStack() as stack:
+        login.ensure("spark-bob", AccountStore(tmp_path / "server" / "accounts.json", "spark"))
+        agent = {"nick": NICK, "playbook": playbook(home, []), "wake": "humans", "trust": {"agents": "first"}}
+        bob = await stack.enter_async_context(connected(ircd.port))
+        bob.send(f"PASS :spark-bob:{login.token('spark-bob')}")
+        await bob.register("spark-bob", "message-tags")
         await bob.join("#general")
-        daemon = await stack.enter_async_context(running(agents_yaml(home, ircd.port, *agents), NICK))
+        daemon = await stack.enter_async_context(running(agents_yaml(home, ircd.port, agent), NICK))
         wire = await stack.enter_async_context(Wire(paths.agent_socket(NICK)))
         wire.ask("irc_ask", channel="#general", question="Go on?", options=["yes", "no"], timeout=60)
         await bob.expect("PRIVMSG", "#general")
