@@ -12,6 +12,7 @@ from culture.clients.shared.held import Scope
 from culture.clients.shared.parts import Parts
 from culture.clients.shared.service import Service
 from culture.clients.shared.throttle import Throttle
+from culture.clients.shared.vouching import NOBODY
 from culture.clients.shared.work import FAILED
 from culture.protocol.vocabulary import Control
 from culture.transport import Message
@@ -103,7 +104,11 @@ class Hearing:
         return True
 
     def _held_text(self, why: str) -> str:
-        return f"held: {why}; a person can release it with `@{self._parts.config.nick} go on`"
+        text = f"held: {why}; a person can release it with `@{self._parts.config.nick} go on`"
+        if why == NOBODY and not self._parts.transport.is_ours:
+            # Perhaps it is the owner, who could not tell the agent to go on either.
+            text += ". This server does not tell who is a person: my owner lists them (`people` in agents.yaml)"
+        return text
 
     def _called(self, message: Message, *, begins_turns: bool) -> None:
         """Give it to whom it is for: a control word, a question that waits, the agent."""

@@ -401,7 +401,8 @@ async def test_on_a_server_without_accounts_the_names_of_agents_yaml_are_vouched
         eve.send("PRIVMSG #general :@spark-ada go on")
         eve.send("PRIVMSG #general :@spark-ada pause")
         told = await eve.expect("NOTICE", "eve")
-        assert told.params[1] == HELD.replace(NICK, "spark-ada")
+        assert told.params[1].startswith(HELD.replace(NICK, "spark-ada"))
+        assert "`people` in agents.yaml" in told.params[1]
         for client in (ori, bob):
             client.send("PRIVMSG #general :@spark-ada hello")
             heard = await client.expect("PRIVMSG", "#general", where=lambda line: line.source.startswith("spark-ada!"))
