@@ -1,14 +1,16 @@
 """Agents that ask, on real servers: who may answer, what they are told, and what outlives a crash and a split."""
 
+import asyncio
 import json
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from culture.cli.agents.login import ensure
 from culture.protocol.vocabulary import State, UserClass
 from culture.server.accounts.model import new_account
 from culture.server.accounts.store import AccountStore
@@ -346,3 +348,37 @@ async def test_an_answer_from_the_other_side_of_a_split_arrives_once(home: Path,
             assert daemon.questions.recent[0].id == "q1"
             await until(lambda: not daemon.work.busy)
             assert daemon.inbox.counts() == (0, 0)
+
+
+async def test_bots_that_registered_themselves_have_no_vote(tmp_path: Path, home: Path) -> None:
+    """Three of them came before the question, with accounts and +B, and were three of four voters."""
+    async with serving(tmp_path / "server", self_registration="inside") as ircd, AsyncExitStack() as stack:
+        store = ircd.parts.accounts
+        store.add(new_account("ori", UserClass.HUMAN, verifier=verifier()))
+        store.add(new_account("rover", UserClass.AGENT, always_on=False))
+        ensure(NICK, store)
+        bots = []
+        for number in range(3):
+            bot = await stack.enter_async_context(registered(ircd.port, f"spark-bot{number}", "message-tags"))
+            bot.send(f"REGISTER bot{number} * correct-horse-battery")
+            await bot.expect("REGISTER", "SUCCESS")
+            await bot.ask(f"MODE spark-bot{number} +B")
+            await bot.join("#general")
+            bots.append(bot)
+        rover = await stack.enter_async_context(connected(ircd.port))
+        rover.send(f"PASS :rover:{store.add_token('rover', 'test')}")
+        await rover.register("spark-rover")
+        await rover.join("#general")
+        config = agents_yaml(home, ircd.port, {"nick": NICK, "trust": {"agents": "vote"}})
+        async with running(config, NICK) as daemon:
+            asking = asyncio.create_task(daemon.questions.ask("#general", "Delete it?", 60, ("yes", "no")))
+            await until(lambda: bool(daemon.questions.open and daemon.questions.open[0].msgids))
+            [question] = daemon.questions.open
+            assert question.electorate == ("spark-rover",)
+            for bot in bots:
+                bot.send(f"PRIVMSG #general :@{NICK} yes q1")
+            rover.send(f"PRIVMSG #general :@{NICK} no q1")
+            answer = await asking
+            assert (answer.outcome, answer.by, answer.kind) == ("DENIED", "spark-rover", "agent")
+            for bot in bots:
+                assert "you are a bot" in await told(bot, "q1")
