@@ -36,6 +36,10 @@ MOST_SUBMODULES = 100
 ROOTS_OWN = ("/proc/sys", "/proc/mtrr")
 GIT_RUNS = ("hooks", "config")
 """What git takes commands from, also when the owner or a team's orchestrator runs it outside."""
+GIT_LEADS = ("commondir", "gitdir", "config.worktree")
+"""What leads git to the hooks and settings of another folder, or has settings for one worktree."""
+_AS_IF_ABSENT = {"commondir": ".\n", "config.worktree": ""}
+"""Texts of these files with which git works as it does without them."""
 OUR_CODE = Path(__file__).resolve().parents[3]
 """The package ``culture``, which the skill client is a part of."""
 _PACKAGES = ("/site-packages", "/dist-packages")
@@ -238,30 +242,57 @@ def _git(directory: Path) -> Iterator[Sequence[str]]:
     """
     place = directory if all((directory / each).exists() for each in _GIT_PARTS) else directory / ".git"
     if place.is_dir() and not place.is_symlink():
+        yield _bound("--bind", place)
+        yield from _closed_worktrees(place)
         yield from _guarded(place)
     elif place.is_file() and not place.is_symlink():
         yield _bound("--ro-bind", place)
-        common = _common_folder(place)
-        if common is not None:
-            yield from _guarded(common)
+        own = _worktree_folder(place)
+        if own is not None:
+            yield from _shared(own.parent.parent)
+            yield _bound("--bind", own)
+            yield from _guarded(own)
+
+
+def _shared(common: Path) -> Iterator[Sequence[str]]:
+    """The repository that worktrees share: their commits go into it, and all else of it is read-only."""
+    yield _bound("--ro-bind", common)
+    for name in ("objects", "refs", "logs"):
+        yield _bound("--bind-try", common / name)
+
+
+def _closed_worktrees(repository: Path) -> Iterator[Sequence[str]]:
+    """The folders of the worktrees of a repository are read-only: git takes settings by way of them."""
+    worktrees = repository / "worktrees"
+    if not worktrees.is_symlink():
+        worktrees.mkdir(exist_ok=True)
+        yield _bound("--ro-bind", worktrees)
 
 
 def _guarded(folder: Path) -> Iterator[Sequence[str]]:
     """Read-only hooks and settings, those of submodules as well; where there are no hooks, none can be made."""
     inner = islice((each.parent for each in (folder / "modules").rglob("HEAD") if each.is_file()), MOST_SUBMODULES)
     repositories = [each for each in inner if (each / GIT_RUNS[1]).is_file()]
-    for place in (folder, *([folder / "modules"] if repositories else []), *repositories):
+    for place in (*([folder / "modules"] if repositories else []), *repositories):
         yield _bound("--bind", place)
     for repository in (folder, *repositories):
-        for name in GIT_RUNS:
+        _pin(repository)
+        for name in (*GIT_RUNS, *GIT_LEADS):
             if (repository / name).exists() and not (repository / name).is_symlink():
                 yield _bound("--ro-bind", repository / name)
-        if not os.path.lexists(repository / GIT_RUNS[0]):
+        if (repository / GIT_RUNS[1]).exists() and not os.path.lexists(repository / GIT_RUNS[0]):
             yield "--tmpfs", str(repository / GIT_RUNS[0]), "--remount-ro", str(repository / GIT_RUNS[0])
 
 
-def _common_folder(file: Path) -> Path | None:
-    """The repository of a worktree, if git agrees that it is one of its own.
+def _pin(repository: Path) -> None:
+    """Make the files by which an agent could lead git elsewhere: only what is there can be mounted."""
+    for name, text in _AS_IF_ABSENT.items():
+        if not os.path.lexists(repository / name):
+            (repository / name).write_text(text, encoding="ascii")
+
+
+def _worktree_folder(file: Path) -> Path | None:
+    """The folder of a worktree in its repository, if that agrees that it is one of its own.
 
     The agent can write the file that names it, but not what the repository says of its worktrees: what does not point
     back is not opened.
@@ -279,7 +310,7 @@ def _common_folder(file: Path) -> Path | None:
     closed = (Path.home().resolve(), paths.home().resolve())
     if not is_repository or Path(points_back).resolve() != file.resolve() or _opens(common, closed):
         return None
-    return common
+    return own
 
 
 def _escaped(value: str) -> str:

@@ -104,6 +104,37 @@ async def test_hooks_and_settings_of_the_projects_repository_stay_as_they_are(ja
     assert "fsmonitor" not in (work / ".git" / "config").read_text()
 
 
+@pytest.mark.parametrize("kind", ["repository", "worktree"])
+async def test_agent_cannot_lead_git_to_hooks_and_settings_of_its_own(jail: Jail, tmp_path: Path, kind: str) -> None:
+    """git takes them by way of ``commondir``, wherever it is run outside: in the project, or in another worktree."""
+    work, project, other = tmp_path / "work", tmp_path / "project", tmp_path / "other"
+    if kind == "worktree":
+        work.rmdir()
+        project.mkdir()
+    main = project if kind == "worktree" else work
+    _git(main, "init", "-q", "-b", "main")
+    (main / "file").write_text("first\n")
+    _git(main, "add", ".")
+    _git(main, "commit", "-q", "-m", "first")
+    for place in [other, *([work] if kind == "worktree" else [])]:
+        _git(main, "worktree", "add", "-q", "-b", place.name, str(place))
+    inmate = await jail()
+    ran = tmp_path / "work" / "ran"
+    common = main / ".git"
+    await inmate.shell(f"cp -r {common} evil; git config -f evil/config diff.external 'touch {ran}; true'")
+    leads = [common, common / "worktrees" / "other", common / "worktrees" / "work"]
+    for folder in leads:
+        await inmate.shell(f"mkdir -p {folder}; echo $PWD/evil > {folder}/commondir.new")
+        await inmate.shell(f"mv -f {folder}/commondir.new {folder}/commondir; mv {folder} {folder}.aside")
+        await inmate.shell(f"git config -f {folder}/config.worktree diff.external 'touch {ran}; true'")
+    _git(main, "config", "extensions.worktreeConfig", "true")
+    for place in {main, work, other}:
+        (place / "file").write_text("second\n")
+        _git(place, "diff")
+        _git(place, "commit", "-q", "-a", "-m", "second")
+    assert not ran.exists()
+
+
 async def test_wiki_of_a_team_is_writable_and_its_hooks_are_not(jail: Jail, tmp_path: Path) -> None:
     wiki = folder_of("shop")
     Pages.create(wiki)
