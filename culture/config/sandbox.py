@@ -34,8 +34,13 @@ class HostRule(NamedTuple):
         return self.host == LOOPBACK_NAME or _is_address(self.host)
 
     def matches(self, host: str, port: int) -> bool:
-        """Whether a program may ask for this host and port."""
+        """Whether a program may ask for this host and port.
+
+        What is no name at all is none: the resolver would end ``evil.org\\0.example.com`` at the zero.
+        """
         host = host.lower().rstrip(".")
+        if not (_is_address(host) or _NAME.fullmatch(host)):
+            return False
         if self.host.startswith("*."):
             return port == self.port and host.endswith(self.host[1:])
         return (host, port) == (self.host, self.port)
