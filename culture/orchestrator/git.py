@@ -1,7 +1,14 @@
-"""Running git: with nothing of the caller's git variables, no prompt for a password, and an end in any case."""
+"""Running git: with nothing of the caller's git variables, no prompt for a password, and an end in any case.
+
+Git runs what the settings of a repository say, and some of them cannot be overruled, such as filters. An agent in a
+sandbox cannot write the settings of the project, but nearly everything else: it could name another repository in the
+worktree's ``commondir``, or make a repository of its own inside, which ``status`` enters. So git is told where the
+repository is, and does not look into others.
+"""
 
 import asyncio
 import os
+import re
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,6 +22,9 @@ _WITHOUT_HOOKS = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"
 _QUIETLY = ("-c", "commit.gpgSign=false", "-c", "gc.auto=0")
 OURSELVES = signature()
 _LONGEST_WORDS = 2000
+_ENTERS = ("status", "diff")
+_ONLY_COMMITS = "--ignore-submodules=dirty"
+_GITDIR = re.compile(r"gitdir:\s*(?P<folder>\S.*)")
 
 
 class GitFailed(Exception):
@@ -40,9 +50,9 @@ async def git(
         "git",
         *_WITHOUT_HOOKS,
         *(_QUIETLY if quietly else ()),
-        *arguments,
+        *_without_inner_repositories(arguments),
         cwd=folder,
-        env={**_environment(quietly), **(environment or {})},
+        env={**_environment(quietly), **_repository(folder), **(environment or {})},
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
@@ -92,6 +102,29 @@ def _end(process: asyncio.subprocess.Process) -> None:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
         pass
+
+
+def _without_inner_repositories(arguments: Sequence[str]) -> list[str]:
+    """The command, so that of a repository inside only its commit counts: no git is run in there."""
+    command, *rest = arguments
+    return [command, *([_ONLY_COMMITS] if command in _ENTERS else []), *rest]
+
+
+def _repository(folder: Path) -> dict[str, str]:
+    """Where the repository of a folder is, as variables; none below its top, where git looks for it."""
+    found = folder / ".git"
+    if found.is_symlink():
+        return {}
+    if found.is_dir():
+        return {"GIT_DIR": str(found.resolve()), "GIT_COMMON_DIR": str(found.resolve())}
+    try:
+        named = _GITDIR.fullmatch(found.read_text(encoding="utf-8", errors="surrogateescape").strip())
+    except OSError:
+        return {}
+    own = (folder / named["folder"]).resolve() if named is not None else None
+    if own is None or own.parent.name != "worktrees":
+        return {}
+    return {"GIT_DIR": str(own), "GIT_COMMON_DIR": str(own.parent.parent)}
 
 
 def _environment(quietly: bool) -> dict[str, str]:

@@ -1,12 +1,14 @@
 """Worktrees are made and removed by the team alone, and nothing in them is lost."""
 
 import asyncio
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
-from culture.orchestrator.salvage import INCOMPLETE, salvage
+from culture.orchestrator.overlap import changed
+from culture.orchestrator.salvage import INCOMPLETE, is_dirty, salvage
 from culture.orchestrator.worktrees import Unsafe, Worktrees
 from tests.orchestrator.conftest import git_in
 
@@ -102,6 +104,40 @@ async def test_a_repository_inside_of_it_makes_it_stay(project: Path) -> None:
     (made.path / "inner").mkdir()
     git_in(made.path / "inner", "init", "--quiet")
     assert "inner" in (await salvage(project, made.path, "demo-1", "x")).must_stay
+
+
+def _older(file: Path) -> None:
+    """Have git look into a file again that it knows."""
+    os.utime(file, (1, 1))
+
+
+@pytest.mark.parametrize("way", ["a repository inside", "another repository in its place"])
+async def test_nothing_is_run_that_an_agent_wrote_into_another_repository(
+    project: Path, tmp_path: Path, way: str
+) -> None:
+    """A sandbox keeps agents from the settings of the project's repository, and from no other."""
+    made = await Worktrees(project).ensure("demo-1", "main")
+    ran = tmp_path / "ran"
+    theirs = made.path / "inner"
+    if way == "a repository inside":
+        theirs.mkdir()
+        git_in(theirs, "init", "--quiet")
+        (theirs / "file").write_text("text\n")
+        git_in(theirs, "add", ".")
+        git_in(theirs, "commit", "--quiet", "-m", "inner")
+        git_in(made.path, "add", "inner")
+        settings, file = theirs / ".git" / "config", theirs / "file"
+    else:
+        shutil.copytree(project / ".git", tmp_path / "theirs", ignore=shutil.ignore_patterns("worktrees"))
+        own = Path(git_in(made.path, "rev-parse", "--absolute-git-dir").strip())
+        (own / "commondir").write_text(f"{tmp_path / 'theirs'}\n")
+        settings, file = tmp_path / "theirs" / "config", made.path / "README.md"
+    settings.write_text(settings.read_text() + f'[filter "x"]\n\tclean = touch {ran}; cat\n')
+    (file.parent / ".gitattributes").write_text("* filter=x\n")
+    for look in (is_dirty(made.path), changed(made.path, "main"), salvage(project, made.path, "demo-1", "x")):
+        _older(file)
+        await look
+        assert not ran.exists()
 
 
 @pytest.mark.fault("I13")
