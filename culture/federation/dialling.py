@@ -12,6 +12,7 @@ from culture.config.exposure import Tls
 from culture.config.links import Link as Settings
 from culture.config.peer_uid import PortHeld, check_peer
 from culture.federation import certificate
+from culture.federation.trust import has_authority
 from culture.server.errors import StartError
 from culture.server.skill import Host
 
@@ -62,6 +63,7 @@ class Dialler:
         """Have this link from now on."""
         name = settings.short_name
         self.wanted[name] = settings
+        self._note_distrusted()
         if settings.endpoint is None:
             self._drop_call(name)
         elif name not in self._calls:
@@ -73,9 +75,15 @@ class Dialler:
     def unwant(self, name: str) -> None:
         """Have it no more."""
         self.wanted.pop(name, None)
+        self._note_distrusted()
         self.problems.pop(name, None)
         self._held.pop(name, None)
         self._drop_call(name)
+
+    def _note_distrusted(self) -> None:
+        """Tell the network which servers have no say, by whatever way their users are heard."""
+        names = (name for name, settings in self.wanted.items() if not has_authority(settings))
+        self._host.network.distrusted = frozenset(names)
 
     def stop(self) -> None:
         """Dial nobody any more."""

@@ -200,7 +200,8 @@ class Presence:
         if way is None or way.via != link.peer:
             return
         known, asked = self._mesh.known.get(server), self._asked.pop(server, None)
-        vouched = has_authority(link.trust) and not roster.is_unvouched
+        is_distrusted = server in self._host.network.distrusted
+        vouched = has_authority(link.trust) and not roster.is_unvouched and not is_distrusted
         if known is not None and known.via != link.peer and _is_behind(roster, known) and asked != _AGAIN:
             # What we have heard from another peer is on its way to this one: look again when it is there.
             known.via, known.skips = link.peer, known.version

@@ -107,7 +107,7 @@ def is_vouched(network: Network, settings: Settings, server: str, line: Message 
     """Does somebody with a say here stand for what this server's users are?"""
     if not has_authority(settings) or (line is not None and UNVOUCHED_TAG in line.tags):
         return False
-    return server not in network.unvouched
+    return server not in network.unvouched and server not in network.distrusted
 
 
 def unvouched(data: str) -> str:

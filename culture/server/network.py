@@ -46,6 +46,7 @@ class Network:
         self.knows_people = False
         self.people_changed: Callable[[], None] | None = None  # called after every look at who is a person
         self.unvouched: set[str] = set()  # servers whose users are nothing by their own word
+        self.distrusted: frozenset[str] = frozenset()  # servers with a link of ours without full trust, linked or not
         self.bounded: dict[str, Channel] = {}  # channels that are no more, and were not for every server
         self.modes: Counter[str] = Counter()
         self._standing = {fold(name): name for name in standing}

@@ -276,6 +276,28 @@ class TestNoAuthority:
             odin.send(":odin WANT thor")
             assert "unvouched" in (await odin.expect("ROSTER", "thor")).tags
 
+    @pytest.mark.fault("D13")
+    async def test_nor_have_they_one_by_another_server_while_their_own_link_is_down(self, tmp_path: Path) -> None:
+        links = (Link(name="thor", secret=SECRET), Link(name="odin", secret=SECRET, trust="no_authority"))
+        async with (
+            serving(tmp_path, links=links) as ircd,
+            raw_peer(ircd) as thor,
+            registered(ircd.port, "spark-ori", "message-tags") as ori,
+        ):
+            await thor.link()
+            await ori.join("#general")
+            thor.send("@peers=spark,odin :thor LINKSTATE thor 5 :x")
+            thor.send("@peers=thor;epoch=fa4e :odin LINKSTATE odin 7 :x")
+            thor.tell("ROSTER odin fa4e 5", "odin")
+            thor.tell("ENDROSTER odin", "odin")
+            thor.event("NICK odin-eve 1 user host odin + :Eve", "odin", "account=eve;kind=human", "odin", "fa4e")
+            thor.event("JOIN #general + :Eve", "odin-eve!user@host", origin="odin", epoch="fa4e")
+            said = ("PRIVMSG #general :go on", "odin-eve!user@host", "account=eve;kind=human", "odin", "fa4e")
+            thor.event(*said)
+            assert (await ori.expect("PRIVMSG")).tags.get("agentirc.dev/class", "unknown") == "unknown"
+            user = ircd.parts.network.user("odin-eve")
+            assert user is not None and user.kind == "unknown"
+
 
 class TestRestricted:
     """Only named channels cross, in both directions, and nobody who is in none of them."""
