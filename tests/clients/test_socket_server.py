@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from culture.clients.shared.desk import RequestFailed
-from culture.clients.shared.ipc import LONGEST_LINE, Request, Whisper
+from culture.clients.shared.ipc import LONGEST_LINE, Request, Response, Whisper, decode_answer, encode
 from culture.clients.shared.socket_connection import Limits
 from culture.clients.shared.socket_file import SocketTaken
 from culture.clients.shared.socket_server import MOST_WHISPERS, SocketServer
@@ -509,3 +509,24 @@ async def test_a_whisper_to_who_has_just_hung_up_comes_with_the_next_call(
         daemon.let_go.set()
     async with Wire(server.path) as client:
         assert (await client.call("echo", "2"))["message"] == "look at the tests"
+
+
+def _leave_connected(path: str, inherited: socket.socket) -> None:
+    inherited.connect(path)
+
+
+async def test_what_is_for_people_is_refused_where_the_process_that_connected_has_ended(
+    place: Path, serve: Serve
+) -> None:
+    """An agent's child may connect and end: the socket is then its parent's, and nobody's by the pid."""
+    await serve(for_people=lambda type: type == "resume")
+    with socket.socket(socket.AF_UNIX) as client:
+        child = multiprocessing.get_context("fork").Process(target=_leave_connected, args=(str(place), client))
+        child.start()
+        await asyncio.to_thread(child.join)
+        client.setblocking(False)
+        loop = asyncio.get_running_loop()
+        for type, is_done in (("resume", False), ("echo", True)):
+            await loop.sock_sendall(client, encode(Request(type, type, {})))
+            answer = decode_answer(await asyncio.wait_for(loop.sock_recv(client, 1 << 16), PATIENCE))
+            assert isinstance(answer, Response) and answer.ok is is_done, answer

@@ -12,7 +12,7 @@ from culture.clients.shared.desk import RequestFailed
 from culture.clients.shared.ipc import Request, Whisper, encode
 from culture.clients.shared.socket_connection import Connection, Handle, Limits, peer_pid, peer_uid
 from culture.clients.shared.socket_file import SocketFile
-from culture.config.process_owner import agent_of
+from culture.config.process_owner import agent_of, name_of
 from culture.protocol.text import Profile, one_line
 
 log = logging.getLogger(__name__)
@@ -106,9 +106,14 @@ class SocketServer:
                 self._forget(client)
 
     async def _answer(self, pid: int | None, request: Request) -> object:
-        """Answer a request of this process, if it may ask that."""
-        if pid is not None and self._for_people(request.type) and (agent := await asyncio.to_thread(agent_of, pid)):
-            raise RequestFailed(f"{request.type} is for people, and you are {agent}: ask one of them")
+        """Answer a request of this process, if it may ask that; who has ended may have left its socket to anybody."""
+        if pid is not None and self._for_people(request.type):
+            if agent := await asyncio.to_thread(agent_of, pid):
+                raise RequestFailed(f"{request.type} is for people, and you are {agent}: ask one of them")
+            if pid and not name_of(pid):
+                raise RequestFailed(
+                    f"{request.type} is for people, and the process that connected has ended: ask again"
+                )
         return await self._handle(request)
 
     def _delivered(self, client: Connection, request: Request) -> Iterator[bytes]:
