@@ -74,3 +74,14 @@ def test_an_agent_is_told_what_to_do_in_place_of_a_command(
     with pytest.raises(typer.Exit):
         found.invoke(found.context_class(found, info_name=command))
     assert instead in capsys.readouterr().err
+
+
+def test_an_agent_looks_at_the_findings_of_doctor_and_mends_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CULTURE_NICK", "spark-claude")
+    command = COMMANDS["culture doctor"]
+    with pytest.raises(typer.Exit) as ended:
+        command.invoke(command.make_context("doctor", ["--fix"]))
+    assert ended.value.exit_code == Exit.DENIED
+    assert "this is for people" in capsys.readouterr().err

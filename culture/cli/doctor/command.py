@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from culture.cli.agent_access import open_to_agents
+from culture.cli.agent_access import open_to_agents, refuse_agents
 from culture.cli.doctor.conducting import conduct, mended
 from culture.cli.doctor.finding import Severity
 from culture.cli.doctor.scene import Scene
@@ -27,6 +27,8 @@ def doctor(
     Nothing is changed without --fix, and no secret is shown. The exit code is 0
     when nothing is worse than a hint, else 1.
     """
+    if fix:
+        refuse_agents()
     begun = time.monotonic()
     outcomes = conduct(CHECKS, Scene())
     if fix:
