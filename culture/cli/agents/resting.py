@@ -42,10 +42,20 @@ def rest(nick: str) -> Rest:
             (midnight(),),
         ).fetchone()
         last = records.execute("SELECT msgid, said FROM messages ORDER BY number DESC LIMIT 1").fetchone()
-        (held,) = records.execute("SELECT count(*) FROM messages WHERE state IN ('unvouched', 'held')").fetchone()
+        held = _held(records)
         paused, parked = (_note(records, key) for key in ("paused", "parked"))
     msgid, at = last or (None, None)
     return Rest(unread, stale, tokens, cost, turns, paused is not None, parked, msgid, at, held)
+
+
+def _held(records: sqlite3.Connection) -> int:
+    """How many messages wait for a person's word, as a daemon that runs counts them."""
+    (held,) = records.execute("SELECT count(*) FROM messages WHERE state IN ('unvouched', 'held')").fetchone()
+    try:
+        (said,) = records.execute("SELECT count(*) FROM withheld WHERE NOT released").fetchone()
+    except sqlite3.OperationalError:
+        said = 0  # the file of a daemon of before
+    return int(held) + int(said)
 
 
 def midnight() -> float:

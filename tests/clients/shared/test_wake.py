@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from culture.cli.agents import login
+from culture.cli.agents.resting import rest
 from culture.clients.shared import hearing
 from culture.clients.shared.attention import Command, command
 from culture.clients.shared.daemon import AgentDaemon
@@ -90,6 +91,16 @@ def test_strangers_fill_neither_the_disk_nor_the_memory(records: Records) -> Non
     assert held.total == MOST_MAIL + 4
     assert held.release(Scope(sender="THOR-eve")) == (MOST_MAIL, 4)
     assert held.total == notes.held_dropped == 0
+
+
+def test_what_is_held_is_counted_alike_while_the_daemon_runs_and_when_it_is_stopped(records: Records) -> None:
+    notes = Notes(records)
+    held, inbox = HeldMail(records, notes), Inbox(records, notes)
+    held.withhold(said("to nobody in particular"))
+    inbox.receive(said(f"@{NICK} hello", number=1), unvouched=True)
+    assert held.total == rest(NICK).held == 2
+    records.execute("DROP TABLE withheld")
+    assert rest(NICK).held == 1, "the file of a daemon of before"
 
 
 def test_what_is_released_is_of_one_sender_one_channel_or_private(records: Records) -> None:
