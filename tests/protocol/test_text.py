@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from culture.protocol import text as module
 from culture.protocol.text import (
     LONGEST_NAME,
     MOST_MARKS,
@@ -192,6 +193,13 @@ def test_no_letter_has_more_marks_than_it_may(text: str, profile: Profile) -> No
 def test_printable_ascii_is_untouched_but_for_an_imitated_frame(text: str, profile: Profile) -> None:
     shown = clean(text, profile)
     assert shown == text or (profile is MODEL and set(shown) - set(text) <= set("‹›⟦⟧⦅："))
+
+
+def test_what_is_left_alone_at_once_needs_no_cleaning() -> None:
+    characters = filter(module._PLAIN.fullmatch, map(chr, range(0x1FB00)))
+    plain = "a".join(each for each in characters if each.isprintable())
+    assert len(plain) > 50_000 and not module._PLAIN.fullmatch(chr(0x1FB00))
+    assert [profile for profile in Profile if module._visible(plain, profile) != plain] == []
 
 
 @given(texts, st.sampled_from([LOG, INDEX]))

@@ -18,6 +18,7 @@ from culture.clients.shared.skill import hook, shown
 from culture.orchestrator import dispatch
 from culture.orchestrator.dispatch import Speaker
 from culture.orchestrator.rooms import parts as requests_in
+from culture.protocol.text import name_in_prompt
 from culture.protocol.vocabulary import Environment, UserClass
 from culture.transport import Address, Identity, IRCTransport, NotSent
 from culture.wiki.pages import Pages
@@ -110,7 +111,7 @@ class Attack:
                 await self._rested()
                 rows = await self.daemon.service.channels()
                 self.look(shown.channels(rows), "lists of channels")
-                await self.daemon.service.part(name)
+                await self.daemon.service.part(name_in_prompt(name))
                 await self.raw.ask(f"PART {name}")
                 self.count("channels taken")
 

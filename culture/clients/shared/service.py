@@ -51,7 +51,7 @@ class Service:
 
     async def send(self, channel: str, text: str) -> Sent:
         """Say it."""
-        self._check_place(channel)
+        channel = self._place(channel)
         turn = self._parts.work.turn
         try:
             msgids = await self._parts.once.say_surely(channel, text, self._parts.loops.tags())
@@ -62,7 +62,7 @@ class Service:
 
     async def read(self, channel: str, limit: int) -> Read:
         """The oldest that the agent has not read."""
-        self._check_place(channel)
+        channel = self._place(channel)
         self.on_read()
         try:
             page = await self._parts.reading.read(channel, limit)
@@ -73,7 +73,7 @@ class Service:
 
     async def ask(self, channel: str, question: str, timeout: float | None, options: Sequence[str] = ()) -> Answer:
         """Post a question and wait."""
-        self._check_place(channel)
+        channel = self._place(channel)
         try:
             self._parts.work.said(channel, self._parts.work.turn)
             answer = await self._parts.questions.ask(channel, question, timeout, options)
@@ -115,7 +115,7 @@ class Service:
 
     async def part(self, channel: str) -> None:
         """Leave a channel."""
-        self._check_place(channel)
+        channel = self._place(channel)
         if fold(channel) == fold(self._parts.webhook.channel):
             raise RequestFailed(f"{channel} is where people hear of your alerts; it is not left")
         try:
@@ -243,7 +243,7 @@ class Service:
     async def prompt(self, key: str, text: str | None, place: str | None, wait: bool, timeout: float | None) -> Errand:
         """Give the agent something to do, and perhaps wait for its end."""
         if place is not None:
-            self._check_place(place)
+            place = self._place(place)
         errands = self._parts.errands
         if text is not None and errands.take(key, text, place):
             self._parts.reporting.wake()
@@ -332,10 +332,15 @@ class Service:
         full = "" if self.context_pct is None else f"{self.context_pct:.0f}"
         return {UserKey.TOKENS: str(spent.tokens), UserKey.COST_USD: f"{spent.cost_usd:.4f}", UserKey.CONTEXT_PCT: full}
 
-    def _check_place(self, place: str) -> None:
+    def _place(self, told: str) -> str:
+        """The nick, or the channel that the agent is in, by its name or as a prompt has that."""
         transport = self._parts.transport
+        shown_so = [name for name in transport.channels if name_in_prompt(name) == told]
+        if len(shown_so) > 1:
+            raise RequestFailed(f"{told} is how {len(shown_so)} of your channels are shown: leave the wrong one first")
+        place = shown_so[0] if shown_so else told
         if not is_channel(place) or place.casefold() in map(str.casefold, transport.channels):
-            return
+            return place
         near = nearest(place, transport.channels)
         hint = f"did you mean {near}?" if near else f"join it first: irc_client join '{place}'"
         raise RequestFailed(f"you are not in {place}; {hint}")

@@ -42,6 +42,11 @@ class Profile(Enum):
     """Words to search: one line, controls are spaces."""
 
 
+# Printable text of these scripts has no marks, no joiners and nothing that is empty: most texts are left alone at once.
+_PLAIN = re.compile(
+    "[ -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0482\u048a-\u0588\u1e00-\u1fff\u2010-\u2027\u2030-\u205e\u20a0-\u20bf"
+    "\u2100-\u27ff\u3001-\u3029\u3030-\u3098\u309b-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff9f\U0001f300-\U0001faff]*"
+)
 _MARK = "\N{REPLACEMENT CHARACTER}"
 _ZWNJ, _ZWJ = "\u200c", "\u200d"
 _TEXT_STYLE, _EMOJI_STYLE, _KEYCAP = "\ufe0e", "\ufe0f", "\u20e3"
@@ -75,7 +80,7 @@ _SELECTORS = re.compile(f"[{_TEXT_STYLE}{_EMOJI_STYLE}]+")
 
 def clean(text: str, profile: Profile) -> str:
     """The text as this reader may have it; see the module."""
-    if not (text.isascii() and text.isprintable()):
+    if not (text.isprintable() and (text.isascii() or _PLAIN.fullmatch(text))):
         text = _visible(text, profile)
     return _broken_frame(text) if profile is Profile.MODEL else text
 

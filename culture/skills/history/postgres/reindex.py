@@ -3,6 +3,7 @@
 from culture.skills.history.entry import Sort
 from culture.skills.history.postgres.driver import Connection
 from culture.skills.history.postgres.wording import words_of
+from culture.skills.history.words import plain
 
 _AT_ONCE = 1000
 _LONG = 3600.0
@@ -14,9 +15,11 @@ _UPDATE = "UPDATE history_entries SET words = $2::text::tsvector WHERE position 
 
 
 async def reindex(connection: Connection) -> None:
-    """Index the messages anew that are not plain ASCII; all others have the words they had."""
+    """Index the messages anew that have something in them that nobody sees; all others have the words they had."""
     last = -1
     while rows := await connection.fetch(_TEXTS, Sort.MESSAGE, last, _AT_ONCE, timeout=_LONG):
-        words = [(position, words_of(place, text)) for position, place, text in rows]
-        await connection.executemany(_UPDATE, words, timeout=_LONG)
+        changed = (row for row in rows if plain(row[2]) != row[2])
+        words = [(position, words_of(place, text)) for position, place, text in changed]
+        if words:
+            await connection.executemany(_UPDATE, words, timeout=_LONG)
         last = rows[-1][0]

@@ -4,7 +4,7 @@ import re
 import sqlite3
 
 from culture.skills.history.entry import Sort
-from culture.skills.history.words import fold_letters, indexed, words_in
+from culture.skills.history.words import fold_letters, indexed, plain, words_in
 
 PLACE_WORD = "\ue000"
 """Begins the word that stands for a place in the index; no text has it there."""
@@ -23,7 +23,7 @@ def reindex(connection: sqlite3.Connection) -> None:
     rows = connection.execute("SELECT position, place, text FROM entries WHERE sort = ?", (Sort.MESSAGE,))
     while some := rows.fetchmany(_AT_ONCE):
         for position, place, text in some:
-            if text.isascii() and text.isprintable():
+            if text.isprintable() and plain(text) == text:
                 continue
             old, new = _indexed_before(text), indexed(text)
             if old != new:
@@ -33,5 +33,5 @@ def reindex(connection: sqlite3.Connection) -> None:
 
 def _indexed_before(text: str) -> str:
     """What the index was told of a message before this step."""
-    plain = text if text.isprintable() else _CONTROL.sub(" ", _FORMAT.sub("", text))
-    return plain if text.isascii() else " ".join(words_in(fold_letters(plain)))
+    bare = text if text.isprintable() else _CONTROL.sub(" ", _FORMAT.sub("", text))
+    return bare if text.isascii() else " ".join(words_in(fold_letters(bare)))
