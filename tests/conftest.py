@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import Generator
 
+import _pytest.tmpdir
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -45,6 +46,11 @@ def _begins(item: pytest.Item) -> int:
     """How late a test is begun."""
     parts = item.path.with_suffix("").parts
     return next((place for place, part in enumerate(_LONG) if part in parts), len(_LONG))
+
+
+# The path of a Unix socket has 107 bytes at most, and many are in folders of tests: the login name, which is a part of
+# those folders' paths, may be a long one.
+_pytest.tmpdir.get_user = lambda: f"{os.getuid():x}"
 
 
 def pytest_configure() -> None:
