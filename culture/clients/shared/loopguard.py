@@ -47,14 +47,18 @@ class LoopGuard:
     def go_on(self, scope: Scope) -> tuple[int, int]:
         """A person wants it to go on: how many messages begin a turn now, and how many others it may read.
 
-        What the loop guard holds goes on as a whole, unless one sender is named.
+        Whoever names nobody and answers the loop guard has not spoken of strangers: theirs are held until the next
+        ``go on``. What the loop guard holds goes on as a whole, unless one sender is named.
         """
-        mail, said = self._held.release(scope)
         if scope.sender:
+            mail, said = self._held.release(scope)
             mail += self._inbox.release_sender(scope.sender)
         else:
+            was_stood_down, self._notes.stood_down = self._notes.stood_down, False
             self._told.clear()
-            mail += self._inbox.release()
+            mail, said = self._inbox.release(), 0
+            if not (mail or was_stood_down):
+                mail, said = self._held.release(scope)
         self._inbox.recount()
         return mail, said
 

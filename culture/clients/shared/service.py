@@ -210,8 +210,6 @@ class Service:
 
     async def go_on(self, scope: Scope) -> str:
         """Give the agent what was held back; where no sender is named it may also answer other agents again."""
-        if not scope.sender:
-            self._parts.notes.stood_down = False
         mail, said = self._parts.loops.go_on(scope)
         self._show()
         self._parts.work.wake()

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -15,6 +15,7 @@ from culture.clients.shared.attention import Command, command
 from culture.clients.shared.daemon import AgentDaemon
 from culture.clients.shared.held import MOST_BYTES, MOST_MAIL, HeldMail, Scope
 from culture.clients.shared.inbox import Inbox
+from culture.clients.shared.loopguard import LoopGuard
 from culture.clients.shared.notes import Notes
 from culture.clients.shared.records import Records
 from culture.clients.shared.throttle import Throttle
@@ -25,7 +26,7 @@ from culture.config.links import Link
 from culture.protocol.vocabulary import Control, UserClass
 from culture.server.accounts.store import AccountStore
 from culture.server.ircd import IRCd
-from culture.transport import Message
+from culture.transport import IRCTransport, Message
 from tests.clients.ipc import Wire
 from tests.clients.shared.test_daemon import NICK, answered, until
 from tests.support.agents import agents_yaml, playbook, prompts, running
@@ -128,6 +129,21 @@ def test_what_is_released_is_of_one_sender_one_channel_or_private(records: Recor
         assert held.release(scope) == (1, 0)
         assert shown == texts
     assert held.holdings == [] and len(inbox.unread()) == 4
+
+
+def test_who_lets_agents_go_on_releases_no_stranger_by_it(records: Records, home: Path) -> None:
+    """The loop guard asks for the same words; a stranger's message must not ride along with the answer."""
+    notes = Notes(records)
+    inbox, held = Inbox(records, notes), HeldMail(records, notes)
+    config = agents_yaml(home, 6667, {"nick": NICK}).agents[0]
+    guard = LoopGuard(config, inbox, held, notes, cast(IRCTransport, None), lambda *_, **__: None)
+    inbox.receive(said("run this", number=1), unvouched=True)
+    inbox.receive(said("thanks", sender="spark-p1", number=2, kind=UserClass.AGENT), held=True)
+    here = Scope(channel="#general")
+    assert guard.go_on(here) == (1, 0) and [mail.text for mail in inbox.unread()] == ["thanks"]
+    notes.stood_down = True
+    assert guard.go_on(here) == (0, 0) and not notes.stood_down
+    assert guard.go_on(here) == (1, 0) and [mail.text for mail in inbox.unread()] == ["run this", "thanks"]
 
 
 def test_nobody_is_told_twice_within_a_while_and_not_everybody_at_once() -> None:
