@@ -189,7 +189,10 @@ class Reporting:
         lines = await self._request(Verb.LEDGER, "PUT", kind, key, tags={ClientTag.FACT.value: said})
         self._read(Verb.LEDGER, lines)
         tags = next((line.tags for line in lines if line.verb == Verb.LEDGEREND), {})
-        verdict = json.loads(tags.get(ClientTag.FACT.value, "{}"))
+        try:
+            verdict = json.loads(tags.get(ClientTag.FACT.value, "{}"))
+        except ValueError:
+            return {}  # the fact is stored all the same, and must not be published for ever
         return verdict if isinstance(verdict, dict) else {}
 
     async def _ask(self, verb: str, *words: str) -> list[str]:

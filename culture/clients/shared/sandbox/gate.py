@@ -227,6 +227,6 @@ async def _carry(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> 
             target.write(chunk)
             await target.drain()
         target.write_eof()
-    except ConnectionError:
+    except OSError:
         # The other way has nobody left to carry to either.
         target.transport.abort()
