@@ -18,6 +18,12 @@ from tests.clients.shared.sandbox.conftest import NICK, Jail, needs_bwrap
 PATIENCE = 20.0
 
 
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a gate looks up in ~/.culture is looked up in a folder of the test: the user's home need not be there."""
+    monkeypatch.setenv("CULTURE_HOME", str(tmp_path / "culture"))
+
+
 @asynccontextmanager
 async def gate(folder: Path, *hosts: str, server: int = 0) -> AsyncIterator[NetworkGate]:
     """A gate for these hosts."""
