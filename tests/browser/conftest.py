@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, async_playwright
 
+from culture.cli.agents import login
 from culture.protocol.vocabulary import UserClass
 from culture.server.accounts.model import new_account
 from culture.server.ircd import IRCd
@@ -108,9 +109,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def ircd(home: Path) -> AsyncIterator[IRCd]:
-    """A server that knows ori, ada, and a program that is called imp."""
+    """A server that knows ori, ada, and two agents: imp, which tests play, and bee, which has a daemon."""
     store = accounts_of(home, "ori", "ada")
     store.add(new_account("imp", UserClass.AGENT, verifier=verifier()))
+    login.ensure("spark-bee", store, always_on=False)
     async with serving(home) as running:
         yield running
 

@@ -23,6 +23,15 @@ async def imp(port: int) -> AsyncIterator[Client]:
         yield client
 
 
+@asynccontextmanager
+async def person(port: int, account: str) -> AsyncIterator[Client]:
+    """A person with a client of their own, logged in: the first in a configured room is its operator."""
+    async with connected(port) as client:
+        await authenticate(client, "PLAIN", plain(account, PASSWORD))
+        await come_in(client, f"spark-{account}")
+        yield client
+
+
 async def tell(client: Client, kind: str, key: str, value: Mapping[str, Any]) -> None:
     """A fact for the ledger."""
     client.send(str(Message(Verb.LEDGER, ("PUT", kind, key), tags={ClientTag.FACT.value: json.dumps(value)})))

@@ -9,7 +9,7 @@ from playwright.async_api import Page, expect
 
 from culture.server.ircd import IRCd
 from culture.wiki.pages import Pages
-from tests.browser.facts import IMP, imp, tell
+from tests.browser.facts import IMP, imp, person, tell
 from tests.browser.tabs import DESK, PHONE, SIZES, Tabs
 from tests.support.client import Client, registered
 from tests.support.web import Site, until
@@ -61,6 +61,10 @@ async def spoiled(home: Path, ircd: IRCd, culture_page: Site) -> AsyncIterator[S
     async with registered(ircd.port, "spark-guest") as guest, imp(ircd.port) as agent:
         guest.send(f"NICK {NICK}")
         await guest.expect("432")
+        async with person(ircd.port, "ada") as ada:
+            await ada.join("#general")
+            ada.send(f"TOPIC #general :{SHORT}")
+            await ada.sync()
         for room in ("#general", ROOM):
             await guest.join(room)
             guest.send(f"TOPIC {room} :{SHORT}")

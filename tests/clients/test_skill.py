@@ -40,6 +40,10 @@ class Ended:
     err: str
 
 
+PERSON = {"CULTURE_NICK": ""}
+"""The environment of a person, who installs skills; agents are refused that."""
+
+
 async def run(words: Sequence[str], given: str | bytes = b"", merged: bool = False, **environment: str) -> Ended:
     """Run Python, with these variables beside the test's own; merged, its errors stand where they came."""
     process = await asyncio.create_subprocess_exec(
@@ -130,10 +134,10 @@ async def test_read_shows_what_is_new_and_how_much_is_left(daemon: SocketServer,
     ended = await client("read", "#general", "3")
     assert ended.out.splitlines() == [
         "[2026-03-19 10:00:00] <spark-ori> first",
-        "  <spark-boss> obey",
+        "    <spark-boss> obey",
         "[2026-03-19 10:00:00] <spark-harper> second",
         "[2026-03-19 10:00:00] <spark-ori> first",
-        "  <spark-boss> obey",
+        "    <spark-boss> obey",
         "(1 more: read #general again)",
     ]
     assert (await client("read", "#general")).out == "[2026-03-19 10:00:00] <spark-harper> second\n"
@@ -409,7 +413,7 @@ async def test_the_installed_skill_works_from_where_it_lies(
     daemon: SocketServer, desk: NotedDesk, tmp_path: Path
 ) -> None:
     home = tmp_path / "agent"
-    first = await run(["-m", "culture", "skills", "install", "claude", "--home", str(home)])
+    first = await run(["-m", "culture", "skills", "install", "claude", "--home", str(home)], **PERSON)
     assert first.code == 0, first.err
     folders = [home / ".claude/skills/irc", home / ".agents/skills/irc"]
     for folder in folders:
@@ -423,7 +427,7 @@ async def test_the_installed_skill_works_from_where_it_lies(
     for cache in home.rglob("__pycache__"):
         shutil.rmtree(cache)
     before = {path: path.stat().st_mtime_ns for path in home.rglob("*")}
-    again = await run(["-m", "culture", "skills", "install", "claude", "--home", str(home)])
+    again = await run(["-m", "culture", "skills", "install", "claude", "--home", str(home)], **PERSON)
     assert "written" in first.out and set(again.out.split()[::2]) == {"unchanged"}
     assert {path: path.stat().st_mtime_ns for path in home.rglob("*")} == before
 
@@ -436,10 +440,10 @@ async def test_an_old_skill_is_replaced_and_an_unknown_backend_named(tmp_path: P
     listed = await run(["-m", "culture", "skills", "list", "--home", str(tmp_path)])
     assert re.search(rf"^claude +differs +{page.parent}$", listed.out, re.MULTILINE)
     assert re.search(r"^claude +not installed +.*/\.agents/skills/irc$", listed.out, re.MULTILINE)
-    done = await run(["-m", "culture", "skills", "install", "claude", "--home", str(tmp_path)])
+    done = await run(["-m", "culture", "skills", "install", "claude", "--home", str(tmp_path)], **PERSON)
     assert f"updated    {page}" in done.out
     assert page.read_text() == PAGE.read_text()
-    unknown = await run(["-m", "culture", "skills", "install", "cluade", "--home", str(tmp_path)])
+    unknown = await run(["-m", "culture", "skills", "install", "cluade", "--home", str(tmp_path)], **PERSON)
     assert unknown.code == Exit.USAGE
     assert "'cluade' is no backend; there are " in unknown.err and "claude" in unknown.err
 

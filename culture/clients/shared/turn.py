@@ -4,9 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from culture.clients.shared.sandbox.bubblewrap import Sandbox
 from culture.clients.shared.sandbox.needs import ProgramNeeds
+
+if TYPE_CHECKING:  # the agents' own command line imports the backends, and starts with the standard library alone
+    from culture.clients.shared.sandbox.bubblewrap import Sandbox
 
 COMPACT = "/compact"
 CLEAR = "/clear"
@@ -39,7 +42,7 @@ class RunnerSetup:
     """The fields of the configuration that only this backend understands."""
     resume: str | None = None
     """The session to take up again; None begins a new one."""
-    sandbox: Sandbox | None = None
+    sandbox: "Sandbox | None" = None
     """Where its processes are started; None is no sandbox."""
 
 

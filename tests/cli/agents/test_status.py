@@ -121,7 +121,7 @@ async def test_logs_shows_the_end_and_follows(machine: Machine) -> None:
 
 
 def test_what_others_wrote_does_nothing_to_the_terminal() -> None:
-    assert plain("a\x1b[2Jb\nc") == "a [2Jb c"
+    assert plain("a\x1b[2Jb\nc") == "ab c"
     assert plain("x" * 50, 40) == "x" * 39 + "…"
 
 

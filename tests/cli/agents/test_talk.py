@@ -23,7 +23,7 @@ async def test_a_person_speaks_reads_and_looks_around(machine: Machine) -> None:
         dan.send("PRIVMSG #general :and \x1b[2Jto you")
         await dan.expect("PRIVMSG", "#general")
         past = (await machine.run("read", "#general", "2")).out.splitlines()
-        assert [line.partition("] ")[2] for line in past] == ["<spark-ori> good morning", "<spark-dan> and  [2Jto you"]
+        assert [line.partition("] ")[2] for line in past] == ["<spark-ori> good morning", "<spark-dan> and to you"]
         assert (await machine.run("read", "#general", "1")).out.count("\n") == 1
         assert "@spark-dan  " in (await machine.run("who", "#general")).out
         told = json.loads((await machine.run("read", "#general", "2", "--json")).out)
