@@ -154,10 +154,10 @@ async def test_two_devices_of_a_person_are_one_nick(secure: Secure, tmp_path: Pa
         await phone.type("/window goto #general")
 
         desk.type(f"from the desk {TEXT}", GENERAL)
-        await phone.shows(f"< ?spark-ori> from the desk {TEXT}$")
+        await phone.shows(f"<[ @]?spark-ori> from the desk {TEXT}$")
         await guest.expect("PRIVMSG", GENERAL, f"from the desk {TEXT}")
         await phone.type(f"from the phone {TEXT}")
-        await desk.shows(f"^spark-ori from the phone {TEXT}$", GENERAL)
+        await desk.shows(f"^@?spark-ori from the phone {TEXT}$", GENERAL)
         assert (await guest.expect("PRIVMSG", GENERAL, f"from the phone {TEXT}")).source.startswith("spark-ori!")
 
         guest.send("PRIVMSG spark-ori :hello, both of you")

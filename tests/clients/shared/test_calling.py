@@ -42,6 +42,7 @@ async def test_a_socket_that_nobody_reads_is_not_waited_for(home: Path) -> None:
         await reader.read()
         writer.close()
 
+    paths.agent_socket(NICK).parent.mkdir(parents=True, exist_ok=True)
     async with await asyncio.start_unix_server(ignore, str(paths.agent_socket(NICK))):
         with pytest.raises(CallFailed, match="does not answer"):
             await call(NICK, "status", patience=0.05)

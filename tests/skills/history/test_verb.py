@@ -260,8 +260,8 @@ async def test_the_page_shows_what_the_server_answers(tmp_path: Path) -> None:
         got = [_line(row) for row in await ori.ask("HISTORY RECENT #general 2")]
         assert got == wanted[:3]
         [since, _] = await bob.ask("HISTORY SEARCH #general :c++")
-        assert _line(since._replace(tags={"msgid": "spark.5f3a9c01.42"})) == wanted[3]
-        assert set(since.tags) == {"msgid"}
+        assert _line(since._replace(tags={**since.tags, "msgid": "spark.5f3a9c01.42"})) == wanted[3]
+        assert set(since.tags) == {"msgid", "agentirc.dev/class"}
         ori.send("PRIVMSG #general :\x01PING\x01")
         got = [_line(row) for row in await ori.ask("HISTORY RECENT 2")]
         assert [got[0].replace("2 messages", "1 message"), got[1]] == wanted[4:6]
