@@ -145,7 +145,12 @@ async def _allow_oneself_more(machine: Machine) -> str:
         "-P",
         "-c",
         ask,
-        env={**os.environ, **machine.shell.environment, "CULTURE_NICK": "spark-Harper"},
+        env={
+            **os.environ,
+            "CULTURE_HOME": str(machine.shell.home),
+            **machine.shell.environment,
+            "CULTURE_NICK": "spark-Harper",
+        },
         stderr=asyncio.subprocess.PIPE,
     )
     return (await process.communicate())[1].decode()
