@@ -56,7 +56,7 @@ class BridgeSettings(Settings):
     irc_tls: Switch = False
     irc_fingerprint: str | None = None
     irc_server_user: str | None = None
-    """Who runs a server on this machine, where it is neither root nor the bridge's own user."""
+    """User that runs the local server, if neither root nor the bridge's own user."""
     irc_channels: Annotated[tuple[str, ...], BeforeValidator(_words)] = (Channel.GENERAL.value,)
     mcp_host: str = "127.0.0.1"
     mcp_port: Port = 8090

@@ -1,4 +1,4 @@
-"""What the tools answer: texts of others, cleaned for a model and marked as theirs."""
+"""Answers of the tools: texts of others, cleaned for a model and marked as theirs."""
 
 from typing_extensions import TypedDict
 

@@ -94,7 +94,7 @@ def _row(question: dict[str, Any], now: datetime) -> tuple[str, ...]:
 
 
 def _answered_by(answer: dict[str, Any]) -> str:
-    """Who answered, and what the server found when it looked the answer up."""
+    """Nick that answered, with the verdict of the server on that answer."""
     if not answer["by"]:
         return "-"
     found = {True: ", verified", False: ", NOT verified", "unknown": ", unverified"}.get(answer.get("verified", ""), "")

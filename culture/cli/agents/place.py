@@ -42,7 +42,7 @@ def own_server(address: ServerAddress) -> ServerConfig | None:
 
 
 def server_user() -> str | None:
-    """Who runs the server, besides root and this user, by agents.yaml; None too where that cannot be read."""
+    """User of the server as agents.yaml names it; None where it names none or cannot be read."""
     try:
         return load().server.user
     except ConfigError:

@@ -15,7 +15,7 @@ _QUESTION = "Run it in a sandbox? It sees its folder and reaches its model, not 
 
 
 class SandboxKind(StrEnum):
-    """What ``--sandbox`` takes; ``user`` needs ``user:`` as well, which is written by hand."""
+    """Values of ``--sandbox``; ``user`` is left out, as it needs ``user:``, which is written by hand."""
 
     NONE = "none"
     BWRAP = "bwrap"
