@@ -164,7 +164,7 @@ class Finishing:
 
     async def _tell(self, task: Task) -> None:
         parts, config = self._parts, self._parts.config
-        # What is done is committed: only files that git ignores were kept.
+        # What is done is committed, and what was changed after the report has been told of.
         is_told = task.rescue and task.stage is not Stage.DONE
         rescue = f" Uncommitted work is kept under {task.rescue}." if is_told else ""
         stays = " Its worktree stays: `culture team status` says why." if task.stays else ""

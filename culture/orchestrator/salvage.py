@@ -12,8 +12,10 @@ from culture.orchestrator.reflog import left_behind
 from culture.orchestrator.worktrees import RESCUES, inside
 
 INCOMPLETE = "[INCOMPLETE]"
+IGNORED = f"{INCOMPLETE} ignored files"
+"""How the subject of a commit begins that holds files which git ignores."""
 MOST_IGNORED = 20 * 1024 * 1024
-"""Ignored files up to so many bytes in all are kept as well; with more the worktree stays."""
+"""Ignored files of a task that is not done, up to so many bytes in all, are kept; with more the worktree stays."""
 _MIB = 1024 * 1024
 
 
@@ -38,7 +40,8 @@ async def is_dirty(worktree: Path) -> bool:
 async def salvage(project: Path, worktree: Path, task: str, why: str, *, is_done: bool = False) -> Kept:
     """Commit whatever is there, on the task's branch if that is where the worktree is, and under a ref in any case.
 
-    The branch of a task that ``is_done`` stays as it was found to be, pushed perhaps: people merge it.
+    The branch of a task that ``is_done`` stays as it was found to be, pushed perhaps: people merge it. Files of it that
+    git ignores are no part of the result, and may be secrets (``.env``): they are not committed, and are deleted.
     """
     if not (worktree / ".git").exists():
         return Kept(await _newest(project, task))
@@ -49,7 +52,7 @@ async def salvage(project: Path, worktree: Path, task: str, why: str, *, is_done
         drop_leftovers(git_dir)
     inner = repositories_in(worktree)
     must_stay = f"{inner[0]} is a repository of its own" if inner else ""
-    ignored = await _ignored(worktree)
+    ignored = [] if is_done else await _ignored(worktree)
     size = sum(_size(worktree / name) for name in ignored)
     if size > MOST_IGNORED:
         must_stay = must_stay or f"{len(ignored)} ignored files of {size / _MIB:.0f} MiB in all"
@@ -67,7 +70,7 @@ async def salvage(project: Path, worktree: Path, task: str, why: str, *, is_done
     if not dirty and not take_ignored and not others and is_at_home:
         return Kept(await _kept_before(project, task, commit, commit), must_stay=must_stay)
     if take_ignored:
-        commit = await _committed(worktree, commit, f"{INCOMPLETE} ignored files: {why}", ignored)
+        commit = await _committed(worktree, commit, f"{IGNORED}: {why}", ignored)
     if others:
         commit = await _joined(project, commit, others, f"{INCOMPLETE} staged, or on no branch: {why}")
     elif ref := await _kept_before(project, task, commit, head or commit):

@@ -176,3 +176,23 @@ async def test_what_is_wrong_is_said_before_anything_begins(machine: Machine, pr
     assert "did you mean demo?" in (await machine.run("team", "up", "--team", "dmo")).err
     assert "is not running" in (await machine.run("team", "retire", "Harper", "--team", "demo")).err
     assert "no branch task/demo-7" in (await machine.run("team", "merge", "demo-7", "--team", "demo")).err
+
+
+async def test_what_was_kept_is_listed_and_dropped_by_people(machine: Machine, project: Path) -> None:
+    await made(machine, project)
+    tree = git_in(project, "write-tree").strip()
+    commit = git_in(project, "commit-tree", tree, "-m", "[INCOMPLETE] ignored files: demo-1 ended as done").strip()
+    for name in ("demo-1/1", "demo-1/2", "demo-2/1"):
+        git_in(project, "update-ref", f"refs/culture/rescue/{name}", commit)
+    listed = await machine.run("team", "rescue", "list", "--team", "demo")
+    assert [line.split()[0] for line in listed.out.splitlines()[:3]] == ["demo-1/1", "demo-1/2", "demo-2/1"]
+    assert "README.md; 1 file ignored by git" in listed.out
+    machine.shell.environment["CULTURE_NICK"] = "spark-Harper"
+    assert (await machine.run("team", "rescue", "drop", "demo-1", "--team", "demo")).code == Exit.DENIED
+    del machine.shell.environment["CULTURE_NICK"]
+    assert (await machine.run("team", "rescue", "drop", "demo-7", "--team", "demo")).code == Exit.USAGE
+    dropped = await machine.run("team", "rescue", "drop", "demo-1", "--team", "demo")
+    assert dropped.out.startswith(f"demo-1/1 is dropped (it was {commit[:12]})\ndemo-1/2 is dropped")
+    assert "gc --prune=now" in dropped.out
+    left = json.loads((await machine.run("team", "rescue", "list", "demo-2", "--team", "demo", "--json")).out)
+    assert [(each["name"], each["task"], each["ignored"]) for each in left] == [("demo-2/1", "demo-2", ["README.md"])]

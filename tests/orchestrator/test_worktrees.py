@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from culture.orchestrator.overlap import changed
-from culture.orchestrator.salvage import INCOMPLETE, is_dirty, salvage
+from culture.orchestrator.rescues import drop, rescues
+from culture.orchestrator.salvage import INCOMPLETE, Kept, is_dirty, salvage
 from culture.orchestrator.worktrees import Unsafe, Worktrees
 from tests.orchestrator.conftest import git_in
 
@@ -187,6 +188,32 @@ async def test_the_branch_of_a_task_that_is_done_stays_as_it_was_reported(projec
     assert kept.uncommitted
     assert git_in(project, "rev-parse", "task/demo-1") == reported
     assert git_in(project, "show", f"{kept.ref}:README.md") == "afterthought"
+
+
+async def test_ignored_files_of_a_task_that_is_done_are_never_committed(project: Path) -> None:
+    made = await Worktrees(project).ensure("demo-1", "main")
+    (made.path / "secret.log").write_text("TOKEN=1\n")
+    assert await salvage(project, made.path, "demo-1", "it is over", is_done=True) == Kept()
+    (made.path / "README.md").write_text("afterthought")
+    kept = await salvage(project, made.path, "demo-1", "it is over", is_done=True)
+    assert git_in(project, "ls-tree", "--name-only", kept.ref).split() == [".gitignore", "README.md"]
+    assert "secret.log" not in git_in(project, "log", "--all", "--name-only", "--format=")
+
+
+async def test_what_was_kept_is_listed_with_its_files_and_dropped_by_name(project: Path) -> None:
+    trees = Worktrees(project)
+    for id, name in (("demo-1", "run.log"), ("demo-2", "new.py")):
+        made = await trees.ensure(id, "main")
+        git_in(made.path, "switch", "--quiet", "--detach")
+        (made.path / name).write_text("x")
+        await salvage(project, made.path, id, "it failed")
+    one, two = sorted(await rescues(project), key=lambda each: each.name)
+    assert (one.name, one.task, one.files, one.ignored) == ("demo-1/1", "demo-1", ("run.log",), ("run.log",))
+    assert (two.files, two.ignored) == (("new.py",), ())
+    assert await rescues(project, "demo-2") == [two]
+    assert await drop(project, one)
+    assert not await drop(project, one)
+    assert await rescues(project) == [two]
 
 
 async def test_what_the_index_does_not_look_at_is_kept_too_and_kept_once(project: Path) -> None:

@@ -33,7 +33,7 @@ git add --all && { git diff --cached --quiet || git commit -q -m leftovers; }
 """
 _WORKER = """
 keep() {{ head -c 300 /dev/urandom | base64 > $1; echo "$id $(git hash-object $1)" >> {folder}/ledger; }}
-keep $id-$$-$(date +%s%N).log
+test $kind = done || keep $id-$$-$(date +%s%N).log
 sleep $((15 + $$ % 10))
 if test $kind = done; then flock {folder}/$id.lock sh {folder}/write
 else test -e $id.draft || keep $id.draft; fi

@@ -2,6 +2,8 @@
 
 import typer
 
+from culture.cli.commands import Listing
+from culture.cli.team import rescue
 from culture.cli.team.asking import budget, hire, retire, task
 from culture.cli.team.down import down
 from culture.cli.team.init import init
@@ -13,3 +15,4 @@ from culture.cli.team.up import up
 group = typer.Typer(help="A team of agents on a project: an EM, managers, workers.", no_args_is_help=True)
 for command in (init, up, down, status, task, hire, retire, budget, diff, merge, logins):
     group.command()(command)
+group.add_typer(rescue.group, name="rescue", cls=Listing)
