@@ -259,6 +259,7 @@ _BLOCKS: dict[str, dict[str, type]] = {
     "text": {"text": str},
     "tool_use": {"id": str, "name": str, "input": dict},
     "thinking": {"thinking": str},
+    "tool_result": {"tool_use_id": str, "content": str, "is_error": bool, "digest": str},
 }
 
 
@@ -367,7 +368,9 @@ class QueuedContract:
 
     @pytest.mark.matrix
     @pytest.mark.requirement("G06")
-    async def test_a_tool_is_told_when_it_is_called_and_a_whisper_then_is_taken_once_if_at_all(self, kit: Kit) -> None:
+    async def test_a_tool_is_told_when_it_is_called_with_its_result_and_a_whisper_then_is_taken_once_if_at_all(
+        self, kit: Kit
+    ) -> None:
         runner, go, whispers = queued(kit), kit.folder / "go", list[str]()
         record = Record(runner)
 
@@ -376,7 +379,7 @@ class QueuedContract:
             return taken
 
         runner.take_whispers = take
-        await runner.start(kit.busy_until(go))
+        await runner.start(kit.run(f"until test -e {go}; do sleep 0.05; done; echo marmots=$((20+1))"))
         await record.until(lambda: list(record.blocks("tool_use")))
         assert runner.busy
         [call] = record.blocks("tool_use")
@@ -385,6 +388,9 @@ class QueuedContract:
         go.touch()
         await record.until(lambda: record.turns)
         assert record.turns[0].text == "done"
+        [result] = record.blocks("tool_result")
+        assert (result["tool_use_id"], result["is_error"]) == (call["id"], False)
+        assert "marmots=21" in result["content"]
         if not whispers and kit.model is not None:
             heard = [request.everything.count("mind the marmot") for request in kit.model.journal.requests]
             assert heard[0] == 0 and max(heard) == 1

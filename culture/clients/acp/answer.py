@@ -17,6 +17,8 @@ from acp.schema import (
     UsageUpdate,
 )
 
+from culture.clients.shared.tool_result import tool_result
+
 Block = dict[str, Any]
 # Names by which people allow a tool for good, the same for all programs.
 NAMES = {"execute": "Bash", "fetch": "WebFetch", "switch_mode": "Mode"}
@@ -39,6 +41,7 @@ class _Call:
     title: str = ""
     given: Mapping[str, object] = field(default_factory=dict)
     told: bool = False
+    ended: bool = False
 
     @property
     def shown(self) -> Mapping[str, object]:
@@ -84,7 +87,7 @@ class Answer:
             case AgentThoughtChunk(content=TextContentBlock(text=text)):
                 return self._add("thinking", update.message_id, text)
             case ToolCallStart() | ToolCallProgress():
-                return [*self.flush(), *self.called(update, sure=_is_sure(update))]
+                return [*self.flush(), *self.called(update, sure=_is_sure(update)), *self._ended(update)]
         return []
 
     def called(self, call: ToolCallStart | ToolCallUpdate, *, sure: bool) -> list[Block]:
@@ -96,6 +99,14 @@ class Answer:
         if known.told or not sure:
             return []
         return [known.tell(call.tool_call_id)]
+
+    def _ended(self, call: ToolCallStart | ToolCallProgress) -> list[Block]:
+        """The result of a call that has ended, once."""
+        known = self._calls[call.tool_call_id]
+        if call.status not in ("completed", "failed") or known.ended:
+            return []
+        known.ended = True
+        return [tool_result(call.tool_call_id, output(call), failed=call.status == "failed" or exit_code(call) != 0)]
 
     def use(self, call: ToolCallUpdate) -> tuple[str, Mapping[str, object]]:
         """The tool and what it is given, as people are asked for it."""
@@ -160,6 +171,20 @@ def given(call: ToolCallStart | ToolCallUpdate) -> dict[str, object]:
         case {"commands": [*commands]}:
             return {"command": "\n".join(map(str, commands))}
     return call.raw_input
+
+
+def output(call: ToolCallStart | ToolCallUpdate) -> object:
+    """What a tool returned: the texts that are shown for it, else its raw output."""
+    shown = [each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in call.content or ()]
+    return shown or call.raw_output
+
+
+def exit_code(call: ToolCallStart | ToolCallUpdate) -> int:
+    """The exit code of a command; 0 where the program does not give one."""
+    match call.raw_output:
+        case {"exitCode": int(code)} | {"exit_code": int(code)} | {"metadata": {"exit": int(code)}}:
+            return code
+    return 0
 
 
 @dataclass(slots=True)

@@ -32,6 +32,7 @@ from culture.clients.claude.answer import (
     no_login,
     normalised,
     tokens,
+    tool_results,
     was_interrupted,
 )
 from culture.clients.claude.found import PROGRAM, TRIED
@@ -185,6 +186,8 @@ class ClaudeRunner(QueuedRunner):
                     await self.emit(content, message.model)
             case UserMessage(parent_tool_use_id=None):
                 self._collected.told(message)
+                if results := tool_results(message):
+                    await self.emit(results)
             case SystemMessage(subtype="status", data={"compact_result": "failed", "compact_error": str(why)}):
                 self._collected.not_compacted = why
             case SystemMessage(subtype="compact_boundary"):

@@ -5,10 +5,19 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-from claude_agent_sdk import AssistantMessage, ResultMessage, TextBlock, ThinkingBlock, ToolUseBlock, UserMessage
+from claude_agent_sdk import (
+    AssistantMessage,
+    ResultMessage,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    UserMessage,
+)
 from claude_agent_sdk.types import ContentBlock, ServerToolUseBlock
 
 from culture.clients.claude.found import to_log_in
+from culture.clients.shared.tool_result import tool_result
 
 # The model's name on what the program itself says in its place.
 SYNTHETIC = "<synthetic>"
@@ -35,6 +44,16 @@ def _normalised(block: ContentBlock) -> dict[str, Any] | None:
         case ToolUseBlock(id=id, name=name, input=input) | ServerToolUseBlock(id=id, name=name, input=input):
             return {"type": "tool_use", "id": id, "name": name, "input": input}
     return None
+
+
+def tool_results(message: UserMessage) -> list[dict[str, Any]]:
+    """The results of tools in a message to the model, as the contract has them."""
+    blocks = message.content if isinstance(message.content, list) else []
+    return [
+        tool_result(block.tool_use_id, block.content, failed=bool(block.is_error))
+        for block in blocks
+        if isinstance(block, ToolResultBlock)
+    ]
 
 
 def is_error(message: AssistantMessage) -> bool:

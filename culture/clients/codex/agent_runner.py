@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 from culture.clients.codex import account, approvals, options
-from culture.clients.codex.answer import LIMITED, Collected, Meter, called, failure, freed, is_full, quotas, reason
+from culture.clients.codex.answer import LIMITED, Collected, Meter, failure, freed, is_full, quotas, reason, result
 from culture.clients.codex.app_server import AppServer, Params, Refusal, with_tools
 from culture.clients.codex.conversation import Conversation
 from culture.clients.codex.found import PROGRAM, TRIED
@@ -177,7 +177,8 @@ class CodexRunner(QueuedRunner):
                 await self._emit(call if own else None)
             case "item/completed" if own:
                 await self._emit(self._collected.end(params["item"]))
-                if called(params["item"]) is not None:
+                if (outcome := result(params["item"])) is not None:
+                    await self._emit(outcome)
                     self._whisper()
             case "turn/started" | "turn/completed" if own and conversation is not None:
                 conversation.notice(method, params)

@@ -9,6 +9,7 @@ from typing import Any
 
 from culture.clients.codex.found import to_log_in
 from culture.clients.shared.budget import Quota
+from culture.clients.shared.tool_result import tool_result
 
 Item = dict[str, Any]
 
@@ -21,6 +22,8 @@ FULL = "contextWindowExceeded"
 TOO_LONG = "context_length_exceeded"
 LIMITED = "usageLimitExceeded"
 UNAUTHORISED = 401
+# The states of an item whose tool did not do its work.
+FAILED = ("failed", "declined")
 # A look at a command that runs already.
 POLLS = "unifiedExecInteraction"
 # What an item has beside what its tool was given.
@@ -57,6 +60,23 @@ def called(item: Item) -> dict[str, Any] | None:
         case _:
             return None
     return {"type": "tool_use", "id": str(item["id"]), "name": name, "input": given}
+
+
+def result(item: Item) -> dict[str, Any] | None:
+    """The result of a tool that has ended, as the contract has it; None when the item is no call."""
+    if called(item) is None:
+        return None
+    error = item.get("error")
+    output = item.get("aggregatedOutput") or item.get("result") or item.get("contentItems")
+    if isinstance(output, dict):
+        output = output.get("content", output)
+    if isinstance(error, dict):
+        output = error.get("message", error)
+    code = item.get("exitCode")
+    if code:
+        output = f"exit code {code}\n{output or ''}"
+    failed = bool(error or code) or item.get("status") in FAILED or item.get("success") is False
+    return tool_result(str(item["id"]), output, failed=failed)
 
 
 def told(item: Item) -> dict[str, Any] | None:

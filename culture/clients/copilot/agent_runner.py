@@ -23,9 +23,10 @@ from copilot.session_events import (
     SessionCompactionCompleteData,
     SessionEvent,
     SessionUsageInfoData,
+    ToolExecutionCompleteData,
 )
 
-from culture.clients.copilot.answer import Collected, normalised, not_logged_in, tokens
+from culture.clients.copilot.answer import Collected, normalised, not_logged_in, result, tokens
 from culture.clients.copilot.asking import wanted
 from culture.clients.copilot.conversation import UNREACHABLE, Conversation
 from culture.clients.copilot.found import PROGRAM, TRIED, known_login
@@ -214,6 +215,8 @@ class CopilotRunner(QueuedRunner):
             case AssistantMessageData() as said if not event.agent_id:
                 if content := normalised(said):
                     await self.emit(content, said.model)
+            case ToolExecutionCompleteData() as done if not event.agent_id:
+                await self.emit([result(done)])
 
     def _spend(self, used: int) -> None:
         self._spent += used

@@ -8,9 +8,11 @@ from copilot.session_events import (
     AssistantUsageData,
     CompactionCompleteCompactionTokensUsed,
     SessionErrorData,
+    ToolExecutionCompleteData,
 )
 
 from culture.clients.copilot.found import TO_LOG_IN
+from culture.clients.shared.tool_result import tool_result
 from culture.clients.shared.turn import Turn
 
 INTERRUPTED = "interrupted"
@@ -31,6 +33,13 @@ def normalised(said: AssistantMessageData) -> list[dict[str, Any]]:
         given = call.arguments if isinstance(call.arguments, dict) else {"input": call.arguments}
         blocks.append({"type": "tool_use", "id": call.tool_call_id, "name": call.name, "input": given})
     return blocks
+
+
+def result(done: ToolExecutionCompleteData) -> dict[str, Any]:
+    """The result of a tool, as the contract has it."""
+    output = done.error.message if done.error is not None else done.result.content if done.result is not None else ""
+    code = done.shell_execution.exit_code if done.shell_execution is not None else 0
+    return tool_result(done.tool_call_id, output, failed=not done.success or bool(code))
 
 
 def tokens(usage: AssistantUsageData | CompactionCompleteCompactionTokensUsed | None) -> int:

@@ -17,6 +17,7 @@ from copilot.session_events import (
     SessionIdleData,
     SessionUsageInfoData,
     SessionWarningData,
+    ToolExecutionCompleteData,
     UserMessageData,
 )
 
@@ -39,6 +40,7 @@ HEARD = (
     SessionIdleData,
     SessionUsageInfoData,
     SessionWarningData,
+    ToolExecutionCompleteData,
     UserMessageData,
 )
 

@@ -13,6 +13,7 @@ from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.processes import end_all, ended, release, spawn, tokened
 from culture.clients.shared.queued import QueuedRunner
 from culture.clients.shared.sandbox.bubblewrap import inside
+from culture.clients.shared.tool_result import tool_result
 from culture.clients.shared.turn import COMMANDS, AgentDied, Can, RunnerSetup, Turn
 
 log = logging.getLogger(__name__)
@@ -129,7 +130,7 @@ class ScriptedRunner(QueuedRunner):
                 self._session = event["session"]
                 if self._end is not None and not self._end.done():
                     self._end.set_result(_turn(event))
-            case "text" | "thinking" | "tool_use":
+            case "text" | "thinking" | "tool_use" | "tool_result":
                 await self._pass_on(_block(event))
 
     async def _pass_on(self, block: dict[str, Any]) -> None:
@@ -174,6 +175,8 @@ def playbook_of(nick: str, directory: Path, options: Mapping[str, object]) -> Pa
 def _block(event: dict[str, Any]) -> dict[str, Any]:
     if event["type"] == "thinking":
         return {"type": "thinking", "thinking": event["text"]}
+    if event["type"] == "tool_result":
+        return tool_result(event["id"], event["output"] or event["errors"], failed=bool(event["code"]))
     return event
 
 

@@ -394,7 +394,7 @@ class AgentDaemon:
         prompt = self.work.last
         if prompt is None:
             return Given()
-        return Given(prompt.task, "\n".join(mail.text for mail in prompt.mails), prompt.target)
+        return Given(prompt.task, "\n".join(mail.text for mail in prompt.mails), prompt.target, prompt.mails[0].msgid)
 
     def _has_unread(self) -> bool:
         """Whether others talk in its channels; what is for the agent itself comes as a prompt."""

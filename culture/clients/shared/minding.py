@@ -39,7 +39,9 @@ class Minding:
         """The agent said, thought or called something."""
         self._service.last_active = datetime.now(UTC)
         self._parts.loops.did(message.get("content", ()))
-        if (self._overspent or self._service.breaks_off) and self._parts.work.busy:
+        # A result of one tool is not the end of those that run beside it.
+        goes_on = any(block.get("type") != "tool_result" for block in message.get("content", ()))
+        if goes_on and (self._overspent or self._service.breaks_off) and self._parts.work.busy:
             # The tool call that was running is over, as the agent goes on.
             self._broke_off = self._overspent  # who pauses a team's member tells it to go on as well
             self._overspent = self._service.breaks_off = False

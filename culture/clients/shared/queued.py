@@ -45,6 +45,7 @@ class QueuedRunner(AgentRunnerBase):
         self._exited = False
         self._lost: int | None = None
         self._telling = asyncio.Lock()
+        self._model: str | None = None
 
     @abstractmethod
     async def open(self) -> None:
@@ -109,8 +110,9 @@ class QueuedRunner(AgentRunnerBase):
     async def emit(self, content: Sequence[dict[str, Any]], model: str | None = None) -> None:
         """Pass on what the agent said, thought or called, as the contract's dict."""
         self.touch()
+        self._model = model or self._model
         if self.on_message is not None:
-            known = model or self.setup.model or ""
+            known = self._model or self.setup.model or ""
             await self.on_message({"type": "assistant", "model": known, "content": list(content)})
 
     def used(self, tokens: int) -> None:

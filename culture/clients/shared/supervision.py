@@ -47,6 +47,8 @@ class Given:
     task: str = ""
     text: str = ""
     place: str = ""
+    id: str = ""
+    """The msgid of the message that began it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,7 @@ class Supervision:
             supervisor.on_trouble = self._on_trouble
             supervisor.on_spent = around.spent
             supervisor.task = lambda: around.given().text
+            supervisor.task_id = lambda: around.given().id
 
     async def start(self) -> None:
         """Begin to watch; a supervisor that cannot be had is told of, and the agent works without."""

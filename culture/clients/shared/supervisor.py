@@ -69,6 +69,8 @@ class Supervisor(SupervisorBase):
     """Told the tokens and the dollars of every judgement that cost some."""
     task: Callable[[], str] = staticmethod(lambda: "")
     """The text that began the agent's present work."""
+    task_id: Callable[[], str] = staticmethod(lambda: "")
+    """Tells two tasks with the same text apart."""
 
     def __init__(self, setup: SupervisorSetup, clock: Callable[[], float] = time.monotonic) -> None:
         self.setup = setup
@@ -114,7 +116,7 @@ class Supervisor(SupervisorBase):
 
     async def observe(self, turn: dict[str, Any]) -> None:
         """Take note of a turn. Every few of them are judged meanwhile; what comes during that is not counted."""
-        if not self._running or not self._window.add(turn, self._clock(), self.task()):
+        if not self._running or not self._window.add(turn, self._clock(), self.task(), self.task_id()):
             return
         if self._ladder.escalated or self._evaluating is not None:
             return

@@ -24,6 +24,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from threading import Event, Lock, Thread
 from typing import Any
 
@@ -282,8 +283,8 @@ class Little:
             return
         given = {"command": command}
         self._update(session, "tool_call_update", toolCallId=call, status="in_progress", rawInput=given)
-        nothing = subprocess.DEVNULL
-        shell = subprocess.Popen(["sh", "-c", command], stdin=nothing, stdout=nothing, process_group=0)
+        output = TemporaryFile()  # noqa: SIM115
+        shell = subprocess.Popen(["sh", "-c", command], stdin=subprocess.DEVNULL, stdout=output, process_group=0)
 
         def wait() -> None:
             shell.wait()
@@ -298,7 +299,9 @@ class Little:
         waiting.join()
         if not turn.cancelled:
             turn.news.clear()
-        self._update(session, "tool_call_update", toolCallId=call, status="completed")
+        output.seek(0)
+        shown = [{"type": "content", "content": {"type": "text", "text": output.read().decode()}}]
+        self._update(session, "tool_call_update", toolCallId=call, status="completed", content=shown)
 
     def _may(self, session: str, call: str, command: str) -> bool:
         options = [{"optionId": f"o-{kind}", "kind": kind, "name": kind} for kind in self._is.offers]

@@ -41,7 +41,10 @@ async def test_the_built_in_playbook_answers(play: Play, said: str, answer: str)
 async def test_what_it_does_is_told_as_it_does_it(play: Play, desk: NotedDesk) -> None:
     player = await play("default: [{think: hm}, {say: one}, {run: 'echo x'}, {read: '#general'}, {say: two}]")
     turn = await player.turn("go")
-    assert [message["content"][0] for message in player.record.messages] == [
+    blocks = [message["content"][0] for message in player.record.messages]
+    first = next(block for block in blocks if block["type"] == "tool_result")
+    assert (first["tool_use_id"], first["content"], first["is_error"]) == ("call-1-1", "x", False)
+    assert [block for block in blocks if block["type"] != "tool_result"] == [
         {"type": "thinking", "thinking": "hm"},
         {"type": "text", "text": "one"},
         {"type": "tool_use", "id": "call-1-1", "name": "run", "input": {"command": "echo x"}},

@@ -126,7 +126,7 @@ async def test_two_whispers_that_fail_call_people_and_a_person_lets_it_go_on(irc
         await ori.join("#general")
         await eve.join("#alerts")
         await get_stuck(ori, daemon)
-        reason = "Retried same approach 15 times. You have retried cmake. Read the first error."
+        reason = "Retried same approach 5 times. You have retried cmake. Read the first error."
         said = await said_in(eve, "#alerts", "[SPIRALING]")
         assert said == f'[SPIRALING] {NICK} stuck on task "build it 2". {reason} Awaiting guidance.'
         assert await said_in(eve, "#alerts", "[ESCALATION]") == (
@@ -160,7 +160,7 @@ async def test_what_was_asked_in_private_is_told_to_who_asked_alone(ircd: IRCd, 
             assert number == 2 or await answered(ori, "spark-ori") == "built"
             await ended(daemon, number + 1)
             await settled(daemon)
-        assert "Retried same approach 15 times. You have retried cmake." in await said_in(
+        assert "Retried same approach 5 times. You have retried cmake." in await said_in(
             ori, "spark-ori", "resume/abort"
         )
         said = [await said_in(eve, "#alerts", word) for word in ("[SPIRALING]", "[ESCALATION]")]
@@ -170,7 +170,7 @@ async def test_what_was_asked_in_private_is_told_to_who_asked_alone(ircd: IRCd, 
         )
     for line in said:
         assert "(private)" in line and "secret" not in line and "cmake" not in line
-    assert "Retried same approach 15 times. Awaiting human guidance." in said[1]
+    assert "Retried same approach 5 times. Awaiting human guidance." in said[1]
 
 
 @pytest.mark.fault("E30")

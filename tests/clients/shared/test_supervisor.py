@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from culture.clients.shared.supervisor import PROMPT, SYSTEM_PROMPT, NoJudgement, Supervisor, SupervisorSetup
+from culture.clients.shared.tool_result import tool_result
 from culture.clients.shared.window import PROMPT_BYTES, Window
 
 FOUNDING = """\
@@ -36,6 +37,11 @@ def called(name: str, **given: object) -> dict[str, Any]:
     """A turn in which the agent calls a tool."""
     block = {"type": "tool_use", "id": "t1", "name": name, "input": given}
     return {"type": "assistant", "model": "m", "content": [block]}
+
+
+def returned(output: str, *, failed: bool = False) -> dict[str, Any]:
+    """The result of the tool that the agent called last."""
+    return {"type": "assistant", "model": "m", "content": [tool_result("t1", output, failed=failed)]}
 
 
 def thought(text: str) -> dict[str, Any]:
@@ -274,3 +280,44 @@ async def test_a_judgement_that_is_broken_off_before_it_has_begun_is_not_the_las
     await supervisor.start()
     await supervisor.feed(*(said(f"next {number}") for number in range(5)))
     assert len(supervisor.prompts) == 1
+
+
+async def test_the_judge_sees_head_and_tail_of_results_without_secrets() -> None:
+    supervisor = Judged(eval_interval=1)
+    await supervisor.start()
+    key = "sk-ant-" + "a1B2" * 8
+    output = f"first line\nAPI_TOKEN={key}\n" + "x" * 5000 + "\n3 tests failed"
+    await supervisor.feed(called("Bash", command="make test"), returned(output, failed=True))
+    await supervisor.feed(called("Bash", command=f"curl -H 'Authorization: Bearer {key}' https://u:hunter22@h/"))
+    first, last = supervisor.prompts
+    assert "result" not in first.partition("The last")[2], "a result is no turn of its own"
+    assert "  it failed: first line" in last and "[… " in last and "3 tests failed" in last
+    assert "a1B2" not in last and "hunter22" not in last and last.count("[secret]") == 3
+
+
+@pytest.mark.parametrize(
+    ("results", "retries"),
+    [
+        ([("3 failed", True), ("2 failed", True), ("1 failed", True)], 3),
+        ([("all the same", False)] * 3, 3),
+        ([("1 of 3", False), ("2 of 3", False), ("3 of 3", False)], None),
+    ],
+    ids=["they fail", "they return the same", "they get on"],
+)
+def test_equal_calls_are_retries_if_they_fail_or_return_the_same(
+    results: list[tuple[str, bool]], retries: int | None
+) -> None:
+    window = Window(20)
+    for output, failed in results:
+        window.add(called("Bash", command="make test"), 0.0, "mend it")
+        window.add(returned(output, failed=failed), 0.0, "mend it")
+    assert window.retries() == retries
+
+
+def test_equal_calls_of_several_tasks_are_no_retries_though_their_texts_are_equal() -> None:
+    window = Window(20)
+    for number in range(3):
+        window.add(called("Bash", command="uptime"), 0.0, "status?", f"task-{number}")
+        window.add(returned("up"), 0.0, "status?", f"task-{number}")
+    assert window.retries() is None
+    assert window.prompt().count("a new task was given: status?") == 2
