@@ -6,8 +6,8 @@ answer, and the server on which it publishes the fact finds that message in its 
 - ``true``: the named message is from who the fact says, of the class that it says, for this agent, not older than the
   question, and its sender had logged in with a credential;
 - ``false``: the history contradicts the fact;
-- ``unknown``: it cannot be told, and the reason says why: the history is off, the message is another server's, or
-  nothing proves the login.
+- ``unknown``: it cannot be told, and the reason says why: the history is off, the message is another server's or calls
+  somebody else, or nothing proves the login.
 
 What the message means is not judged: that is between the person and the agent.
 """
@@ -15,17 +15,17 @@ What the message means is not judged: that is between the person and the agent.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from culture.protocol.mentions import calls_all, mentions
 from culture.protocol.names import fold, is_channel
 from culture.protocol.vocabulary import Tag, UserClass, Verified
 from culture.server.events import Said, nick_of
 from culture.server.skill import Host
 from culture.server.state import User
-from culture.skills.ledger.facts import moment
+from culture.skills.ledger.facts import CONFIRMED, moment
 
 _SKEW = 60.0
 """Seconds that the clock of an agent's machine may be ahead of the server's."""
 _LONGEST_NAME = 64
-_CONFIRMED = "human_confirmed"
 
 
 class Verdict(NamedTuple):
@@ -40,7 +40,7 @@ async def verdict_on(host: Host, agent: User, fields: Mapping[str, Any]) -> Verd
     """Look up the answer that a closed question of this agent names."""
     msgid = fields.get("answer")
     if not isinstance(msgid, str) or not msgid:
-        return Verdict(Verified.UNKNOWN, "the fact names no message")
+        return Verdict(Verified.UNKNOWN, "the fact names no message", False)
     try:
         said = await host.find_stored(msgid)
     except LookupError as error:
@@ -50,13 +50,15 @@ async def verdict_on(host: Host, agent: User, fields: Mapping[str, Any]) -> Verd
         is_own = msgid.partition(".")[0] == host.config.short_name
         why = f"the history of {host.config.short_name} has no such message to {agent.nick}"
         return Verdict(Verified.FALSE if is_own else Verified.UNKNOWN, why)
+    if not _is_called(agent, said):
+        return Verdict(Verified.UNKNOWN, f"the message was said where {agent.nick} is, and not to it", False)
     return _compared(said, fields)
 
 
 def corrected(fields: Mapping[str, Any], verdict: Verdict) -> dict[str, Any]:
     """The fields of the fact; that a person confirmed it is taken out where the server knows better."""
     is_wrong = verdict.verified is Verified.FALSE or verdict.is_proven is False
-    return {key: each for key, each in fields.items() if not (key == _CONFIRMED and is_wrong)}
+    return {key: each for key, each in fields.items() if not (key == CONFIRMED and is_wrong)}
 
 
 def _is_for(host: Host, agent: User, said: Said) -> bool:
@@ -68,6 +70,16 @@ def _is_for(host: Host, agent: User, said: Said) -> bool:
     channel = host.network.channel(said.target)
     is_member = channel is not None and agent in channel.members
     return is_member or fold(agent.nick) in map(fold, said.mentions)
+
+
+def _is_called(agent: User, said: Said) -> bool:
+    """Was it said to the agent? A yes to somebody else in the same channel is no answer to this one.
+
+    A NOTICE, by which another agent's daemon gives up, calls nobody.
+    """
+    if not is_channel(said.target) or said.verb == "NOTICE" or fold(agent.nick) in map(fold, said.mentions):
+        return True
+    return calls_all(said.text) or bool(mentions(said.text, [agent.nick]))
 
 
 def _compared(said: Said, fields: Mapping[str, Any]) -> Verdict:

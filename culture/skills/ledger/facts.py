@@ -15,6 +15,8 @@ LONGEST = 2_000
 """Bytes of what a fact says: escaped it must fit into the tags of a line."""
 VERIFIED, WHY = "verified", "verified_why"
 """The fields of a shown approval that only servers write."""
+CONFIRMED = "human_confirmed"
+_OF_AN_ANSWER = ("by", "class", CONFIRMED, "answer")
 NOT_LOOKED_UP = "the server where it was published did not look it up"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _KIND = re.compile("[a-z][a-z-]{0,19}")
@@ -67,13 +69,15 @@ def fact_of(event: Noted) -> Fact | None:
 
 
 def without_verdict(kind: str, value: str) -> str:
-    """The value of a fact without what only servers say in it."""
-    if kind != FactKind.QUESTION:
-        return value
+    """The value of a fact without what only servers say in it, and without an answer where it tells of none."""
     fields = json.loads(value)
-    if fields.keys().isdisjoint((VERIFIED, WHY)):
-        return value
-    return dumped({key: each for key, each in fields.items() if key not in (VERIFIED, WHY)})
+    kept = {key: each for key, each in fields.items() if key not in (VERIFIED, WHY)}
+    if kind != FactKind.QUESTION:
+        kept.pop(CONFIRMED, None)  # nobody looks that up
+    elif not is_approval(kept):
+        also = ("outcome", "choice") if kept.get("open") else ()
+        kept = {key: each for key, each in kept.items() if key not in (*_OF_AN_ANSWER, *also) or each is None}
+    return value if kept.keys() == fields.keys() else dumped(kept)
 
 
 def with_verdict(fact: Fact) -> str:
@@ -94,7 +98,8 @@ def verdict_fields(verified: str, why: str) -> dict[str, bool | str]:
 
 def is_approval(fields: Mapping[str, Any]) -> bool:
     """Does the value of a question say that somebody answered it?"""
-    return not fields.get("open") and bool(fields.get("by"))
+    is_answered = str(fields.get("outcome")).upper() == "ANSWERED"
+    return not fields.get("open") and (is_answered or bool(fields.get("by")))
 
 
 def dumped(fields: Mapping[str, Any]) -> str:
