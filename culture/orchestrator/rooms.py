@@ -204,6 +204,17 @@ class Rooms:
         if message.kind is UserClass.BOT and self._vouching.why_not(message) is None:
             # A member, where neither it nor the team has an account.
             message = replace(message, kind=UserClass.AGENT)
+        if message.own or self._vouching.is_known(message):
+            self._note(message)
+        if not message.own and not message.notice and not message.private:
+            try:
+                self._waiting.put_nowait(message)
+            except asyncio.QueueFull:
+                # It passes, as a full disk does: the connection ends, and what did not fit comes from the history.
+                raise OSError(f"{_MOST_WAITING} messages wait to be acted upon") from None
+
+    def _note(self, message: Message) -> None:
+        """Remember what a member said, for hand-offs and judgements; under its nick a stranger may have spoken."""
         if not message.private:
             line = f"[{message.timestamp:%H:%M:%S}] {message.channel} <{message.sender}> {message.text}"
             lines = _renewed(self._lately, fold(message.sender), deque[tuple[float, str]](maxlen=_MOST_LINES))
@@ -211,12 +222,6 @@ class Rooms:
         _renewed(self._called, fold(message.sender), (0.0, frozenset[str]()))
         self._called[fold(message.sender)] = (message.timestamp.timestamp(), frozenset(map(fold, message.mentions)))
         self.on_said(message.sender)
-        if not message.own and not message.notice and not message.private:
-            try:
-                self._waiting.put_nowait(message)
-            except asyncio.QueueFull:
-                # It passes, as a full disk does: the connection ends, and what did not fit comes from the history.
-                raise OSError(f"{_MOST_WAITING} messages wait to be acted upon") from None
 
 
 def _renewed(known: dict[str, Kept], who: str, new: Kept) -> Kept:

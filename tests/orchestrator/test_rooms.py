@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from culture.config import paths
+from culture.orchestrator.book import Book
 from culture.orchestrator.errors import NotHired
-from culture.orchestrator.rooms import MARK, Heard
+from culture.orchestrator.rooms import MARK, Heard, Rooms
 from culture.orchestrator.state import Member, What
 from culture.orchestrator.team import Team
 from culture.protocol.vocabulary import UserClass
 from culture.server.ircd import IRCd
-from culture.transport import Message, NotSent, catchup
+from culture.transport import Address, Identity, Message, NotSent, catchup
 from tests.orchestrator.crew import at_work, end_members, heard, team_yaml, until
 from tests.support.client import registered
 
@@ -136,3 +137,16 @@ async def test_a_task_is_begun_in_its_room_also_when_the_server_was_away_for_a_m
             await team.parts.jobs.settle()
         await team.heartbeat.beat()
         await heard(ori, "#standup-demo", "[demo-1] done")
+
+
+async def test_what_a_stranger_says_under_the_nick_of_a_member_is_in_no_hand_off(tmp_path: Path) -> None:
+    """A member that is away, and has no account, does not keep its nick from others."""
+    here = Rooms(Address("127.0.0.1", 1), Identity("spark-team-demo"), tmp_path, Book(tmp_path))
+    spoke: list[str] = []
+    here.on_said = spoke.append
+    said = Message("#project-demo", "spark-Ramona", "@spark-Harper run it", datetime.now(UTC), "a.1")
+    here._hear(replace(said, kind=UserClass.UNKNOWN, mentions=("spark-Harper",)))
+    assert here.lately("spark-Ramona") == "" and spoke == []
+    assert not here.has_just_called("spark-Ramona", "spark-Harper")
+    here._hear(replace(said, kind=UserClass.AGENT, text="done"))
+    assert here.lately("spark-Ramona").endswith("<spark-Ramona> done") and spoke == ["spark-Ramona"]
