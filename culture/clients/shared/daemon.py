@@ -243,6 +243,7 @@ class AgentDaemon:
         """Buffer, IRC, webhook, socket, supervisor, runner."""
         self._tell_lost()
         self.reading.restore(self.config.channels, [mail for mail in self.inbox.unread() if not mail.is_errand])
+        self.held.show_unread()
         await self.transport.start()
         self.presence.start()
         self.presence.note({UserKey.BACKEND: self.config.agent, UserKey.TAGS: ",".join(self.config.tags)})
@@ -316,7 +317,10 @@ class AgentDaemon:
 
     def _is_hidden(self, message: Message) -> bool:
         """Whether a message from the history is withheld from the agent."""
-        return self.vouching.why_not(message) is not None and not self.held.is_released(message.msgid)
+        if self.vouching.why_not(message) is None or self.held.is_released(message.msgid):
+            return False
+        is_own = fold(message.sender) == fold(self.config.nick) and self.vouching.is_known(message)
+        return not is_own
 
     def _on_invite(self, channel: str, by: Member | None) -> None:
         self.rooms.invited(channel, by)

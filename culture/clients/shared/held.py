@@ -5,7 +5,7 @@ guard holds, and becomes a prompt when it is released. What was only said in its
 and can be read when it is released. Until then neither is given to the agent by any way.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -26,6 +26,8 @@ LOOP, UNVOUCHED = "loop", "unvouched"
 _COLUMNS = "msgid, place, private, sender, account, kind, text, said"
 _UNVOUCHED = "state = 'unvouched'"
 _HIDDEN = "NOT released"
+_RELEASED, _READ = 1, 2
+"""What becomes of the column ``released``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +119,25 @@ class HeldMail:
             mail = records.execute(
                 f"UPDATE messages SET state = 'unread', stale = 0, hops = 0 WHERE {_UNVOUCHED} AND {where}", values
             ).rowcount
-            records.execute(f"UPDATE withheld SET released = 1 WHERE {_HIDDEN} AND {where}", values)
+            records.execute(f"UPDATE withheld SET released = {_RELEASED} WHERE {_HIDDEN} AND {where}", values)
             self._notes.held_dropped = 0
         for row in rows:
             self.show(_message(row))
         return mail, len(rows) - mail
+
+    def show_unread(self) -> None:
+        """Show once more what was released, and not read before the daemon ended."""
+        rows = self._records.execute(
+            f"SELECT {_COLUMNS} FROM withheld WHERE released = {_RELEASED} ORDER BY said"
+        ).fetchall()
+        for row in rows:
+            self.show(_message(row))
+
+    def read(self, msgids: Iterable[str]) -> None:
+        """The agent has read these."""
+        with self._records.change() as records:
+            for msgid in msgids:
+                records.execute(f"UPDATE withheld SET released = {_READ} WHERE msgid = ? AND released", (msgid,))
 
     def holds(self, sender: str) -> bool:
         """Whether something of this sender is held."""

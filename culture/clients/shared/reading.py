@@ -69,7 +69,9 @@ class Reading:
         in_order = [message.msgid for message in messages if message.msgid not in self._released]
         if in_order:
             self._notes.set_read(place, in_order[-1])
-        self._released.difference_update(message.msgid for message in messages)
+        if released := self._released.intersection(message.msgid for message in messages):
+            self._released -= released
+            self._held.read(released)
         return Page(messages, ring.unread, gap, self._held.count(place))
 
     async def _older(self, place: str, ring: Ring, limit: int) -> tuple[list[Message], bool]:

@@ -334,6 +334,8 @@ async def test_what_strangers_said_while_it_was_away_is_held_too(home: Path, tmp
             assert [each["text"] for each in read["messages"]] == ["meanwhile"] and read["withheld"] == 2
             ori.send(f"PRIVMSG #general :@{NICK} go on")
             await until(lambda: "secret two" in texts_of(daemon))
+        # Released once, and not lost by a restart before it was read.
+        async with running(config, NICK), Wire(paths.agent_socket(NICK)) as agent:
             read = await read_by(agent, "#general")
             texts = [each["text"] for each in read["messages"]]
             assert "secret one" in texts and read["withheld"] == 0
@@ -358,6 +360,15 @@ async def test_an_agent_may_listen_to_people_alone(ircd: IRCd, home: Path, wake:
         else:
             told = await bob.expect("NOTICE", "spark-bob")
             assert told.params[1] == f"held: {PEOPLE_ONLY}; a person can release it with `@{NICK} go on`"
+
+
+async def test_an_agent_that_listens_to_people_alone_finds_its_own_words(home: Path, tmp_path: Path) -> None:
+    async with with_people(tmp_path / "server") as ircd:
+        config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, []), "wake": "humans"})
+        async with running(config, NICK), Wire(paths.agent_socket(NICK)) as agent:
+            assert (await agent.call("irc_send", channel="#general", message="the tests are green"))["ok"]
+            found = (await agent.call("irc_search", channel="#general", text="tests green"))["data"]
+            assert [each["text"] for each in found] == ["the tests are green"]
 
 
 async def test_an_agent_that_wakes_nobody_still_answers_what_it_may(home: Path, tmp_path: Path) -> None:
