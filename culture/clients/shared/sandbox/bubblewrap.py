@@ -134,7 +134,7 @@ class Sandbox:
             read=self.config.read,
             write=self.config.write,
             sockets=[*sockets, *([self.gate] if self.gate else [])],
-            programs=program_places(program, environment, home_of(environment)),
+            programs=program_places(program, environment, home_of(environment), [self.directory, *self.config.write]),
         )
 
     def _removed(self, environment: Iterable[str]) -> set[str]:

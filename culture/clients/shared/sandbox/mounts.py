@@ -75,6 +75,18 @@ class View:
         """The folder outside that holds this agent's state of the program."""
         return paths.home() / "sandbox" / self.name
 
+    @property
+    def writable(self) -> list[Path]:
+        """The project and what the owner lists, folders before those in them: the hooks of a project stay covered.
+
+        What is listed and in another one is there already. The agent could put a link to elsewhere in its place.
+        """
+        kept = [self.directory]
+        for place in sorted(self.write):
+            if not _is_within(place, kept):
+                kept.append(place)
+        return sorted(kept)
+
     def check(self) -> None:
         """WrongConfiguration where a listed folder would open what the sandbox closes."""
         for key, places in (("directory", [self.directory]), ("read", self.read), ("write", self.write)):
@@ -106,10 +118,8 @@ class View:
         yield from self._identity()
         for place in self.read:
             yield _bound("--ro-bind-try", place)
-        yield _bound("--bind", self.directory)
-        yield from _git(self.directory)
-        for place in self.write:
-            yield _bound("--bind-try", place)
+        for place in self.writable:
+            yield _bound("--bind" if place == self.directory else "--bind-try", place)
             yield from _git(place)
         for each in self.sockets:
             yield _bound("--bind-try", each)
@@ -173,17 +183,22 @@ class View:
         return own
 
 
-def program_places(program: Sequence[str], environment: Mapping[str, str], home: Path) -> list[Path]:
-    """What of the disk a program runs from: itself, its package, our Python, and the folders of PATH."""
+def program_places(
+    program: Sequence[str], environment: Mapping[str, str], home: Path, writable: Sequence[Path] = ()
+) -> list[Path]:
+    """What of the disk a program runs from: itself, its package, our Python, and the folders of PATH.
+
+    Nothing in a ``writable`` folder is among it. That is inside anyway, and a link there leads where the agent wants.
+    """
     listed = os.pathsep.join(environment.get(name, "") for name in ("PATH", "PYTHONPATH")).split(os.pathsep)
-    on_path = [Path(each) for each in listed if each.startswith("/")]
+    on_path = [Path(each) for each in listed if each.startswith("/") and not _is_within(Path(each), writable)]
     packages = [Path(each) for each in sys.path if each.endswith(_PACKAGES)]
     ours = [Path(sys.prefix), Path(sys.base_prefix), OUR_CODE, *packages]
     found = [*on_path, *(each.resolve() for each in on_path), *ours]
     named = [shutil.which(each, path=environment.get("PATH")) for each in (program[0], "node")]
     for start in (*named, *program):
         if start is not None and os.path.isabs(start) and os.path.isfile(start):
-            found += _package_of(Path(start))
+            found += [] if _is_within(Path(start), writable) else _package_of(Path(start))
     closed = (home.resolve(), paths.home().resolve())
     return _outermost([each for each in found if not _opens(each, closed) and not _is_system(each)])
 
@@ -207,6 +222,12 @@ def _package_of(program: Path) -> Iterator[Path]:
         yield Path(*parts[: parts.index("node_modules") + 1])
     elif real.parent.name == "bin":
         yield from (real.parent, real.parent.parent / "lib")
+
+
+def _is_within(place: Path, folders: Iterable[Path]) -> bool:
+    """Whether the way to a place leads through one of the folders."""
+    way = {each.resolve() for each in (place, *place.parents)}
+    return any(each.resolve() in way for each in folders)
 
 
 def _opens(place: Path, closed: Iterable[Path]) -> bool:
@@ -258,7 +279,8 @@ def _shared(common: Path) -> Iterator[Sequence[str]]:
     """The repository that worktrees share: their commits go into it, and all else of it is read-only."""
     yield _bound("--ro-bind", common)
     for name in ("objects", "refs", "logs"):
-        yield _bound("--bind-try", common / name)
+        if not (common / name).is_symlink():
+            yield _bound("--bind-try", common / name)
 
 
 def _closed_worktrees(repository: Path) -> Iterator[Sequence[str]]:
@@ -271,17 +293,40 @@ def _closed_worktrees(repository: Path) -> Iterator[Sequence[str]]:
 
 def _guarded(folder: Path) -> Iterator[Sequence[str]]:
     """Read-only hooks and settings, those of submodules as well; where there are no hooks, none can be made."""
-    inner = islice((each.parent for each in (folder / "modules").rglob("HEAD") if each.is_file()), MOST_SUBMODULES)
-    repositories = [each for each in inner if (each / GIT_RUNS[1]).is_file()]
+    repositories = _submodules(folder / "modules")
+    if len(repositories) > MOST_SUBMODULES:
+        yield _bound("--ro-bind", folder / "modules")
+        repositories = []
     for place in (*([folder / "modules"] if repositories else []), *repositories):
         yield _bound("--bind", place)
     for repository in (folder, *repositories):
+        _check_no_links(repository)
         _pin(repository)
         for name in (*GIT_RUNS, *GIT_LEADS):
             if (repository / name).exists() and not (repository / name).is_symlink():
                 yield _bound("--ro-bind", repository / name)
         if (repository / GIT_RUNS[1]).exists() and not os.path.lexists(repository / GIT_RUNS[0]):
             yield "--tmpfs", str(repository / GIT_RUNS[0]), "--remount-ro", str(repository / GIT_RUNS[0])
+
+
+def _submodules(modules: Path) -> list[Path]:
+    """The repositories of submodules, one more than are guarded where there are too many.
+
+    The agent can put a link in the place of a folder that is not there yet: what that leads to is none of them.
+    """
+    if modules.is_symlink():
+        return []
+    inner = (each.parent for each in modules.rglob("HEAD") if each.is_file() and (each.parent / GIT_RUNS[1]).is_file())
+    return list(islice(inner, MOST_SUBMODULES + 1))
+
+
+def _check_no_links(repository: Path) -> None:
+    for name in GIT_RUNS:
+        if (repository / name).is_symlink():
+            raise WrongConfiguration(
+                f"sandbox: {repository / name} is a link, in whose place an agent could put hooks or settings of its "
+                "own: put the folder or file itself there, or for hooks set core.hooksPath"
+            )
 
 
 def _pin(repository: Path) -> None:

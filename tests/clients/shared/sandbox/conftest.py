@@ -67,13 +67,18 @@ async def jail(owner: Path, tmp_path: Path) -> AsyncIterator[Jail]:
     inmates: list[Inmate] = []
     (tmp_path / "playbook.yaml").write_text(json.dumps(SHELL))
 
-    async def start(needs: ProgramNeeds | None = None, gate: Path | None = None, **config: object) -> Inmate:
+    async def start(
+        needs: ProgramNeeds | None = None,
+        gate: Path | None = None,
+        directory: Path = tmp_path / "work",
+        **config: object,
+    ) -> Inmate:
         token = new_token()
         settings = SandboxConfig.model_validate({"kind": "bwrap", **config}, strict=False)
-        sandbox = Sandbox(NICK, tmp_path / "work", settings, needs or ProgramNeeds(), gate)
+        sandbox = Sandbox(NICK, directory, settings, needs or ProgramNeeds(), gate)
         setup = RunnerSetup(
             NICK,
-            tmp_path / "work",
+            directory,
             environment(NICK, token),
             options={"playbook": str(tmp_path / "playbook.yaml")},
             sandbox=sandbox,

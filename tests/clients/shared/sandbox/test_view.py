@@ -11,6 +11,7 @@ import pytest
 
 from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.processes import carrying, end_all
+from culture.clients.shared.sandbox import mounts
 from culture.clients.shared.sandbox.bubblewrap import Sandbox
 from culture.clients.shared.sandbox.needs import ProgramNeeds
 from culture.config import paths
@@ -133,6 +134,83 @@ async def test_agent_cannot_lead_git_to_hooks_and_settings_of_its_own(jail: Jail
         _git(place, "diff")
         _git(place, "commit", "-q", "-a", "-m", "second")
     assert not ran.exists()
+
+
+async def test_link_in_the_place_of_submodules_opens_nothing(jail: Jail, owner: Path, tmp_path: Path) -> None:
+    """What it leads to would be mounted where it leads to: the home, if there is a repository in it."""
+    work = tmp_path / "work"
+    for repository in (work, owner / "other"):
+        repository.mkdir(exist_ok=True)
+        _git(repository, "init", "-q")
+    inmate = await jail()
+    await inmate.shell(f"ln -s $(realpath -m --relative-to=.git {owner}) .git/modules")
+    await inmate.runner.stop()
+    again = await jail()
+    assert "No such file" in await again.shell(f"cat {owner}/.ssh/id .git/modules/.ssh/id")
+
+
+async def test_submodules_stay_closed_among_ever_so_many(
+    jail: Jail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mounts, "MOST_SUBMODULES", 2)
+    modules = tmp_path / "work" / ".git" / "modules"
+    _git(tmp_path / "work", "init", "-q")
+    for name in ("one", "two", "three"):
+        (modules / name / "hooks").mkdir(parents=True)
+        for file in ("HEAD", "config"):
+            (modules / name / file).touch()
+    inmate = await jail()
+    await inmate.shell("for each in .git/modules/*; do echo x > $each/hooks/post-commit; echo x > $each/config; done")
+    assert [each.read_text() for each in modules.glob("*/config")] == [""] * 3
+    assert list(modules.glob("*/hooks/*")) == []
+
+
+@pytest.mark.parametrize("name", ["hooks", "config"])
+def test_hooks_and_settings_that_could_be_replaced_are_refused(name: str, owner: Path, tmp_path: Path) -> None:
+    _git(tmp_path / "work", "init", "-q")
+    place = tmp_path / "work" / ".git" / name
+    place.rename(tmp_path / name)
+    place.symlink_to(tmp_path / name)
+    sandbox = Sandbox(NICK, tmp_path / "work", SandboxConfig(kind="bwrap"))
+    with pytest.raises(WrongConfiguration, match=f"{name} is a link"):
+        sandbox.command(["/bin/sh"], {})
+
+
+async def test_link_in_the_place_of_a_folder_of_programs_opens_nothing(
+    jail: Jail, owner: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The project may have a folder that is on PATH, such as the one of a virtual environment."""
+    programs = tmp_path / "work" / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    inmate = await jail()
+    await inmate.shell("printf '#!/bin/sh\\necho found' > .venv/bin/tool; chmod +x .venv/bin/tool")
+    assert await inmate.shell("tool") == "found"
+    await inmate.shell(f"mv .venv/bin .venv/aside; ln -s {owner}/.ssh .venv/bin")
+    await inmate.runner.stop()
+    again = await jail()
+    assert "No such file" in await again.shell(f"cat {owner}/.ssh/id")
+
+
+async def test_link_in_the_place_of_a_listed_folder_opens_nothing(jail: Jail, owner: Path, tmp_path: Path) -> None:
+    results = tmp_path / "work" / "results"
+    results.mkdir()
+    inmate = await jail(write=[str(results)])
+    await inmate.runner.stop()
+    results.rmdir()
+    results.symlink_to(Path("..", owner.name, ".ssh"))
+    again = await jail(write=[str(results)])
+    assert "No such file" in await again.shell(f"cat {owner}/.ssh/id")
+
+
+async def test_hooks_stay_closed_where_a_listed_folder_holds_the_project(jail: Jail, tmp_path: Path) -> None:
+    project = tmp_path / "work" / "project"
+    project.mkdir()
+    _git(project, "init", "-q")
+    inmate = await jail(directory=project, write=[str(tmp_path / "work")])
+    await inmate.shell("echo x > .git/hooks/post-commit; echo x > ../beside; echo x > file")
+    assert not (project / ".git" / "hooks" / "post-commit").exists()
+    assert (tmp_path / "work" / "beside").exists() and (project / "file").exists()
 
 
 async def test_wiki_of_a_team_is_writable_and_its_hooks_are_not(jail: Jail, tmp_path: Path) -> None:
