@@ -46,6 +46,8 @@ def answered(text: str | None, outcome: str = "ANSWERED") -> Answer:
 class NotedDesk:
     """Implements ``Desk``."""
 
+    is_outside = False
+
     def __init__(self) -> None:
         self.done: list[tuple[object, ...]] = []
         self.unread: list[ReadMessage] = []

@@ -95,6 +95,10 @@ class RequestFailed(Exception):
 class Desk(Protocol):
     """The daemon. RequestFailed is the way to say no; all but ``ask``, ``spawn_agent`` and ``prompt`` return soon."""
 
+    @property
+    def is_outside(self) -> bool:
+        """Whether the agent is in a sandbox and the daemon is not: then it reads no files for it."""
+
     async def send(self, channel: str, text: str) -> Sent:
         """Say it in a channel or to a nick, at once."""
 

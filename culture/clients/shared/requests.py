@@ -205,6 +205,10 @@ async def clear(desk: Desk) -> object:
 @verb("set_directory", path=DIRECTORY)
 async def set_directory(desk: Desk, path: str) -> object:
     """The instructions of another folder, which the agent then works in."""
+    if desk.is_outside:
+        raise RequestFailed(
+            "your daemon is not in your sandbox, and reads no file for you: irc_client set-directory does"
+        )
     try:
         found = await asyncio.to_thread(instructions, Path(path))
     except NoDirectory as wrong:

@@ -49,6 +49,11 @@ class Service:
         self.breaks_off = False
         """Whether the turn that runs is to end with the tool call that is running."""
 
+    @property
+    def is_outside(self) -> bool:
+        """Whether the agent sees less of the disk than its daemon."""
+        return self._parts.config.sandbox.kind == "bwrap"
+
     async def send(self, channel: str, text: str) -> Sent:
         """Say it."""
         channel = self._place(channel)

@@ -14,9 +14,10 @@ from culture.clients.shared.sandbox import bubblewrap
 from culture.config import paths
 from culture.config.errors import ConfigError
 from culture.server.ircd import IRCd
+from tests.clients.ipc import Wire
 from tests.clients.shared.sandbox.conftest import NICK, needs_bwrap
 from tests.clients.shared.test_daemon import until
-from tests.support.agents import DaemonProcess, agents_yaml
+from tests.support.agents import DaemonProcess, agents_yaml, running
 from tests.support.client import registered
 
 
@@ -43,6 +44,17 @@ async def test_agent_speaks_through_its_daemon_and_dies_with_it(ircd: IRCd, owne
         finally:
             await daemon.kill()
         await until(lambda: carrying(token) == [])
+
+
+@needs_bwrap
+async def test_daemon_reads_no_file_for_an_agent_that_does_not_see_it(ircd: IRCd, owner: Path) -> None:
+    home, work = paths.home(), paths.home() / "work"
+    work.mkdir()
+    (work / "CLAUDE.md").symlink_to(owner / ".ssh" / "id")
+    config = agents_yaml(home, ircd.port, {"nick": NICK, "sandbox": "bwrap"})
+    async with running(config, NICK), Wire(paths.agent_socket(NICK)) as agent:
+        answer = await agent.call("set_directory", path=str(work))
+    assert not answer["ok"] and "not in your sandbox" in answer["error"]
 
 
 def test_sandbox_that_cannot_be_had_is_told_before_anything_starts(
