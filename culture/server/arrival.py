@@ -159,6 +159,8 @@ def _attach(ctx: Context, known: User) -> None:
         ctx.publish(AwaySet(ctx.stamp(), known.source, None))
     welcome(ctx)
     show_channels(ctx)
+    for tell in ctx.parts.furthers:
+        tell(ctx.session)
 
 
 def _take_class(ctx: Context, known: User) -> None:

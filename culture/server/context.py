@@ -57,6 +57,8 @@ class Parts:
     sessions: set[Session]
     endings: list[Callable[[Session], None]]
     """Called with each session that ends, by whoever keeps something about sessions."""
+    furthers: list[Callable[[Session], None]]
+    """Called with each session that attached to a user who was here already, once it has been shown the channels."""
     monitors: Monitors
     batches: Batches
     markers: ReadMarkers

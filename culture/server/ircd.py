@@ -130,6 +130,7 @@ class IRCd:
                 batches.forget,
                 markers.forget,
             ],
+            furthers=[],
             monitors=monitors,
             batches=batches,
             markers=markers,

@@ -206,6 +206,18 @@ class Host:
 
         self._parts.endings.append(gone)
 
+    def when_attached(self, show: Callable[[Session], None]) -> None:
+        """Call with each session that attached to a user who was here already, once it has been shown the channels."""
+
+        def attached(session: Session) -> None:
+            try:
+                if not self._is_over:
+                    show(session)
+            except BaseException as error:
+                self._report(error)
+
+        self._parts.furthers.append(attached)
+
     def remember(self, find: Callable[[Context, str, str, bool], Awaitable[Trace | None]]) -> None:
         """Let what ``find`` knows (the asker, a target, a message's id) be taken back, beside what the server knows.
 

@@ -31,7 +31,11 @@ class _Replay(NamedTuple):
 
 
 class Replaying:
-    """Shows the last messages of a channel to whoever comes in, or comes back to it."""
+    """Shows the last messages of a channel to whoever comes in, or comes back to it.
+
+    Who comes back after having been gone is shown what came meanwhile. A further program of somebody who is here, of
+    which nobody can tell what it has seen, is shown the last messages as if it came in.
+    """
 
     def __init__(self, host: Host, archive: Archive, access: Access, most: int) -> None:
         self._host = host
@@ -40,6 +44,7 @@ class Replaying:
         self._most = most
         self._gone: dict[str, Stamp] = {}  # since when those who stay without a session are not connected
         self._under_way: dict[tuple[User, str], _Replay | None] = {}  # by channel; and what comes after it
+        host.when_attached(self.attached)
 
     @hook(Joined)
     def joined(self, event: Joined) -> None:
@@ -47,32 +52,36 @@ class Replaying:
         network = self._host.network
         channel, user = network.channel(event.channel), network.user(nick_of(event.source))
         if channel is not None and user is not None and self._host.by is not None:
-            self._follow(user, channel, self._wanted(user, [channel], None, event.id))
+            self._follow(user, channel, self._wanted(user, channel, event.id))
 
     @hook(AwaySet)
-    def moved(self, event: AwaySet) -> None:
-        """Somebody who is always here lost the last session, or has one again: then what was missed is shown."""
-        nick, by = fold(nick_of(event.source)), self._host.by
-        if by is None and event.message == DISCONNECTED:
-            self._gone[nick] = event.id
+    def lost(self, event: AwaySet) -> None:
+        """Somebody who is always here lost the last session."""
+        if self._host.by is None and event.message == DISCONNECTED:
+            self._gone[fold(nick_of(event.source))] = event.id
+
+    def attached(self, session: Session) -> None:
+        """One more session of somebody who is here, with or without others."""
+        user = session.user
+        if user is None:
             return
-        since, user = self._gone.pop(nick, None), self._host.network.user(nick)
-        if since is not None and user is not None and by is not None and event.message is None:
+        since, now = self._gone.pop(fold(user.nick), None), round(self._host.now() * MICROSECONDS)
+        if wants_replay(session) and self._most:
             channels = sorted(user.channels, key=lambda channel: channel.name)
-            if (replay := self._wanted(user, channels, since, event.id)) is not None:
-                self._host.start(self._replay(replay))
+            views = [(channel, self._access.member(channel, user)) for channel in channels]
+            after = None if since is None else _position(since)
+            self._host.start(self._replay(_Replay(views, after, position_at(now), [session])))
 
     @hook(Left)
     def left(self, event: Left) -> None:
         """Somebody is gone for good."""
         self._gone.pop(fold(nick_of(event.source)), None)
 
-    def _wanted(self, user: User, channels: Sequence[Channel], since: Stamp | None, until: Stamp) -> _Replay | None:
+    def _wanted(self, user: User, channel: Channel, until: Stamp) -> _Replay | None:
         sessions = [session for session in self._host.sessions(user) if wants_replay(session)]
         if not sessions or not self._most:
             return None
-        after, before = None if since is None else _position(since), _position(until)
-        return _Replay([(channel, self._access.member(channel, user)) for channel in channels], after, before, sessions)
+        return _Replay([(channel, self._access.member(channel, user))], None, _position(until), sessions)
 
     def _follow(self, user: User, channel: Channel, replay: _Replay | None) -> None:
         """Show it; to whoever comes and goes again and again, one after the other, and only the last of those."""
@@ -95,6 +104,8 @@ class Replaying:
 
     async def _replay(self, replay: _Replay) -> None:
         for channel, view in replay.views:
+            if all(session.ended for session in replay.sessions):
+                return
             read = await self._read(view, replay.after, replay.before)
             found = [each for each in read if self._access.includes(each.entry) and not is_request(each.entry)]
             if found:

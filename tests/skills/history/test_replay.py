@@ -231,20 +231,35 @@ async def test_who_would_take_what_was_missed_for_new_or_can_ask_gets_none(with_
     assert [message for message in ada.seen if message.verb in ("PRIVMSG", "BATCH")] == []
 
 
-async def test_who_was_here_all_the_time_missed_nothing(with_accounts: Room) -> None:
-    """Neither a further device nor the end of an absence of another kind brings old messages."""
+async def test_a_further_program_sees_the_last_lines_as_if_it_came_in(with_accounts: Room) -> None:
+    """The one that is here already, such as that of `culture up`, may be read by nobody."""
     here = with_accounts
     ori = await here.join("spark-ori", "#a")
     desk = await here.join("spark-ada", "#a", caps="server-time", account="ada")
-    await here.say(ori, "#a", "heard")
-    await desk.expect("PRIVMSG", "#a", "heard")
+    await here.say(ori, "#a", *NUMBERS)
+    await desk.expect("PRIVMSG", "#a", NUMBERS[-1])
     for line in ("AWAY :Not connected", "AWAY"):
         await desk.ask(line)
+    here.clock.now += 1
     phone = await here.join("spark-ada", caps="server-time", account="ada")
     await come(here, phone, "#c")
     await desk.sync()
-    assert [message for message in phone.seen if message.verb == "PRIVMSG"] == []
-    assert [message.params[-1] for message in desk.seen if message.verb == "PRIVMSG"] == ["heard"]
+    assert [message.params[-1] for message in phone.seen if message.verb == "PRIVMSG"] == NUMBERS[-3:]
+    assert [message.params[-1] for message in desk.seen if message.verb == "PRIVMSG"] == NUMBERS
+
+
+async def test_who_said_to_be_away_and_left_sees_the_last_lines(with_accounts: Room) -> None:
+    here = with_accounts
+    ori = await here.join("spark-ori", "#a")
+    ada = await here.join("spark-ada", "#a", account="ada")
+    await ada.ask("AWAY :lunch")
+    ada.send("QUIT")
+    await ada.ended()
+    await here.say(ori, "#a", "missed")
+    here.clock.now += 1
+    ada = await here.join("spark-ada", caps="server-time", account="ada")
+    await come(here, ada, "#c")
+    assert [message.params[-1] for message in ada.seen if message.verb == "PRIVMSG"] == ["missed"]
 
 
 async def test_who_comes_and_goes_again_and_again_has_one_thing_read_at_a_time(here: Room) -> None:
