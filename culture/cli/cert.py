@@ -10,6 +10,8 @@ import typer
 
 from culture.cli import fingerprint
 from culture.config import paths
+from culture.config.errors import ConfigError
+from culture.config.load import load_server
 from culture.protocol.vocabulary import Exit
 
 Names = Annotated[
@@ -45,6 +47,15 @@ def cert(name: Names = None, days: Days = 825, force: Force = False) -> None:
     typer.echo(_explained(certificate, key, made))
 
 
+def _plain_port() -> int:
+    """The port on loopback that the configuration has, so that whoever takes the printed lines over keeps it."""
+    try:
+        listeners = load_server().config.listen
+    except ConfigError:
+        return 6667
+    return next((each.port for each in listeners if each.tls is None), 6667)
+
+
 def _explained(certificate: Path, key: Path, shown: str) -> str:
     return os.linesep.join(
         [
@@ -55,7 +66,7 @@ def _explained(certificate: Path, key: Path, shown: str) -> str:
             f"In {paths.server_file()}:",
             "",
             "listen:",
-            "  - port: 6667",
+            f"  - port: {_plain_port()}",
             '  - host: "0.0.0.0"',
             "    port: 6697",
             "    tls:",

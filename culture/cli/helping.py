@@ -1,5 +1,6 @@
 """``culture help``: short pages on topics, and what any command takes."""
 
+import shlex
 from typing import Annotated, Any
 
 import typer
@@ -54,10 +55,12 @@ def _listed() -> str:
 def _this_copy() -> str:
     """The commands for the copy that runs."""
     copy = installation()
+    is_clone = copy.checkout is not None and (copy.checkout / ".git").exists()
+    fetch = f"{shlex.join(('git', '-C', str(copy.checkout), 'pull'))} && " if is_clone else ""
     return "\n".join(
         [
             f"  add an extra, such as bridge:  {copy.extend('bridge')}",
-            f"  upgrade:                       {copy.upgrade()}",
+            f"  upgrade:                       {fetch}{copy.upgrade()}",
         ]
     )
 

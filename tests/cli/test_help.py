@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from culture.cli import topics
+from culture.cli import helping, topics
 from culture.cli.app import app
 from culture.cli.commands import COMMANDS, SECTIONS
 from culture.cli.tree import Node, tree
 from culture.config.agents import BudgetConfig, TrustConfig
+from culture.config.installation import Installation, Installer
 from culture.config.web import Web
 from culture.protocol.vocabulary import Exit
 
@@ -99,3 +100,14 @@ def test_every_command_is_listed_once_with_a_whole_sentence() -> None:
         listed = CliRunner().invoke(app, [*words, "--help"]).output
         assert listed.count("...") == 1, "those of the usage line"
     assert listed.index("Commands:") and "Talking:" in CliRunner().invoke(app, ["--help"]).output
+
+
+@pytest.mark.parametrize("is_clone", [True, False])
+def test_the_upgrade_of_a_clone_begins_with_its_newest_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_clone: bool
+) -> None:
+    source = tmp_path / "a clone"
+    (source / ".git" if is_clone else source).mkdir(parents=True)
+    monkeypatch.setattr(helping, "installation", lambda: Installation(Installer.MAKE, "python", source))
+    fetch = f"git -C '{source}' pull && " if is_clone else ""
+    assert f"upgrade:                       {fetch}make -C '{source}' env\n" in told("install")

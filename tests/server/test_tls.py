@@ -173,6 +173,14 @@ async def test_a_new_certificate_is_for_new_connections(tmp_path: Path, serve: S
             await old.expect("PRIVMSG", "spark-old", "hello")
 
 
+async def test_the_lines_for_the_certificate_keep_the_port(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    for text, port in (("name: spark\nlisten: [{port: 7123}]\n", 7123), ("name: spark\nlisten: nonsense\n", 6667)):
+        shell.write(text)
+        made = await shell.run("server", "cert", "--name", "spark", "--force")
+        assert f"listen:\n  - port: {port}\n  - host: " in made.out
+
+
 async def test_a_signal_is_enough_for_a_new_certificate(tmp_path: Path) -> None:
     """docs/server/tls.md: SIGHUP to a real process; a certificate that cannot be used changes nothing."""
     shell = Shell(tmp_path)
