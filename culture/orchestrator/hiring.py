@@ -83,8 +83,9 @@ class Hiring:
         return paths.inbox_file(nick).exists() or self._parts.daemons.is_running(nick)
 
     def _free(self, name: str) -> str:
-        if fold(name) in map(fold, names_of_others(self._parts.folder, self._parts.server)):
-            raise NotHired(f"{self._parts.nick_of(name)} is in another team: choose another em_name in team.yaml")
+        if fold(name) in map(fold, names_of_others(self._parts.folder, self._parts.server, past=True)):
+            nick = self._parts.nick_of(name)
+            raise NotHired(f"{nick} is or was in another team: choose another em_name in team.yaml")
         return name
 
     async def settle(self, nick: str) -> Member:

@@ -108,6 +108,27 @@ def test_the_next_team_of_a_machine_gets_an_em_of_another_name(home: Path, proje
         assert load_team(paths.team_dir(slug) / "team.yaml").config.em_name == em
 
 
+def test_no_em_gets_the_name_of_somebody_who_has_left_a_team(home: Path, project: Path) -> None:
+    """Their account is revoked, and their mail and session are still there."""
+    (home / "culture.yaml").write_text("name: spark\n")
+    init = ["team", "init", str(project), "--slug"]
+    assert CliRunner().invoke(app, [*init, "demo"]).exit_code == 0
+    book = Book(paths.team_dir("demo"))
+    book.open()
+    for role, name in (("em", "Harper"), ("manager", "Ramona")):
+        book.intend(What.HIRE, name=name, nick=f"spark-{name}", role=role)
+    book.done(What.RETIRE, nick="spark-Ramona", why="its task is over")
+    book.close()
+    paths.inbox_file("spark-Jules").parent.mkdir(parents=True)
+    paths.inbox_file("spark-Jules").touch()
+    assert CliRunner().invoke(app, [*init, "shop"]).exit_code == 0
+    em = load_team(paths.team_dir("shop") / "team.yaml").config.em_name
+    assert em not in ("Harper", "Ramona", "Jules")
+    (paths.team_dir("demo") / "team.yaml").unlink()
+    assert CliRunner().invoke(app, [*init, "demo"]).exit_code == 0
+    assert load_team(paths.team_dir("demo") / "team.yaml").config.em_name == "Harper"
+
+
 def test_a_team_whose_state_cannot_be_read_keeps_no_other_from_hiring(home: Path) -> None:
     broken = paths.team_dir("demo")
     broken.mkdir(parents=True)

@@ -18,10 +18,13 @@ from culture.config import paths
 from culture.config.agents import ServerAddress
 from culture.config.load import load_team
 from culture.config.team import TeamConfig
+from culture.orchestrator.book import look
 from culture.orchestrator.git import GitFailed, git
 from culture.orchestrator.merging import NotMerged, main_branch
 from culture.orchestrator.names import load as names
 from culture.orchestrator.names import next_name
+from culture.orchestrator.neighbours import names_of_others
+from culture.protocol.names import short_name
 from culture.protocol.vocabulary import Exit
 from culture.wiki.pages import Pages, folder_of
 
@@ -47,8 +50,9 @@ def init(
     if file.exists():
         fail(f"{file} is there already; change it, or choose another name with --slug", Exit.USAGE)
     said: dict[str, Any] = {"slug": name, "project_dir": str(project), "branch": branch}
-    said["server"] = _server(server_address())
-    em = _em_name(project)
+    address = server_address()
+    said["server"] = _server(address)
+    em = _em_name(project, paths.team_dir(name), address)
     if em != _DEFAULT_EM:
         said["em_name"] = em
     if (chosen := choose_sandbox(sandbox)) is not None:
@@ -66,10 +70,14 @@ def init(
     typer.echo(f"People and the EM meet in #project-{name}; what is to be done begins with TASK: there.")
 
 
-def _em_name(project: Path) -> str:
-    """The usual one, unless the EM of another team has it: members never share a nick."""
-    taken = [load_team(paths.team_dir(slug) / TEAM).config.em_name for slug in known()]
-    return next_name([_DEFAULT_EM, *names(project)], taken)
+def _em_name(project: Path, folder: Path, address: ServerAddress) -> str:
+    """The usual one, unless somebody of a team has or had it: a member who left has no account any more."""
+    if (own := look(folder).em) is not None:
+        return own.name  # the team was there before its file
+    server = short_name(address.name) if address.name else ""
+    configured = [load_team(paths.team_dir(slug) / TEAM).config.em_name for slug in known()]
+    taken = [*configured, *names_of_others(folder, server, past=True)]
+    return next_name([_DEFAULT_EM, *names(project)], taken, lambda name: paths.inbox_file(f"{server}-{name}").exists())
 
 
 def _roles() -> tuple[str, ...]:
