@@ -1,5 +1,6 @@
 """``culture wiki``: the pages of a project, from the command line and as an MCP server."""
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,10 @@ from culture.cli.connect import example_nick
 from culture.cli.failing import fail
 from culture.cli.output import as_json as shown_json
 from culture.config import paths
+from culture.config.errors import ConfigError
+from culture.config.load import load_team
 from culture.config.process_owner import SOME_AGENT, own_agent
+from culture.orchestrator.record import wiki_folder
 from culture.protocol.text import Profile
 from culture.protocol.vocabulary import Environment, Exit
 from culture.server.ids import MICROSECONDS
@@ -29,7 +33,9 @@ group = typer.Typer(help="Pages that outlast the talk: read, write, serve to age
 
 Project = Annotated[
     str | None,
-    typer.Option("--project", "-p", metavar="SLUG", help="Whose wiki.  [default: the only one there is]"),
+    typer.Option(
+        "--project", "-p", metavar="SLUG", help="Whose wiki.  [default: that of this folder's team, or the only one]"
+    ),
 ]
 Name = Annotated[str, typer.Argument(metavar="PAGE", show_default=False, help="Such as plans/e2-cdn.")]
 Number = Annotated[int, typer.Option("-n", "--number", min=1, max=1000, metavar="N", help="At most so many.")]
@@ -167,14 +173,46 @@ def _is_trusted() -> bool:
 
 
 def _wiki(project: str | None) -> Pages:
+    """The wiki that is named, or of the team whose member or folder this is, or the only one."""
     wikis = sorted(each.name for each in (paths.home() / "wiki").glob("[!.]*") if Pages(each).exists)
-    if project is None and len(wikis) != 1:
+    named = os.environ.get(Environment.WIKI)
+    if project is None and named:
+        folder = Path(named)
+    elif (slug := project or _here()) is not None:
+        folder = _of_team(slug) or folder_of(slug)
+    elif len(wikis) == 1:
+        folder = folder_of(wikis[0])
+    else:
         there = f"there are {', '.join(wikis)}" if wikis else "there is none, `culture wiki init` makes one"
         fail(f"which wiki? Name it with --project: {there}", Exit.USAGE)
-    wiki = Pages(folder_of(project or wikis[0]))
+    wiki = Pages(folder)
     if not wiki.exists:
-        fail(f"{project} has no wiki: `culture wiki init {project}` makes one")
+        known = folder.name if folder.parent == paths.home() / "wiki" else ""
+        fail(f"{known or folder} has no wiki: `culture wiki init {known or 'SLUG'}` makes one")
     return wiki
+
+
+def _here() -> str | None:
+    """The team whose folder this is; None where there is none, or several."""
+    from culture.cli.team.place import teams_of
+
+    try:
+        teams = teams_of(Path.cwd())
+    except ConfigError:
+        return None  # of a team whose file is broken
+    return teams[0] if len(teams) == 1 else None
+
+
+def _of_team(slug: str) -> Path | None:
+    """Where a team has its wiki; None for a project that has no team."""
+    from culture.cli.team.place import TEAM, known
+
+    if slug not in known():
+        return None
+    config = load_team(paths.team_dir(slug) / TEAM).config
+    if (folder := wiki_folder(config)) is None:
+        fail(f"the wiki of {slug} is not on this machine: {config.wiki_mcp_url} serves it by MCP")
+    return folder
 
 
 @contextmanager

@@ -245,10 +245,12 @@ class Rules(Settings):
 
 
 class TeamPlace(Settings):
-    """Where an agent of a team asks for others."""
+    """Where an agent of a team asks for others, and what its wiki is."""
 
     orchestrator: AgentNick
     channel: Channel
+    wiki: Folder | None = None
+    """The folder of the team's wiki; None where that is not on this machine."""
 
 
 class AgentConfig(Rules):

@@ -3,10 +3,15 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
 
+from culture.config.exposure import is_loopback
+from culture.config.team import TeamConfig
 from culture.orchestrator.state import Stage, State, Task
 from culture.wiki.errors import Conflict, NoSuchPage, WikiError
 from culture.wiki.names import SPRINT_STATE, plan
+from culture.wiki.pages import folder_of
 from culture.wiki.queue import QueuedWiki
 
 log = logging.getLogger(__name__)
@@ -14,6 +19,14 @@ log = logging.getLogger(__name__)
 BEGIN, END = "<!-- tasks: kept by the team -->", "<!-- end of tasks -->"
 _TRIES = 5
 _TITLE = 80
+
+
+def wiki_folder(config: TeamConfig) -> Path | None:
+    """The folder of a team's wiki; None where the wiki is served by another machine."""
+    url = config.wiki_mcp_url
+    if config.wiki_dir is None and url is not None and not is_loopback(urlsplit(url).hostname or ""):
+        return None
+    return config.wiki_dir or folder_of(config.slug)
 
 
 class Record:

@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 from culture.config import paths
 from culture.config.team import TeamConfig
 from culture.orchestrator.prompts import load
+from culture.orchestrator.record import wiki_folder
 from culture.orchestrator.state import Member, State
 from culture.orchestrator.worktrees import branch_of
 from culture.protocol.vocabulary import Channel
-from culture.wiki.pages import folder_of
 
 AGENTS, INSTRUCTIONS = "agents.yaml", "instructions"
 # What members say to each other is paid for by the task's budget, and held back by nothing else.
@@ -101,7 +101,7 @@ class Roster:
         role = self._config.role(member.role)
         task = state.tasks.get(member.task_id or "")
         servers = self.mcp_servers(member.nick)
-        place = task.channel if task else self._config.standup_channel
+        place, wiki = task.channel if task else self._config.standup_channel, wiki_folder(self._config)
         return {
             "nick": member.nick,
             "directory": member.worktree_path or str(self._config.project_dir),
@@ -111,7 +111,7 @@ class Roster:
             **({"permission_mode": "bypassPermissions"} if role.agent == "claude" else {}),
             **({"mcp_servers": servers} if role.agent == "claude" and servers else {}),
             "instructions_file": str(self.instructions(member, state)),
-            "team": {"orchestrator": self._orchestrator, "channel": place},
+            "team": {"orchestrator": self._orchestrator, "channel": place, **({"wiki": str(wiki)} if wiki else {})},
             **self._budget(),
             **role.options,
         }
@@ -121,11 +121,11 @@ class Roster:
         said = self._config.sandbox.model_dump(mode="json", exclude_unset=True)
         urls = [urlsplit(url) for url in (self._config.wiki_mcp_url, self._config.mcp_bridge_url) if url]
         places = [f"{each.hostname}:{each.port}" for each in urls if each.hostname and each.port]
-        wiki = str(self._config.wiki_dir or folder_of(self._config.slug))
+        wiki = wiki_folder(self._config)
         return {
             **said,
             "hosts": [*said.get("hosts", ()), *places],
-            "write": [*said.get("write", ()), wiki],
+            "write": [*said.get("write", ()), *([str(wiki)] if wiki else [])],
         }
 
     def _budget(self) -> Mapping[str, object]:

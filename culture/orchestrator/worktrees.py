@@ -73,6 +73,11 @@ class Worktrees:
         """Where the worktree of a task is."""
         return self.folder / f"{_PREFIX}{task}"
 
+    def task_at(self, folder: Path) -> str | None:
+        """The task in whose worktree a folder is; None where it is in none."""
+        below = folder.relative_to(self.folder).parts if folder.is_relative_to(self.folder) else ()
+        return below[0].removeprefix(_PREFIX) if below and below[0].startswith(_PREFIX) else None
+
     async def ensure(self, task: str, base: str) -> Made:
         """The worktree of a task on its branch, which begins at ``base`` if it is new."""
         path, branch = self.path_of(task), branch_of(task)

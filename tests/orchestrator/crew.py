@@ -63,12 +63,12 @@ WORKER: list[Rule] = [
 WIKI = f"{shlex.quote(sys.executable)} -P -m culture wiki"
 HANDS_OVER: Rule = {
     "when": r"Write a handoff summary[\s\S]*The page is `(?P<page>[^`]+)`",
-    "steps": [{"run": f"echo notes by {{nick}} | {WIKI} write {{page}} --project demo"}, {"say": "{output}"}],
+    "steps": [{"run": f"echo notes by {{nick}} | {WIKI} write {{page}}"}, {"say": "{output}"}],
 }
 TAKES_OVER: Rule = {
     "when": r"You take over from (?P<old>\w+), who was manager of (?P<id>\S+)\. Read the wiki page `(?P<page>[^`]+)`",
     "steps": [
-        {"run": f"{WIKI} read {{page}} --project demo > {{id}}.txt && git add . && {COMMIT} -m hello"},
+        {"run": f"{WIKI} read {{page}} > {{id}}.txt && git add . && {COMMIT} -m hello"},
         {"send": {"to": "#work-{id}", "text": "I am here instead of {old}"}},
         {"send": {"to": "#standup-demo", "text": "TASK: {id} done: hello is there"}},
         {"say": "reported"},

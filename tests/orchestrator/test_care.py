@@ -121,6 +121,7 @@ async def test_a_full_context_is_warned_of_then_handed_over_even_without_a_note(
 async def test_the_em_keeps_its_name_and_begins_anew(ircd: IRCd, home: Path, project: Path) -> None:
     rules = [HANDS_OVER, used("You are on line", context_pct=95), used("Your context was full", context_pct=5)]
     config = team_yaml(home, project, ircd.port, {"em": rules})
+    Pages.create(folder_of("another"))
     async with at_work(config) as team:
         await idle(team, "spark-Harper")
         await team.heartbeat.beat()

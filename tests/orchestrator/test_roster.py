@@ -55,6 +55,7 @@ def test_members_with_claude_get_the_wiki_the_bridge_and_their_own_folder(home: 
     }
     assert second.team is not None
     assert (second.team.orchestrator, second.team.channel) == ("spark-team-demo", "#work-demo-1")
+    assert second.team.wiki == folder_of("demo")
     assert (second.max_hops, second.budget.usd_total) == (None, 3.0)
     assert second.instructions_file is not None
     told = second.instructions_file.read_text(encoding="utf-8")

@@ -51,6 +51,35 @@ async def test_with_two_wikis_one_is_named(wiki: Pages, shell: Shell) -> None:
     assert wrong.code == Exit.USAGE and "cannot be the name" in wrong.err
 
 
+async def test_the_wiki_follows_from_the_folder_and_from_what_the_daemon_of_a_member_says(
+    shell: Shell, tmp_path: Path
+) -> None:
+    """Whatever other wikis there are on the machine."""
+    elsewhere = Pages.create(tmp_path / "elsewhere")
+    elsewhere.write("who", "shop, elsewhere\n", "", "spark-ori")
+    for slug in ("demo", "mill", "shop"):
+        file = tmp_path / "team" / slug / "team.yaml"
+        file.parent.mkdir(parents=True)
+        project = tmp_path / ("inside/mill" if slug == "mill" else "inside")
+        more = f"wiki_dir: {elsewhere.folder}\n" if slug == "shop" else ""
+        file.write_text(f"slug: {slug}\nproject_dir: {project}\n{more}")
+        Pages.create(tmp_path / "wiki" / slug).write("who", f"{slug}\n", "", "spark-ori")
+
+    async def said(folder: str, *options: str) -> str:
+        at = tmp_path / folder
+        at.mkdir(parents=True, exist_ok=True)
+        return (await Shell(tmp_path, shell.environment, cwd=at).run("wiki", "read", "who", *options)).out
+
+    assert await said("inside/.worktrees/agent-task-demo-1/src") == "demo\n"
+    assert await said("inside/.worktrees/agent-task-shop-2") == "shop, elsewhere\n"
+    assert await said("inside/mill/src") == "mill\n"
+    assert await said("inside") == ""
+    assert await said("inside/mill", "--project", "shop") == "shop, elsewhere\n"
+    shell.environment["CULTURE_WIKI"] = str(tmp_path / "wiki" / "demo")
+    assert await said("inside/mill") == await said("anywhere") == "demo\n"
+    assert await said("anywhere", "--project", "mill") == "mill\n"
+
+
 async def test_what_a_page_says_does_nothing_to_a_terminal(wiki: Pages, shell: Shell) -> None:
     text = "\x1b]0;x\x07 \x9b2J \u202e größe\n"
     wiki.write("plans/a", text, "", "spark-ramona")

@@ -20,7 +20,7 @@ PATIENCE = 60.0
 STEP = 0.02
 LAST_LINES = 15
 # What belongs to whoever calls us: an agent that starts another must not pass on who it is.
-_NOT_OURS = (Environment.NICK.value, Environment.TOKEN.value, "NOTIFY_SOCKET")
+_NOT_OURS = (Environment.NICK.value, Environment.TOKEN.value, Environment.WIKI.value, "NOTIFY_SOCKET")
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,10 @@
 """A team put together from its file: connection, journal, daemons, wiki."""
 
 import asyncio
-from urllib.parse import urlsplit
 
 from culture.cli.agents import launching, login, place
 from culture.cli.failing import fail
 from culture.config import paths
-from culture.config.exposure import is_loopback
 from culture.config.installation import installation
 from culture.config.team import TeamConfig
 from culture.orchestrator.book import Book
@@ -15,7 +13,7 @@ from culture.orchestrator.errors import NotStarted
 from culture.orchestrator.git import git
 from culture.orchestrator.merging import main_branch
 from culture.orchestrator.parts import Parts
-from culture.orchestrator.record import Record
+from culture.orchestrator.record import Record, wiki_folder
 from culture.orchestrator.rooms import Rooms
 from culture.orchestrator.roster import AGENTS, Roster
 from culture.orchestrator.worktrees import Worktrees
@@ -23,7 +21,7 @@ from culture.protocol.names import short_name
 from culture.protocol.vocabulary import Channel, Exit
 from culture.transport import Address, Identity
 from culture.wiki.client import LocalWiki, WikiClient
-from culture.wiki.pages import Pages, folder_of
+from culture.wiki.pages import Pages
 from culture.wiki.queue import QueuedWiki
 
 
@@ -89,11 +87,11 @@ async def _remote(config: TeamConfig) -> str | None:
 
 def _wiki(config: TeamConfig) -> WikiClient:
     """The wiki that members read: this machine's own, else the one that is served elsewhere."""
-    url = config.wiki_mcp_url
-    if config.wiki_dir is None and url is not None and not is_loopback(urlsplit(url).hostname or ""):
+    folder = wiki_folder(config)
+    if folder is None:
         try:
             from culture.wiki.remote import RemoteWiki  # the SDK is heavy, and an extra
         except ModuleNotFoundError as missing:
             fail(f"{missing.name} is not installed: {installation().extend('bridge')}", Exit.WRONG_CONFIGURATION)
-        return RemoteWiki(url)
-    return LocalWiki(Pages.create(config.wiki_dir or folder_of(config.slug)))
+        return RemoteWiki(config.wiki_mcp_url or "")
+    return LocalWiki(Pages.create(folder))

@@ -12,6 +12,7 @@ from culture.config import paths
 from culture.config.load import load_team
 from culture.config.team import TeamConfig
 from culture.orchestrator.lock import FILE, note_of
+from culture.orchestrator.worktrees import Worktrees
 from culture.protocol.names import nearest
 from culture.protocol.vocabulary import Exit
 
@@ -64,13 +65,27 @@ def _here() -> str:
     teams = known()
     if not teams:
         fail("there is no team yet: go to a project's folder and type `culture team init`", Exit.USAGE)
-    folder = Path.cwd()
-    for slug in teams:
-        if folder.is_relative_to(load_team(paths.team_dir(slug) / TEAM).config.project_dir.resolve()):
-            return slug
+    here = teams_of(Path.cwd())
+    if here:
+        return here[0]
     if len(teams) > 1:
         fail(f"which team? Name it with --team: there are {', '.join(teams)}", Exit.USAGE)
     return teams[0]
+
+
+def teams_of(folder: Path) -> list[str]:
+    """The teams of the project that a folder belongs to; of a task's worktree, the task's team alone."""
+    found: dict[str, int] = {}
+    for slug in known():
+        config = load_team(paths.team_dir(slug) / TEAM).config
+        trees = Worktrees(config.project_dir, config.worktrees)
+        if (task := trees.task_at(folder)) is not None:
+            if task.rpartition("-")[0] == slug:
+                return [slug]
+        elif folder.is_relative_to(trees.project):
+            found[slug] = len(trees.project.parts)
+    # A project may be inside another: the inner one counts.
+    return [slug for slug, depth in found.items() if depth == max(found.values())]
 
 
 def _none(slug: str) -> TeamConfig:

@@ -73,7 +73,7 @@ def make_runner(agent: AgentConfig, session: str | None, token: str) -> AgentRun
     setup = RunnerSetup(
         nick=agent.nick,
         directory=agent.directory,
-        environment={**environment(agent.nick, token), **_signature(agent)},
+        environment={**environment(agent.nick, token), **_wiki(agent), **_signature(agent)},
         model=agent.model or kind.default_model,
         thinking=agent.thinking,
         instructions=instructions(agent.nick, agent.instructions_file),
@@ -135,6 +135,11 @@ def environment(nick: str, token: str) -> dict[str, str]:
         Environment.HOME.value: str(paths.home()),
         "PATH": os.pathsep.join([here, os.environ.get("PATH", os.defpath)]),
     }
+
+
+def _wiki(agent: AgentConfig) -> dict[str, str]:
+    """Which wiki `culture wiki` reads and writes: that of the agent's team."""
+    return {Environment.WIKI.value: str(agent.team.wiki)} if agent.team and agent.team.wiki else {}
 
 
 def _signature(agent: AgentConfig) -> dict[str, str]:

@@ -206,6 +206,8 @@ class Environment(StrEnum):
 
     NICK = "CULTURE_NICK"
     HOME = "CULTURE_HOME"
+    WIKI = "CULTURE_WIKI"
+    """Folder of the wiki that `culture wiki` uses; the daemon of a team's member sets it."""
     TOKEN = "CULTURE_TOKEN"
     """What an agent's processes are known by."""
 
