@@ -117,7 +117,7 @@ async def test_the_code_is_python_and_serves_from_asyncio(tmp_path: Path) -> Non
     page = {ROOT / "culture" / "web" / folder for folder in ("static", "templates", "vendor")}  # what browsers read
     files = [path for path in (ROOT / "culture").rglob("*") if path.is_file() and page.isdisjoint(path.parents)]
     suffixes = {path.suffix for path in files}
-    data = {".md", ".typed", ".yaml", ".service", ".txt"}  # pages, playbooks, units, prompts
+    data = {".json", ".md", ".typed", ".yaml", ".service", ".txt"}  # plugins, pages, playbooks, units, prompts
     assert suffixes <= {".py", ".pyc"} | data
     assert type(asyncio.get_running_loop()).__module__.startswith("asyncio.")
     async with serving(tmp_path) as ircd, registered(ircd.port, "spark-ori") as ori:

@@ -21,6 +21,9 @@ from culture.protocol.vocabulary import Exit
 group = typer.Typer(help="Teach agents' programs to use IRC.", no_args_is_help=True)
 
 SKILL = "irc"
+MISSING = "not installed"
+LOADED = "at its start"
+"""The program is given the skill whenever an agent starts."""
 _READABLE = 0o644
 
 Home = Annotated[
@@ -92,13 +95,20 @@ def _rows(name: str, kind: Backend, home: Path | None) -> Iterator[tuple[str, st
         yield name, "needs none", ""
         return
     for folder in folders(kind, home):
-        yield name, _state(folder, contents), str(folder)
+        state = _state(folder, contents)
+        yield name, LOADED if state == MISSING and kind.loads_skill else state, str(folder)
 
 
 def folders(kind: Backend, home: Path | None = None) -> Iterator[Path]:
     """Where the skill belongs."""
     for folder in kind.skill_folders:
         yield (home or Path.home()).expanduser().absolute() / folder / SKILL
+
+
+def has_skill(kind: Backend, home: Path) -> bool:
+    """Whether agents of this kind have the skill in that home; True as well for kinds that need none."""
+    contents = skill_files(kind)
+    return not contents or kind.loads_skill or any((folder / "SKILL.md").exists() for folder in folders(kind, home))
 
 
 def skill_files(kind: Backend) -> dict[str, bytes]:
@@ -117,7 +127,7 @@ def skill_files(kind: Backend) -> dict[str, bytes]:
 
 def _state(folder: Path, contents: dict[str, bytes]) -> str:
     if not folder.is_dir():
-        return "not installed"
+        return MISSING
     same = all(_content(folder / file) == content for file, content in contents.items())
     return "installed" if same else "differs"
 

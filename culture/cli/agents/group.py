@@ -58,7 +58,7 @@ def add(
     entry = filing.Entry(nick, kind, folder, tuple(channel or [Channel.GENERAL.value]), further)
     file = filing.add(entry, server)
     typer.echo(f"{entry.nick} ({kind}) is in {file}. Start it with `culture start {entry.nick}`.")
-    if known.skill_folders:
+    if known.skill_folders and not known.loads_skill:
         typer.echo(f"Once for all of them: `culture skills install {kind}` teaches {kind} to use IRC.")
 
 

@@ -47,6 +47,7 @@ CHECKS = (
     Check("versions.python", "this Python has what is needed", versions.python),
     Check("versions.package", "nothing of another version runs", versions.package),
     Check("versions.backends", "the agents' programs are installed, in versions that were tried", versions.backends),
+    Check("versions.skills", "the agents' programs have the irc skill", versions.skills),
     Check("logins.backends", "no program of an agent lacks a login", logins.backends),
     Check("logins.commands", "the programs that agents.yaml names are there", logins.commands),
     Check("logins.accounts", "no agent is kept from logging in", logins.accounts),

@@ -1,12 +1,17 @@
 """Which versions there are: of Python, of culture here and in the servers that run, of agents' programs."""
 
+import pwd
 import sqlite3
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 from culture import __version__
 from culture.cli.doctor.finding import Finding, error, hint, warning
 from culture.cli.doctor.scene import Scene
+from culture.cli.skills import has_skill
+from culture.clients.claude.found import PLUGIN_MANIFEST
+from culture.clients.shared.backends import NoBackend, backend
 from culture.config.installation import installation, installed_version
 
 TRIED = (3, 11)
@@ -31,6 +36,30 @@ def of_python(python: tuple[int, ...], sqlite: tuple[int, ...], options: frozens
             f"this Python has SQLite {_dotted(sqlite)}{'' if 'ENABLE_FTS5' in options else ' without FTS5'}",
             f"the history needs {_dotted(_OLDEST_SQLITE)} or newer, with FTS5",
             "use the Python of your system's packages, or one of python.org",
+        )
+
+
+def skills(scene: Scene) -> Iterator[Finding]:
+    """Whether the agents' programs have the irc skill."""
+    missing: dict[tuple[str, str], list[str]] = {}
+    for agent in scene.agents:
+        try:
+            home = Path(pwd.getpwnam(agent.user).pw_dir) if agent.user is not None else Path.home()
+            if not has_skill(backend(agent.agent), home):
+                missing.setdefault((agent.agent, "" if agent.user is None else str(home)), []).append(agent.nick)
+        except (KeyError, OSError, NoBackend):
+            continue  # told by other checks, or not ours to look at
+    for (kind, elsewhere), nicks in missing.items():
+        yield hint(
+            f"the irc skill of {kind} is not installed",
+            f"{', '.join(nicks)} know how to send, read and ask only from the help of irc_client",
+            f"`culture skills install {kind}{f' --home {elsewhere}' if elsewhere else ''}`",
+        )
+    if not PLUGIN_MANIFEST.exists() and any(agent.agent == "claude" for agent in scene.agents):
+        yield error(
+            f"a file of the installation is not there: {PLUGIN_MANIFEST}",
+            "agents of the kind claude start without the irc skill",
+            f"`{installation().upgrade()}`",
         )
 
 

@@ -11,6 +11,7 @@ BACKEND = Backend(
     default_model="claude-opus-4-6",
     skill="culture.clients.claude",
     skill_folders=(".claude/skills", ".agents/skills"),
+    loads_skill=True,
     asks=("permission_mode", frozenset({"default", "acceptEdits", "plan", "auto"})),
     finder="culture.clients.claude.found:found",
     needs=ProgramNeeds(

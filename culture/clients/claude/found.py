@@ -27,6 +27,10 @@ KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
 # With one of these the model is at another provider, whose login the program finds in its own way.
 PROVIDERS = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
 MANAGED = Path("/etc/claude-code/managed-settings.json")
+PLUGIN = Path(__file__).with_name("skill")
+"""The skill as Claude Code loads it without an installation; a plugin's skill is called ``culture:irc``."""
+PLUGIN_MANIFEST = PLUGIN / ".claude-plugin/plugin.json"
+SKILL = Path("skills/irc/SKILL.md")
 # Under the folder of the SDK: the program, and what it says of its version.
 BUNDLED = Path("_bundled/claude")
 
@@ -54,6 +58,13 @@ def program() -> Path | None:
         return None
     bundled = Path(package.origin).parent / BUNDLED
     return bundled if bundled.exists() else located("claude")
+
+
+def installed_skill(environment: Mapping[str, str], directory: Path) -> Path | None:
+    """The irc skill in the settings folder of the user or of the project; None when neither has it."""
+    settings = environment.get("CLAUDE_CONFIG_DIR")
+    folders = (Path(settings) if settings else home_of(environment) / ".claude", directory / ".claude")
+    return next((folder / SKILL for folder in folders if (folder / SKILL).exists()), None)
 
 
 def _version(program: Path) -> str:

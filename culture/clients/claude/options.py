@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import get_args
 
 from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
-from claude_agent_sdk.types import CanUseTool, EffortLevel, HookEvent, PermissionMode
+from claude_agent_sdk.types import CanUseTool, EffortLevel, HookEvent, PermissionMode, SdkPluginConfig
 
 from culture.clients.claude import found
 from culture.clients.claude.instructions import appended
@@ -86,6 +86,7 @@ def options(
         allowed_tools=allowed_tools(setup),
         mcp_servers=mcp_servers(setup.options.get("mcp_servers"), {**os.environ, **environment}),
         setting_sources=["user", "project", "local"],
+        plugins=plugins(setup, environment),
         env={**environment, STATE_EVENTS: "1"},
         session_id=fresh,
         resume=None if fresh else setup.resume,
@@ -96,6 +97,15 @@ def options(
         can_use_tool=asks if permission_mode(setup) not in NEVER_ASKS else None,
         cli_path=launcher(setup.sandbox, environment),
     )
+
+
+def plugins(setup: RunnerSetup, environment: Mapping[str, str]) -> list[SdkPluginConfig]:
+    """Our own skill as a local plugin, so that nothing is written into the user's home; an installed skill wins."""
+    contained = setup.sandbox.needs.set if setup.sandbox is not None else {}
+    variables = {**os.environ, **environment, **contained}
+    if found.installed_skill(variables, setup.directory) is not None or not found.PLUGIN.is_dir():
+        return []
+    return [{"type": "local", "path": str(found.PLUGIN)}]
 
 
 def launcher(sandbox: Sandbox | None, environment: Mapping[str, str]) -> Path | None:

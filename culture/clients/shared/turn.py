@@ -94,6 +94,8 @@ class Backend:
     """The package whose ``skill`` folder teaches the agent its tools."""
     skill_folders: tuple[str, ...] = (".agents/skills",)
     """Where, under the agent's home, its program looks for skills."""
+    loads_skill: bool = False
+    """Whether its runner gives the program the skill at each start, so that nothing needs to be installed."""
     watched: bool = True
     """Whether such an agent has a supervisor when the configuration names none."""
     finder: str | None = None

@@ -48,7 +48,7 @@ agents:
 """
     at_home.write(before, "agents.yaml").chmod(0o640)
     added = await at_home.run("agents", "add", "two")
-    assert added.code == 0 and "thor-two (claude)" in added.out and "culture skills install claude" in added.out
+    assert added.code == 0 and "thor-two (claude)" in added.out and "skills install" not in added.out
     after = (at_home.home / "agents.yaml").read_text()
     assert [line for line in before.splitlines() if line not in after.splitlines()] == []
     assert "- nick: thor-two" in after

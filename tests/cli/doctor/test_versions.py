@@ -73,3 +73,13 @@ def test_a_program_that_is_newer_than_what_was_tried(patient: Patient, monkeypat
     patient.agents({"agent": "acp"})
     finding = next(each for each in patient.found("versions.backends") if "99.1.0" in each.what)
     assert finding.severity is Severity.HINT and NICK in finding.why
+
+
+def test_an_agent_whose_program_has_no_irc_skill(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+    patient.agents({"agent": "codex"})
+    finding = patient.one("versions.skills")
+    assert finding.severity is Severity.HINT and finding.next == "`culture skills install codex`"
+    patient.agents({"agent": "claude"})
+    assert patient.found("versions.skills") == []
+    monkeypatch.setattr("culture.cli.doctor.versions.PLUGIN_MANIFEST", patient.shell.folder / "gone.json")
+    assert patient.one("versions.skills").severity is Severity.ERROR
