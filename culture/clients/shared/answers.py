@@ -20,6 +20,26 @@ _BEHIND = re.compile(r"[\s.!]*(?:\)?\b[0-9]{0,8}[1-9]q\b\(?[\s,:]+)+", re.IGNORE
 _CODE = re.compile(r"`[^`]*`")
 
 
+_ASSENT = frozenset(
+    re.findall(
+        r"\S+",
+        "please ok okay sure fine good safe right correct agreed agree approve approved proceed go ahead do it that is "
+        "it's that's looks sounds use take option i of course by all means for me thanks thank you lgtm 👍",
+    )
+)
+"""What may stand beside a choice and says nothing of its own: ``looks safe, yes``, ``yes, go ahead``."""
+_WORDS = re.compile(r"[^\s.,;:!…–—()\"]+")
+_REASON = re.compile(r"\s*[.,;:!–—]")
+
+
+class Tie(Enum):
+    """What ties a text to a question, and so how plainly it must speak to be an answer."""
+
+    NAMED = "it names the question, or is a reply to it"
+    AWAITED = "the agent waits for the answer, and it was said where the question was asked"
+    LOOSE = "the question is open, and that is all"
+
+
 class Kind(Enum):
     """What a text is to a question."""
 
@@ -36,32 +56,49 @@ class Reading:
     choice: str = ""
 
 
-def read(text: str, options: Sequence[str]) -> Reading:
+def read(text: str, options: Sequence[str], tie: Tie = Tie.NAMED) -> Reading:
     """A text as an answer to a question with these options; without options any text but a question is one.
 
     A choice counts where the text says it both as it was sent and as people see it: with a zero-width space behind its
-    first letter ``eyes`` has the word ``yes`` in it, which nobody sees.
+    first letter ``eyes`` has the word ``yes`` in it, which nobody sees. What does not name the question is its answer
+    as a choice with words of assent, or a no with its reason, while the agent waits, and else as a bare choice.
     """
-    sent = _read(text, options)
-    seen = _read(clean(text, Profile.TERMINAL), options) if options else sent
+    sent = _read(text, options, tie)
+    seen = _read(clean(text, Profile.TERMINAL), options, tie) if options else sent
     return sent if sent == seen else Reading(Kind.UNCLEAR)
 
 
-def _read(text: str, options: Sequence[str]) -> Reading:
+def _read(text: str, options: Sequence[str], tie: Tie) -> Reading:
     said = without_ids(text)
     if not options:
-        return Reading(Kind.ASIDE) if said.endswith("?") or not said else Reading(Kind.ANSWER, said)
+        is_aside = said.endswith("?") or not said or tie is Tie.LOOSE
+        return Reading(Kind.ASIDE) if is_aside else Reading(Kind.ANSWER, said)
     plain = _CODE.sub(" ", said)
     named = [option for option in options if _names(plain, option)]
     if not named:
         return Reading(Kind.ASIDE)
-    if len(named) > 1 or _DOUBTS.search(plain):
+    if len(named) > 1 or _DOUBTS.search(plain) or not _is_meant(said, named[0], tie):
         return Reading(Kind.UNCLEAR)
     return Reading(Kind.ANSWER, named[0])
 
 
+def _is_meant(said: str, option: str, tie: Tie) -> bool:
+    """Whether what stands beside a choice leaves no doubt that the text is about this question."""
+    if tie is Tie.NAMED:
+        return True
+    beside = {word.casefold() for word in _WORDS.findall(_word(option).sub(" ", said, count=1))}
+    if tie is Tie.LOOSE:
+        return not beside
+    no = _word(option).match(said) if option.casefold() == NO else None
+    return beside <= _ASSENT or (no is not None and _REASON.match(said, no.end()) is not None)
+
+
 def _names(text: str, option: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(option)}(?!\w)", text, re.IGNORECASE) is not None
+    return _word(option).search(text) is not None
+
+
+def _word(option: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w){re.escape(option)}(?!\w)", re.IGNORECASE)
 
 
 def is_word(text: str, *words: str) -> bool:

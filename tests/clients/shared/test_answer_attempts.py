@@ -66,7 +66,52 @@ def killed(*sayings: Callable[[Scene], object]) -> Callable[[Scene], object]:
 
 
 A, B, C = "spark-a", "spark-b", "spark-c"
+README = f"@{NICK} yes the README looks great now"
+UNRELATED = [
+    Attempt("an unrelated yes", ori(README), None, "cannot tell what that means for q1", mail=1),
+    Attempt("an unrelated yes with a comma", ori(f"@{NICK} yes, the README looks great now"), None, mail=1),
+    Attempt("an unrelated yes in private", ori("yes the README looks great now", private=True), None, mail=1),
+    Attempt("an unrelated yes as a reply to something else", ori(f"@{NICK} yes", reply="other.1"), None, mail=1),
+    Attempt("the same as a reply to the question", ori(README, reply="posted.1"), f"ANSWERED {README[14:]}"),
+    Attempt("the same with the id", ori(f"@{NICK} q1 {README[14:]}"), f"ANSWERED {README[14:]}"),
+    Attempt("an unrelated yes of an agent", by(A, README, AGENT), None, "only people may answer", A, mail=1),
+    Attempt("an unrelated yes without rules", by(A, README, AGENT), None, "cannot tell", A, trust=None, mail=1),
+    Attempt("no with its reason", ori(f"@{NICK} no, keep the old ones"), "DENIED no, keep the old ones"),
+    Attempt("a remark that begins with no", ori(f"@{NICK} no idea what CI does"), None, "cannot tell", mail=1),
+    Attempt("nobody waits: the bare word", killed(ori(f"@{NICK} Yes!")), "ANSWERED Yes!", mail=1),
+    Attempt("nobody waits: the id", killed(ori(f"@{NICK} looks safe, yes q1")), "ANSWERED looks safe, yes", mail=1),
+    Attempt("nobody waits: a reply", killed(ori(README, reply="posted.1")), f"ANSWERED {README[14:]}", mail=1),
+    Attempt("nobody waits: words beside it", killed(ori(f"@{NICK} looks safe, yes")), None, "cannot tell", mail=1),
+    Attempt("nobody waits: no with its reason", killed(ori(f"@{NICK} no, keep them")), None, "cannot tell", mail=1),
+    Attempt(
+        "nobody waits: a new task", killed(ori(f"@{NICK} rebuild the documentation")), None, open_text=True, mail=1
+    ),
+    Attempt(
+        "in private while a channel was asked", ori("my salary is 5000", private=True), None, open_text=True, mail=1
+    ),
+    Attempt("the same with the id", ori("q1 cmake", private=True), "ANSWERED cmake", open_text=True),
+    Attempt(
+        "an operator's unrelated yes after a no",
+        each(by("spark-bob", f"@{NICK} no", HUMAN), ori(f"@{NICK} yes")),
+        "DENIED no",
+        "already answered by spark-bob",
+        mail=1,
+    ),
+    Attempt(
+        "an operator's yes with the id after a no",
+        each(by("spark-bob", f"@{NICK} no", HUMAN), ori(f"@{NICK} yes q1")),
+        "DENIED no",
+        "Your word goes above it",
+        mail=1,
+    ),
+    Attempt(
+        "said while it was away, too late, and no answer",
+        killed(ori(f"@{NICK} rebuild the documentation", missed=True, at=4e9)),
+        mail=1,
+    ),
+]
 ATTEMPTS = [
+    *UNRELATED,
     Attempt("a mention", ori(f"@{NICK} yes"), "ANSWERED yes", "is answered"),
     Attempt("the documented yes", ori(f"@{NICK} looks safe, yes"), "ANSWERED looks safe, yes"),
     Attempt("with an id", ori(f"@{NICK} yes q1"), "ANSWERED yes"),
@@ -75,9 +120,11 @@ ATTEMPTS = [
     Attempt("as a reply to it", ori(f"@{NICK} yes", reply="posted.1", place="#other"), "ANSWERED yes"),
     Attempt("no", ori(f"@{NICK} no"), "DENIED no"),
     Attempt("abort", ori(f"@{NICK} abort"), "ABORTED abort"),
-    Attempt("yes but", ori(f"@{NICK} yes but only temp files"), None, "cannot tell what that means", faults=("F10",)),
-    Attempt("yes or no", ori(f"@{NICK} yes, or no"), None, "cannot tell", faults=("F10",)),
-    Attempt("yes with a question mark", ori(f"@{NICK} yes?"), None, "cannot tell", faults=("F10",)),
+    Attempt(
+        "yes but", ori(f"@{NICK} yes but only temp files"), None, "cannot tell what that means", mail=1, faults=("F10",)
+    ),
+    Attempt("yes or no", ori(f"@{NICK} yes, or no"), None, "cannot tell", mail=1, faults=("F10",)),
+    Attempt("yes with a question mark", ori(f"@{NICK} yes?"), None, "cannot tell", mail=1, faults=("F10",)),
     Attempt("a question back", ori(f"@{NICK} which files?"), "INTERROGATED which files?"),
     Attempt("in another channel", ori(f"@{NICK} yes", place="#other"), None, mail=1),
     Attempt("in another channel with the id", ori(f"@{NICK} yes q1", place="#other"), "ANSWERED yes"),
@@ -105,7 +152,7 @@ ATTEMPTS = [
         "only people who are logged in may answer",
         faults=("F3",),
     ),
-    Attempt("late", later(1801, ori(f"@{NICK} yes")), "TIMED_OUT None", "too late for q1", faults=("F6",)),
+    Attempt("late", later(1801, ori(f"@{NICK} yes")), "TIMED_OUT None", "too late for q1", mail=1, faults=("F6",)),
     Attempt("late with the id", later(1801, ori("yes q1", private=True)), "TIMED_OUT None", "too late", faults=("F6",)),
     Attempt(
         "a day late, and a message of its own",
@@ -118,6 +165,7 @@ ATTEMPTS = [
         each(ori(f"@{NICK} yes"), ori(f"@{NICK} yes")),
         "ANSWERED yes",
         "it counts once",
+        mail=1,
         faults=("F7",),
     ),
     Attempt(
@@ -133,6 +181,7 @@ ATTEMPTS = [
         "ANSWERED yes",
         "already answered by spark-ori",
         "spark-bob",
+        mail=1,
         faults=("F6",),
     ),
     Attempt(
@@ -141,6 +190,7 @@ ATTEMPTS = [
         "ANSWERED yes",
         "already answered by spark-ori",
         "spark-bob",
+        mail=1,
     ),
     Attempt(
         "an operator against a person",
@@ -157,7 +207,7 @@ ATTEMPTS = [
         mail=1,
     ),
     Attempt("after kill -9", killed(ori(f"@{NICK} yes")), "ANSWERED yes", "is answered", mail=1, faults=("F8",)),
-    Attempt("several are open", ori(f"@{NICK} yes"), None, "which question do you mean", others=2),
+    Attempt("several are open", ori(f"@{NICK} yes"), None, "which question do you mean", others=2, mail=1),
     Attempt("several are open, one is named", ori(f"@{NICK} yes q1"), "ANSWERED yes", others=2),
     Attempt("several at once", ori(f"@{NICK} yes q1 q2"), None, "one by one", others=2),
     Attempt("several denied", ori(f"@{NICK} deny q1 q2"), "DENIED deny", "denied: q1, q2.", others=1),

@@ -98,7 +98,10 @@ async def test_silence_is_never_a_yes(scene: Open, action: str) -> None:
     assert stage.alerts[-1][0] == "agent_timeout"
     stage.say("spark-ori", f"@{NICK} yes")
     assert stage.told("spark-ori").startswith("too late for q1")
-    assert stage.mail() == []
+    # It may be meant for something else: the agent reads it, and that it is no answer.
+    assert [mail.remark for mail in stage.mail()] == [
+        "your question q1 had an end before, and this changes nothing of it"
+    ]
 
 
 @pytest.mark.requirement("J17", "J04")
@@ -265,6 +268,25 @@ async def test_killed_while_it_waits_the_question_is_still_open_under_its_id(
     third = await stage.ask("third?", options)
     assert not third.done()
     assert stage.questions.open[0].id == "q3"
+
+
+@pytest.mark.fault("F1")
+async def test_what_was_said_about_an_open_question_for_which_nobody_waits_is_no_silence(scene: Open) -> None:
+    stage = scene(TrustConfig(timeout=60.0))
+    for text in ("which flags?", "which branch?"):
+        await stage.ask(text, (), place="#general" if "flags" in text else "#build")
+    stage.kill()
+    stage.open()
+    stage.say("spark-ori", f"@{NICK} -O2, as always")
+    assert [mail.remark for mail in stage.mail()] == ['it names no question; your question q1 is open: "which flags?"']
+    assert [question.id for question in stage.questions.open] == ["q1", "q2"]
+    stage.now += 61
+    stage.questions.begin()
+    await until(lambda: not stage.questions.open)
+    assert stage.acts == ["pause"]
+    assert [text for event, text in stage.alerts if event == "agent_timeout"] == [
+        f'[TIMEOUT] {NICK} got no answer: "which branch?"; it is paused'
+    ]
 
 
 @pytest.mark.fault("F8")

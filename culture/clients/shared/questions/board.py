@@ -186,6 +186,10 @@ class Questions:
         self._around.changed()
         return told
 
+    def is_awaited(self, question: Question) -> bool:
+        """Whether a call of the agent waits for its end."""
+        return self._waiting.is_open(question.number)
+
     def aside(self, question: Question, message: Message, said: str) -> bool:
         """Something about a question that is no answer; whether the agent waits for it and has it now."""
         if not question.discussed:
@@ -298,12 +302,19 @@ class Questions:
         if not self._around.transport.settled and not self._is_over(question):
             self._deadlines.after(number, _LOOK_AGAIN)
             return
+        if self._was_spoken_of(question):
+            self.close(question, Answer(Outcome.TIMED_OUT, question=question.id))
+            return
         self._around.fire("agent_timeout", posting.timeout(self._nick, question), place=question.place)
         answer = Answer(Outcome.TIMED_OUT, question=question.id, action=question.action or None)
         self.close(question, answer)
         if question.action:
             self._around.notify(question.place, replies.silence(self._nick, question))
             self._around.silence(question.action, question.task)
+
+    def _was_spoken_of(self, question: Question) -> bool:
+        """Whether the agent, which waits no longer, was given what may be the answer: then there was no silence."""
+        return not (question.options or self.is_awaited(question)) and self._store.has_mail(question)
 
     def _is_over(self, question: Question) -> bool:
         """Whether it is of no use to wait for what may have been said in time while there is no connection."""

@@ -4,19 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from culture.clients.shared import answers
-from culture.clients.shared.answers import Kind
+from culture.clients.shared.answers import Kind, Tie
 from culture.clients.shared.questions.model import Question
 from culture.clients.shared.questions.store import NAMELESS, QuestionStore
 from culture.protocol.names import fold, is_channel
-from culture.protocol.vocabulary import ClientTag
+from culture.protocol.vocabulary import ClientTag, UserClass
 from culture.transport import Message
 
 RECENT = 3600.0
 """For so long after a question's end a bare yes or no is still taken as meant for it."""
 TWICE_WITHIN = 60.0
 """Within so long the same words of the same person are the same answer to an open question."""
-_BARE = 4
-"""An answer of more words than this says something of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +37,8 @@ def find(message: Message, said: str, store: QuestionStore, *, anyone: bool) -> 
     if replied is not None:
         return Found(replied, named=True)
     here = _here(message, store.open)
+    if _is_reply_to_other(message, here):
+        return None
     if not here:
         return _closed(message, said, store)
     if len(here) == 1:
@@ -52,6 +52,12 @@ def _named(number: int, said: str, store: QuestionStore) -> Found | None:
         return Found(question, named=True)
     looks_like_one = answers.is_word(said, *answers.CHOICES, answers.DENY)
     return Found(unknown=number) if looks_like_one else None
+
+
+def _is_reply_to_other(message: Message, here: Sequence[Question]) -> bool:
+    """Whether a person replies to something that is none of these; a daemon's replies are to what called its agent."""
+    is_reply = message.kind is UserClass.HUMAN and ClientTag.REPLY.value in message.tags
+    return is_reply and all(each.msgids and NAMELESS not in each.msgids for each in here)
 
 
 def _here(message: Message, questions: Sequence[Question]) -> list[Question]:
@@ -86,7 +92,6 @@ def _closed(message: Message, said: str, store: QuestionStore) -> Found | None:
     if last is None or last.answer is None:
         return None
     if last.options:
-        bare = answers.read(said, last.options).kind is Kind.ANSWER and len(said.split()) <= _BARE
-        return Found(last) if bare else None
+        return Found(last) if answers.read(said, last.options, Tie.LOOSE).kind is Kind.ANSWER else None
     again = last.answer.by == message.sender and last.answer.text == answers.without_ids(said)
     return Found(last) if again and now - (last.closed or 0) < TWICE_WITHIN else None

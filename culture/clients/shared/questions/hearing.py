@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from culture.clients.shared import answers
-from culture.clients.shared.answers import ABORT, DENY, Kind, Reading
+from culture.clients.shared.answers import ABORT, DENY, Kind, Reading, Tie
 from culture.clients.shared.attention import without_call
 from culture.clients.shared.questions import replies
 from culture.clients.shared.questions.finding import Found, find
-from culture.clients.shared.questions.model import Answer, Outcome, Question, answered_by
+from culture.clients.shared.questions.model import Answer, Outcome, Question, answered_by, outcome_of
 from culture.clients.shared.questions.permissions import ALWAYS, read_always
 from culture.clients.shared.questions.store import QuestionStore
 from culture.clients.shared.trust import Vote, decide, needed, rules, why_not
@@ -37,6 +37,9 @@ class Board(Protocol):
 
     def close(self, question: Question, answer: Answer, choice: str = "") -> bool:
         """End a question; whether the agent waits for it and has it now."""
+
+    def is_awaited(self, question: Question) -> bool:
+        """Whether a call of the agent waits for its end."""
 
     def aside(self, question: Question, message: Message, said: str) -> bool:
         """Something about a question that is no answer; whether the agent waits for it and has it now."""
@@ -69,7 +72,8 @@ class Hearing:
         if found.unknown is not None:
             return self._tell(message, replies.unknown(found.unknown, self.store.open, message.channel))
         if found.question is None:
-            return self._tell(message, replies.which_one(self.nick, found.several, message.channel))
+            self.notify(message.sender, replies.which_one(self.nick, found.several, message.channel))
+            return Taken(False, remark=replies.names_none(found.several))
         return self._about(found.question, found, message, said)
 
     def refusal(self, message: Message, why: str) -> tuple[str, bool] | None:
@@ -81,41 +85,54 @@ class Hearing:
         said = message.text.strip() if said is None else said
         found = find(message, said, self.store, anyone=self.trust is None)
         question = found.question if found is not None else None
-        if question is None or not question.is_open or self._read(question, said).kind is Kind.ASIDE:
+        if found is None or question is None or not question.is_open:
+            return None
+        kind = self._read(question, said, self._tie(found, question, message)).kind
+        if kind is Kind.ASIDE:
             return None
         trust = rules(self.trust, question.tool)
         known = why_not(trust, message.kind, message.sender, question.electorate)
-        return replies.not_allowed(question, known or why), bool(question.options)
+        return replies.not_allowed(question, known or why), bool(question.options) and kind is Kind.ANSWER
 
     def _about(self, question: Question, found: Found, message: Message, said: str) -> Taken | None:
+        tie = self._tie(found, question, message)
         if question.tool and (why := read_always(said, question.tool)) is not None:
             reading, refusal = why
             if refusal:
                 return self._tell(message, f"{question.id}: {refusal}")
         else:
-            reading = self._read(question, said)
+            reading = self._read(question, said, tie)
         if not question.is_open:
             return self._too_late(question, found, message, reading)
         if message.missed and message.timestamp.timestamp() > question.deadline:
-            return self._tell(message, replies.late(question))
+            return self._past(question, found, message, replies.late(question)) if reading.kind is Kind.ANSWER else None
         if reading.kind is Kind.ASIDE:
-            return self._aside(question, message, said)
+            return self._aside(question, message, said, tie)
         trust = rules(self.trust, question.tool)
         why_not_they = why_not(trust, message.kind, message.sender, question.electorate, message.account)
         if why_not_they is None and reading.choice == ALWAYS and message.kind is not UserClass.HUMAN:
             why_not_they = "only a person can allow something for good"
         if why_not_they is not None:
-            return self._refuse(question, message, why_not_they)
+            return self._refuse(question, message, why_not_they, is_answer=reading.kind is Kind.ANSWER)
         if reading.kind is Kind.UNCLEAR:
-            return self._tell(message, replies.unclear(self.nick, question))
+            self.notify(message.sender, replies.unclear(self.nick, question))
+            return Taken(False, question.number, replies.no_answer(question))
         acknowledged = found.named or bool(question.options) or self.trust is not None
         return self._count(question, message, said, reading.choice, acknowledged=acknowledged)
 
-    def _read(self, question: Question, said: str) -> Reading:
-        if question.options or self.trust is not None:
-            if answers.is_word(said, DENY, ABORT):
+    def _tie(self, found: Found, question: Question, message: Message) -> Tie:
+        if found.named:
+            return Tie.NAMED
+        if not question.is_open and not question.options:
+            return Tie.AWAITED  # the same words once more
+        is_there = fold(question.place) == fold(message.channel)
+        return Tie.AWAITED if is_there and self.board.is_awaited(question) else Tie.LOOSE
+
+    def _read(self, question: Question, said: str, tie: Tie) -> Reading:
+        if question.options or self.trust is not None or tie is Tie.LOOSE:
+            if answers.is_word(said, DENY, ABORT) and (question.options or tie is not Tie.LOOSE):
                 return Reading(Kind.ANSWER, answers.without_ids(said).rstrip(".!").casefold())
-            return answers.read(said, question.options)
+            return answers.read(said, question.options, tie)
         # The contract's present rule: the first mention answers, whatever it says.
         return Reading(Kind.ANSWER, answers.without_ids(said))
 
@@ -151,14 +168,18 @@ class Hearing:
             return Taken()
         return Taken(False, question.number, replies.remark(question, answer), counts=True)
 
-    def _refuse(self, question: Question, message: Message, why: str) -> Taken:
+    def _refuse(self, question: Question, message: Message, why: str, *, is_answer: bool) -> Taken:
         self.notify(message.sender, replies.not_allowed(question, why))
-        if question.options:
+        if question.options and is_answer:
             return Taken()
         # It may be about something else, which the agent shall read, but not as an answer.
-        return Taken(False, question.number, f"no answer to your question {question.id}: {why}")
+        return Taken(False, question.number, replies.refused(question, why))
 
-    def _aside(self, question: Question, message: Message, said: str) -> Taken | None:
+    def _aside(self, question: Question, message: Message, said: str, tie: Tie) -> Taken | None:
+        if tie is not Tie.NAMED and fold(question.place) != fold(message.channel):
+            return None
+        if tie is Tie.LOOSE and not question.options:
+            return self._perhaps(question, message)
         if self.trust is None:
             return None
         if self.board.aside(question, message, said):
@@ -167,11 +188,17 @@ class Hearing:
             self.notify(message.sender, replies.waits(question))
         return Taken(False, question.number, replies.about(question))
 
+    def _perhaps(self, question: Question, message: Message) -> Taken:
+        """Somebody speaks where an open question is for which nobody waits: the agent judges what it is."""
+        trust = rules(self.trust, question.tool)
+        why = why_not(trust, message.kind, message.sender, question.electorate, message.account)
+        return Taken(False, question.number, replies.refused(question, why) if why else replies.perhaps(question))
+
     def _too_late(self, question: Question, found: Found, message: Message, reading: Reading) -> Taken | None:
         answer = question.answer
         if answer is None or reading.kind is not Kind.ANSWER:
             return None
-        if self._overrules(question, message, reading.choice):
+        if self._overrules(question, found, message, reading.choice):
             self.store.overrule(question)
             self.notify(message.sender, replies.overrules(question, reading.choice))
             remark = replies.overruled(question, message.sender, reading.choice)
@@ -180,13 +207,21 @@ class Hearing:
         if not question.options and not found.named and answer.by != message.sender:
             return None
         same = answer.by == message.sender and reading.choice in (question.choice, answer.text)
-        return self._tell(
-            message, replies.twice(question) if same else replies.answered_before(question, message.sender)
-        )
+        said = replies.twice(question) if same else replies.answered_before(question, message.sender)
+        return self._past(question, found, message, said)
 
-    def _overrules(self, question: Question, message: Message, choice: str) -> bool:
-        """A person goes above agents, and an operator above a person who is none; once."""
+    def _past(self, question: Question, found: Found, message: Message, said: str) -> Taken:
+        """The sender is told that it changes nothing; what names no question may be meant for something else."""
+        self.notify(message.sender, said)
+        if found.named or not question.options:
+            return Taken()
+        return Taken(False, question.number, replies.past(question))
+
+    def _overrules(self, question: Question, found: Found, message: Message, choice: str) -> bool:
+        """A person goes above agents, and an operator above a person who is none; once. A yes names its question."""
         answer = question.answer
+        if not found.named and outcome_of(choice) is Outcome.ANSWERED:
+            return False
         if self.trust is None or answer is None or answer.by is None or question.overruled:
             return False
         if message.kind is not UserClass.HUMAN or choice in (question.choice, answer.text):

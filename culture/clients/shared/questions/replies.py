@@ -121,6 +121,31 @@ def remark(question: Question, answer: Answer) -> str:
     return f'answers your question {question.id}, "{short(question.text, 120)}": {answer.outcome.value}{confirmed}'
 
 
+def no_answer(question: Question) -> str:
+    """What a message is that could be taken for an answer to a question, and is none."""
+    return f'no answer to your question {question.id}, "{short(question.text, 80)}", which stays open'
+
+
+def refused(question: Question, why: str) -> str:
+    """What a message is of somebody who may not answer."""
+    return f"no answer to your question {question.id}: {why}"
+
+
+def perhaps(question: Question) -> str:
+    """What a message is that may be meant for an open question, and does not say so."""
+    return f'it names no question; your question {question.id} is open: "{short(question.text, 120)}"'
+
+
+def past(question: Question) -> str:
+    """What a choice is that came after the end of a question, and may be meant for something else."""
+    return f"your question {question.id} had an end before, and this changes nothing of it"
+
+
+def names_none(questions: Sequence[Question]) -> str:
+    """What a message is that could be meant for several questions."""
+    return f"no answer to {', '.join(each.id for each in questions[:5])}, which stay open: it names none of them"
+
+
 def about(question: Question) -> str:
     """What a message is that is about a question and no answer to it."""
     return f'about your question {question.id}: "{short(question.text, 80)}"'

@@ -178,6 +178,11 @@ class QuestionStore:
             " JOIN messages USING (msgid) WHERE remarks.question = questions.number AND state IN ('unread', 'given'))"
         )
 
+    def has_mail(self, question: Question) -> bool:
+        """Whether the agent was given a message that is about it."""
+        found = self._records.execute("SELECT 1 FROM remarks WHERE question = ? LIMIT 1", (question.number,))
+        return found.fetchone() is not None
+
     def discuss(self, question: Question) -> Question:
         """One more message about it that is no answer."""
         self._update(question.number, "discussed = 1, asides = asides + 1")
