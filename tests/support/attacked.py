@@ -142,8 +142,11 @@ class Attack:
             for form in forms(text).values():
                 event = {"hook_event_name": "PostToolUse", "tool_name": "WebFetch", "tool_input": {"url": form}}
                 stop = {"hook_event_name": "Stop", "last_assistant_message": form}
+                judged = len(self.judged)
                 await self.daemon.service.activity([*hook.content(event), *hook.content(stop)], hear=False)
+                await until(lambda judged=judged: len(self.judged) > judged)  # type: ignore[misc]
                 await supervisor.rest()  # type: ignore[union-attr]
+                self.count("hooks in prompts of the judge")
                 self.daemon.socket.whisper("CORRECTION", form)
                 for line in "\n".join(self.daemon.supervision.take()).split("\n"):
                     label, _, rest = line.partition("] ")

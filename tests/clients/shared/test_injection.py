@@ -4,7 +4,7 @@ from pathlib import Path
 
 from culture.server.ircd import IRCd
 from tests.support.attacked import attacked
-from tests.support.injection import OWN, sample
+from tests.support.injection import OWN, forms, sample
 
 
 async def test_no_string_of_ours_gets_past_the_frame_by_any_way(ircd: IRCd, home: Path) -> None:
@@ -19,4 +19,5 @@ async def test_no_string_of_ours_gets_past_the_frame_by_any_way(ircd: IRCd, home
         attack.prompts_are_clean()
         attack.nothing_was_obeyed()
     assert attack.found == []
-    assert attack.figures["messages in prompts"] > 8 * len(OWN) and attack.figures["prompts of the judge looked at"]
+    assert attack.figures["messages in prompts"] > 8 * len(OWN)
+    assert attack.figures["hooks in prompts of the judge"] == sum(len(forms(text)) for text in OWN)
