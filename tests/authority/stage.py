@@ -93,6 +93,7 @@ class Stage:
         for name in ("thor", "odin", "loki"):
             self._accounts[name].person("tom")
             tokens[f"{name}-ann"] = self._accounts[name].program("ann", UserClass.AGENT)
+            tokens[f"{name}-robot"] = self._accounts[name].program("robot", UserClass.BOT)
         self._accounts["thor"].person("uma", str(os.getuid()))
         store = AccountStore(self._folder / "spark" / "accounts.json", "spark")
         for nick in (STRICT, VOTING, "spark-team-demo", "spark-Harper"):
@@ -105,7 +106,7 @@ class Stage:
         for name, trust in (("thor", "full"), ("odin", "no_authority"), ("loki", "restricted")):
             crosses: dict[str, Any] = {"channels": ROOMS} if trust == "restricted" else {}
             theirs = waits.model_copy(update={"trust": trust, **crosses}) if crosses else waits
-            others[name] = await self._serving(name, links=(theirs,))
+            others[name] = await self._serving(name, links=(theirs,), self_registration="anybody")
             address = f"127.0.0.1:{others[name].port}"
             links.append(Link(name=name, secret=_SECRET, address=address, trust=trust, **crosses))  # type: ignore[arg-type]
         page = exposure.WebSocket(origins=(ORIGIN,))
@@ -154,6 +155,12 @@ class Stage:
     async def _client(self, port: int, nick: str, secret: str = "") -> OnIRC:
         return await come_in(await self._stack.enter_async_context(connected(port)), nick, secret)
 
+    async def _registered(self, port: int, nick: str) -> OnIRC:
+        """Somebody who has made the account of this nick."""
+        client = await self._client(port, nick)
+        assert "SUCCESS" in str(await client.ask("REGISTER * * correct-horse"))
+        return client
+
     async def _local_senders(self, spark: IRCd, tokens: dict[str, str]) -> None:
         port = spark.port
         come = self.senders
@@ -163,9 +170,7 @@ class Stage:
         em = self.team.parts.em
         come["the EM of the team, an agent"] = await self._client(port, em, login.token(em) or "")
         come["a bot"] = await self._client(port, "spark-helper", tokens["spark-helper"])
-        selfie = await self._client(port, "spark-selfie")
-        assert "SUCCESS" in str(await selfie.ask("REGISTER * * correct-horse"))
-        come["who registered an account"] = selfie
+        come["who registered an account"] = await self._registered(port, "spark-selfie")
         come["who has no account"] = await self._client(port, "spark-eve")
         come["who has no account and says `+B`"] = wally = await self._client(port, "spark-wally")
         await wally.ask("MODE spark-wally +B")
@@ -217,8 +222,10 @@ class Stage:
             port, link = others[name].port, f"link `{trust}`"
             self.senders[f"{link}: a person"] = await self._client(port, f"{name}-tom", PASSWORD)
             self.senders[f"{link}: an agent"] = await self._client(port, f"{name}-ann", tokens[f"{name}-ann"])
+            self.senders[f"{link}: a bot"] = await self._client(port, f"{name}-robot", tokens[f"{name}-robot"])
+            self.senders[f"{link}: who registered an account"] = await self._registered(port, f"{name}-selfie")
+            self.senders[f"{link}: who has no account"] = await self._client(port, f"{name}-eve")
         self.senders["link `full`: a person, by local user id"] = await self._client(others["thor"].port, "thor-uma")
-        self.senders["link `full`: who has no account"] = await self._client(others["thor"].port, "thor-eve")
 
     async def _everybody_is_here(self) -> None:
         for name, sender in self.senders.items():

@@ -36,11 +36,19 @@ EXPECTED = {
     "link `full`: a person": "yes yes yes yes yes yes no yes true",
     "link `full`: a person, by local user id": "yes yes no yes yes yes no yes unknown",
     "link `full`: an agent": "yes no yes no no no yes yes false",
+    "link `full`: a bot": "held no no no no no no yes false",
+    "link `full`: who registered an account": "held no no no no no no yes false",
     "link `full`: who has no account": "held no no no no no no no false",
     "link `no_authority`: a person": "held no no no no no no no false",
     "link `no_authority`: an agent": "held no no no no no no no false",
+    "link `no_authority`: a bot": "held no no no no no no no false",
+    "link `no_authority`: who registered an account": "held no no no no no no no false",
+    "link `no_authority`: who has no account": "held no no no no no no no false",
     "link `restricted`: a person": "held no no no no no no no false",
     "link `restricted`: an agent": "held no no no no no no no false",
+    "link `restricted`: a bot": "held no no no no no no no false",
+    "link `restricted`: who registered an account": "held no no no no no no no false",
+    "link `restricted`: who has no account": "held no no no no no no no false",
 }
 CELLS = {
     (name, column): cell
