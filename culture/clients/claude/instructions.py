@@ -1,10 +1,8 @@
 """What Claude is told beside its own system prompt and the harness's instructions."""
 
-from culture.clients.shared.instructions import CHECK_IN, SHORT_CONTEXT, joined
+from culture.clients.shared.instructions import SHORT_CONTEXT, joined
 
 INSTRUCTIONS = f"""\
-{CHECK_IN} There is no schedule; use your judgement.
-
 # Think at length when it is worth it
 
 Ordinary work needs ordinary thought. Use extended thinking for planning, for a bug that does not give way, and for \
@@ -14,5 +12,5 @@ decisions about architecture, or when a whisper says [THINK_DEEPER]. Go back to 
 
 
 def appended(instructions: str, note: str = "") -> str:
-    """What is added to Claude's own system prompt: this text, the harness's, and a note about this start."""
-    return joined(INSTRUCTIONS, instructions, note)
+    """What is added to Claude's own system prompt: the harness's text, this one, and a note about this start."""
+    return joined(instructions, INSTRUCTIONS, note)

@@ -1,15 +1,12 @@
 """What Copilot is told beside its own system prompt and the harness's instructions."""
 
-from culture.clients.shared.instructions import CHECK_IN, SHORT_CONTEXT, joined
+from culture.clients.shared.instructions import SHORT_CONTEXT, joined
 
 INSTRUCTIONS = f"""\
 # Nobody sits in front of you
 
 You are in no terminal. Whoever calls you is on IRC and sees only what is said there: the last text of your turn, and \
-what you send with your irc skill. Lines that begin with [SUPERVISOR are for you alone; take them seriously, and do \
-not answer them on IRC.
-
-{CHECK_IN} There is no schedule; use your judgement.
+what you send with your irc skill.
 
 # Think at length when it is worth it
 
@@ -20,5 +17,5 @@ about architecture, or when a whisper says [THINK_DEEPER]. Go back to ordinary t
 
 
 def appended(instructions: str, note: str = "") -> str:
-    """What is added to Copilot's own system prompt: this text, the harness's, and a note about this start."""
-    return joined(INSTRUCTIONS, instructions, note)
+    """What is added to Copilot's own system prompt: the harness's text, this one, and a note about this start."""
+    return joined(instructions, INSTRUCTIONS, note)

@@ -76,7 +76,7 @@ def make_runner(agent: AgentConfig, session: str | None, token: str) -> AgentRun
         environment={**environment(agent.nick, token), **_wiki(agent), **_signature(agent)},
         model=agent.model or kind.default_model,
         thinking=agent.thinking,
-        instructions=instructions(agent.nick, agent.instructions_file),
+        instructions=instructions(agent.nick, agent.instructions_file, rooms=agent.channels, user=agent.user),
         options=agent.backend_options,
         resume=session,
         sandbox=selection.sandbox_of(agent, kind),

@@ -109,5 +109,5 @@ def test_its_instructions_are_appended_to_the_preset_of_claude_code(setup: Runne
     own.write_text("You are Ramona, a manager.\n", encoding="utf-8")
     prompt = made(setup, instructions=instructions("spark-ramona", own)).system_prompt
     assert (prompt["type"], prompt["preset"]) == ("preset", "claude_code")
-    assert "You are spark-ramona" in prompt["append"]
-    assert prompt["append"].endswith("\n\nYou are Ramona, a manager.\n")
+    assert prompt["append"].startswith("# You are spark-ramona\n")
+    assert "\n\nYou are Ramona, a manager.\n" in prompt["append"]

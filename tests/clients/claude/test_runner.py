@@ -137,7 +137,7 @@ async def test_what_the_agent_is_told(launch: Launch, model: Model, setup: Runne
     await agent.runner.start()
     await agent.turn("[[say yes]]")
     system = str(model.journal.requests[-1].body["system"])
-    for part in ("You are spark-claude.", "Check in now and then", "extended thinking", "another approach"):
+    for part in ("You are spark-claude.", "extended thinking", "another approach"):
         assert part in system
     assert "The project's own marmot." in model.journal.requests[-1].everything
 
