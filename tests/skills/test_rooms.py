@@ -1,6 +1,7 @@
 """Agents are invited to the channels that have a tag of theirs, once, by their own server."""
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,14 @@ from tests.support.agents import agents_yaml, running
 from tests.support.client import Client, connected, registered
 from tests.support.people import PASSWORD, accounts_of, verifier
 from tests.support.servers import serving
+
+
+@asynccontextmanager
+async def logged_in(port: int, account: str) -> AsyncIterator[Client]:
+    async with connected(port) as client:
+        client.send(f"PASS :{account}:{PASSWORD}")
+        await client.register(f"spark-{account}")
+        yield client
 
 
 async def tags(client: Client, target: str, said: str) -> list[str]:
@@ -91,13 +100,28 @@ async def test_a_bot_by_its_own_word_is_not_let_in_where_people_have_accounts(tm
     """An invitation opens a closed channel, and anybody can set +B and a tag."""
     store = accounts_of(tmp_path, "ori")
     store.add(new_account("claude", UserClass.AGENT, verifier=verifier()))
-    async with serving(tmp_path) as ircd, connected(ircd.port) as claude, registered(ircd.port, "spark-eve") as eve:
-        claude.send(f"PASS :claude:{PASSWORD}")
-        await claude.register("spark-claude")
+    async with (
+        serving(tmp_path) as ircd,
+        logged_in(ircd.port, "claude") as claude,
+        logged_in(ircd.port, "ori") as ori,
+        registered(ircd.port, "spark-eve") as eve,
+    ):
         await eve.ask("MODE spark-eve +B")
-        await eve.join("#vault")
-        await tags(eve, "#vault", "cuda")
+        await ori.join("#vault")
+        await tags(ori, "#vault", "cuda")
         assert await tags(eve, "*", "cuda") == [] and await tags(claude, "*", "cuda") == ["#vault"]
-        async with registered(ircd.port, "spark-mallory") as mallory:
-            await mallory.ask("MODE spark-mallory +B")
-            assert await tags(mallory, "*", "cuda") == []
+
+
+async def test_who_has_no_authority_calls_no_agent_to_a_channel(tmp_path: Path) -> None:
+    """An agent follows an invitation of its server, which says nothing of whose channel it is."""
+    store = accounts_of(tmp_path, "ori")
+    for name, kind in (("claude", UserClass.AGENT), ("helper", UserClass.BOT)):
+        store.add(new_account(name, kind, verifier=verifier()))
+    async with serving(tmp_path) as ircd, logged_in(ircd.port, "claude") as claude:
+        await tags(claude, "*", "cuda")
+        for come in (registered(ircd.port, "spark-eve"), logged_in(ircd.port, "helper")):
+            async with come as stranger:
+                await stranger.join("#trap")
+                answer = (await stranger.ask("METADATA #trap SET agentirc.dev/tags :cuda"))[-1]
+                assert answer.params[:2] == ("METADATA", "KEY_NO_PERMISSION")
+                assert await tags(claude, "*", "cuda,more") == await tags(claude, "*", "cuda") == []

@@ -9,6 +9,7 @@ from culture.protocol.message import Message
 from culture.protocol.names import is_channel
 from culture.protocol.numerics import Numeric
 from culture.protocol.split import room
+from culture.protocol.vocabulary import ChannelKey, UserClass
 from culture.server.commands import command
 from culture.server.context import Context, as_word
 from culture.server.errors import Failed
@@ -197,6 +198,13 @@ def _check_may_set(ctx: Context, target: Target, key: str) -> None:
     if not may:
         text = "Only its operators may do this" if isinstance(owner, Channel) else "Only they themselves may do this"
         raise Failed(VERB, "KEY_NO_PERMISSION", target.name, key, text=text)
+    if isinstance(owner, Channel) and key == ChannelKey.TAGS and not _may_call_agents(ctx):
+        raise Failed(VERB, "KEY_NO_PERMISSION", target.name, key, text="Tags call agents in: log in first")
+
+
+def _may_call_agents(ctx: Context) -> bool:
+    """Agents come where the tags of a channel call them: where people have accounts, for nobody without authority."""
+    return not ctx.network.knows_people or ctx.user.kind in (UserClass.HUMAN, UserClass.AGENT)
 
 
 def _check_value(ctx: Context, target: Target, key: str, value: str) -> None:
