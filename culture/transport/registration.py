@@ -29,6 +29,7 @@ WANTED = (
     "standard-replies",
     MULTILINE,
     "draft/channel-rename",
+    "draft/message-redaction",
     "draft/chathistory",
     "draft/metadata-3",
     "draft/metadata-2",

@@ -48,6 +48,7 @@ from culture.clients.shared.webhook import WebhookClient, texts
 from culture.clients.shared.work import Work, given_up, reply_to
 from culture.config import paths
 from culture.config.agents import AgentConfig, AgentsConfig
+from culture.protocol.message import Message as Line
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import UserKey
 from culture.transport import Address, Condition, Identity, IRCTransport, Mark, Member, Message
@@ -98,6 +99,7 @@ class AgentDaemon:
             on_state=self._on_state,
             on_invite=self._on_invite,
             on_arrival=lambda channel, nick: self.greeting.arrived(channel, nick),
+            on_line=self._on_line,
             agents=company.agents,
             people=company.people,
         )
@@ -314,6 +316,10 @@ class AgentDaemon:
         if self.vouching.is_known(message):
             self.hiring.hear(message)
         self.hearing.on_chat(message)
+
+    def _on_line(self, line: Line) -> None:
+        if line.verb == "REDACT" and len(line.params) > 1 and self.held.take_back(line.params[1]):
+            self.reporting.wake()
 
     def _is_hidden(self, message: Message) -> bool:
         """Whether a message from the history is withheld from the agent."""

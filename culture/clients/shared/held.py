@@ -5,6 +5,7 @@ guard holds, and becomes a prompt when it is released. What was only said in its
 and can be read when it is released. Until then neither is given to the agent by any way.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,6 +23,8 @@ MOST_BYTES = 1 << 20
 """And no more text than this of either."""
 MOST_SENDERS = 8
 """So many senders are named where the held mail is shown."""
+MOST_TAKEN_BACK = 1000
+"""So many ids of messages that were taken back are known, for those that arrive later than that."""
 LOOP, UNVOUCHED = "loop", "unvouched"
 _COLUMNS = "msgid, place, private, sender, account, kind, text, said"
 _UNVOUCHED = "state = 'unvouched'"
@@ -69,6 +72,7 @@ class HeldMail:
         self._notes = notes
         self.show: Callable[[Message], None] = lambda message: None
         """Called with each message that the agent may read from now on."""
+        self._taken_back: deque[str] = deque(maxlen=MOST_TAKEN_BACK)
 
     def withhold(self, message: Message) -> None:
         """Keep something that was said in a channel, and to nobody in particular, from the agent."""
@@ -95,8 +99,21 @@ class HeldMail:
         self._trim("messages", _UNVOUCHED, MOST_MAIL)
 
     def knows(self, msgid: str) -> bool:
-        """Whether this was withheld, released or not."""
-        return self._records.execute("SELECT 1 FROM withheld WHERE msgid = ?", (msgid,)).fetchone() is not None
+        """Whether this was withheld, released or not, or taken back."""
+        found = self._records.execute("SELECT 1 FROM withheld WHERE msgid = ?", (msgid,)).fetchone()
+        return found is not None or msgid in self._taken_back
+
+    def take_back(self, msgid: str) -> bool:
+        """Who said it, or who runs the channel, takes a message back: it is not held any more, if it was.
+
+        A person would release what they cannot see.
+        """
+        self._taken_back.append(msgid)
+        with self._records.change() as records:
+            return any(
+                records.execute(f"DELETE FROM {table} WHERE msgid = ? AND {where}", (msgid,)).rowcount
+                for table, where in (("messages", _UNVOUCHED), ("withheld", _HIDDEN))
+            )
 
     def is_released(self, msgid: str) -> bool:
         """Whether the agent may have this message of a sender for whom nobody vouches."""

@@ -343,6 +343,29 @@ async def test_what_strangers_said_while_it_was_away_is_held_too(home: Path, tmp
             assert "secret one" not in [each["text"] for each in (await read_by(agent, "#general"))["messages"]]
 
 
+async def test_what_a_stranger_takes_back_is_not_released(home: Path, tmp_path: Path) -> None:
+    """Else a person would look at what is left of it, and release what was there before."""
+    async with with_people(tmp_path / "server") as ircd, AsyncExitStack() as stack:
+        config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, [])})
+        daemon = await stack.enter_async_context(running(config, NICK))
+        ori = await stack.enter_async_context(person(ircd.port))
+        caps = "message-tags echo-message draft/message-redaction"
+        eve = await stack.enter_async_context(registered(ircd.port, "spark-eve", caps))
+        await eve.join("#general")
+        for text in (f"@{NICK} secret one", "secret two", f"@{NICK} good morning"):
+            eve.send(f"PRIVMSG #general :{text}")
+            said = await eve.expect("PRIVMSG", "#general", text)
+            if "secret" in text:
+                await until(lambda: daemon.held.total == 1)
+                await eve.ask(f"REDACT #general {said.tags['msgid']}")
+                await until(lambda: daemon.held.total == 0)
+        await until(lambda: daemon.held.total == 1)
+        assert not daemon.held.take_back("of.nobody")
+        ori.send(f"PRIVMSG #general :@{NICK} go on spark-eve")
+        await until(lambda: "good morning" in texts_of(daemon))
+        assert "secret" not in texts_of(daemon)
+
+
 async def until_read(agent: Wire, text: str) -> None:
     while text not in [each["text"] for each in (await read_by(agent, "#general"))["messages"]]:
         pass
