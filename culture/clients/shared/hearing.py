@@ -56,7 +56,8 @@ class Hearing:
         if is_speech:
             self._service.last_heard = message
         if why is not None:
-            self._hold(message, why, to_agent=is_called and here != "none")
+            overheard = not is_called and attention.is_overheard(message, nicks, here)
+            self._hold(message, why, to_agent=overheard or (is_called and here != "none"), overheard=overheard)
             return
         if is_speech:
             parts.buffer.add(message)
@@ -69,7 +70,7 @@ class Hearing:
                 self._given_up(message)
             parts.notes.heard(message.msgid, message.timestamp)
 
-    def _hold(self, message: Message, why: str, *, to_agent: bool) -> None:
+    def _hold(self, message: Message, why: str, *, to_agent: bool, overheard: bool) -> None:
         """Keep a message from the agent until a person releases it; whoever said it to the agent is told."""
         parts = self._parts
         if parts.inbox.knows(message.msgid) or parts.held.knows(message.msgid):
@@ -78,13 +79,13 @@ class Hearing:
             parts.held.withhold(message)
             parts.reporting.wake()
             return
-        refusal = parts.questions.refusal(message, why)
+        refusal = None if overheard else parts.questions.refusal(message, why)
         if refusal is not None and self._is_answer_of_agent(message):
             return
         text, is_over = refusal or (self._held_text(why), False)
         if is_over:
             parts.notes.heard(message.msgid, message.timestamp)
-        elif parts.inbox.receive(message, unvouched=True):
+        elif parts.inbox.receive(message, unvouched=True, overheard=overheard):
             parts.held.bound()
             parts.reporting.wake()
         if self._held.allows(message.sender, text):

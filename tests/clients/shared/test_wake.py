@@ -518,6 +518,22 @@ async def test_in_a_room_of_its_own_an_agent_takes_what_nobody_called_it_for(irc
         assert daemon.notes.paused
 
 
+async def test_what_a_stranger_says_in_a_room_of_its_own_is_held_as_said_to_the_agent(
+    home: Path, tmp_path: Path
+) -> None:
+    agent = {"nick": NICK, "playbook": playbook(home, []), "rooms": {"#general": "all"}}
+    async with with_people(tmp_path / "server") as ircd, AsyncExitStack() as stack:
+        daemon = await stack.enter_async_context(running(agents_yaml(home, ircd.port, agent), NICK))
+        ori = await stack.enter_async_context(person(ircd.port))
+        eve = await stack.enter_async_context(registered(ircd.port, "spark-eve", "message-tags"))
+        await eve.join("#general")
+        await eve.ask("PRIVMSG #general :the build is red")
+        await until(lambda: daemon.held.total == 1)
+        assert await notices(eve, daemon) == [HELD] and texts_of(daemon) == ""
+        ori.send(f"PRIVMSG #general :@{NICK} go on spark-eve")
+        await until(lambda: texts_of(daemon).startswith("[IRC in #general] <spark-eve> the build is red\n"))
+
+
 async def test_an_answer_counts_in_a_room_where_nothing_begins_a_turn(ircd: IRCd, home: Path) -> None:
     agent = {"nick": NICK, "playbook": playbook(home, []), "channels": ["#quiet"], "rooms": {"#quiet": "none"}}
     async with (
