@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -27,6 +28,8 @@ from culture.config.peer_uid import PortHeld, check_peer
 from culture.protocol.vocabulary import UserClass
 from culture.server.accounts.model import new_account
 from culture.server.accounts.store import AccountStore
+from culture.server.oidc import errors as issuers
+from culture.server.oidc.fetch import fetch
 from culture.transport import Address, Identity, IRCTransport, Unreachable
 from culture.transport.asking import ask_once
 from culture.transport.dialling import dial
@@ -233,6 +236,17 @@ async def test_a_link_s_secret_is_not_told_to_a_squatter(
             serving(tmp_path / "thor", name="thor", listen=(Listen(port=port),), links=(to_spark,))
         )
         await eventually(lambda: "thor" in mesh_of(spark).links)
+
+
+async def test_the_keys_of_an_issuer_are_not_read_from_a_squatter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is taken for the issuer says who logs in as whom; one that is named is asked."""
+    answer = 'HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{"keys": []}'
+    async with squatting(monkeypatch, says=answer) as squatter:
+        url, end = f"http://127.0.0.1:{squatter.port}/keys", time.monotonic() + 10
+        with pytest.raises(issuers.Unreachable, match=f"held by user {USER}.*oidc.user: {USER}"):
+            await asyncio.to_thread(fetch, url, end)
+        assert await squatter.heard(tries=1) == b""
+        assert await asyncio.to_thread(fetch, url, end, USER) == {"keys": []}
 
 
 @pytest.mark.parametrize("named", [USER, "65534"])

@@ -61,6 +61,7 @@ class Oidc(Settings):
     clock_skew: Duration = 60.0
     refresh: Duration = 3600.0
     timeout: Duration = 5.0
+    user: str | None = None
 
     @model_validator(mode="after")
     def _classes_come_from_a_claim(self) -> Self:

@@ -9,18 +9,23 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from threading import Timer
 from urllib.parse import urlsplit
 
+from culture.config.peer_uid import check_peer
 from culture.server.oidc.errors import Unreachable
 from culture.server.oidc.strict import json_object
 from culture.server.shapes import Json
 
 _MOST_BYTES = 256 << 10
 _CHUNK = 1 << 14
+_SETTING = "oidc.user: {user} in culture.yaml"
 
 
-def fetch(url: str, end: float) -> Json:
-    """The JSON object at an address, by ``end`` (``time.monotonic()``). Redirections are not followed."""
+def fetch(url: str, end: float, user: str | None = None) -> Json:
+    """The JSON object at an address, by ``end`` (``time.monotonic()``). Redirections are not followed.
+
+    ``user``: who else of this machine may be the issuer, where no certificate tells: whoever is says who logs in.
+    """
     try:
-        with _connected(url, end) as connection:
+        with _connected(url, end, user) as connection:
             connection.request("GET", _path(url), headers={"Accept": "application/json"})
             with connection.getresponse() as response:
                 return json_object(_body(response))
@@ -32,7 +37,7 @@ def fetch(url: str, end: float) -> Json:
 
 
 @contextmanager
-def _connected(url: str, end: float) -> Iterator[HTTPConnection]:
+def _connected(url: str, end: float, user: str | None) -> Iterator[HTTPConnection]:
     address, left = urlsplit(url), end - time.monotonic()
     if left <= 0:
         raise TimeoutError
@@ -45,6 +50,8 @@ def _connected(url: str, end: float) -> Iterator[HTTPConnection]:
         connection = HTTPConnection(host, address.port, timeout=left)
     try:
         connection.connect()
+        if address.scheme == "http":
+            check_peer(connection.sock, user, _SETTING)
         # The timeout is for each read: who sends a byte at a time would never end.
         watch = Timer(max(0.0, end - time.monotonic()), _shut, [connection.sock])
         watch.daemon = True

@@ -68,7 +68,7 @@ class Jwks:
         end = time.monotonic() + self._settings.timeout
         url = self._settings.jwks_url or self._discovered(end)
         try:
-            keys = read_keys(fetch(url, end))
+            keys = read_keys(fetch(url, end, self._settings.user))
         except ValueError as error:
             raise Unreachable(f"{url}: the answer is no set of keys") from error
         if not keys:
@@ -77,7 +77,7 @@ class Jwks:
 
     def _discovered(self, end: float) -> str:
         """Where the keys are (OpenID Connect Discovery 1.0 §4.3: it must be this issuer that says so)."""
-        document = fetch(self._settings.configuration, end)
+        document = fetch(self._settings.configuration, end, self._settings.user)
         url = document.get("jwks_uri")
         if document.get("issuer") != self._settings.issuer:
             raise Unreachable(f"{self._settings.configuration} speaks of another issuer")
