@@ -8,6 +8,7 @@ from culture.config.exposure import is_loopback
 from culture.config.links import Link as LinkSettings
 from culture.federation.codec import LATER
 from culture.federation.codec.fields import number
+from culture.federation.codec.messages import OPEN_TAG
 from culture.federation.core import Refusal
 from culture.federation.dialling import TOO_MANY
 from culture.federation.link import OLDEST, VERSION, Link
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-CAPS = tuple(sorted(LATER.values()))
+CAPS = tuple(sorted({*LATER.values(), OPEN_TAG}))
 """What we can beyond version 1 of the protocol, as LINK says it."""
 
 

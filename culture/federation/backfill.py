@@ -1,10 +1,12 @@
 """What a peer has missed: told after a reconnect, in order, and acknowledged when it is on disk."""
 
 import asyncio
+import re
 import sqlite3
 from typing import TYPE_CHECKING
 
 from culture.federation.codec.fields import Garbled
+from culture.federation.codec.messages import with_door
 from culture.federation.link import Link, Stage
 from culture.federation.logfile import Cursor, Entry
 from culture.federation.peer import Peer
@@ -120,7 +122,7 @@ class Backfill:
     async def _tell_some(self, link: Link) -> bool:
         """Some of what is on disk, and behind the last of it what is not; was that all?"""
         committed = self._mesh.log.committed
-        entries = await self._mesh.log.after(link.sent, _CHUNK)
+        entries = await self._with_doors(link, await self._mesh.log.after(link.sent, _CHUNK))
         if link.stage is not Stage.SYNCING:
             return True
         with self._host.turn():
@@ -130,6 +132,24 @@ class Backfill:
                 return False
             link.sent = max(link.sent, committed)
             return self._go_live(link)
+
+    async def _with_doors(self, link: Link, entries: list[Entry]) -> list[Entry]:
+        """Messages of ours that an older version kept, with what the history knows: was the channel closed?
+
+        That is told to the peer also where it has the message.
+        """
+        own = f"{self._mesh.own}."
+        ids = {entry.position: id_of(entry.data) for entry in entries if _may_lack_door(entry.data)}
+        ids = {position: id for position, id in ids.items() if id.startswith(own)}
+        if not ids:
+            return entries
+        closed = await self._host.find_closed(tuple(ids.values()))
+        link.shared.difference_update(closed)
+        known = {position: closed[id] for position, id in ids.items() if id in closed}
+        return [
+            entry._replace(data=with_door(entry.data, known[entry.position])) if entry.position in known else entry
+            for entry in entries
+        ]
 
     def _go_live(self, link: Link) -> bool:
         """Tell what is not on disk yet as well; from here on everything is told at once."""
@@ -204,6 +224,14 @@ class Backfill:
 def may_be_told(network: Network, link: Link, channel: str, data: str) -> bool:
     """May a kept message go over the link, and does the peer know such?"""
     return (channel != EVERYWHERE or link.speaks("LEDGER")) and message_crosses(network, channel, data, link.trust)
+
+
+_SEALED = "@seal="  # begins a line of ours that has no tag before its seal
+_OLD_MESSAGE = re.compile(r"[^ ]* :[^ ]+ (?:PRIVMSG|NOTICE|TAGMSG) ")
+
+
+def _may_lack_door(data: str) -> bool:
+    return data.startswith(_SEALED) and _OLD_MESSAGE.match(data) is not None
 
 
 def numbered(position: int, data: str) -> bytes:

@@ -124,18 +124,20 @@ class LogFile:
         The epoch is that of the server's own ids: with another one the file is an old one that was put back, and
         what was said since then had the same positions; so it counts as another log. ``caps`` says what can be read
         here of the peers' logs: where that is more than before, they are read anew, and what is known is passed over.
+        A log that says more than before likewise counts as another, so that peers read it anew.
         """
         connection = self._connection
         with transaction(connection):
             facts = dict(connection.execute("SELECT name, value FROM facts").fetchall())
-            is_same = facts.get("epoch") == epoch
+            is_older = not set(caps.split(",")) <= set(facts.get("caps", "").split(",")) | {""}
+            is_same = facts.get("epoch") == epoch and not is_older
             id = facts["log"] if is_same and "log" in facts else secrets.token_hex(8)
             last = max(
                 int(facts.get("reserved", "0")),
                 self._number("SELECT max(position) FROM entries"),
                 self._number("SELECT max(last) FROM pruned"),
             )
-            if not set(caps.split(",")) <= set(facts.get("caps", "").split(",")) | {""}:
+            if is_older:
                 connection.execute("DELETE FROM cursors")
             for fact in (("epoch", epoch), ("log", id), ("caps", caps), ("reserved", str(last + _LEAP))):
                 connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", fact)

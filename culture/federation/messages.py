@@ -8,6 +8,7 @@ from culture.federation.backfill import may_be_told, numbered
 from culture.federation.belief import believed, believed_plain
 from culture.federation.codec import decode
 from culture.federation.codec.fields import Garbled, number
+from culture.federation.codec.messages import OPEN_TAG, with_door
 from culture.federation.doubts import Doubts
 from culture.federation.link import Link, Stage
 from culture.federation.logfile import Entry
@@ -25,7 +26,7 @@ from culture.federation.trust import (
 )
 from culture.protocol.mentions import may_mention, mentions
 from culture.protocol.message import Message, ProtocolError
-from culture.server.events import Noted, Receipted, Redacted, Said
+from culture.server.events import Noted, Receipted, Redacted, Said, ToldOpen
 from culture.server.ids import MICROSECONDS, Stamp
 from culture.server.skill import Host
 from culture.server.state import reaches
@@ -41,7 +42,7 @@ Kept = Said | Redacted | Noted | Receipted
 _AHEAD = 300.0  # seconds that a peer's clock may be ahead before its times are taken for wrong
 _GOT_TAG = "got"
 """On a message whose time was taken for wrong: when it arrived where that was noticed. It is as of then everywhere."""
-_NOT_SEALED = frozenset({"n", "seal", _GOT_TAG, UNVOUCHED_TAG})
+_NOT_SEALED = frozenset({"n", "seal", _GOT_TAG, UNVOUCHED_TAG, OPEN_TAG})
 _MOST_EARLY = 10_000
 _REPEATED = 10_000  # that are read and told again at once
 _SOON = 1.0
@@ -72,7 +73,10 @@ class Messages:
         channel = self._network.channel(event.target)
         if channel is not None and channel.shared is not None:
             data = str(for_whom(self._network, event.target, Message.parse(data)))
-        self._keep(event, self.sealed(data), None)
+        data = self.sealed(data)
+        if isinstance(event, Said):
+            data = with_door(data, channel is None or not channel.is_open)
+        self._keep(event, data, None)
 
     def _keep(self, event: Kept, data: str, link: Link | None) -> None:
         """A message that is new here: into the log, and on to the others."""
@@ -98,7 +102,10 @@ class Messages:
         if position > link.read:
             link.read = position
         trust = link.trust
-        if mesh.log.seen.knows(origin, epoch, seq) or not crosses_by_name(network, event.target, trust):
+        if mesh.log.seen.knows(origin, epoch, seq):
+            self._mend_closed(link, event)
+            return
+        if not crosses_by_name(network, event.target, trust):
             return
         if not is_vouched(network, trust, origin):
             self.heard(link, Message.parse(f"@n={position};{data[1:]}"), event)
@@ -119,6 +126,7 @@ class Messages:
             link.read = max(link.read, position)
             self._mesh.backfill.note_shared(link, stamp.msgid)
         if self._mesh.log.seen.knows(stamp.origin, stamp.epoch, stamp.seq):
+            self._mend_closed(link, event)
             return
         if not crosses_by_name(self._network, event.target, link.trust):
             return
@@ -132,6 +140,14 @@ class Messages:
                     raise
                 # It would come again with every new link to a peer that is not to blame.
                 link.warn("passes on %s, which is none: %s", stamp.msgid, error)
+
+    def _mend_closed(self, link: Link, event: Kept) -> None:
+        """A known message, told again by its own server, which says now that it was said in the open.
+
+        An older version did not say so, and where the channel was unknown the message was kept as closed.
+        """
+        if isinstance(event, Said) and event.closed is False and event.id.origin == link.peer:
+            self._host.repeat(ToldOpen(event.id, event.target))
 
     def _may_say(self, link: Link, line: Message, event: Kept) -> bool:
         if event.id.origin == self._mesh.own:

@@ -1,7 +1,7 @@
 """What a handler may do."""
 
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -78,6 +78,8 @@ class Parts:
     stored: "Callable[[str], Awaitable[Said | None]] | None" = None
     """Finds a message by its id whatever its target, for the server itself; a skill's. None where nothing is stored;
     LookupError where it cannot be told now."""
+    closed: "Callable[[Sequence[str]], Awaitable[Mapping[str, bool]]] | None" = None
+    """Tells of stored messages, by id, whether the channel was closed; a skill's. None where nothing is stored."""
     sooner: "Callable[[float], None]" = lambda patience: None
     keepers: "list[Callable[[], Callable[[], bool]]]" = field(default_factory=list)
     """Of each skill that keeps events: called it notes what has come by now, and what it returns tells whether all that

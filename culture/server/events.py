@@ -248,11 +248,23 @@ class Said(NamedTuple):
     status: str = ""
     lines: tuple[Line, ...] = ()
     """How the sender divided a text of several lines (which is joined by LF in ``text``); none for ordinary ones."""
+    closed: bool | None = None
+    """Was the channel closed (``+i``, ``+k``, ``+s``) where it was said, says that server; None where it does not say.
+
+    On the server where it was said it is None: the channel is there to be looked at.
+    """
 
     @property
     def is_passing(self) -> bool:
         """Does it say something about the moment alone: that somebody is typing?"""
         return self.verb == "TAGMSG" and _PASSING.issuperset(self.tags)
+
+
+class ToldOpen(NamedTuple):
+    """A message that is known was said in an open channel, says the server of its sender; told by ``Host.repeat``."""
+
+    id: Stamp
+    channel: str
 
 
 Event = (

@@ -20,6 +20,7 @@ from culture.server.events import (
     Parted,
     Renamed,
     Said,
+    ToldOpen,
     Unlinked,
     nick_of,
 )
@@ -181,8 +182,8 @@ class Router:
             hearers = self._hearers[channel] = self._group(channel.members)
         return chain.from_iterable(hearers.values())
 
-    def repeat(self, event: Event) -> None:
-        """Hand an event of before the start to those subscribers again who can tell whether they know it."""
+    def repeat(self, event: Event | ToldOpen) -> None:
+        """Hand an event of before to those subscribers again who can tell whether they know it, or news of one."""
         for subscriber in self._subscribers.get(type(event), ()):
             if getattr(subscriber, REPEATABLE, False):
                 try:

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -17,7 +17,7 @@ from culture.server.commands import marked
 from culture.server.connection import Connection
 from culture.server.context import Context, Parts
 from culture.server.errors import is_end
-from culture.server.events import Event, Said
+from culture.server.events import Event, Said, ToldOpen
 from culture.server.ids import Ids, Stamp
 from culture.server.layers import Layer
 from culture.server.metrics import Read
@@ -141,8 +141,8 @@ class Host:
             raise RecursionError(f"{type(event).__name__} follows from what the skill did itself, again and again")
         self._parts.router.follow(event)
 
-    def repeat(self, event: Event) -> None:
-        """Tell of an event of before the start again, those alone who can tell whether they know it."""
+    def repeat(self, event: Event | ToldOpen) -> None:
+        """Tell of an event of before again, or news of one, those alone who can tell whether they know it."""
         self._parts.router.repeat(event)
 
     def go_first(self, wait: Callable[[float], None]) -> None:
@@ -248,6 +248,18 @@ class Host:
         if self._parts.stored is None:
             raise LookupError("the history of this server is off")
         return await self._parts.stored(msgid)
+
+    def offer_closed(self, find: Callable[[Sequence[str]], Awaitable[Mapping[str, bool]]]) -> None:
+        """Let other skills learn from ``find`` of stored messages to channels: was the channel closed, by id."""
+
+        async def found(msgids: Sequence[str]) -> Mapping[str, bool]:
+            return {} if self._is_over else await find(msgids)
+
+        self._parts.closed = found
+
+    async def find_closed(self, msgids: Sequence[str]) -> Mapping[str, bool]:
+        """Was the channel closed when these messages were said? Only those of which it can be told."""
+        return {} if self._parts.closed is None else await self._parts.closed(msgids)
 
     def stats(self, letter: str, rows: Callable[[Context], Iterable[Message]]) -> None:
         """Answer ``STATS letter`` to operators with these rows."""

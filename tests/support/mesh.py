@@ -49,6 +49,8 @@ class Member:
         self.port = port
         self.settings: dict[str, Any] = {**settings, "name": name, "listen": [{"port": port}]}
         """What the next start or reload says in culture.yaml."""
+        self.source = ROOT
+        """Where the program is that the next start runs."""
         self.log: list[str] = []
         """What the server wrote, since the first start."""
         self._folder = folder
@@ -79,7 +81,7 @@ class Member:
         self._process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "culture", "server", "start", "--foreground"),
             *("--config", str(self._file), "--data-dir", str(self.data)),
-            cwd=ROOT,
+            cwd=self.source,
             env={"PATH": os.environ["PATH"], "CULTURE_HOME": str(self._folder)},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
@@ -218,17 +220,20 @@ async def mesh(
     names: Sequence[str],
     edges: Sequence[Edge] = (),
     links: Mapping[Edge, Mapping[str, Any]] | None = None,
+    source: Path = ROOT,
     **settings: Any,
 ) -> AsyncIterator[Mesh]:
     """Servers that run, each edge a link that its first dials through a proxy.
 
     ``links`` says more of a link as one side has it: ``{("thor", "spark"): {"trust": "no_authority"}}`` is what thor
-    says of spark. ``settings`` hold for every server.
+    says of spark. ``source`` is where the program lies that they run, ``settings`` hold for every server.
     """
     async with AsyncExitStack() as stack:
         ports = {name: stack.enter_context(reserved()) for name in names}
         members = {name: Member(name, folder / name, ports[name], {**SETTINGS, **settings}) for name in names}
         proxies = {edge: await stack.enter_async_context(proxied(ports[edge[1]])) for edge in edges}
+        for member in members.values():
+            member.source = source
         for edge, proxy in proxies.items():
             _configure(members, edge, proxy.port, links or {})
         made = Mesh(members.values(), proxies)

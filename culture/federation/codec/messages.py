@@ -1,6 +1,7 @@
 """Messages, and what is said of them; facts of agents."""
 
 import json
+from collections.abc import Mapping
 
 from culture.federation.codec.fields import Decoders, Encoded, Encoders, optional
 from culture.protocol.message import NO_TAGS, Message
@@ -9,8 +10,20 @@ from culture.server.ids import Stamp
 
 _OWN = frozenset(
     {"id", "at", "account", "kind", "mentions", "lines", "v", "n", "seal", "away", "modes", "meta", "none", "got"}
-    | {"shared", "unvouched"}
+    | {"shared", "unvouched", "open"}
 )
+OPEN_TAG = "open"
+"""On a message to a channel: 1 where everybody could have come in when it was said, else 0.
+
+Outside of the seal: a server adds it to messages of its own that it sealed as an older version.
+"""
+CLOSED: Mapping[str | None, bool | None] = {"1": False, "0": True, None: None}
+"""What the tag says of ``Said.closed``."""
+
+
+def with_door(data: str, closed: bool) -> str:
+    """A message's line that tells whether the channel was closed when it was said."""
+    return f"@{OPEN_TAG}={int(not closed)};{data[1:]}"
 
 
 def _encode_redacted(event: Redacted) -> Encoded:
@@ -48,6 +61,7 @@ def _encode_said(event: Said) -> Encoded:
         kind=event.kind,
         mentions=",".join(event.mentions),
         lines=json.dumps(event.lines, ensure_ascii=False, separators=(",", ":")) if event.lines else None,
+        open=None if event.closed is None else str(int(not event.closed)),
     )
     theirs = {key: value for key, value in event.tags.items() if key not in _OWN}
     text = "" if event.lines else event.text
@@ -74,6 +88,7 @@ def _decode_said(line: Message, stamp: Stamp) -> Event:
         tuple(mentions.split(",")) if mentions else (),
         status,
         lines,
+        CLOSED.get(line.tags.get(OPEN_TAG)),
     )
 
 

@@ -123,7 +123,7 @@ def say(ctx: Context, verb: str, target: str, text: str, tags: Mapping[str, str]
         tags = {**login_tags, **tags} if tags else login_tags
     stamp = ctx.router.ids.stamp()
     ctx.session.spoke = stamp.at
-    said = (stamp, user.source, verb, target, text, user.account, user.kind, tags, called, status, lines)
+    said = (stamp, user.source, verb, target, text, user.account, user.kind, tags, called, status, lines, None)
     ctx.router.publish(_make(Said, said), ctx.session)
 
 

@@ -69,11 +69,15 @@ def _talks(store: Store, party: str | None, msgid: str) -> tuple[View, ...]:
     return tuple(View(place, events=True) for place in store.arrivals(msgid) if party in place.split(" "))
 
 
+def find_message(store: Store, msgid: str) -> Entry | None:
+    """The message with this id, whoever may read it; None where there is none, or not any more."""
+    return _find(store, [View(place, _RANKS, closed_since=0, events=True) for place in store.arrivals(msgid)], msgid)
+
+
 def _stored(store: Store, msgid: str) -> Said | None:
-    places = store.arrivals(msgid)
-    entry = _find(store, [View(place, _RANKS, closed_since=0, events=True) for place in places], msgid)
+    entry = find_message(store, msgid)
     if entry is None:
-        if places:
+        if store.arrivals(msgid):
             raise LookupError("the message was taken back")
         return None
     said = event_of(entry)

@@ -40,9 +40,11 @@ class Recorder:
         if said.verb == "TAGMSG" and said.is_passing:
             return
         if target[0] == "#":
-            channel = self._network.channel(target)
-            closed = channel is None or not channel.is_open or said.status != ""
-            spoken = _make(Spoken, (said, None, closed))
+            closed = said.closed
+            if closed is None:
+                channel = self._network.channel(target)
+                closed = channel is None or not channel.is_open
+            spoken = _make(Spoken, (said, None, closed or said.status != ""))
         else:
             spoken = _make(Spoken, (said, self._account(target), False))
         if by is None:

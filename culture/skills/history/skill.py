@@ -12,6 +12,7 @@ from culture.server.skill import Host, Skill
 from culture.skills.history.access import Access
 from culture.skills.history.archive import Archive
 from culture.skills.history.chathistory import CAP, EVENTS_CAP, VERB, ChatHistory
+from culture.skills.history.doors import Doors
 from culture.skills.history.entry import Entry
 from culture.skills.history.intake import Intake
 from culture.skills.history.older import Older
@@ -58,10 +59,13 @@ class History(Skill):
         older = Older(self._archive, access)
         host.remember(older.find)
         host.offer_stored(older.stored)
+        doors = Doors(host, self._archive)
+        host.offer_closed(doors.find)
         self._places = (
             Recorder(host, self._intake),
             Receipts(host, self._intake),
             access,
+            doors,
             HistoryVerb(self._archive, access, self._semantic, settings.rows, settings.search_timeout),
             ChatHistory(self._archive, access, settings.rows),
             Replaying(host, self._archive, access, settings.replay),

@@ -119,6 +119,12 @@ class Store(Protocol):
         private one, whatever the two were called when it was said.
         """
 
+    def reopen(self, messages: Sequence[tuple[str, str]]) -> None:
+        """These messages (place and id) were said in an open channel: what was kept of them as closed is so no more.
+
+        What was said to a rank stays closed.
+        """
+
     def move(self, old: str, new: str, name: str) -> None:
         """A channel has another name; what the new name had before stays, but for what was said behind closed doors."""
 

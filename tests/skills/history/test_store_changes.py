@@ -144,6 +144,15 @@ class TestMove:
         assert not store.exists("#new")
 
 
+def test_what_was_kept_as_closed_is_opened_but_for_what_was_said_to_a_rank(store: Store) -> None:
+    store.write([entry(1, closed=True), entry(2, closed=True), entry(3, closed=True, status="@"), entry(4)])
+    store.write([entry(1, place="#other", closed=True)])
+    store.reopen([(PLACE, "spark.e1.1"), (PLACE, "spark.e1.3"), (PLACE, "spark.e1.9"), ("#none", "spark.e1.2")])
+    store.reopen([(PLACE, "nonsense")])
+    assert numbers(ask(store, View(PLACE, ("", "@")))) == [1, 4]
+    assert ask(store, "#other") == []
+
+
 class TestPrune:
     """What is old is removed."""
 

@@ -55,6 +55,10 @@ class PostgresStore:
             with translated():
                 self._loop.run(self._write(batch))
 
+    def reopen(self, messages: Sequence[tuple[str, str]]) -> None:
+        """These were said in an open channel."""
+        self._change(lambda connection: upkeep.reopen(connection, messages))
+
     def move(self, old: str, new: str, name: str) -> None:
         """A channel has another name."""
         self._change(lambda connection: upkeep.move(connection, old, new, name))

@@ -1,8 +1,8 @@
 """Looking after the history: how much there is, all of it in order, moves, the removal of what is old."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 
-from culture.skills.history.entry import Sort
+from culture.skills.history.entry import Sort, split_msgid
 from culture.skills.history.postgres.driver import Connection
 from culture.skills.history.postgres.rows import kept_all, rows_of
 from culture.skills.history.postgres.wording import PLACE_WORD
@@ -43,6 +43,12 @@ _ASIDE = """
     SELECT $2::text || $3 || max(position), $2 FROM history_entries WHERE place = $1 AND closed HAVING count(*) > 0
     RETURNING id
 """
+_REOPEN = """
+    UPDATE history_entries e SET closed = false
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) AS t (key, origin, epoch, seq)
+        JOIN history_places p ON p.key = t.key JOIN history_lines l ON l.origin = t.origin AND l.epoch = t.epoch
+    WHERE e.line = l.id AND e.seq = t.seq AND e.place = p.id AND e.closed AND e.status = ''
+"""
 _REPEATED = """
     DELETE FROM history_entries e USING history_entries o
     WHERE e.place = $1 AND o.place = $2 AND o.line = e.line AND o.seq = e.seq
@@ -73,6 +79,13 @@ async def cutoff(connection: Connection, place: str | None, most: int) -> int | 
     """The time before which there is too much; None where there is not."""
     found = await connection.fetchval(_CUTOFF, place, most, timeout=LONG)
     return None if found is None else time_of(found) + 1
+
+
+async def reopen(connection: Connection, messages: Sequence[tuple[str, str]]) -> None:
+    """Messages, by place and id, were said in an open channel."""
+    rows = [(place, *id) for place, msgid in messages if (id := split_msgid(msgid)) is not None]
+    if rows:
+        await connection.execute(_REOPEN, *zip(*rows, strict=True))
 
 
 async def remove(connection: Connection, place: str | None, before: int) -> int:

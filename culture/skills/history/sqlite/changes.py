@@ -4,7 +4,7 @@ import json
 import sqlite3
 from collections.abc import Sequence
 
-from culture.skills.history.entry import Sort
+from culture.skills.history.entry import Sort, split_msgid
 from culture.skills.history.sqlite import rows
 from culture.skills.history.store import ASIDE, Gap
 
@@ -77,6 +77,19 @@ def _said(connection: sqlite3.Connection, positions: Sequence[int]) -> list[rows
     """The messages among some entries."""
     found = rows.columns(connection, "e.position, e.place, e.text, e.sort", "entries e", positions)
     return [(position, place, text) for position, place, text, sort in found if sort == Sort.MESSAGE]
+
+
+_REOPEN = (
+    "UPDATE entries SET closed = 0 WHERE closed = 1 AND status = '' AND seq = ? AND line ="
+    " (SELECT id FROM lines WHERE origin = ? AND epoch = ?) AND place = (SELECT id FROM places WHERE key = ?)"
+)
+
+
+def reopen(connection: sqlite3.Connection, messages: Sequence[tuple[str, str]]) -> None:
+    """Messages, by place and id, were said in an open channel."""
+    named = [(place, split_msgid(msgid)) for place, msgid in messages]
+    rows = [(id[2], id[0], id[1], place) for place, id in named if id is not None]
+    connection.executemany(_REOPEN, rows)
 
 
 def note_gap(connection: sqlite3.Connection, gap: Gap) -> None:

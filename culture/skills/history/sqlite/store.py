@@ -75,6 +75,11 @@ class SQLiteStore:
         with self._transaction() as (_, writing):
             writing.add(batch)
 
+    def reopen(self, messages: Sequence[tuple[str, str]]) -> None:
+        """These were said in an open channel."""
+        with self._transaction() as (connection, _):
+            changes.reopen(connection, messages)
+
     def move(self, old: str, new: str, name: str) -> None:
         """A channel has another name."""
         with self._transaction() as (connection, writing):
