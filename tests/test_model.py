@@ -12,6 +12,7 @@ import pytest
 from tests.support.client import PATIENCE
 from tests.support.model import Model, model_server
 from tests.support.model.script import Call, Fail, Say, Usage, Wait, answer
+from tests.support.model.told import untold
 
 
 @pytest.fixture
@@ -113,3 +114,31 @@ async def test_tokens_are_counted_and_presence_is_shown(model: Model) -> None:
     assert status == 200 and json.loads(text)["input_tokens"] > 0
     assert (await asyncio.to_thread(exchange, model, "/", None, "HEAD"))[0] == 200
     assert (await asyncio.to_thread(exchange, model, "/nowhere", {}))[0] == 404
+
+
+def test_a_scripted_model_knows_only_what_its_request_tells() -> None:
+    skill = "python3 -P -m culture.clients.shared.skill.irc_client"
+    body = {
+        "system": [
+            {"type": "text", "text": f"`{skill} send '#a' 'words'`, `culture wiki read PAGE`, `TASK: groucho:`"}
+        ],
+        "tools": [{"name": "Bash"}, {"name": "mcp__dev-wiki__wiki_read"}],
+        "messages": [
+            user(f"do it [[bash {skill} spawn fixer]]"),
+            {"role": "assistant", "content": [{"type": "text", "text": "culture wiki write"}]},
+        ],
+    }
+    told = [
+        f'{skill} send "#a" "TASK: groucho: git --fast culture wiki"',
+        "git log --all | culture wiki read plans/a > b",
+    ]
+    more = [f"{skill} spawn fixer x", "culture wiki write a", "culture wiki read --json a", "echo TASK: fixer: x"]
+    calls = [Call(None, {"command": command}, 1) for command in (*told, *more)]
+    calls += [Call(f"mcp__dev-wiki__wiki_{what}", {}, 1) for what in ("read", "write")]
+    assert untold(calls, body) == [
+        "mcp__dev-wiki__wiki_write",
+        f"{skill} spawn",
+        "culture wiki write",
+        "--json",
+        "TASK: fixer:",
+    ]

@@ -10,6 +10,14 @@ FOLDER = "prompts"
 SHIPPED = Path(__file__).with_name(FOLDER)
 WORKER = "worker"
 HANDOFF = "handoff"
+IRC = "python3 -P -m culture.clients.shared.skill.irc_client"
+"""The command with which a member talks on IRC, as its skill has it."""
+_WIKI = "The wiki is the record of your team, in whatever folder you are."
+_WIKI_COMMANDS = """`culture wiki read PAGE` prints a page, and on standard error its
+  revision; `culture wiki write PAGE --base REVISION -m 'why' <<'END'` writes its whole new text on top of that
+  revision, and a new page without `--base`; `culture wiki list` and `culture wiki search WORDS` find pages."""
+_WIKI_TOOLS = """`mcp__dev-wiki__wiki_read`, `mcp__dev-wiki__wiki_write`, `mcp__dev-wiki__wiki_list` and
+  `mcp__dev-wiki__wiki_search`"""
 _PLACE = re.compile(r"\{([a-z_]+)\}")
 
 
@@ -19,6 +27,12 @@ def load(project: Path, role: str, facts: Mapping[str, str]) -> str:
     if role in ROLES[2:]:
         parts.insert(0, _read(project, WORKER))
     return "\n".join(filled(part, facts).strip() + "\n" for part in parts)
+
+
+def on_wiki(*, by_command: bool, by_tools: bool) -> str:
+    """How a member reaches its team's wiki."""
+    commands, tools = [_WIKI_COMMANDS] * by_command, [f"Your tools for it are {_WIKI_TOOLS}."] * by_tools
+    return " ".join([_WIKI, *commands, *tools])
 
 
 def filled(text: str, facts: Mapping[str, str]) -> str:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from culture.config import paths
 from culture.config.team import TeamConfig
-from culture.orchestrator.prompts import load
+from culture.orchestrator.prompts import IRC, load, on_wiki
 from culture.orchestrator.record import wiki_folder
 from culture.orchestrator.state import Member, State
 from culture.orchestrator.worktrees import branch_of
@@ -62,6 +62,10 @@ class Roster:
             "project_channel": config.project_channel,
             "standup_channel": config.standup_channel,
             "main_branch": self._main,
+            "irc": IRC,
+            "wiki": on_wiki(
+                by_command=wiki_folder(config) is not None, by_tools="dev-wiki" in self._mcp_servers_of(member)
+            ),
             **(
                 {
                     "task": task.id,
@@ -97,10 +101,13 @@ class Roster:
         urls = {"dev-wiki": self._config.wiki_mcp_url, "irc-bridge": self._config.mcp_bridge_url}
         return {name: {"type": "http", "url": _as_nick(url, nick)} for name, url in urls.items() if url}
 
+    def _mcp_servers_of(self, member: Member) -> dict[str, dict[str, object]]:
+        return self.mcp_servers(member.nick) if self._config.role(member.role).agent == "claude" else {}
+
     def _described(self, member: Member, state: State) -> dict[str, Any]:
         role = self._config.role(member.role)
         task = state.tasks.get(member.task_id or "")
-        servers = self.mcp_servers(member.nick)
+        servers = self._mcp_servers_of(member)
         place, wiki = task.channel if task else self._config.standup_channel, wiki_folder(self._config)
         return {
             "nick": member.nick,
@@ -109,7 +116,7 @@ class Roster:
             "agent": role.agent,
             **({"model": role.model} if role.model else {}),
             **({"permission_mode": "bypassPermissions"} if role.agent == "claude" else {}),
-            **({"mcp_servers": servers} if role.agent == "claude" and servers else {}),
+            **({"mcp_servers": servers} if servers else {}),
             "instructions_file": str(self.instructions(member, state)),
             "team": {"orchestrator": self._orchestrator, "channel": place, **({"wiki": str(wiki)} if wiki else {})},
             **self._budget(),

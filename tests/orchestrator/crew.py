@@ -8,7 +8,7 @@ import signal
 import sqlite3
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from culture.orchestrator.team import Team
 from tests.support.agents import prompts
 from tests.support.client import Client
 from tests.support.clock import after
+from tests.support.teamscripts import only_told
 
 PATIENCE = 40.0
 _children: list[Child] = []
@@ -147,7 +148,18 @@ def team_yaml(
     file = paths.team_dir(config["slug"]) / "team.yaml"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(config), encoding="utf-8")
-    return load_team(file).config
+    loaded = load_team(file).config
+    for role, each in said.items():
+        only_told(role, loaded, [*_commands(each)])
+    return loaded
+
+
+def _commands(rules: list[Rule]) -> Iterator[str]:
+    """The commands that a playbook runs, and the lines that it says."""
+    for step in (step for rule in rules for step in rule["steps"]):
+        run, send = step.get("run", ""), step.get("send", {})
+        yield run if isinstance(run, str) else run["command"]
+        yield send.get("text", "")
 
 
 def _launch(config: TeamConfig) -> Launch:

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from culture.clients.shared.instructions import instructions
 from culture.config.team import HAIKU, OPUS, ROLES, SONNET, TeamConfig
 from culture.orchestrator import names, prompts
 from culture.protocol.names import reserved, valid_local_nick
+from tests.support.teamscripts import told_to
 
 FACTS = {
     name: f"<{name}>"
@@ -24,6 +26,8 @@ FACTS = {
         "project_channel",
         "standup_channel",
         "work_channel",
+        "irc",
+        "wiki",
     ]
 }
 
@@ -49,6 +53,25 @@ def test_the_manager_knows_the_workflow_and_where_questions_go(project: Path) ->
     assert "go to <project_channel>, where the PM answers" in text
     for worker in ("implementer", "test runner", "reviewer", "fixer", "documenter"):
         assert re.search(rf"Tell an? {worker}", text)
+
+
+@pytest.mark.parametrize("role", ["em", "manager", "implementer"])
+@pytest.mark.parametrize("url", [None, "http://127.0.0.1:8809/mcp", "https://wiki.example.org/mcp"])
+def test_members_are_told_how_to_reach_the_wiki_and_to_end_their_turn(
+    role: str, url: str | None, home: Path, project: Path
+) -> None:
+    told = told_to(role, TeamConfig.model_validate({"slug": "demo", "project_dir": project, "wiki_mcp_url": url}))
+    is_here = url is None or "127.0.0.1" in url
+    assert ("`culture wiki write PAGE --base REVISION -m 'why' <<'END'`" in told) == is_here
+    assert ("`mcp__dev-wiki__wiki_write`" in told) == (url is not None)
+    assert "end your turn" in told
+    asked = {
+        "em": "ask '#project-demo'",
+        "manager": "send '#standup-demo' '@spark-Harper",
+        "implementer": "send '#work-",
+    }
+    assert f"`{prompts.IRC} {asked[role]}" in told
+    assert prompts.IRC in instructions("spark-Kim")
 
 
 @pytest.mark.requirement("O36")

@@ -1,16 +1,27 @@
 """What the members of a team do that is killed again and again: shell scripts that begin wherever their task stands."""
 
 import json
+import re
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from culture.clients.shared.instructions import instructions
 from culture.config import paths
+from culture.config.load import load_team
+from culture.config.team import TeamConfig
+from culture.orchestrator.journal import Entry, Phase
+from culture.orchestrator.prompts import HANDOFF, load
+from culture.orchestrator.replay import replayed
+from culture.orchestrator.roster import Roster
+from culture.orchestrator.state import What
+from tests.support.model.told import missing
 
 SERVER, SLUG, STANDUP = "spark", "demo", "#standup-demo"
 MEMBERS = 10
-_IRC = f"{shlex.quote(sys.executable)} -P -m culture.clients.shared.skill.irc_client"
+_IRC = "python3 -P -m culture.clients.shared.skill.irc_client"
 _HEAD = """\
 id=${{PWD##*agent-task-}}
 case ${{id#demo-}} in {waiting}) kind=waiting;; {failed}) kind=failed;; *) kind=done;; esac
@@ -54,6 +65,29 @@ print(*(each["nick"] for each in members if each["role"] == "manager" and each["
 """Every agent looks at how its task stands and goes on from there, whatever it is told, as often as it is told."""
 
 
+def told_to(role: str, config: TeamConfig) -> str:
+    """All that somebody of a role is told at its start, when it works on demo-1, and when it hands over."""
+    roster = Roster(config, paths.team_dir(config.slug), "main", f"{SERVER}-team-{config.slug}", f"{SERVER}-Harper")
+    task, member = f"{config.slug}-1", {"name": "Kim", "nick": f"{SERVER}-Kim", "role": role}
+    entries = (
+        (What.TASK, Phase.DONE, {"id": task, "text": "", "by": ""}),
+        (What.HIRE, Phase.INTEND, {**member, "task": None if role == "em" else task}),
+    )
+    state = replayed(Entry(number, 0.0, *entry) for number, entry in enumerate(entries, 1))
+    who = state.members[f"{SERVER}-kim"]
+    handoff = load(config.project_dir, HANDOFF, roster.facts(who, state))
+    return "\n".join([instructions(who.nick), roster.told(who, state), handoff])
+
+
+def only_told(role: str, config: TeamConfig, commands: list[str]) -> None:
+    """Fails where what a scripted member does takes a command, an option or a form that its role is not told."""
+    told = told_to(role, config)
+    known: Mapping[str, str] = {"id": f"{config.slug}-1", "kind": "failed"}
+    made = [re.sub(r"\$(\w+)|\{(\w+)\}", lambda at: known.get(at[1] or at[2], at[0]), each) for each in commands]
+    untold = sorted({use for each in made for use in missing(each, told)})
+    assert not untold, f"nobody tells {role} of {untold}, and its playbook uses them"
+
+
 def furnish(folder: Path, project: Path, port: int, tasks: int) -> None:
     """Write the scripts that members follow, and the team's file."""
     folder.mkdir()
@@ -79,6 +113,9 @@ def furnish(folder: Path, project: Path, port: int, tasks: int) -> None:
         "roles": {role: _scripted(folder / f"{role}.playbook", command) for role, command in roles.items()},
     }
     file.write_text(json.dumps(said))
+    config = load_team(file).config
+    only_told("manager", config, [head, (folder / "manager").read_text()])
+    only_told("implementer", config, [head, (folder / "worker").read_text()])
 
 
 def _scripted(file: Path, command: str) -> dict[str, Any]:

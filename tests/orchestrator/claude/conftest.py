@@ -18,6 +18,7 @@ from tests.clients.claude.conftest import environment, home, model  # noqa: F401
 from tests.orchestrator.claude.story import NAMES, Story
 from tests.orchestrator.conftest import git_in
 from tests.orchestrator.crew import end_members
+from tests.support.model import Model
 
 
 @pytest.fixture
@@ -47,8 +48,9 @@ async def team(
     project: Path,
     wiki: tuple[Pages, str],
     story: Story,
+    model: Model,  # noqa: F811
 ) -> AsyncIterator[None]:
-    """The team's file; whoever came is gone with the test."""
+    """The team's file; whoever came is gone with the test. Its model has used nothing that it was not told of."""
     if shutil.which("weechat-headless") is None:
         pytest.skip("not installed: weechat-headless")
     (Path.home() / ".gitconfig").write_text("[user]\nname = ori\nemail = ori@example.org\n")
@@ -68,3 +70,4 @@ async def team(
     if pid is not None:
         os.kill(pid, signal.SIGKILL)
     await end_members(home)
+    assert model.journal.untold == [], "the scripted model used what no request had told it"

@@ -1,22 +1,22 @@
 """What a team of Claude Codes does, from a person's wish to the end of a task.
 
-Its model knows nothing by itself: whoever speaks to somebody says in which file it stands what they do about it.
+Its model knows nothing by itself: whoever speaks to somebody says in which file it stands what they do about it. What
+of ours it uses there, commands, tools and forms of lines, has to stand in the request (`tests.support.model.told`).
 """
 
 import json
 from pathlib import Path
 
 from culture.orchestrator.prompts import HANDOFF, SHIPPED
-from tests.clients.claude.rooms import SKILL
 
 NAMES = EM, MANAGER, IMPLEMENTER, *_ = ("Harper", "Ada", "Ben", "Cleo", "Dan", "Eve", "Fay")
 PROJECT, STANDUP, WORK = "#project-demo", "#standup-demo", "#work-demo-1"
 PAGE = "handoffs/demo-1-1"
+SKILL = "python3 -P -m culture.clients.shared.skill.irc_client"
 _PLAN = """\
-page=$(culture wiki read --json plans/demo-1)
-pick() { printf %s "$page" | python3 -c "import json, sys; print(json.load(sys.stdin).get(sys.argv[1]))" $1; }
-{ pick text; echo '1. greeting.py and its test. 2. Run it. 3. Groucho reviews.'; } |
-culture wiki write plans/demo-1 --base $(pick revision) -m 'the plan'"""
+revision=$(culture wiki read plans/demo-1 2>&1 >/dev/null | sed -n 's/.* revision \\([0-9a-f]*\\).*/\\1/p')
+{ culture wiki read plans/demo-1; echo '1. greeting.py and its test. 2. Run it. 3. Groucho reviews.'; } |
+culture wiki write plans/demo-1 --base $revision -m 'the plan'"""
 _EDIT = """\
 printf 'def greet():\\n    return "hello"\\n' > greeting.py
 printf 'import unittest\\n\\nfrom greeting import greet\\n\\n\\nclass T(unittest.TestCase):\\n' > test_greeting.py

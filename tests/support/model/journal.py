@@ -34,6 +34,8 @@ class Journal:
         self.requests: list[Request] = []
         self.paths: list[str] = []
         """Every path that was asked for, questions that are no requests for an answer among them."""
+        self.untold: list[str] = []
+        """What answers used that did not stand in their request: only a script of a test knew it."""
         self.verdicts: list[str] = []
         """The scripts that the next questions of supervisors are answered with; then OK."""
         self._arrived = asyncio.Event()

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-_STEP = re.compile(r"\[\[(say|recite|script|think|bash|call|wait|sleep|usage|err|hang|die)(?:\s+(.*?))?\]\]", re.DOTALL)
+STEP = re.compile(r"\[\[(say|recite|script|think|bash|call|wait|sleep|usage|err|hang|die)(?:\s+(.*?))?\]\]", re.DOTALL)
 _call_numbers = count(1)
 
 
@@ -109,7 +109,7 @@ class Answer:
 
 def has_script(text: str) -> bool:
     """Whether there is a step in a text."""
-    return _STEP.search(text) is not None
+    return STEP.search(text) is not None
 
 
 def answer(prompt: str, results: int) -> Answer:
@@ -121,7 +121,7 @@ def answer(prompt: str, results: int) -> Answer:
 
 
 def _steps(prompt: str) -> Iterator[Step | Usage]:
-    for word, rest in _STEP.findall(prompt):
+    for word, rest in STEP.findall(prompt):
         if word == "script":
             yield from _steps(Path(rest).read_text(encoding="utf-8"))
         else:
