@@ -8,6 +8,7 @@ from culture.clients.shared import backends
 from culture.config import paths
 from culture.config.agents import AgentConfig
 from culture.config.exposure import is_loopback
+from culture.protocol.vocabulary import UserClass
 
 
 def never_asks(agent: AgentConfig) -> bool:
@@ -43,11 +44,35 @@ def _by_listeners(server: Server) -> Iterator[str]:
         yield f"local_users: {', '.join(config.local_users)}"
     if config.trusted_network:
         yield "trusted_network"
+    if config.web.is_exposed:
+        yield f"the web page beyond this machine (port {config.web.port})"
 
 
 def _by_links(scene: Scene, server: Server) -> Iterator[str]:
     for link in scene.good_links(server):
         yield f"the link to {link.name} (trust {link.trust})"
+
+
+def _people_at_their_word(scene: Scene) -> Iterator[str]:
+    """The ways by which somebody without a login is taken for a person, as no person has an account."""
+    server = scene.server_at(scene.settings.server) if scene.settings is not None else None
+    if server is None or _knows_people(scene, server):
+        return
+    if server.config.local_users:
+        yield f"local_users: {', '.join(server.config.local_users)}"
+    if server.config.trusted_network:
+        yield "trusted_network"
+    for link in scene.good_links(server):
+        if link.trust == "full":
+            yield f"the link to {link.name} (trust full)"
+
+
+def _knows_people(scene: Scene, server: Server) -> bool:
+    """A file of accounts that cannot be read has a finding of its own, and no server starts with it."""
+    try:
+        return any(each.kind is UserClass.HUMAN for each in scene.accounts(server).accounts.values())
+    except (OSError, ValueError):
+        return True
 
 
 def openings(scene: Scene) -> Iterator[Finding]:
@@ -65,7 +90,16 @@ def openings(scene: Scene) -> Iterator[Finding]:
                 f"leave out `wake: anybody` in {shown(paths.agents_file())}, or have the agent ask for permission",
             )
     careful = [agent.nick for agent in bold if agent.wake != "anybody"]
-    if careful:
+    at_their_word = list(_people_at_their_word(scene))
+    if careful and at_their_word:
+        yield warning(
+            f"{', '.join(careful)} never ask{'s' if len(careful) == 1 else ''} for permission, and strangers count as "
+            f"people: {'; '.join(at_their_word)}",
+            "no person has an account on the server: whoever comes by one of these ways without a login is taken for "
+            "a person, and runs what they like as the agent's user",
+            "`culture account add NAME` for yourself (`culture up` does it, too)",
+        )
+    elif careful:
         yield hint(
             f"{', '.join(careful)} never ask{'s' if len(careful) == 1 else ''} for permission, and can be reached: "
             f"{'; '.join(ways)}",

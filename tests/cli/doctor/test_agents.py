@@ -19,6 +19,7 @@ from culture.config import paths
 from tests.cli.doctor.conftest import NICK, Patient, unprivileged
 from tests.support.agents import playbook
 from tests.support.client import PATIENCE, registered
+from tests.support.people import accounts_of
 
 
 async def until_found(patient: Patient, check: str, is_it: Callable[[Finding], bool]) -> Finding:
@@ -148,6 +149,7 @@ LINK = {"name": "thor", "secret": "a-secret-of-both", "trust": "no_authority"}
         ({"self_registration": "inside"}, "self_registration: inside"),
         ({"local_users": ["mia"]}, "local_users: mia"),
         ({"links": [LINK]}, "the link to thor (trust no_authority)"),
+        ({"web": {"host": "0.0.0.0", "tls": {"certificate": "/c.pem", "key": "/k.pem"}}}, "the web page beyond"),
         ({"listen": [{"port": 6667}, {"port": 6668, "websocket": {"origins": ["https://x.example"]}}]}, "port 6668"),
         ({"listen": [{"port": 6667}, {"host": "0.0.0.0", "port": 6697}], "trusted_network": True}, "trusted_network"),
     ],
@@ -158,7 +160,13 @@ def test_an_agent_that_never_asks_and_can_be_reached(patient: Patient, way: dict
     assert patient.found("agents.openings") == []
     patient.server(**way)
     finding = patient.one("agents.openings")
-    assert finding.severity is Severity.HINT and said in finding.what and NICK in finding.what
+    # Where no person has an account, some of the ways make a person of whoever comes.
+    is_open = bool(way.keys() & {"local_users", "trusted_network"})
+    assert finding.severity is (Severity.WARNING if is_open else Severity.HINT)
+    assert said in finding.what and NICK in finding.what
+    accounts_of(patient.home, "spark-ori")
+    finding = patient.one("agents.openings")
+    assert finding.severity is Severity.HINT and said in finding.what
     patient.agents({**CLAUDE, "wake": "anybody"})
     assert patient.one("agents.openings").severity is Severity.WARNING
     patient.agents({**CLAUDE, "permission_mode": "default"})
