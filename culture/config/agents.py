@@ -236,6 +236,7 @@ class Rules(Settings):
     max_hops: OffOrCount = 6
     pair_turns_per_hour: Count = 40
     channel_turns_per_hour: Count = 200
+    wake_most: OffOrCount = 8
     cool_down: Pause = 2.0
     buffer_size: Count = 500
     stale: Duration = 900.0

@@ -10,7 +10,7 @@ from culture.clients.shared.notes import Notes
 from culture.clients.shared.work import Say
 from culture.config.agents import AgentConfig
 from culture.protocol.names import fold, is_channel
-from culture.protocol.vocabulary import ChannelMode, ClientTag
+from culture.protocol.vocabulary import ChannelMode, ClientTag, UserClass
 from culture.transport import IRCTransport, Message
 
 
@@ -24,6 +24,7 @@ class LoopGuard:
         self._limits = Limits(config.max_hops, config.pair_turns_per_hour, config.channel_turns_per_hour)
         self._inbox = inbox
         self._held = held
+        self._most = config.wake_most
         self._notes = notes
         self._transport = transport
         self._say = say
@@ -33,16 +34,25 @@ class LoopGuard:
 
     def why_held(self, message: Message) -> str | None:
         """Why a message must wait for a person; None when it may wake the agent."""
+        if self._most is not None and message.kind is not UserClass.HUMAN and self._place(message) >= self._most:
+            return f"one message mentions {len(message.mentions)}, and wakes the first {self._most}"
         hops = loops.hops_of(message.kind, message.tags)
         lately = self._inbox.lately(message.sender, message.channel)
         return loops.held_back(message.kind, hops, lately, self._limits, stood_down=self.stood_down(message.channel))
 
     def held(self, message: Message, why: str) -> None:
         """A message waits: its channel is told once, until a person says how to go on."""
+        if self._most is not None and self._place(message) > self._most:
+            return  # the first that it does not wake tells the channel
         if fold(message.channel) not in self._told:
             self._told.add(fold(message.channel))
             hint = "" if self.stood_down(message.channel) else f" A person may say: @{self._nick} go on"
             self._say(message.channel, f"I wait: {why}.{hint}", notice=True)
+
+    def _place(self, message: Message) -> int:
+        """The number of those whom a message mentions before this agent."""
+        nicks = set(map(fold, (self._nick, self._transport.nick)))
+        return next((place for place, nick in enumerate(message.mentions) if fold(nick) in nicks), 0)
 
     def go_on(self, scope: Scope) -> tuple[int, int]:
         """A person wants it to go on: how many messages begin a turn now, and how many others it may read.

@@ -159,6 +159,31 @@ async def test_hops_survive_a_restart(ircd: IRCd, home: Path) -> None:
             assert said.tags["+agentirc.dev/cause"]
 
 
+async def test_one_message_of_a_program_wakes_at_most_eight(ircd: IRCd, home: Path) -> None:
+    config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, [])}, rules=ANY)
+    async with AsyncExitStack() as stack:
+        bot = await stack.enter_async_context(registered(ircd.port, "spark-bot", "message-tags"))
+        await bot.ask("MODE spark-bot +B")
+        others = [f"spark-o{number}" for number in range(9)]
+        for nick in others:
+            await (await stack.enter_async_context(registered(ircd.port, nick))).join("#general")
+        await bot.join("#general")
+        ori = await stack.enter_async_context(registered(ircd.port, "spark-ori"))
+        await ori.join("#general")
+        daemon = await stack.enter_async_context(running(config, NICK))
+        named = [f"@{nick}" for nick in others]
+        for before in (9, 8):
+            bot.send(f"@+agentirc.dev/hops=0 PRIVMSG #general :{' '.join(named[:before])} @{NICK} all of you")
+        told = await ori.expect("NOTICE", "#general", where=lambda each: "I wait" in each.params[1])
+        assert "mentions 9, and wakes the first 8" in told.params[1], "only the first that is not woken tells it"
+        assert daemon.inbox.held() == 2 and prompts(home / "work") == []
+        bot.send(f"@+agentirc.dev/hops=0 PRIVMSG #general :{' '.join(named[:7])} @{NICK} eighth")
+        await until(lambda: len(prompts(home / "work")) == 1)
+        ori.send(f"PRIVMSG #general :{' '.join(named)} @{NICK} wake up")
+        await until(lambda: len(prompts(home / "work")) == 2)
+        assert daemon.inbox.held() == 2
+
+
 async def test_work_begins_a_new_chain(ircd: IRCd, home: Path) -> None:
     rules = [{"when": "build", "steps": [{"run": "true"}, {"say": "built"}]}]
     config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, rules)}, rules=ANY)
