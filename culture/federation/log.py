@@ -218,11 +218,18 @@ class EventLog:
     async def _ask(self, question: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._readers, question)
 
-    def await_written(self, patience: float) -> None:
-        """Wait until all changes up to now are on disk; not while there is no writing; blocks, any thread may."""
+    def await_written(self, patience: float) -> bool:
+        """Wait until all changes up to now are on disk; blocks, any thread may.
+
+        False where that takes longer than so many seconds: then nobody may say that any of it is kept. Nobody waits
+        for a log that has ended.
+        """
         wanted, until = self.taken, time.monotonic() + patience
-        while self.written < wanted and not self.is_stuck and not self._stopping and time.monotonic() < until:
+        while self.written < wanted and self._thread.is_alive():
+            if time.monotonic() >= until:
+                return False
             time.sleep(_GATHER)
+        return True
 
     def _put(self, change: Change) -> None:
         self._waiting.append(change)

@@ -145,13 +145,16 @@ class Host:
         """Tell of an event of before again, or news of one, those alone who can tell whether they know it."""
         self._parts.router.repeat(event)
 
-    def go_first(self, wait: Callable[[float], None]) -> None:
+    def go_first(self, wait: Callable[[float], bool]) -> None:
         """Let others who keep events wait for this skill; ``wait`` blocks, not longer than so many seconds."""
         self._parts.sooner = wait
 
-    def await_first(self, patience: float) -> None:
-        """Wait for the skill that goes first to have kept what it has heard until now; blocks."""
-        self._parts.sooner(patience)
+    def await_first(self, patience: float) -> bool:
+        """Wait for the skill that goes first to have kept what it has heard until now; blocks.
+
+        False where it has not within so many seconds: then this one must not keep it either.
+        """
+        return self._parts.sooner(patience)
 
     def keeps(self, mark: Callable[[], Callable[[], bool]]) -> None:
         """Let others know how far this skill keeps events.

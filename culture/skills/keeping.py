@@ -36,7 +36,7 @@ class Keeping(Generic[Fact, File]):
 
     While the disk is full or the file is locked they wait here, also at the beginning. ``tell`` hears of that once,
     and once when it is over; any other error goes to ``failed``. ``before`` is called in the thread before each group
-    is written, and may block for a moment.
+    is written: it may block for a moment, and OSError makes the group wait.
     """
 
     def __init__(

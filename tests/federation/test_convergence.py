@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from culture.protocol.message import Message
 from tests.support.client import Client
 from tests.support.clock import after
+from tests.support.lockholder import locked
 from tests.support.mesh import Mesh, eventually, mesh
 from tests.support.rumours import CHORD, QUICK, RING, Rumours
 
@@ -184,3 +186,42 @@ async def test_a_ring_with_a_chord_converges_after_cuts_and_a_kill(tmp_path: Pat
             kept = await rumours.settle()
             assert rumours.kills == 1 and rumours.cuts >= 3 and len(kept) > 50
             rumours.check()
+
+
+@pytest.mark.fault("D9")
+async def test_nothing_is_stored_that_the_log_of_the_links_lacks(tmp_path: Path) -> None:
+    """A receipt, then kill -9, and the message was on this server alone, for ever."""
+    caps = f"{CAPS} agentirc.dev/receipts"
+    async with mesh(tmp_path, names=("spark", "thor"), edges=PAIR, federation=QUICK) as m:
+        await m.linked()
+        async with m.client("spark", "spark-ori", caps) as ori, m.client("thor", "thor-bob", CAPS) as bob:
+            for client in (ori, bob):
+                await client.join("#x")
+            await stored(ori, "before")
+            await bob.expect("PRIVMSG", "#x", "before")
+            m.proxy("spark", "thor").cut()
+            await m.reaches("spark", [])
+            async with locked(m.members["spark"].data / "federation" / "log.db"):
+                await said(ori, "precious")
+                await m.members["spark"].told("what links carry cannot be kept at present")
+                assert not any(map(is_stored, await ori.sync()))
+                await m.members["spark"].told("nothing can be kept at present")
+                await m.kill("spark")
+            await m.start("spark")
+            m.proxy("spark", "thor").heal()
+            await m.linked()
+        async with m.client("spark", "spark-ori", caps) as ori:
+            await ori.join("#x")
+            await stored(ori, "after")
+        await eventually(lambda: "after" in texts(m, "thor"))
+        assert texts(m, "spark") == texts(m, "thor")
+
+
+async def stored(client: Client, text: str) -> None:
+    """Say something, and know that the server has it on disk."""
+    client.send(f"PRIVMSG #x :{text}")
+    await client.expect("TAGMSG", where=is_stored)
+
+
+def is_stored(line: Message) -> bool:
+    return line.verb == "TAGMSG" and line.tags.get("agentirc.dev/receipt") == "stored"

@@ -101,7 +101,7 @@ def test_nobody_waits_for_a_log_that_cannot_go_on(opened: Open, monkeypatch: pyt
     log.append(stamp(1), "#x", "one")
     assert ended.wait(PATIENCE)
     began = time.monotonic()
-    log.await_written(PATIENCE)
+    assert log.await_written(PATIENCE)
     assert time.monotonic() - began < PATIENCE
 
 
@@ -264,8 +264,19 @@ async def test_who_goes_first_is_waited_for(opened: Open) -> None:
     log = opened()
     for seq in range(1, 100):
         log.append(stamp(seq), "#x", "x")
-    await asyncio.to_thread(log.await_written, 5.0)
+    assert await asyncio.to_thread(log.await_written, PATIENCE)
     assert log.written == log.taken == 99
+
+
+async def test_who_waits_for_a_log_that_cannot_be_written_hears_that_it_is_not(opened: Open, tmp_path: Path) -> None:
+    log = opened()
+    with closing(sqlite3.connect(tmp_path / LOG, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        log.append(stamp(1), "#x", "one")
+        await eventually(lambda: log.is_stuck)
+        assert not await asyncio.to_thread(log.await_written, 0.01)
+        other.execute("ROLLBACK")
+    assert await asyncio.to_thread(log.await_written, PATIENCE)
 
 
 async def test_memory_holds_what_the_disk_has_not(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:

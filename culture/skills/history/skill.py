@@ -22,11 +22,12 @@ from culture.skills.history.references import TYPES
 from culture.skills.history.replaying import Replaying
 from culture.skills.history.retention import Keeper
 from culture.skills.history.semantic import Semantic
+from culture.skills.history.store import Unavailable
 from culture.skills.history.stores import store_of
 from culture.skills.history.verb import HistoryVerb
 from culture.skills.history.writer import Move, Writer
 
-_OTHERS = 1.0  # seconds to wait for links, which must not lack what is in the history
+_OTHERS = 2.0  # seconds that links, which must not lack what is in the history, may take before operators hear of it
 _OPENING = 5.0  # seconds to wait for the store before clients come; after that it is tried again and again
 
 _VERB = Entry._fields.index("verb")
@@ -46,7 +47,7 @@ class History(Skill):
         self._writer = Writer(store, settings.pending, self._settle, self._tell)
         self._writer.failed = self._failed
         self._writer.wrote = self._wrote
-        self._writer.before = lambda: host.await_first(_OTHERS)
+        self._writer.before = self._await_links
         host.keeps(self._writer.mark)
         host.counter("history_written_total", "Messages on disk since the start.", lambda: self._writer.written)
         host.gauge("history_waiting", "Messages on their way there.", lambda: self._writer.waiting)
@@ -97,6 +98,11 @@ class History(Skill):
         await asyncio.to_thread(self._writer.stop, patience)
         self._archive.close()
         await asyncio.to_thread(self._semantic.stop)
+
+    def _await_links(self) -> None:
+        """In the writer's thread: what is stored is told to peers too, whatever happens next."""
+        if not self.host.await_first(_OTHERS):
+            raise Unavailable("what links carry is not on disk yet")
 
     def _settle(self) -> None:
         self._soon(self._intake.settle)

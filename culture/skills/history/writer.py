@@ -77,7 +77,7 @@ class Writer:
         self.wrote: Callable[[Sequence[Entry | Move]], None] = lambda items: None
         """Called in this thread with what was just written; again where the store was Unavailable to it."""
         self.before: Callable[[], None] = lambda: None
-        """Called in this thread before each batch is written."""
+        """Called in this thread before each batch is written; Unavailable where that has to wait."""
         self.is_awaited = False  # somebody wants to know when more is written
         self.is_stuck = False
         self.taken = self.written = 0
@@ -144,8 +144,7 @@ class Writer:
         while self._await_items():
             time.sleep(_GATHER if len(batch) < _MANY else _GATHER_MANY)
             batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), _AT_ONCE))]
-            self.before()
-            if not self._write(batch):
+            if not self._until_done(self.before) or not self._write(batch):
                 log.error("%d messages could not be kept", self.waiting)
                 return
             self._note_loss()

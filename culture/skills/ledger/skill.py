@@ -44,7 +44,7 @@ from culture.skills.ledger.store import Store
 
 _FILE = "ledger.db"
 _WAITING = 20_000  # so many facts may wait for the disk
-_OTHERS = 1.0  # seconds to wait for links, which must not lack what is in the ledger
+_OTHERS = 2.0  # seconds that links, which must not lack what is in the ledger, may take before operators hear of it
 _PATIENCE = 5.0  # seconds for the disk, before a client hears that it is busy
 _HOURLY = 3600.0
 _PACE = Rate(burst=600, rate=10)
@@ -71,7 +71,7 @@ class Ledger(Skill):
             open_store,
             host.tell_operators,
             host.failed,
-            before=lambda: host.await_first(_OTHERS),
+            before=partial(_await_links, host),
         )
         host.keeps(self._keeping.mark)
         self._introduction = Introduction(host, self._keeping)
@@ -200,6 +200,12 @@ class Ledger(Skill):
                 await self._keeping.use(methodcaller("prune", **wanted))
             except (sqlite3.Error, OSError) as error:
                 self.host.tell_operators(f"old facts stay for another hour: {error}")
+
+
+def _await_links(host: Host) -> None:
+    """What is confirmed is told to peers too, whatever happens next."""
+    if not host.await_first(_OTHERS):
+        raise OSError("what links carry is not on disk yet")
 
 
 def _may_publish(ctx: Context) -> bool:

@@ -63,10 +63,14 @@ async def test_links_have_a_fact_on_disk_before_the_ledger_does(serve: Serve, mo
     def write(store: Store, facts: Sequence[Fact]) -> None:
         order.append("ledger")
 
+    def wait(patience: float) -> bool:
+        order.append("links")
+        return True
+
     async with serve() as ircd, registered(ircd.port, "spark-claude", CAPS) as claude:
         await agent(claude)
         monkeypatch.setattr(Store, "write", write)
-        ircd.parts.sooner = lambda patience: order.append("links")
+        ircd.parts.sooner = wait
         await put(claude, "state", "now", {"state": "idle"})
         assert order == ["links", "ledger"]
 
