@@ -1,6 +1,7 @@
 """What agents.yaml may say: the agents on this machine, and the rules they work under."""
 
 import logging
+import math
 import re
 from collections.abc import Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -80,6 +81,10 @@ def _off_or_count(value: object) -> object:
     return None if value == "off" else value
 
 
+def _off_or_seconds(value: object) -> object:
+    return math.inf if value == "off" else seconds(value)
+
+
 def _backend_name(name: str, info: ValidationInfo) -> str:
     known = _backend_fields(info)
     if name not in known:
@@ -140,6 +145,7 @@ SupervisorName = Annotated[str, AfterValidator(_backend_or_none)]
 QuietHours = Annotated[str, AfterValidator(_is_quiet_hours)]
 Pause = Annotated[float, Field(ge=0, allow_inf_nan=False), BeforeValidator(seconds)]
 OffOrCount = Annotated[Annotated[int, Field(ge=1)] | None, BeforeValidator(_off_or_count)]
+OffOrDuration = Annotated[float, Field(gt=0), BeforeValidator(_off_or_seconds)]
 Wake = Literal["humans", "accounts", "anybody"]
 """Whose messages may begin a turn of an agent."""
 Attention = Literal["all", "mention", "none"]
@@ -272,6 +278,7 @@ class AgentConfig(Rules):
     may_call_all: bool = False
     on_crash: Literal["resume", "fresh"] = "resume"
     mentions_while_busy: Literal["buffer", "inject"] = "buffer"
+    ask_bound: OffOrDuration | None = None
     post_output: Literal["auto", "always", "never"] = "auto"
     join_matching: bool = False
     greeting: str | None = None

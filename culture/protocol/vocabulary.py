@@ -221,4 +221,5 @@ class Exit(IntEnum):
     TIMED_OUT = 3
     DENIED = 4
     ABORTED = 5
+    ASKED = 6
     WRONG_CONFIGURATION = 78

@@ -153,6 +153,7 @@ async def test_read_shows_what_is_new_and_how_much_is_left(daemon: SocketServer,
         ("TIMED_OUT", None, Exit.TIMED_OUT),
         ("DENIED", "no", Exit.DENIED),
         ("ABORTED", None, Exit.ABORTED),
+        ("ASKED", None, Exit.ASKED),
     ],
 )
 async def test_ask_ends_as_the_question_does(

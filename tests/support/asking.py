@@ -125,6 +125,7 @@ class Scene:
             self.inbox.take_about,
             self.inbox.read,
             self.inbox.reopen,
+            lambda key, place, text, question: self.inbox.news(key, place, text, question=question),
             self.whispers.append,
             lambda: {ClientTag.HOPS.value: "4"},
         )
@@ -146,9 +147,10 @@ class Scene:
         place: str = "#general",
         timeout: float | None = None,
         tool: str = "",
+        bound: float | None = None,
     ) -> "asyncio.Task[Answer]":
         """The agent asks; what it gets is the task's result."""
-        asking = asyncio.create_task(self.questions.ask(place, text, timeout, options, tool))
+        asking = asyncio.create_task(self.questions.ask(place, text, timeout, options, tool, bound=bound))
         self._asking.append(asking)
         await self.settled()
         return asking

@@ -9,6 +9,8 @@ BACKEND = Backend(
     fields=frozenset({"acp_command", "acp_mode", "permissions", "mcp_servers"}),
     skill="culture.clients.acp",
     skill_folders=(".agents/skills", ".claude/skills"),
+    # OpenCode and Qwen Code end a command after 120 s.
+    ask_bound=90.0,
     asks=("permissions", frozenset({"ask", "deny"})),
     finder="culture.clients.acp.found:found",
     needs_of="culture.clients.acp.options:needs",

@@ -12,6 +12,8 @@ BACKEND = Backend(
     skill="culture.clients.claude",
     skill_folders=(".claude/skills", ".agents/skills"),
     loads_skill=True,
+    # After 120 s it moves a command to its background, and takes its end for no word of a user.
+    ask_bound=90.0,
     asks=("permission_mode", frozenset({"default", "acceptEdits", "plan", "auto"})),
     finder="culture.clients.claude.found:found",
     needs=ProgramNeeds(

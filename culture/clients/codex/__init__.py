@@ -9,6 +9,8 @@ BACKEND = Backend(
     supervisor="culture.clients.codex.supervisor:CodexSupervisor",
     fields=frozenset({"approval_policy", "sandbox_mode"}),
     skill="culture.clients.codex",
+    # After 10 s its shell lets the agent go on without the command, and says nothing of its end.
+    ask_bound=8.0,
     asks=("approval_policy", frozenset({"on-request", "untrusted"})),
     finder="culture.clients.codex.found:found",
     needs=ProgramNeeds(

@@ -9,6 +9,8 @@ BACKEND = Backend(
     supervisor="culture.clients.copilot.supervisor:CopilotSupervisor",
     fields=frozenset({"copilot_path", "permission_mode", "provider"}),
     skill="culture.clients.copilot",
+    # After 30 s it moves a command to its background.
+    ask_bound=25.0,
     asks=("permission_mode", frozenset({"ask"})),
     finder="culture.clients.copilot.found:found",
     needs=ProgramNeeds(

@@ -1,6 +1,7 @@
 """From what agents.yaml says to a daemon that can be started."""
 
 import logging
+import math
 import os
 import sys
 from dataclasses import replace
@@ -14,7 +15,7 @@ from culture.clients.shared.instructions import instructions
 from culture.clients.shared.sandbox import selection
 from culture.clients.shared.sandbox.bubblewrap import Sandbox
 from culture.clients.shared.supervisor import Supervisor, SupervisorSetup
-from culture.clients.shared.turn import RunnerSetup
+from culture.clients.shared.turn import Backend, RunnerSetup
 from culture.clients.shared.vouching import Company
 from culture.config import git_identity, paths
 from culture.config.agents import BACKEND_FIELDS, NO_SUPERVISOR, AgentConfig, AgentsConfig, SupervisorConfig
@@ -53,7 +54,14 @@ def assemble(config: AgentsConfig, nick: str, file: Path | None = None) -> Agent
         no_supervisor=missing,
         company=Company(config, file, read),
         gate=selection.gate_of(agent.nick, server, sandbox, watching),
+        ask_bound=_ask_bound(agent, kind),
     )
+
+
+def _ask_bound(agent: AgentConfig, kind: Backend) -> float | None:
+    """How long a call waits for an answer; None where it waits until the question ends."""
+    bound = kind.ask_bound if agent.ask_bound is None else agent.ask_bound
+    return None if bound is None or math.isinf(bound) else bound
 
 
 def read(file: Path) -> AgentsConfig:

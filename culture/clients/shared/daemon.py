@@ -50,7 +50,7 @@ from culture.config import paths
 from culture.config.agents import AgentConfig, AgentsConfig
 from culture.protocol.message import Message as Line
 from culture.protocol.names import fold
-from culture.protocol.vocabulary import UserKey
+from culture.protocol.vocabulary import ClientTag, UserKey
 from culture.transport import Address, Condition, Identity, IRCTransport, Mark, Member, Message
 
 log = logging.getLogger(__name__)
@@ -74,6 +74,7 @@ class AgentDaemon:
         no_supervisor: str = "",
         company: Company | None = None,
         gate: NetworkGate | None = None,
+        ask_bound: float | None = None,
     ) -> None:
         self.config = config
         self.finished = asyncio.Event()
@@ -132,6 +133,7 @@ class AgentDaemon:
             self.inbox.take_about,
             self.inbox.read,
             self._on_unheard,
+            self._on_news,
             lambda text: self.socket.whisper("CORRECTION", text) if self.work.busy else None,
             lambda: self.loops.tags(),
         )
@@ -204,7 +206,7 @@ class AgentDaemon:
             self.held,
             self.vouching,
         )
-        self.service = Service(self._parts, self.finished.set, self._show)
+        self.service = Service(self._parts, self.finished.set, self._show, ask_bound)
         self.socket = SocketServer(
             paths.agent_socket(config.nick),
             self._request,
@@ -362,6 +364,12 @@ class AgentDaemon:
     def _on_unheard(self, msgid: str, question: int, remark: str) -> None:
         """The call that waited for this message was cut off as it came: the agent reads it instead."""
         self.inbox.reopen(msgid, question, remark)
+        self.work.wake()
+
+    def _on_news(self, key: str, place: str, text: str, question: int) -> None:
+        """A question has ended without a word of anybody, and no call waits for it."""
+        hops = int(self.loops.tags()[ClientTag.HOPS.value])
+        self.inbox.news(key, place, text, question=question, hops=hops)
         self.work.wake()
 
     async def _request(self, request: Any) -> object:

@@ -50,7 +50,10 @@ Answer = TypedDict(
         "action": str | None,
     },
 )
-"""How a question ended: ANSWERED, TIMED_OUT (no text), DENIED or ABORTED; or INTERROGATED: somebody asks back."""
+"""How a question ended: ANSWERED, TIMED_OUT (no text), DENIED or ABORTED; or INTERROGATED: somebody asks back.
+
+Or ASKED: the call waits no longer, and the answer comes as a prompt.
+"""
 
 
 class JoinedChannel(TypedDict):

@@ -12,7 +12,7 @@ from culture.clients.shared.loops import Lately, hops_of
 from culture.clients.shared.notes import Notes
 from culture.clients.shared.records import Records
 from culture.protocol.names import is_channel
-from culture.protocol.vocabulary import UserClass
+from culture.protocol.vocabulary import ClientTag, UserClass
 from culture.transport import Message
 
 KEPT_SECONDS = 30 * 86400.0
@@ -23,6 +23,9 @@ MOST_GIVEN = 5
 """Nor one that was given so often without an end."""
 TEAM = "your team"
 """The sender of an errand; with its space it is nobody's nick."""
+SELF = "your own program"
+"""The sender of what the agent's program and its daemon have to tell it: a command that ended, a question without an
+answer. Nobody's nick either."""
 
 
 _HOUR = 3600.0
@@ -66,6 +69,11 @@ class Mail:
     def is_errand(self) -> bool:
         """Whether it comes from whoever looks after the agent, and not from IRC."""
         return self.sender == TEAM
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is news of something that the agent itself began, and nobody's word."""
+        return self.sender == SELF
 
 
 _COLUMNS = (
@@ -146,11 +154,26 @@ class Inbox:
                 records.execute("INSERT OR IGNORE INTO remarks VALUES (?, ?, ?)", (message.msgid, question, remark))
             if new and overheard:
                 records.execute("INSERT OR IGNORE INTO overheard VALUES (?)", (message.msgid,))
-            if message.sender != TEAM:
+            if message.sender not in (TEAM, SELF):
                 self._notes.heard(message.msgid, message.timestamp)
         if new and state is Handled.UNREAD and not stale:
             self._open += 1
         return bool(new)
+
+    def news(self, key: str, place: str, text: str, *, question: int = 0, hops: int = 0) -> bool:
+        """Keep news of something that the agent itself began in a place; False when it was there already."""
+        told = Message(
+            place,
+            SELF,
+            text,
+            datetime.fromtimestamp(self._clock(), UTC),
+            own_msgid(key),
+            None,
+            UserClass.BOT,
+            private=not is_channel(place),
+            tags={ClientTag.HOPS.value: str(hops)},
+        )
+        return self.receive(told, question=question, remark="news" if question else "")
 
     @property
     def waiting(self) -> bool:
@@ -161,8 +184,8 @@ class Inbox:
     def is_called_by_people(self) -> bool:
         """Whether some of what starts a turn is from a person, or from whoever looks after the agent."""
         row = self._records.execute(
-            "SELECT 1 FROM messages WHERE state = 'unread' AND NOT stale AND (kind = ? OR sender = ?) LIMIT 1",
-            (UserClass.HUMAN.value, TEAM),
+            "SELECT 1 FROM messages WHERE state = 'unread' AND NOT stale AND (kind = ? OR sender IN (?, ?)) LIMIT 1",
+            (UserClass.HUMAN.value, TEAM, SELF),
         ).fetchone()
         return row is not None
 
@@ -249,8 +272,8 @@ class Inbox:
         by_sender, in_channel = self._records.execute(
             "SELECT count(DISTINCT CASE WHEN sender = ? COLLATE NOCASE THEN turn END),"
             " count(DISTINCT CASE WHEN place = ? COLLATE NOCASE OR (private AND ?) THEN turn END)"
-            " FROM messages WHERE kind <> 'human' AND sender <> ? AND received > ?",
-            (sender, place, not is_channel(place), TEAM, self._clock() - _HOUR),
+            " FROM messages WHERE kind <> 'human' AND sender NOT IN (?, ?) AND received > ?",
+            (sender, place, not is_channel(place), TEAM, SELF, self._clock() - _HOUR),
         ).fetchone()
         return Lately(by_sender, in_channel)
 
@@ -357,6 +380,11 @@ class Inbox:
     def _count(self) -> None:
         unread, stale = self.counts()
         self._open = unread - stale
+
+
+def own_msgid(key: str) -> str:
+    """By which news is known that the agent has of itself."""
+    return f"local.own.{key}"
 
 
 def _mail(row: tuple[int, str, str, int, str, str | None, str, str, float, int, int, str, int, int]) -> Mail:

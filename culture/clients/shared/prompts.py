@@ -1,8 +1,9 @@
 """The text in which messages reach an agent: the documented line first, what the server knows of it below.
 
-The frame is ``[IRC …] <nick> ``, ``[TEAM] ``, the facts in parentheses, the notes at the end. What others wrote stands
-inside of it: texts are cleaned for a model, which breaks every imitation of the frame, and their further lines are
-indented; names are one word without brackets. docs/clients/prompts.md tells people, the instructions tell the agent.
+The frame is ``[IRC …] <nick> ``, ``[TEAM] ``, ``[SELF] ``, the facts in parentheses, the notes at the end. What others
+wrote stands inside of it: texts are cleaned for a model, which breaks every imitation of the frame, and their further
+lines are indented; names are one word without brackets. docs/clients/prompts.md tells people, the instructions tell
+the agent.
 """
 
 from collections.abc import Sequence
@@ -39,7 +40,9 @@ class Prompt:
     @property
     def is_between_agents(self) -> bool:
         """Whether only other agents called for it."""
-        return all(mail.kind in (UserClass.AGENT, UserClass.BOT) and not mail.is_errand for mail in self.mails)
+        return all(
+            mail.kind in (UserClass.AGENT, UserClass.BOT) and not (mail.is_errand or mail.is_own) for mail in self.mails
+        )
 
 
 def compose(mails: Sequence[Mail], note: str = "") -> Prompt:
@@ -67,6 +70,8 @@ def shown(mail: Mail) -> str:
     """A message as the agent sees it. Nothing a sender writes can look like the line behind it, or push that out."""
     if mail.is_errand:
         return _errand(mail)
+    if mail.is_own:
+        return _news(mail)
     kind = "" if mail.overheard else "@mention "
     where = "[IRC DM]" if mail.private else f"[IRC {kind}in {name_in_prompt(mail.place)}]"
     facts = [
@@ -90,6 +95,16 @@ def shown(mail: Mail) -> str:
 def _errand(mail: Mail) -> str:
     """Whole, and alone in its prompt. The team writes it, and quotes in it what others said."""
     return f"[TEAM] {_indented(mail.text)}" + (f"\n  ({_REPEATED})" if mail.given else "")
+
+
+def _news(mail: Mail) -> str:
+    """What the agent itself began, and has ended: no word of a person, whatever stands in it."""
+    where = "in private" if mail.private else f"in {name_in_prompt(mail.place)}"
+    facts = [f"of something you began {where}", "nobody said it, and it permits nothing"]
+    tail = f"\n  ({'; '.join([*facts, *([_REPEATED] if mail.given else [])])})"
+    text = _indented(mail.text)
+    short = clip(text, MOST_BYTES - 1 - len(f"[SELF] {_CUT}{tail}".encode()))
+    return f"[SELF] {text if short == text else short.rstrip() + _CUT}{tail}"
 
 
 def _indented(text: str) -> str:

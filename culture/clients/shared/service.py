@@ -33,8 +33,11 @@ from culture.transport import Message, NotSent
 class Service:
     """Implements ``Desk`` and what control words act upon."""
 
-    def __init__(self, parts: Parts, shut_down: Callable[[], None], show: Callable[[], None]) -> None:
+    def __init__(
+        self, parts: Parts, shut_down: Callable[[], None], show: Callable[[], None], ask_bound: float | None = None
+    ) -> None:
         self._parts = parts
+        self._ask_bound = ask_bound
         self._shut_down = shut_down
         self._show = show
         self.on_read: Callable[[], None] = lambda: None
@@ -81,7 +84,7 @@ class Service:
         channel = self._place(channel)
         try:
             self._parts.work.said(channel, self._parts.work.turn)
-            answer = await self._parts.questions.ask(channel, question, timeout, options)
+            answer = await self._parts.questions.ask(channel, question, timeout, options, bound=self._ask_bound)
         except (NotSent, TooManyQuestions) as refusal:
             raise RequestFailed(str(refusal)) from None
         return cast(Answer, answer.for_agent())
@@ -89,7 +92,7 @@ class Service:
     async def again(self, id: str, reply: str | None) -> Answer:
         """Wait on for a question."""
         try:
-            answer = await self._parts.questions.again(id, reply)
+            answer = await self._parts.questions.again(id, reply, bound=self._ask_bound)
         except (NotSent, NoSuchQuestion) as refusal:
             raise RequestFailed(str(refusal)) from None
         return cast(Answer, answer.for_agent())

@@ -98,6 +98,11 @@ class Backend:
     """Whether its runner gives the program the skill at each start, so that nothing needs to be installed."""
     watched: bool = True
     """Whether such an agent has a supervisor when the configuration names none."""
+    ask_bound: float | None = None
+    """After so many seconds a call that asks returns without an answer, which comes as a prompt.
+
+    Less than its program waits for a command, which it then ends or moves to its background; None where it waits.
+    """
     finder: str | None = None
     """``module:function`` that tells what is installed of it: a ``programs.Found`` for each program that it could run.
 

@@ -323,7 +323,11 @@ class Work:
         """A person has aborted the task; another agent that waits for an answer waits no longer."""
         with self._inbox.at_once():
             self._inbox.end(self._turn, "aborted", tokens, cost_usd)
-            called = [mail for mail in prompt.mails if mail.kind is not UserClass.HUMAN and not mail.is_errand]
+            called = [
+                mail
+                for mail in prompt.mails
+                if mail.kind is not UserClass.HUMAN and not (mail.is_errand or mail.is_own)
+            ]
             self._give_up(called, "a person has aborted it")
 
     def _break(self, outcome: str, why: str, *, blamed: bool | None = True) -> list[Mail]:

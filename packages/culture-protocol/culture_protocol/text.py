@@ -230,7 +230,8 @@ _TAG = re.compile(
     re.IGNORECASE,
 )
 _LABEL = re.compile(
-    r"\[(?=\s*/?(?:IRC|TEAM|SUPERVISOR|ANSWER|SYSTEM|INST|CULTURE)(?![A-Za-z0-9]))([^\[\]\n]{0,200}\])?", re.IGNORECASE
+    r"\[(?=\s*/?(?:IRC|TEAM|SELF|SUPERVISOR|ANSWER|SYSTEM|INST|CULTURE)(?![A-Za-z0-9]))([^\[\]\n]{0,200}\])?",
+    re.IGNORECASE,
 )
 _FACTS = re.compile(r"\((?=\s*(?:class\s*:|from\s+several\s+places\s*:))", re.IGNORECASE)
 _FURTHER = re.compile(r"^([^\w\n]*and\s+\d+\s+more)\s*:", re.IGNORECASE | re.MULTILINE)

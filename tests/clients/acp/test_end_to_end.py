@@ -9,6 +9,7 @@ import pytest
 
 from culture.clients.shared.daemon import AgentDaemon
 from culture.server.ircd import IRCd
+from tests.clients.patience import answers_late
 from tests.clients.shared.test_daemon import NICK, answered, until
 from tests.support.agents import agents_yaml, running
 from tests.support.client import Client, registered
@@ -70,3 +71,11 @@ async def test_it_works_answers_asks_and_takes_what_people_write_for_text(
     assert f"You are {NICK}, an agent in IRC rooms" in first.prompt
     assert "Talk on IRC with people and other agents" in first.everything
     assert not any("hunter2" in request.everything for request in model.journal.requests)
+
+
+@pytest.mark.timeout(120)
+async def test_an_answer_that_takes_its_time_is_a_prompt_of_its_own(
+    ircd: IRCd, home: Path, opencode: list[str], model: Model
+) -> None:
+    async with working(ircd, home, opencode, ask_bound=1) as (daemon, ori):
+        await answers_late(daemon, ori, model)

@@ -14,6 +14,7 @@ from culture.clients.shared.daemon import AgentDaemon
 from culture.protocol.vocabulary import State
 from culture.server.ircd import IRCd
 from tests.clients.conformance import programs
+from tests.clients.patience import answers_late
 from tests.clients.shared.test_daemon import until
 from tests.support.agents import agents_yaml, running
 from tests.support.client import Client, registered
@@ -169,3 +170,8 @@ async def test_codex_watches_codex_and_its_whisper_comes_behind_a_tool(ircd: IRC
         assert await answered(ori) == "done"
         await until(lambda: not daemon.work.busy)
     assert any("Mind the marmot." in request.everything for request in model.journal.asked("go [[bash"))
+
+
+async def test_an_answer_that_takes_its_time_is_a_prompt_of_its_own(ircd: IRCd, home: Path, model: Model) -> None:
+    async with working(ircd, home, ask_bound=1) as (daemon, ori):
+        await answers_late(daemon, ori, model)

@@ -11,6 +11,7 @@ from culture.clients.shared.daemon import AgentDaemon
 from culture.protocol.vocabulary import State
 from culture.server.ircd import IRCd
 from tests.clients.copilot.conftest import provided
+from tests.clients.patience import answers_late
 from tests.clients.shared.test_daemon import until
 from tests.support.agents import agents_yaml, running
 from tests.support.client import Client, registered
@@ -103,3 +104,8 @@ async def test_a_whisper_reaches_it_in_its_turn_and_its_budget_ends_one(ircd: IR
         await until(lambda: daemon.presence.state is State.PARKED)
         assert 2 <= len((home / "work" / "done").read_text().split()) < 8
         assert spoken(ori) == ["done"]
+
+
+async def test_an_answer_that_takes_its_time_is_a_prompt_of_its_own(ircd: IRCd, home: Path, model: Model) -> None:
+    async with working(ircd, home, model, ask_bound=1) as (daemon, ori):
+        await answers_late(daemon, ori, model)

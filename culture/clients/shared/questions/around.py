@@ -45,6 +45,8 @@ class Around:
     """The agent has been told of this message, unread as it is."""
     reopen: Callable[[str, int, str], None]
     """The agent has not been told of this message about a question after all, and reads it with this remark."""
+    news: Callable[[str, str, str, int], object]
+    """Keeps for the agent, under a key, what nobody said in a place about a question of this number."""
 
     whisper: Callable[[str], None] = lambda text: None
     """Tells an agent that is at work at once."""

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from culture.clients.shared.answers import ABORT
+from culture.clients.shared.inbox import own_msgid
 from culture.clients.shared.questions import posting, replies
 from culture.clients.shared.questions.around import Around
 from culture.clients.shared.questions.deadlines import Deadlines
 from culture.clients.shared.questions.hearing import Hearing, Taken
-from culture.clients.shared.questions.model import Answer, Outcome, Question, interrogated
+from culture.clients.shared.questions.model import Answer, Outcome, Question, interrogated, still_asked
 from culture.clients.shared.questions.store import NAMELESS, QuestionStore
 from culture.clients.shared.questions.waiting import Waiting
 from culture.clients.shared.trust import is_confirmed, why_not
@@ -93,9 +94,16 @@ class Questions:
         self._deadlines.stop()
 
     async def ask(
-        self, place: str, text: str, timeout: float | None = None, options: Sequence[str] = (), tool: str = ""
+        self,
+        place: str,
+        text: str,
+        timeout: float | None = None,
+        options: Sequence[str] = (),
+        tool: str = "",
+        *,
+        bound: float | None = None,
     ) -> Answer:
-        """Post the question and wait; one that was posted before is taken up again."""
+        """Post the question and wait, for at most ``bound`` seconds; one that was posted before is taken up again."""
         question = self._store.same(place, text, options, tool)
         if question is None:
             question = await self._new(place, text, timeout, tuple(options), tool)
@@ -104,10 +112,10 @@ class Questions:
         elif timeout is not None and self._store.clock() + timeout < question.deadline:
             question = self._store.shorten(question, self._store.clock() + timeout)
         self._deadlines.arm(question.number, question.deadline)
-        return await self._wait(question)
+        return await self._wait(question, bound)
 
-    async def again(self, id: str, reply: str | None = None) -> Answer:
-        """Take the wait for a question up again, after a reply to whoever asked back."""
+    async def again(self, id: str, reply: str | None = None, *, bound: float | None = None) -> Answer:
+        """Take the wait for a question up again, after a reply to whoever asked back; for at most ``bound`` seconds."""
         question = self._store.get(int(id[1:])) if id[:1] in "qQ" and id[1:].isdecimal() and len(id) < 12 else None
         if question is None:
             known = posting.listed(self.open) or "none"
@@ -125,7 +133,7 @@ class Questions:
             if mail is not None:
                 return interrogated(question, mail.sender, mail.account, mail.kind, mail.text, mail.msgid)
             await self._publish(question)
-            return await answer
+            return await _within(bound, question, answer)
 
     def offer(self, message: Message) -> Taken | None:
         """Take a message to the agent as being about a question; None when it is about none."""
@@ -151,7 +159,7 @@ class Questions:
         if self._around.called(question.place, question.text) == {fold(message.sender)}:
             confirmed = is_confirmed(message.kind, message.account)
             who = (message.sender, message.account, message.kind.value, confirmed, message.msgid, question.id)
-            self.close(question, Answer(Outcome.ABORTED, message.text, *who), ABORT)
+            self._end(question, Answer(Outcome.ABORTED, message.text, *who), ABORT)
 
     def is_asked_there(self, message: Message) -> bool:
         """Whether a choice is open where this was said."""
@@ -190,6 +198,17 @@ class Questions:
         """Whether a call of the agent waits for its end."""
         return self._waiting.is_open(question.number)
 
+    def _end(self, question: Question, answer: Answer, choice: str = "") -> None:
+        """End a question by no message to the agent: one that does not wait for it is told by a prompt."""
+        with self._store.at_once():
+            if not self.close(question, answer, choice):
+                self._tell(question, answer)
+
+    def _tell(self, question: Question, answer: Answer) -> None:
+        """Leave the agent news of how a question ended; who waits for leave to use a tool has gone with its turn."""
+        if not question.tool:
+            self._around.news(question.key, question.place, replies.news(question, answer), question.number)
+
     def aside(self, question: Question, message: Message, said: str) -> bool:
         """Something about a question that is no answer; whether the agent waits for it and has it now."""
         if not question.discussed:
@@ -211,7 +230,9 @@ class Questions:
             remark = replies.remark(question, answer)
         else:
             remark = replies.about(question)
-        if answer.msgid is not None:
+        if answer.outcome is Outcome.TIMED_OUT:
+            self._tell(question, answer)
+        elif answer.msgid is not None:
             self._around.reopen(answer.msgid, question.number, remark)
 
     async def _new(self, place: str, text: str, timeout: float | None, options: tuple[str, ...], tool: str) -> Question:
@@ -275,14 +296,15 @@ class Questions:
         """The answer that came while no call waited, which the agent has now, and not in its mail as well."""
         if question.answer is not None:
             self._store.tell(question)
-            if question.answer.msgid is not None:
-                self._around.read(question.answer.msgid)
+            for msgid in (question.answer.msgid, own_msgid(question.key)):
+                if msgid is not None:
+                    self._around.read(msgid)
         return question.answer
 
-    async def _wait(self, question: Question) -> Answer:
+    async def _wait(self, question: Question, bound: float | None) -> Answer:
         with self._waiting.one(question.number) as answer:
             await self._publish(question)
-            return await answer
+            return await _within(bound, question, answer)
 
     def _expire(self, number: int) -> None:
         try:
@@ -307,7 +329,7 @@ class Questions:
             return
         self._around.fire("agent_timeout", posting.timeout(self._nick, question), place=question.place)
         answer = Answer(Outcome.TIMED_OUT, question=question.id, action=question.action or None)
-        self.close(question, answer)
+        self._end(question, answer)
         if question.action:
             self._around.notify(question.place, replies.silence(self._nick, question))
             self._around.silence(question.action, question.task)
@@ -319,3 +341,9 @@ class Questions:
     def _is_over(self, question: Question) -> bool:
         """Whether it is of no use to wait for what may have been said in time while there is no connection."""
         return question.number in self._waiting and self._store.clock() - question.deadline >= OUTAGE
+
+
+async def _within(bound: float | None, question: Question, answer: "asyncio.Future[Answer]") -> Answer:
+    """The answer, or that there is none yet: a program moves a command that takes longer to its background."""
+    await asyncio.wait([answer], timeout=bound)
+    return answer.result() if answer.done() else still_asked(question)

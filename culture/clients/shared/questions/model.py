@@ -13,13 +13,14 @@ from culture.protocol.vocabulary import UserClass
 
 
 class Outcome(StrEnum):
-    """How a question ended; INTERROGATED is no end, but a question back."""
+    """How a question ended; INTERROGATED is no end but a question back, ASKED none but the end of the wait."""
 
     ANSWERED = "ANSWERED"
     TIMED_OUT = "TIMED_OUT"
     DENIED = "DENIED"
     ABORTED = "ABORTED"
     INTERROGATED = "INTERROGATED"
+    ASKED = "ASKED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +153,11 @@ def outcome_of(choice: str) -> Outcome:
     if choice in (NO, DENY):
         return Outcome.DENIED
     return Outcome.ABORTED if choice == ABORT else Outcome.ANSWERED
+
+
+def still_asked(question: Question) -> Answer:
+    """Nobody has answered yet, and the call that asked waits no longer: the answer comes as a prompt."""
+    return Answer(Outcome.ASKED, question=question.id)
 
 
 def interrogated(question: Question, by: str, account: str | None, kind: UserClass, text: str, msgid: str) -> Answer:

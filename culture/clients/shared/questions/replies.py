@@ -146,6 +146,15 @@ def names_none(questions: Sequence[Question]) -> str:
     return f"no answer to {', '.join(each.id for each in questions[:5])}, which stay open: it names none of them"
 
 
+def news(question: Question, answer: Answer) -> str:
+    """What the agent is told of a question for which it did not wait, and which no answer has ended."""
+    asked = f'your question {question.id} in {question.place}, "{short(question.text, 300)}"'
+    if answer.outcome is not Outcome.TIMED_OUT:
+        return f'{asked}: {answer.outcome.value}. {answer.by or "somebody"} says: "{short(answer.text or "", 300)}"'
+    then = {"pause": "You were paused then.", "deny": "It counts as no.", "abort": "The task is aborted."}
+    return f"{asked}: nobody answered in time. {then.get(question.action, 'That is no yes.')}"
+
+
 def about(question: Question) -> str:
     """What a message is that is about a question and no answer to it."""
     return f'about your question {question.id}: "{short(question.text, 80)}"'

@@ -3,9 +3,11 @@
 import json
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
+from culture.clients.shared.inbox import SELF
 from culture.clients.shared.questions.model import Answer, Question
 from culture.clients.shared.questions.rows import COLUMNS, as_data, question_of
 from culture.clients.shared.records import Records
@@ -85,7 +87,12 @@ class QuestionStore:
         One for leave to use a tool is never one of the agent's own in the same words, which others may answer.
         """
         wanted = (fold(place), text, tuple(options), tool)
-        for question in [*self.open, *self._select("answer IS NOT NULL AND told = 0")]:
+        # Of one that nobody answered the agent reads in this turn: to ask again is to ask once more.
+        unheard = (
+            "answer IS NOT NULL AND told = 0 AND NOT EXISTS (SELECT 1 FROM remarks JOIN messages USING (msgid)"
+            " WHERE remarks.question = questions.number AND sender = ? AND state = 'given')"
+        )
+        for question in [*self.open, *self._select(unheard, SELF)]:
             if (fold(question.place), question.text, question.options, question.tool) == wanted:
                 return question
         return None
@@ -166,6 +173,10 @@ class QuestionStore:
         )
         self._open.pop(question.number, None)
         return replace(question, answer=answer, choice=choice, closed=now, told=told)
+
+    def at_once(self) -> AbstractContextManager[Records]:
+        """What is noted within this happens whole or not at all."""
+        return self._records.change()
 
     def tell(self, question: Question, *, told: bool = True) -> None:
         """The agent knows the end, or does not after all."""

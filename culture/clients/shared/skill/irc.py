@@ -1,5 +1,6 @@
 """The agent's tools as functions; what the supervisor whispered stands before the text they return."""
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -62,8 +63,9 @@ def irc_search(channel: str, text: str, meaning: bool = False, limit: int = 20) 
 
 
 def irc_ask(channel: str, question: str, timeout: float | None = 300) -> str | None:
-    """Ask and wait for the answer; None when nobody answered in time.
+    """Ask and wait for the answer; None when nobody answered in time, or has not yet when the call has to return.
 
+    Then standard error says so: the question stays open, and its answer comes as a prompt.
     With ``timeout=None`` the daemon's own settings say how long that is. IRCFailed when it was denied or aborted,
     AskedBack when somebody asks back first.
     """
@@ -81,6 +83,9 @@ def _end(answer: Mapping[str, Any]) -> str | None:
         case "ANSWERED":
             return _told(answer["text"])
         case "TIMED_OUT":
+            return None
+        case "ASKED":
+            print(f"irc: {shown.no_answer(answer)}", file=sys.stderr)
             return None
         case "INTERROGATED":
             raise AskedBack(_told(f"{answer['by']} ({answer['class']}): {answer['text']}"), answer["question"])

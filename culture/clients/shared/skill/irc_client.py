@@ -20,6 +20,7 @@ OUTCOMES = {
     "DENIED": Exit.DENIED,
     "ABORTED": Exit.ABORTED,
     "INTERROGATED": Exit.FAILED,
+    "ASKED": Exit.ASKED,
 }
 
 

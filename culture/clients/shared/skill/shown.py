@@ -48,6 +48,8 @@ def no_answer(end: Mapping[str, Any]) -> str:
         case "INTERROGATED":
             who = f"{end['by']} ({end['class']})"
             return f'{who} asks back about {id}; answer and wait on with: irc_client ask --again {id} --reply "…"'
+        case "ASKED":
+            return f"not answered yet, asked as {id}: end your turn, the answer comes as your next prompt"
         case outcome:
             return f"{outcome.lower()}{' by ' + end['by'] if end['by'] else ''}"
 

@@ -1,0 +1,21 @@
+"""A person takes longer to answer than the real Claude Code waits for a command in its shell."""
+
+from pathlib import Path
+
+import pytest
+
+from culture.server.ircd import IRCd
+from tests.clients.claude.rooms import working
+from tests.clients.patience import answers_late
+from tests.support.model import Model
+
+
+@pytest.mark.requirement("H08")
+async def test_the_answer_is_a_prompt_of_its_own_and_no_news_of_a_command(
+    ircd: IRCd, home: Path, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with its 120 s and our 90 s: after its own time it moves a command to its background."""
+    monkeypatch.setenv("BASH_DEFAULT_TIMEOUT_MS", "4000")
+    async with working(ircd, home, ask_bound=1) as (daemon, ori):
+        await answers_late(daemon, ori, model)
+    assert not any("<task-notification>" in each.prompt for each in model.journal.requests)
