@@ -101,9 +101,11 @@ def is_invisible(letter: str) -> bool:
     return category != "Cn" or ord(letter) not in _PICTURES
 
 
-def as_json(data: object) -> str:
+def as_json(data: object, indent: int | None = 2) -> str:
     """The data as JSON that a terminal shows and does not obey: what is invisible is spelled out."""
-    text = json.dumps(data, ensure_ascii=False, indent=2)
+    text = json.dumps(data, ensure_ascii=False, indent=indent)
+    if text.isprintable():
+        return text
     return "".join(letter if letter.isprintable() or letter == "\n" else json.dumps(letter)[1:-1] for letter in text)
 
 

@@ -125,6 +125,8 @@ class TestSearch:
     def test_no_text_commands_the_terminal(self, run: Run, store: SQLiteStore) -> None:
         store.write([entry(1, "word \x1b]0;title\x07 \x9b31m")])
         assert not {"\x1b", "\x07", "\x9b"} & set(run("search", "word").out)
+        (line,) = run("search", "--json", "word").lines
+        assert line.isprintable() and json.loads(line)["text"] == "word \x1b]0;title\x07 \x9b31m"
 
     def test_a_date_that_is_none_is_told(self, run: Run, store: SQLiteStore) -> None:
         ran = run("search", "--since", "yesterday", "x")

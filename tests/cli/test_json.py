@@ -1,12 +1,14 @@
 """Whatever lists something says it to programs, too."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from culture import cli
 from culture.cli.app import app
 from culture.cli.tree import Node, tree
 
@@ -48,6 +50,16 @@ def test_every_command_that_lists_has_json() -> None:
         if node.help.startswith(LISTING) and words not in NO_LISTS and "--json" not in node.options
     ]
     assert lacking == []
+
+
+def test_no_command_prints_json_in_another_way_than_that_which_spells_out_what_nobody_sees() -> None:
+    printed = [
+        f"{file.name}:{number}"
+        for file in sorted(Path(cli.__file__).parent.rglob("*.py"))
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1)
+        if re.search(r"(?:echo|print)\(\s*json\.dumps", line)
+    ]
+    assert printed == []
 
 
 @pytest.mark.parametrize("words", HERE, ids=" ".join)

@@ -1,6 +1,5 @@
 """``culture backends``: the kinds of agents, and what of them is installed."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated
@@ -10,6 +9,7 @@ import typer
 from culture.cli import output
 from culture.cli.agent_access import open_to_agents
 from culture.cli.failing import fail
+from culture.cli.output import as_json as in_json
 from culture.clients.shared.backends import NoBackend, backend, found, installed
 from culture.clients.shared.programs import Found
 from culture.clients.shared.turn import Backend
@@ -34,7 +34,7 @@ def backends(
     """
     rows = [(kind.name, each) for kind in _chosen(name) for each in _programs(kind)]
     if as_json:
-        typer.echo(json.dumps([_fields(*row) for row in rows], ensure_ascii=False, indent=2))
+        typer.echo(in_json([_fields(*row) for row in rows]))
     else:
         typer.echo(_table([_HEADINGS, *(_row(*row) for row in rows)]))
     if name is not None and not any(each.ready for _, each in rows):

@@ -1,6 +1,5 @@
 """``culture status``: what the agents are doing."""
 
-import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Annotated, Any
@@ -12,6 +11,7 @@ from culture.cli.agents.delegating import delegated_report
 from culture.cli.agents.known import AgentsFile, load, picked
 from culture.cli.agents.report import STOPPED, report
 from culture.cli.agents.table import table
+from culture.cli.output import as_json as in_json
 from culture.clients.shared import pidfile
 from culture.config.agents import AgentConfig, AgentsConfig
 from culture.protocol.vocabulary import Exit
@@ -38,7 +38,7 @@ def status(
     """
     reports = _everywhere(nick) if everywhere else _reports(load(config), nick)
     if as_json:
-        typer.echo(json.dumps(reports if nick is None else reports[0], ensure_ascii=False, indent=2))
+        typer.echo(in_json(reports if nick is None else reports[0]))
     elif reports:
         typer.echo(table(reports, datetime.now().astimezone()))
     else:

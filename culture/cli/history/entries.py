@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 
 from culture.cli.amounts import exact_moment
+from culture.protocol import text
 from culture.protocol.text import Profile, clean
 from culture.skills.history.entry import Entry, Sort, event_of
 from culture.skills.logger.scribe import Logged, Scribe, moment
@@ -29,7 +30,7 @@ def as_json(entry: Entry) -> str:
         "closed": entry.closed,
         "data": data,
     }
-    return json.dumps(said, ensure_ascii=False)
+    return text.as_json(said, indent=None)
 
 
 class Reader:

@@ -1,6 +1,5 @@
 """``culture history stats``: how much there is."""
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
@@ -10,6 +9,8 @@ from culture.cli.agent_access import open_to_agents
 from culture.cli.amounts import counted, exact_moment, shown_moment, shown_size
 from culture.cli.choices import Choices, ConfigFile, DataDir, Name
 from culture.cli.history.opening import opened
+from culture.cli.output import as_json as in_json
+from culture.cli.output import shown
 from culture.cli.progress import elapsing
 from culture.skills.history.retention import PRIVATE
 from culture.skills.history.store import Gap, Stats
@@ -33,7 +34,7 @@ def stats(
     if as_object:
         facts = {"where": where, "size": size, "schema": schema}
         lists = {"gaps": [_exact(gap) for gap in gaps], "channels": [_exact(each) for each in found]}
-        typer.echo(json.dumps(facts | lists, ensure_ascii=False))
+        typer.echo(in_json(facts | lists))
         return
     for line in _table(found):
         typer.echo(line)
@@ -63,7 +64,7 @@ def _table(found: Sequence[Stats]) -> Iterator[str]:
 
 
 def _row(stats: Stats) -> tuple[str, str, str, str, str, str]:
-    name = "(private)" if stats.name == PRIVATE else stats.name
+    name = "(private)" if stats.name == PRIVATE else shown(stats.name)
     return (
         name,
         str(stats.messages),

@@ -8,6 +8,7 @@ from culture.cli.choices import Choices, ConfigFile, DataDir, Name
 from culture.cli.failing import fail
 from culture.cli.history.opening import opened
 from culture.cli.history.stats import shown_gap
+from culture.cli.output import shown
 from culture.cli.progress import elapsing
 
 
@@ -23,7 +24,7 @@ def verify(config: ConfigFile = None, name: Name = None, data_dir: DataDir = Non
             entries, gaps = history.entries(), history.store.gaps()
         where = history.where
     for problem in problems:
-        typer.echo(problem)
+        typer.echo(shown(problem))
     if problems:
         fail(f"{where} is damaged; restore a backup, or save what can be read with `culture history export`")
     typer.echo(f"{counted(entries)}, all whole.")

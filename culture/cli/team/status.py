@@ -1,6 +1,5 @@
 """``culture team status``: who is there, what they work on, what it has cost."""
 
-import json
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -24,7 +23,7 @@ def status(slug: Slug = None, as_json: Annotated[bool, typer.Option("--json", he
     config = chosen(slug)
     pid, state = running(config.slug), look(paths.team_dir(config.slug))
     if as_json:
-        typer.echo(json.dumps(_as_data(config.slug, pid, state), ensure_ascii=False))
+        typer.echo(output.as_json(_as_data(config.slug, pid, state)))
         return
     typer.echo(f"{config.slug}: {f'at work (pid {pid})' if pid else 'not running: culture team up'}")
     typer.echo(f"project {config.project_dir}, {config.project_channel}; ${state.usd():.2f}, {state.tokens()} tokens")
