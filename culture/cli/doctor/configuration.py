@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from culture.cli.doctor.finding import Finding, error, hint, ok, warning
-from culture.cli.doctor.openings import never_asks
+from culture.cli.doctor.openings import knows_people, never_asks
 from culture.cli.doctor.scene import Scene, shown
 from culture.cli.team.place import TEAM
 from culture.clients.shared.backends import NoBackend, backend
@@ -115,6 +115,15 @@ def trust(scene: Scene) -> Iterator[Finding]:
             "without a trust block the first answer counts, an agent's too, and after 5 minutes there is none; "
             "only permission to use a tool is given by people alone",
             f"write `trust: {{humans: always, agents: never}}` into {shown(paths.agents_file())}",
+        )
+    server = scene.server_at(scene.settings.server) if scene.settings is not None else None
+    shells = [agent.nick for agent in scene.agents if agent.agent != _SCRIPTED and agent.sandbox.kind != "bwrap"]
+    if shells and server is not None and not knows_people(scene, server):
+        yield hint(
+            f"no person has an account on {server.config.name}",
+            f"whoever comes from this machine without a login counts as a person, the shells of {', '.join(shells)} "
+            "too: an agent could answer its own questions, and release what is held",
+            "`culture account add NAME` for yourself (`culture up` does it, too)",
         )
 
 

@@ -56,7 +56,7 @@ def _by_links(scene: Scene, server: Server) -> Iterator[str]:
 def _people_at_their_word(scene: Scene) -> Iterator[str]:
     """The ways by which somebody without a login is taken for a person, as no person has an account."""
     server = scene.server_at(scene.settings.server) if scene.settings is not None else None
-    if server is None or _knows_people(scene, server):
+    if server is None or knows_people(scene, server):
         return
     if server.config.local_users:
         yield f"local_users: {', '.join(server.config.local_users)}"
@@ -67,8 +67,8 @@ def _people_at_their_word(scene: Scene) -> Iterator[str]:
             yield f"the link to {link.name} (trust full)"
 
 
-def _knows_people(scene: Scene, server: Server) -> bool:
-    """A file of accounts that cannot be read has a finding of its own, and no server starts with it."""
+def knows_people(scene: Scene, server: Server) -> bool:
+    """Whether some person has an account; a file that cannot be read has a finding of its own."""
     try:
         return any(each.kind is UserClass.HUMAN for each in scene.accounts(server).accounts.values())
     except (OSError, ValueError):

@@ -5,6 +5,7 @@ import pytest
 from culture.cli.doctor.finding import Severity
 from culture.clients.shared.sandbox import bubblewrap
 from tests.cli.doctor.conftest import NICK, Patient
+from tests.support.people import accounts_of
 
 HEAD = "name: spark\n"
 
@@ -88,6 +89,19 @@ def test_agents_without_rules_for_answers_are_told(patient: Patient) -> None:
         and "people alone" in finding.why.partition("permission")[2]
     )
     patient.agents(trust={"humans": "always"})
+    assert patient.found("configuration.trust") == []
+
+
+def test_an_agent_s_shell_that_passes_for_a_person_is_told(patient: Patient) -> None:
+    patient.server()
+    agent = {"agent": "claude", "trust": {"humans": "always"}}
+    patient.agents(agent)
+    finding = patient.one("configuration.trust")
+    assert finding.severity is Severity.HINT and f"the shells of {NICK}" in finding.why
+    patient.agents({**agent, "sandbox": "bwrap"})
+    assert patient.found("configuration.trust") == [], "it does not reach the server's port"
+    patient.agents(agent)
+    accounts_of(patient.home, "spark-ori")
     assert patient.found("configuration.trust") == []
 
 
