@@ -137,11 +137,17 @@ def check_room(users: int, channels: int) -> None:
 
 
 def check_origin(mesh: "Mesh", link: "Link", server: str) -> None:
-    """A peer does not speak for us, nor for a server that is linked to us itself or that a better peer speaks for."""
+    """A peer does not speak for us, nor for a server that is linked to us itself or that a better peer speaks for.
+
+    One that has no say speaks for none of those that have one while their own link is down either: it could say
+    anything in the names of their users, and take the ids of what they say next.
+    """
     if server == mesh.own or (server != link.peer and server in mesh.links):
         raise NotTheirs
-    if server != link.peer and not has_authority(link.trust) and is_vouched_for(mesh, server):
-        raise NotTheirs
+    if server != link.peer and not has_authority(link.trust):
+        settings = mesh.dialler.wanted.get(server)
+        if is_vouched_for(mesh, server) or (settings is not None and has_authority(settings)):
+            raise NotTheirs
 
 
 def is_vouched_for(mesh: "Mesh", server: str) -> bool:

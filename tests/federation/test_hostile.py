@@ -198,7 +198,7 @@ class TestMadeUpServers:
 
     @pytest.mark.fault("D13")
     async def test_who_has_no_say_does_not_keep_the_real_one_out(self, tmp_path: Path) -> None:
-        links = (Link(name="thor", secret=SECRET, trust="no_authority"), Link(name="odin", secret=SECRET))
+        links = tuple(Link(name=name, secret=SECRET, trust="no_authority") for name in ("thor", "odin"))
         async with serving(tmp_path, links=links) as ircd, raw_peer(ircd) as thor, raw_peer(ircd) as odin:
             network = ircd.parts.network
             await thor.link()

@@ -276,6 +276,32 @@ class TestNoAuthority:
             odin.send(":odin WANT thor")
             assert "unvouched" in (await odin.expect("ROSTER", "thor")).tags
 
+    async def test_they_speak_for_nobody_with_a_say_whose_link_is_down(self, tmp_path: Path) -> None:
+        """Neither in their names, nor under the ids of what they say next, which would never be heard then."""
+        links = (Link(name="thor", secret=SECRET), Link(name="odin", secret=SECRET, trust="no_authority"))
+        async with (
+            serving(tmp_path, links=links) as ircd,
+            raw_peer(ircd) as odin,
+            registered(ircd.port, "spark-ori") as ori,
+        ):
+            await ori.join("#general")
+            await odin.link("odin", log="odin", epoch="0d100000")
+            odin.send("@peers=spark,thor;epoch=0d100000 :odin LINKSTATE odin 7 :x")
+            odin.send(f"@peers=odin;epoch={EPOCH} :thor LINKSTATE thor 5 :x")
+            for target in ("#general", "spark-ori"):
+                odin.event(f"PRIVMSG {target} :a lie", BOB, origin="thor")
+            await odin.answered()
+            async with raw_peer(ircd) as thor:
+                await thor.link()
+                thor.arrive("thor-bob")
+                thor.seq = 0
+                for target in ("#general", "spark-ori"):
+                    thor.event(f"PRIVMSG {target} :hello", BOB)
+                assert [(await ori.expect("PRIVMSG")).params for _ in range(2)] == [
+                    ("#general", "hello"),
+                    ("spark-ori", "hello"),
+                ]
+
     @pytest.mark.fault("D13")
     async def test_nor_have_they_one_by_another_server_while_their_own_link_is_down(self, tmp_path: Path) -> None:
         links = (Link(name="thor", secret=SECRET), Link(name="odin", secret=SECRET, trust="no_authority"))
