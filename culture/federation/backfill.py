@@ -173,7 +173,8 @@ class Backfill:
 
     def _tell_entry(self, link: Link, entry: Entry) -> None:
         link.sent = entry.position
-        if link.shared and id_of(entry.data) in link.shared:
+        id = id_of(entry.data)
+        if id in link.shared or self._mesh.messages.is_taken_back(id):
             return
         if may_be_told(self._host.network, link, entry.channel, entry.data):
             link.send_bytes(numbered(entry.position, entry.data))

@@ -69,10 +69,20 @@ class Courier:
         return False
 
     def _hold(self, held: Held) -> None:
+        self._take_back(held)
         self._mesh.log.hold(held)
         peer = self._towards(held.server)
         if peer is not None:
             self._hand_on(peer.link, held)
+
+    def _take_back(self, held: Held) -> None:
+        """What waits to go on is not handed on once its own server says that it was taken back."""
+        line = Message.parse(held.data)
+        if line.verb != "REDACT":
+            return
+        waiting = self._mesh.log.held.get(held.server, {}).get(line.params[1])
+        if waiting is not None and waiting.id.partition(".")[0] == held.id.partition(".")[0]:
+            self._mesh.log.release(waiting)
 
     def forward(self) -> None:
         """Send on what is held, each once over the link that leads to its server now."""
@@ -171,6 +181,8 @@ class Courier:
         shown = believed(self._host.network, event, vouched)
         self._mesh.log.append(stamp, "", str(line) if vouched else unvouched(str(line)))
         self._owe_earlier(event)
+        if isinstance(shown, Redacted):
+            self._mesh.log.take_back(shown.msgid)
         if shown is not None:
             self._mesh.relay.apply(shown, None)
         return True

@@ -25,6 +25,7 @@ from culture.federation.logfile import (
     Released,
     Settled,
     prune,
+    taken_back,
 )
 from culture.federation.seen import Seen
 from culture.server.ids import Stamp
@@ -159,6 +160,17 @@ class EventLog:
             self.forgotten = self.recent.popleft().position
         return position
 
+    def take_back(self, msgid: str) -> None:
+        """Leave nothing of a message but its id: whoever missed it is not told it."""
+        taken = taken_back(msgid)
+        if taken is None:
+            return
+        mark = f"id={msgid};"
+        for place, entry in enumerate(self.recent):
+            if mark in entry.data.partition(" ")[0]:
+                self.recent[place] = entry._replace(data="")
+        self._put(taken)
+
     def note_unkept(self) -> None:
         """Once there is room again, remember what there was none for: peers hear of the gap."""
         if self._unkept is not None and not self.is_full:
@@ -197,7 +209,7 @@ class EventLog:
         """The messages behind a position, where they are all still in memory."""
         if beyond < self.forgotten:
             return None
-        return [entry for entry in self.recent if entry.position > beyond and entry.channel]
+        return [entry for entry in self.recent if entry.position > beyond and entry.channel and entry.data]
 
     async def after(self, position: int, limit: int) -> list[Entry]:
         """Up to so many entries behind a position, as far as they are on disk."""

@@ -9,6 +9,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from culture.federation.codec.fields import read_stamp
+from culture.protocol.message import Message
 from culture.server.database import Step, open_database, open_reader, pieces, transaction
 from culture.server.ids import MICROSECONDS, Stamp
 
@@ -91,7 +93,15 @@ class Settled(NamedTuple):
     position: int
 
 
-Change = Kept | Read | Held | Released | Lost | Settled
+class TakenBack(NamedTuple):
+    """A message of which only the id is left."""
+
+    origin: str
+    epoch: str
+    seq: int
+
+
+Change = Kept | Read | Held | Released | Lost | Settled | TakenBack
 
 
 class State(NamedTuple):
@@ -112,6 +122,7 @@ class LogFile:
 
     def __init__(self, path: Path) -> None:
         self._connection = open_database(path, STEPS)
+        self._connection.execute("PRAGMA secure_delete=FAST")  # what was taken back is not left in the file
         self._numbers: dict[tuple[str, str], int] = {}
 
     def close(self) -> None:
@@ -139,6 +150,8 @@ class LogFile:
             )
             if is_older:
                 connection.execute("DELETE FROM cursors")
+                for (data,) in connection.execute(_REDACTIONS).fetchall():
+                    self._take_back_told(data)
             for fact in (("epoch", epoch), ("log", id), ("caps", caps), ("reserved", str(last + _LEAP))):
                 connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", fact)
         return self._state(id, last + _LEAP, int(facts.get("settled", "0")))
@@ -192,6 +205,8 @@ class LogFile:
                 self._connection.execute("DELETE FROM held WHERE id = ?", change)
             case Settled(position):
                 self._settle(position)
+            case TakenBack(origin, epoch, seq):
+                self._connection.execute(_BLANK, (self._line(origin, epoch), seq))
             case Lost():
                 self._connection.execute("INSERT OR REPLACE INTO pruned VALUES (?, ?)", change)
 
@@ -202,6 +217,15 @@ class LogFile:
         self._connection.execute("INSERT OR REPLACE INTO facts VALUES ('settled', ?)", (str(position),))
         where = "position > ? AND position <= ? AND channel = '' AND data <> ''"
         self._connection.execute(f"UPDATE entries SET data = '' WHERE {where}", (before, position))
+
+    def _take_back_told(self, data: str) -> None:
+        """Older versions kept the text of what was taken back, and told it to whoever had missed it."""
+        line = Message.parse(data)
+        taken = taken_back(line.params[1]) if line.verb == "REDACT" and len(line.params) > 1 else None
+        # Whoever has no say takes back what its own users said.
+        is_theirs = taken is not None and line.tags.get("id", "").startswith(f"{taken.origin}.")
+        if taken is not None and (is_theirs or _UNVOUCHED not in line.tags):
+            self._change(taken)
 
     def _line(self, origin: str, epoch: str) -> int:
         key = (origin, epoch)
@@ -220,6 +244,18 @@ def _insert(rows: int) -> str:
     return f"INSERT INTO entries VALUES {values} ON CONFLICT (line, seq) DO NOTHING"
 
 
+def taken_back(msgid: str) -> TakenBack | None:
+    """What to write of a message that was taken back; None where that is no id."""
+    try:
+        origin, epoch, seq, _ = read_stamp({"id": msgid, "at": "0"})
+    except ValueError:
+        return None
+    return TakenBack(origin, epoch, seq)
+
+
+_UNVOUCHED = "unvouched"
+_REDACTIONS = "SELECT data FROM entries WHERE data LIKE '% REDACT %'"
+_BLANK = "UPDATE entries SET data = '' WHERE line = ? AND seq = ?"
 _HELD = "SELECT id, server, data, at FROM held ORDER BY at"
 _COLUMNS = "position, channel, data"
 
@@ -238,8 +274,8 @@ class LogReader:
             self._opened = None
 
     def after(self, position: int, limit: int) -> list[Entry]:
-        """Up to so many messages to channels behind a position."""
-        where = "position > ? AND channel <> '' ORDER BY position LIMIT ?"
+        """Up to so many messages to channels behind a position, but for those that were taken back."""
+        where = "position > ? AND channel <> '' AND data <> '' ORDER BY position LIMIT ?"
         return [Entry(*row) for row in self._ask(f"SELECT {_COLUMNS} FROM entries WHERE {where}", position, limit)]
 
     def since(self, position: int, limit: int) -> list[Entry]:

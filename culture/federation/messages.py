@@ -43,7 +43,7 @@ _AHEAD = 300.0  # seconds that a peer's clock may be ahead before its times are 
 _GOT_TAG = "got"
 """On a message whose time was taken for wrong: when it arrived where that was noticed. It is as of then everywhere."""
 _NOT_SEALED = frozenset({"n", "seal", _GOT_TAG, UNVOUCHED_TAG, OPEN_TAG})
-_MOST_EARLY = 10_000
+_MOST_TAKEN_BACK = 10_000
 _REPEATED = 10_000  # that are read and told again at once
 _SOON = 1.0
 _SAFE = 60.0  # seconds between two notes of what is on every disk here
@@ -61,8 +61,8 @@ class Messages:
         self._network = host.network
         self._seal = Seal(host.folder / "seal.key")
         self._doubts = Doubts(2 * mesh.settings.timeout)
-        self._early: dict[str, None] = {}
-        """Messages that were taken back before they came."""
+        self._taken_back: dict[str, None] = {}
+        """The last messages that were taken back: some of them before they came."""
         self._ahead: set[str] = set()
         """Servers whose clock is known to be wrong."""
         self._is_repeated = False
@@ -70,6 +70,8 @@ class Messages:
 
     def said(self, event: Kept, data: str) -> None:
         """Somebody here said something to a channel; ``data`` is its line."""
+        if isinstance(event, Redacted):
+            self.take_back(event)
         channel = self._network.channel(event.target)
         if channel is not None and channel.shared is not None:
             data = str(for_whom(self._network, event.target, Message.parse(data)))
@@ -81,6 +83,9 @@ class Messages:
     def _keep(self, event: Kept, data: str, link: Link | None) -> None:
         """A message that is new here: into the log, and on to the others."""
         mesh, network, channel, line = self._mesh, self._network, event.target, b""
+        if self._taken_back and self.is_taken_back(event.id.msgid):
+            mesh.log.append(event.id, channel, "")  # known from now on, and told to nobody
+            return
         position = mesh.log.append(event.id, channel, data)
         for peer in mesh.links.values():
             other = peer.link
@@ -116,7 +121,7 @@ class Messages:
             shown = self._fresh(self._calling(shown))
         self._keep(event, data, link)
         self._doubts.resolve(event.id)
-        if not self._early or not self._is_taken_back(event):
+        if not self._taken_back or not self.is_taken_back(event.id.msgid):
             self._host.publish(shown)
 
     def heard(self, link: Link, line: Message, event: Kept) -> None:
@@ -191,7 +196,9 @@ class Messages:
         is_question = event.id.origin == self._mesh.own and position is None
         self._keep(event, data if vouched else unvouched(data), None if is_question else link)
         self._doubts.resolve(event.id)
-        if shown is not None and not self._is_taken_back(event):
+        if shown is not None and not self.is_taken_back(event.id.msgid):
+            if isinstance(shown, Redacted):
+                self.take_back(shown)
             self._mesh.relay.apply(self._fresh(self._calling(shown)), None)
 
     def _is_vouched(self, link: Link, line: Message, event: Kept) -> bool:
@@ -223,14 +230,16 @@ class Messages:
             return event._replace(mentions=())
         return event
 
-    def _is_taken_back(self, event: Kept) -> bool:
-        """Was it taken back before it came? Then nobody is to see it."""
-        if isinstance(event, Redacted):
-            self._early[event.msgid] = None
-            if len(self._early) > _MOST_EARLY:
-                del self._early[next(iter(self._early))]
-            return False
-        return event.id.msgid in self._early
+    def take_back(self, event: Redacted) -> None:
+        """Let go of a message, whether it has come or not; peers that missed it are told only that it is gone."""
+        self._taken_back[event.msgid] = None
+        if len(self._taken_back) > _MOST_TAKEN_BACK:
+            del self._taken_back[next(iter(self._taken_back))]
+        self._mesh.log.take_back(event.msgid)
+
+    def is_taken_back(self, msgid: str) -> bool:
+        """Was it taken back a while ago? Then nobody is to see it, also where it comes only now."""
+        return msgid in self._taken_back
 
     def timed(self, line: Message, event: Kept) -> tuple[Message, Kept]:
         """A time that is far ahead is that of a wrong clock: then it counts when the message arrived."""

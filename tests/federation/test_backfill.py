@@ -12,7 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from culture.federation import admission
 from culture.federation.link import Stage
+from culture.federation.log import EventLog
 from culture.protocol.message import Message
 from culture.server.events import Redacted, Said
 from culture.server.skill import Host
@@ -428,7 +430,9 @@ async def test_what_was_taken_back_before_it_came_is_shown_to_nobody(tmp_path: P
         assert [type(event) for event in alfa.shown] == [Redacted]
         await made.settle()
         assert [type(event) for event in alfa.shown] == [Redacted]
-        assert id in alfa.kept()
+        origin, epoch, seq = id.split(".")
+        assert alfa.mesh.log.seen.knows(origin, epoch, int(seq))
+        assert id not in alfa.kept()  # and whoever asks it later is not told either
 
 
 async def test_what_a_skill_answers_to_a_message_from_elsewhere_crosses_too(tmp_path: Path) -> None:
@@ -534,3 +538,45 @@ async def test_a_stranger_who_comes_and_goes_renews_no_doubt(tmp_path: Path) -> 
         with alfa.ircd.parts.turn():
             stranger.lost("gone")
         assert doubts and alfa.mesh.messages._doubts._doubts == doubts
+
+
+@pytest.mark.fault("D8")
+async def test_what_was_taken_back_during_a_split_is_told_to_nobody(tmp_path: Path) -> None:
+    async with net(tmp_path, PAIR) as made:
+        alfa, bravo = made.servers["alfa"], made.servers["bravo"]
+        made.link(PAIR[0])
+        await made.settle()
+        made.cut(PAIR[0])
+        on_disk = alfa.say("#x", "the password is xyzzy")
+        alfa.write()
+        in_memory = alfa.say("#x", "the password is xyzzy")
+        stays = alfa.say("#x", "never mind")
+        for id in (on_disk, in_memory):
+            alfa.take_back("#x", id)
+        alfa.write()
+        await made.heal()
+        assert [type(event) for event in bravo.shown] == [Said, Redacted, Redacted]
+        assert bravo.shown[0].id.msgid == stays
+        for server in (alfa, bravo):
+            assert not any("xyzzy" in entry.data for entry in server.mesh.log._reader.since(0, 100))
+
+
+async def test_what_an_older_version_kept_of_what_was_taken_back_goes_with_its_upgrade(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with net(tmp_path, PAIR) as made:
+        alfa, bravo = made.servers["alfa"], made.servers["bravo"]
+        await made.crash("bravo")
+        with monkeypatch.context() as older:
+            older.setattr(EventLog, "take_back", lambda log, msgid: None)
+            older.setattr(admission, "CAPS", ("leave",))
+            await made.crash("alfa")
+            await made.restart("alfa")
+            alfa.take_back("#x", alfa.say("#x", "the password is xyzzy"))
+            alfa.write()
+            assert any("xyzzy" in entry.data for entry in alfa.mesh.log._reader.since(0, 100))
+            await made.crash("alfa")
+        await made.restart("alfa")
+        await made.restart("bravo")
+        await made.heal()
+        assert [type(event) for event in bravo.shown] == [Redacted]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from culture.config.links import Link
 from culture.federation.link import Stage
 from culture.federation.logfile import Entry, Held, Kept, LogFile, LogReader, Settled
-from culture.server.events import Said
+from culture.server.events import Redacted, Said
 from culture.server.ids import Stamp
 from culture.server.skill import Host
 from tests.federation.raw import SECRET, mesh_of, raw_peer
@@ -56,6 +56,23 @@ async def test_it_is_shown_where_it_is_for_and_kept_nowhere_else(tmp_path: Path)
         assert not made.servers["bravo"].published
         assert held(made) == {"alfa": 0, "bravo": 0, "carl": 0}
         assert all(server.kept() == set() for server in made.servers.values())
+
+
+async def test_what_was_taken_back_while_it_waits_is_not_handed_on(tmp_path: Path) -> None:
+    async with net(tmp_path, LINE) as made:
+        await made.heal()
+        alfa, bravo, carl = made.servers["alfa"], made.servers["bravo"], made.servers["carl"]
+        made.cut(LINE[1])
+        here = alfa.say(WHOM, "the password is xyzzy")
+        assert [*alfa.mesh.log.held["carl"]] == [here]
+        alfa.take_back(WHOM, here)
+        on_its_way = bravo.say(WHOM, "the password is xyzzy")
+        bravo.take_back(WHOM, on_its_way)
+        assert on_its_way not in bravo.mesh.log.held["carl"] and here not in alfa.mesh.log.held["carl"]
+        await made.heal()
+        await again(made)
+        assert [type(event) for event in carl.shown] == [Redacted, Redacted]
+        assert held(made) == {"alfa": 0, "bravo": 0, "carl": 0}
 
 
 async def test_custody_is_taken_only_of_what_is_on_disk(tmp_path: Path) -> None:

@@ -137,6 +137,14 @@ class Server:
             parts.router.publish(Said(stamp, source, "PRIVMSG", channel, text, None, "human", NO_TAGS, **more))
         return stamp.msgid
 
+    def take_back(self, target: str, msgid: str) -> None:
+        """Somebody here takes a message back."""
+        parts = self.ircd.parts
+        with parts.turn():
+            parts.router.publish(
+                Redacted(parts.router.ids.stamp(), f"{self.name}-ori!~ori@127.0.0.1", target, msgid, None)
+            )
+
     def write(self) -> None:
         """What waits is on disk."""
         while self.mesh.log.waiting:
