@@ -25,7 +25,7 @@ class Held:
     nick: str
     count: int
     why: str
-    """``unvouched`` or ``loop``."""
+    """``unvouched``, ``people`` or ``loop``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ _TOLD = "TOLD"
 _NUMBERS = frozenset({"TOKENS", "USD", "CONTEXT", "UNREAD"})
 _LONGEST_TASK = 40
 _NOTHING = "-"
-_WHY = {"unvouched": "nobody vouches for them", "loop": "held by the loop guard"}
+_WHY = {"unvouched": "nobody vouches for them", "people": "only people wake it", "loop": "held by the loop guard"}
 
 
 def table(reports: Sequence[Mapping[str, Any]], now: datetime) -> str:

@@ -29,6 +29,7 @@ LOOP, UNVOUCHED = "loop", "unvouched"
 _COLUMNS = "msgid, place, private, sender, account, kind, text, said"
 _UNVOUCHED = "state = 'unvouched'"
 _HIDDEN = "NOT released"
+_WHY = "CASE kind WHEN 'agent' THEN 'people' ELSE 'unvouched' END"
 _RELEASED, _READ = 1, 2
 """What becomes of the column ``released``."""
 
@@ -57,7 +58,7 @@ class Holding:
     nick: str
     count: int
     why: str
-    """``loop`` or ``unvouched``."""
+    """``loop``, ``unvouched``, or ``people`` for agents where only people wake it."""
 
     def as_data(self) -> dict[str, str | int]:
         """The same for ``culture status`` and the ledger."""
@@ -188,9 +189,9 @@ class HeldMail:
         """The senders with the most held messages."""
         rows = self._records.execute(
             "SELECT min(sender), count(*), why FROM ("
-            "SELECT sender, CASE state WHEN 'held' THEN 'loop' ELSE 'unvouched' END AS why FROM messages"
+            f"SELECT sender, CASE state WHEN 'held' THEN 'loop' ELSE {_WHY} END AS why FROM messages"
             " WHERE state IN ('unvouched', 'held')"
-            f" UNION ALL SELECT sender, 'unvouched' FROM withheld WHERE {_HIDDEN})"
+            f" UNION ALL SELECT sender, {_WHY} FROM withheld WHERE {_HIDDEN})"
             " GROUP BY sender COLLATE NOCASE, why ORDER BY 2 DESC, 1 LIMIT ?",
             (MOST_SENDERS,),
         )

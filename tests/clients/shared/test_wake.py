@@ -411,6 +411,7 @@ async def test_an_agent_that_wakes_nobody_still_answers_what_it_may(home: Path, 
         answer = (await wire.line())["data"]
         assert (answer["outcome"], answer["by"]) == ("ANSWERED", "spark-bob")
         assert daemon.held.total == 1 and texts_of(daemon) == ""
+        assert [each.why for each in daemon.held.holdings] == ["people"]
 
 
 async def test_a_stranger_s_invitation_leads_nowhere(home: Path, tmp_path: Path) -> None:
