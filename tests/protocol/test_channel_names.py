@@ -56,6 +56,9 @@ def test_name_that_is_not_in_normal_form_c_is_refused() -> None:
         ("#general", "#genera1"),
         ("#root", "#r00t"),
         ("#ops", "#ορѕ"),
+        ("#ops", "#օpꜱ"),  # Armenian օ, a small capital S
+        ("#ops", "#ᴏps"),
+        ("#hooks", "#հօօkѕ"),
         ("#ΝΕΑ", "#νεα"),
         ("#NEA", "#ΝΕΑ"),
         ("#AI", "#Al"),

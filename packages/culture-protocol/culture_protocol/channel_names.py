@@ -6,8 +6,9 @@ channel is founded on this server: a channel that exists already, or that anothe
 Two names are confusable if they share a skeleton: the NFKC form of the name, with case folded, and with each letter
 that looks like a Latin one in common fonts replaced by that one. ``#AI`` has two skeletons, ``#al`` (its capital I
 looks like a small L) and ``#ai`` (people read names without regard to case). The tables have Cyrillic and Greek
-letters and, of ASCII, ``I``, ``1``, ``|`` and ``0``. They are short on purpose: they stop a copy of a room's name, and
-leave people free to name rooms in their own language. Accents count: ``#cafe`` and ``#café`` are different to the eye.
+letters, a few Armenian ones, small capitals and, of ASCII, ``I``, ``1``, ``|`` and ``0``. They are short on purpose:
+they stop a copy of a room's name, and leave people free to name rooms in their own language. Accents count: ``#cafe``
+and ``#café`` are different to the eye.
 """
 
 import unicodedata
@@ -30,8 +31,10 @@ _SMALL = {
     # Greek
     "α": "a", "ε": "e", "ι": "i", "κ": "k", "η": "n", "ο": "o", "ρ": "p", "τ": "t", "υ": "u", "ν": "v", "ω": "w",
     "χ": "x", "γ": "y",
-    # Latin beyond ASCII
-    "ɑ": "a", "ɡ": "g", "ı": "i", "ǀ": "l",
+    # Armenian
+    "օ": "o", "ս": "u", "ո": "n", "հ": "h",
+    # Latin beyond ASCII, with the small capitals that are as their small letters
+    "ɑ": "a", "ɡ": "g", "ı": "i", "ǀ": "l", "ᴄ": "c", "ᴏ": "o", "ꜱ": "s", "ᴠ": "v", "ᴡ": "w", "ᴢ": "z",
 }  # fmt: skip
 _ASCII_TABLE = str.maketrans(_ASCII)
 _CAPITAL_TABLE = str.maketrans(_ASCII | _CAPITALS)
