@@ -176,6 +176,11 @@ def sync_directory(folder: Path) -> None:
         os.close(handle)
 
 
+def leads_out(file: Path, folder: Path) -> bool:
+    """Whether a file in a folder is a link to elsewhere: an agent that may write there could have anything read."""
+    return folder in file.parents and folder.resolve() not in file.resolve().parents
+
+
 def default_server_name() -> str:
     """A short server name made from this host's name, else ``culture``."""
     label = made_short(socket.gethostname())

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 
+from culture.orchestrator.prompts import own
 from culture.protocol.names import fold
 
 FILE = "names.txt"
@@ -16,8 +17,7 @@ class NoNames(Exception):
 
 def load(project: Path) -> tuple[str, ...]:
     """The project's own list at its root, else ours."""
-    own = project / FILE
-    return listed(own if own.is_file() else SHIPPED)
+    return listed(own(project, FILE, SHIPPED))
 
 
 def listed(file: Path) -> tuple[str, ...]:

@@ -1,10 +1,14 @@
 """What a member is told about its role: the project's own words where it has some, else ours."""
 
+import logging
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from culture.config.paths import leads_out
 from culture.config.team import ROLES
+
+log = logging.getLogger(__name__)
 
 FOLDER = "prompts"
 SHIPPED = Path(__file__).with_name(FOLDER)
@@ -41,6 +45,15 @@ def filled(text: str, facts: Mapping[str, str]) -> str:
 
 
 def _read(project: Path, role: str) -> str:
-    own = project / FOLDER / f"{role}.md"
-    file = own if own.is_file() else SHIPPED / f"{role}.md"
-    return file.read_text(encoding="utf-8")
+    return own(project, f"{FOLDER}/{role}.md", SHIPPED / f"{role}.md").read_text(encoding="utf-8")
+
+
+def own(project: Path, name: str, shipped: Path) -> Path:
+    """The project's own file of this name, else ours; a link that leads out of the project is none of its own."""
+    file = project / name
+    if not file.is_file():
+        return shipped
+    if leads_out(file, project):
+        log.warning("%s is not read: it is a link that leads out of the project, and a member can make one", file)
+        return shipped
+    return file

@@ -43,6 +43,20 @@ def test_every_role_is_told_who_it_is_and_where(role: str, project: Path) -> Non
         assert "channel>" in text
 
 
+@pytest.mark.parametrize("link", ["prompts", "prompts/em.md"])
+def test_link_that_leads_out_of_the_project_is_not_read(link: str, project: Path, tmp_path: Path) -> None:
+    """A member can write in the project, perhaps out of a sandbox; what it is told is read outside."""
+    secrets = tmp_path / "secrets"
+    secrets.mkdir()
+    (secrets / "em.md").write_text("a secret")
+    shipped = prompts.load(project, "em", FACTS)
+    (project / link).parent.mkdir(exist_ok=True)
+    (project / link).symlink_to(secrets if link == prompts.FOLDER else secrets / "em.md")
+    (project / names.FILE).symlink_to(secrets / "em.md")
+    assert prompts.load(project, "em", FACTS) == shipped
+    assert names.load(project) == names.listed(names.SHIPPED)
+
+
 @pytest.mark.requirement("M05", "M07", "M15", "M18", "M19", "M20")
 def test_the_manager_knows_the_workflow_and_where_questions_go(project: Path) -> None:
     text = re.sub(r"\n +|(?<=[a-z,])\n(?=[a-z])", " ", prompts.load(project, "manager", FACTS))

@@ -32,7 +32,7 @@ def assemble(config: AgentsConfig, nick: str, file: Path | None = None) -> Agent
     agent = _agent(config, nick)
     if not agent.directory.is_dir():
         raise WrongConfiguration(f"{agent.nick}: the directory {agent.directory} is not there; make it, or correct it")
-    instructions(agent.nick, agent.instructions_file)
+    instructions(agent.nick, _instructions_file(agent))
     try:
         runner_class(backend(agent.agent))
     except NoBackend as error:
@@ -84,13 +84,24 @@ def make_runner(agent: AgentConfig, session: str | None, token: str) -> AgentRun
         environment={**environment(agent.nick, token), **_wiki(agent), **_signature(agent)},
         model=agent.model or kind.default_model,
         thinking=agent.thinking,
-        instructions=instructions(agent.nick, agent.instructions_file, rooms=agent.channels, user=agent.user),
+        instructions=instructions(agent.nick, _instructions_file(agent), rooms=agent.channels, user=agent.user),
         options=agent.backend_options,
         resume=session,
         sandbox=selection.sandbox_of(agent, kind),
     )
     make = runner_class(kind)
     return make(setup)  # type: ignore[call-arg]
+
+
+def _instructions_file(agent: AgentConfig) -> Path | None:
+    """The agent's own file, which is read outside of its sandbox."""
+    file, writable = agent.instructions_file, (agent.directory, *agent.sandbox.write)
+    if file is not None and agent.sandbox.kind == "bwrap" and any(paths.leads_out(file, each) for each in writable):
+        raise WrongConfiguration(
+            f"{agent.nick}: instructions_file: {file} is a link that leads out of a folder in which the agent can "
+            "write, and could make one to any file of yours: put the file itself there, or elsewhere"
+        )
+    return file
 
 
 def _supervisor(agent: AgentConfig, sandbox: Sandbox | None) -> tuple[SupervisorBase | None, str]:

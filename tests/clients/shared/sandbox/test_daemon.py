@@ -57,6 +57,16 @@ async def test_daemon_reads_no_file_for_an_agent_that_does_not_see_it(ircd: IRCd
     assert not answer["ok"] and "not in your sandbox" in answer["error"]
 
 
+@needs_bwrap
+def test_instructions_that_the_agent_could_lead_elsewhere_are_not_read(owner: Path) -> None:
+    home, file = paths.home(), paths.home() / "work" / "role.md"
+    file.parent.mkdir()
+    file.symlink_to(owner / ".ssh" / "id")
+    config = agents_yaml(home, 6667, {"nick": NICK, "sandbox": "bwrap", "instructions_file": str(file)})
+    with pytest.raises(WrongConfiguration, match="a link that leads out"):
+        assemble(config, NICK)
+
+
 def test_sandbox_that_cannot_be_had_is_told_before_anything_starts(
     owner: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
