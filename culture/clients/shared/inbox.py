@@ -11,7 +11,7 @@ from culture.clients.shared.budget import Spent
 from culture.clients.shared.loops import Lately, hops_of
 from culture.clients.shared.notes import Notes
 from culture.clients.shared.records import Records
-from culture.protocol.names import is_channel
+from culture.protocol.names import fold, is_channel
 from culture.protocol.vocabulary import ClientTag, UserClass
 from culture.transport import Message
 
@@ -21,6 +21,8 @@ MOST_CRASHES = 2
 """A message in whose turn the agent died so often is not given to it again."""
 MOST_GIVEN = 5
 """Nor one that was given so often without an end."""
+LATE = "late: it is older than usual"
+"""What is remarked of a message that was too old to begin a turn."""
 TEAM = "your team"
 """The sender of an errand; with its space it is nobody's nick."""
 SELF = "your own program"
@@ -194,20 +196,31 @@ class Inbox:
         rows = self._records.execute(f"SELECT {_COLUMNS} FROM messages WHERE state = 'unread' ORDER BY number")
         return [_mail(row) for row in rows]
 
-    def next(self) -> list[Mail]:
-        """What the next turn is about: an errand alone, or all messages that wait."""
-        unread = self.unread()
-        first = next((mail for mail in unread if not mail.stale), None)
-        if first is not None and first.is_errand:
-            return [first]
-        return [mail for mail in unread if not mail.is_errand]
+    def next(self, *, people_first: bool = False) -> list[Mail]:
+        """What the next turn is about: an errand alone, or all messages that wait in one place.
 
-    def take_about(self, question: int) -> Mail | None:
-        """The oldest unread message about a question, which is read then."""
+        That is the place of the oldest that starts a turn; with ``people_first`` of the oldest of a person.
+        """
+        unread = self.unread()
+        fresh = [mail for mail in unread if not mail.stale]
+        called = (
+            [mail for mail in fresh if mail.kind is UserClass.HUMAN or mail.is_errand or mail.is_own]
+            if people_first
+            else []
+        )
+        first = next(iter([*called, *fresh, *unread]), None)
+        if first is None or first.is_errand:
+            return [first] if first is not None else []
+        place = fold(first.place)
+        return [mail for mail in unread if not mail.is_errand and fold(mail.place) == place]
+
+    def take_about(self, question: int, place: str) -> Mail | None:
+        """The oldest unread message about a question from where it was asked, which is read then."""
         row = self._records.execute(
             f"SELECT {_COLUMNS} FROM messages WHERE state = 'unread'"
-            " AND msgid IN (SELECT msgid FROM remarks WHERE question = ?) ORDER BY number LIMIT 1",
-            (question,),
+            " AND place = ? COLLATE NOCASE AND msgid IN (SELECT msgid FROM remarks WHERE question = ?)"
+            " ORDER BY number LIMIT 1",
+            (place, question),
         ).fetchone()
         if row is None:
             return None
@@ -284,16 +297,24 @@ class Inbox:
             turn = records.execute(
                 "INSERT INTO turns (place, task, began) VALUES (?, ?, ?)", (place, task, self._clock())
             ).lastrowid
-            # All that is unread of one kind at this moment: a range, however many there are.
+            # All that is unread of one kind in one place at this moment: a range, however many there are.
             if mails:
                 records.execute(
-                    "UPDATE messages SET state = 'given', turn = ?, given = given + 1"
-                    " WHERE state = 'unread' AND number BETWEEN ? AND ? AND (sender = ?) = ?",
-                    (turn, mails[0].number, mails[-1].number, TEAM, mails[0].is_errand),
+                    "UPDATE messages SET state = 'given', turn = ?, given = given + 1 WHERE state = 'unread'"
+                    " AND number BETWEEN ? AND ? AND (sender = ?) = ? AND place = ? COLLATE NOCASE",
+                    (turn, mails[0].number, mails[-1].number, TEAM, mails[0].is_errand, place),
                 )
+                if not mails[0].is_errand:
+                    self._freshen()
         self._count()
         assert turn is not None
         return turn
+
+    def _freshen(self) -> None:
+        """The agent is at work: what was too old to begin a turn in other places follows, each place by itself."""
+        stale = f"state = 'unread' AND stale AND sender <> '{TEAM}'"
+        self._records.execute(f"INSERT OR IGNORE INTO remarks SELECT msgid, 0, ? FROM messages WHERE {stale}", (LATE,))
+        self._records.execute(f"UPDATE messages SET stale = 0 WHERE {stale}")
 
     def at_once(self) -> AbstractContextManager[Records]:
         """What is noted, here and in the same file, within this happens whole or not at all."""

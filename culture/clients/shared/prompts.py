@@ -9,7 +9,7 @@ the agent.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from culture.clients.shared.inbox import Mail
+from culture.clients.shared.inbox import LATE, Mail
 from culture.protocol.split import clip
 from culture.protocol.text import Profile, clean, fact_in_prompt, name_in_prompt
 from culture.protocol.vocabulary import UserClass
@@ -46,7 +46,7 @@ class Prompt:
 
 
 def compose(mails: Sequence[Mail], note: str = "") -> Prompt:
-    """One prompt from all that is unread; ``note`` says what else the agent must know, cleaned."""
+    """One prompt from all that is unread in one place; ``note`` says what else the agent must know, cleaned."""
     parts: list[str] = []
     size = 0
     for mail in mails[:MOST_MESSAGES]:
@@ -56,11 +56,6 @@ def compose(mails: Sequence[Mail], note: str = "") -> Prompt:
             break
         parts.append(part)
     parts += _further(mails[len(parts) :])
-    if len({mail.place for mail in mails}) > 1:
-        parts.append(
-            "(from several places: answer each where it came from; "
-            f"your closing text goes to {name_in_prompt(mails[0].place)})"
-        )
     if note:
         parts.append(note)
     return Prompt("\n".join(parts), tuple(mails), mails[0].place, task_of(mails[0]), title_of(mails[0]))
@@ -85,7 +80,7 @@ def shown(mail: Mail) -> str:
     if mail.given:
         facts.append(_REPEATED)
     if mail.stale:
-        facts.append("late: it is older than usual")
+        facts.append(LATE)
     head, tail = f"{where} <{name_in_prompt(mail.sender)}> ", f"\n  ({'; '.join(facts)})"
     text = _indented(mail.text)
     short = clip(text, MOST_BYTES - 1 - len(f"{head}{_CUT}{tail}".encode()))
@@ -130,7 +125,4 @@ def title_of(mail: Mail) -> str:
 
 def _further(mails: Sequence[Mail]) -> list[str]:
     """What did not fit: how many more there are, and where to read them."""
-    counts: dict[str, int] = {}
-    for mail in mails:
-        counts[mail.place] = counts.get(mail.place, 0) + 1
-    return [f"and {count} more: irc_read {name_in_prompt(place)}" for place, count in counts.items()]
+    return [f"and {len(mails)} more: irc_read {name_in_prompt(mails[0].place)}"] if mails else []

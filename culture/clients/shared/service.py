@@ -62,7 +62,8 @@ class Service:
         channel = self._place(channel)
         turn = self._parts.work.turn
         try:
-            msgids = await self._parts.once.say_surely(channel, text, self._parts.loops.tags())
+            tags = {**self._parts.work.answers(channel), **self._parts.loops.tags()}
+            msgids = await self._parts.once.say_surely(channel, text, tags)
         except NotSent as refusal:
             raise RequestFailed(str(refusal)) from None
         self._parts.work.said(channel, turn)

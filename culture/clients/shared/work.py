@@ -10,9 +10,9 @@ from typing import Literal, Protocol
 
 from culture.clients.shared import quiet
 from culture.clients.shared.inbox import Inbox, Mail
-from culture.clients.shared.prompts import Prompt, compose
+from culture.clients.shared.prompts import PRIVATE, Prompt, compose
 from culture.clients.shared.turn import COMPACT, Turn
-from culture.protocol.names import fold
+from culture.protocol.names import fold, is_channel
 from culture.protocol.split import clip
 from culture.protocol.text import fact_in_prompt, name_in_prompt
 from culture.protocol.vocabulary import ClientTag, UserClass
@@ -142,6 +142,11 @@ class Work:
         if turn == self._turn:
             self._sent.add(fold(place))
 
+    def answers(self, place: str) -> dict[str, str]:
+        """The tag of what the agent says in a place: a reply to the message from there that it works on."""
+        prompt = self.prompt
+        return replies_to(prompt) if prompt is not None and fold(prompt.target) == fold(place) else {}
+
     @property
     def busy(self) -> bool:
         """Whether a turn is under way."""
@@ -227,9 +232,10 @@ class Work:
             self._changed()
         elif self._inbox.waiting:
             # Whether they wait and how long is one look at the clock: what ends between two would never begin.
-            if rest := self._rest(asyncio.get_running_loop().time(), self._now()):
+            now = asyncio.get_running_loop().time()
+            if rest := self._rest(now, self._now()):
                 return rest
-            await self._begin(self._inbox.next())
+            await self._begin(self._inbox.next(people_first=now < self._cool_at))
         return patience
 
     def _rest(self, now: float, moment: datetime) -> float:
@@ -276,7 +282,7 @@ class Work:
         # Killed in between, an answer that was said would be given once more, or one that was not would be missing.
         with self._inbox.at_once():
             if self._shall_post(prompt, turn):
-                self._say(prompt.target, turn.text, tags={**reply_to(prompt.mails[0]), **self._tags()})
+                self._say(prompt.target, turn.text, tags={**replies_to(prompt), **self._tags()})
             self._answered(prompt, turn)
             self._inbox.end(self._turn, "interrupted" if turn.interrupted else "done", turn.tokens, turn.cost_usd)
         unread, _ = self._inbox.counts()
@@ -311,7 +317,7 @@ class Work:
         elif prompt is not None:
             self._break("context full", "it does not fit into my context")
         done = [
-            f"  {at:%H:%M} in {name_in_prompt(place)}: {fact_in_prompt(task)} ({fact_in_prompt(outcome)})"
+            f"  {at:%H:%M} in {name_in_prompt(place)}: {_told(place, task)} ({fact_in_prompt(outcome)})"
             for at, place, task, outcome in self._inbox.journal(10)
         ]
         self.tell(
@@ -346,15 +352,25 @@ class Work:
     def _restate(self) -> None:
         """What a shortened context must not have lost."""
         last = "".join(
-            f' The last task was "{fact_in_prompt(task)}" from {name_in_prompt(place)}.'
+            f' The last task was "{_told(place, task)}" from {name_in_prompt(place)}.'
             for _, place, task, _ in self._inbox.journal(1)
         )
         self.tell(f"(your context was shortened: you are {self._nick} on IRC, and answer where you are asked.{last})")
 
 
+def _told(place: str, task: str) -> str:
+    """A task as the prompt of any place may name it."""
+    return fact_in_prompt(task) if is_channel(place) or not place else PRIVATE
+
+
 def given_up(mail: Mail, why: str) -> str:
     """What is said of a message that is not answered any more."""
     return f"{FAILED}{mail.sender}'s message {mail.msgid}: {why}"
+
+
+def replies_to(prompt: Prompt) -> dict[str, str]:
+    """The tag of what answers a prompt: a reply to the first of its messages that was said on IRC."""
+    return next(filter(None, map(reply_to, prompt.mails)), {})
 
 
 def reply_to(mail: Mail) -> dict[str, str]:

@@ -99,7 +99,8 @@ async def test_when_it_is_full_a_new_session_is_told_what_the_journal_knows(
         assert not [each for each in ori.seen if each.verb == "NOTICE" and each.params[0] == GENERAL]
     last = model.journal.requests[-1]
     assert "(your last session was full, and this is a new one; what you were last given:" in last.prompt
-    assert "in spark-ori: recite the book" in last.prompt
+    # What was said in private is in no prompt of a channel.
+    assert "in spark-ori: (private)" in last.prompt and "recite the book" not in last.prompt
     assert "shortened" not in last.prompt
     assert "All work and no play" not in last.everything
 

@@ -146,6 +146,7 @@ async def test_a_question_back_reaches_the_waiting_agent_and_its_answer_the_room
     stage.say("spark-b", f"@{NICK} how old are they?", AGENT)
     again = await stage.again("q1", "12 are merged, 35 are temporary.")
     assert stage.room.lines[-1] == ("#general", "[ANSWER] 12 are merged, 35 are temporary.")
+    assert stage.room.tags[-1][ClientTag.REPLY.value] == "m1"
     assert (await ended(again)).by == "spark-b"
     waiting = await stage.again("q1", "a month")
     stage.say("spark-ori", f"@{NICK} yes, go ahead")
@@ -154,6 +155,33 @@ async def test_a_question_back_reaches_the_waiting_agent_and_its_answer_the_room
         f'[QUESTION] spark-a asks {NICK} back about q1: "Delete 47 files?"'
     ]
     assert stage.mail() == []
+
+
+async def test_a_reply_to_what_the_agent_answered_about_its_question_answers_the_question(scene: Open) -> None:
+    stage = scene()
+    asking = await stage.ask()
+    stage.say("spark-a", f"@{NICK} which files?", AGENT)
+    await ended(asking)
+    again = await stage.again("q1", "12 are merged.")
+    stage.say("spark-ori", f"@{NICK} yes, delete these", reply="posted.2")
+    assert (await ended(again)).text == "yes, delete these"
+
+
+@pytest.mark.requirement("J12")
+async def test_what_is_said_in_private_reaches_no_call_of_another_place_unless_it_names_the_question(
+    scene: Open,
+) -> None:
+    stage = scene()
+    asking = await stage.ask()
+    stage.say("spark-ori", "what is my salary?", private=True)
+    assert not asking.done()
+    assert [(mail.text, mail.remark) for mail in stage.mail()] == [("what is my salary?", "")]
+    stage.say("spark-ori", "which files? q1", private=True)
+    assert (await ended(asking)).text == "which files? q1"
+    stage.say("spark-ori", "q1: and my salary?", private=True)
+    again = await stage.again("q1", "all of them")
+    assert not again.done()
+    assert [mail.text for mail in stage.mail()] == ["what is my salary?", "q1: and my salary?"]
 
 
 @pytest.mark.parametrize("cut", [False, True])

@@ -39,8 +39,8 @@ class Around:
     task: Callable[[], str]
     silence: Callable[[str, str], None]
     """Does what silence means (pause, abort), for the task that asked."""
-    next_aside: Callable[[int], Mail | None]
-    """The oldest unread message about a question, which is read then."""
+    next_aside: Callable[[int, str], Mail | None]
+    """The oldest unread message about a question from this place, which is read then."""
     read: Callable[[str], None]
     """The agent has been told of this message, unread as it is."""
     reopen: Callable[[str, int, str], None]
@@ -53,9 +53,10 @@ class Around:
     tags: Callable[[], Mapping[str, str]] = dict
     """What caused what the agent says now."""
 
-    def post(self, place: str, text: str) -> Awaitable[Sequence[str]]:
-        """Say it in a place; the ids of the lines."""
-        return self.transport.send_privmsg(place, text, self.tags())
+    def post(self, place: str, text: str, answers: str = "") -> Awaitable[Sequence[str]]:
+        """Say it in a place, as a reply to the message it ``answers``; the ids of the lines."""
+        reply = {ClientTag.REPLY.value: answers} if answers else {}
+        return self.transport.send_privmsg(place, text, {**reply, **self.tags()})
 
     def post_once(self, key: str, place: str, text: str) -> Awaitable[Sequence[str]]:
         """The same for what may have been said before under this key."""

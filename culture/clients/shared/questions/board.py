@@ -53,6 +53,7 @@ class Questions:
         self._trust = trust
         self._waiting = Waiting(around.changed, self.unheard)
         self._posting: set[int] = set()
+        self._asked_back: dict[int, str] = {}  # the message of whoever asked back last
         self._deadlines = Deadlines(store.clock, self._expire)
         self._hearing = Hearing(nick, store, self, trust, around.notify, around.is_operator, around.whisper)
         store.forget_old()
@@ -129,8 +130,9 @@ class Questions:
             question = self._store.get(question.number) or question
             if (kept := self._kept(question)) is not None:
                 return kept
-            mail = self._around.next_aside(question.number)
+            mail = self._around.next_aside(question.number, question.place)
             if mail is not None:
+                self._asked_back[question.number] = mail.msgid
                 return interrogated(question, mail.sender, mail.account, mail.kind, mail.text, mail.msgid)
             await self._publish(question)
             return await _within(bound, question, answer)
@@ -191,6 +193,7 @@ class Questions:
         self._store.close(question, answer, choice, told=told)
         self._waiting.tell(question.number, answer)
         self._deadlines.disarm(question.number)
+        self._asked_back.pop(question.number, None)
         self._around.changed()
         return told
 
@@ -218,7 +221,10 @@ class Questions:
         if question.tool or question.asides > MOST_ASIDES:
             return False
         back = interrogated(question, message.sender, message.account, message.kind, said, message.msgid)
-        return self._waiting.tell(question.number, back)
+        told = self._waiting.tell(question.number, back)
+        if told:
+            self._asked_back[question.number] = message.msgid
+        return told
 
     def unheard(self, answer: Answer) -> None:
         """The call was cut off at the moment in which it was told this: it is as if none had waited."""
@@ -286,11 +292,17 @@ class Questions:
 
     async def _reply(self, question: Question, text: str, answer: "asyncio.Future[Answer]") -> None:
         try:
-            await self._around.post(question.place, posting.ANSWER_PREFIX + text)
+            answers = self._asked_back.get(question.number, "")
+            said = await self._around.post(question.place, posting.ANSWER_PREFIX + text, answers)
         except NotSent:
             # What came meanwhile the agent is told by this call, and by nothing else.
             if not answer.done():
                 raise
+            return
+        # Who replies to that answers the question.
+        current = self._store.get(question.number)
+        if current is not None and current.is_open and current.msgids and said:
+            self._store.posted(current, (*current.msgids, *said))
 
     def _kept(self, question: Question) -> Answer | None:
         """The answer that came while no call waited, which the agent has now, and not in its mail as well."""

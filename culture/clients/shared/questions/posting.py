@@ -52,10 +52,10 @@ def short(text: str, most: int = _SHORT_BYTES) -> str:
 
 
 def listed(questions: Sequence[Question], place: str | None = None, most: int = 5) -> str:
-    """Several questions in a line, by their ids; with a place, only what was asked there in its words."""
+    """Several questions in a line, by their ids; in its words what was asked in this place, or else in any channel."""
     shown = [
         f'{question.id} "{short(question.text, 60)}"'
-        if place is None or fold(place) == fold(question.place)
+        if (is_channel(question.place) if place is None else fold(place) == fold(question.place))
         else question.id
         for question in questions[:most]
     ]
