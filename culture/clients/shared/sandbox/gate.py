@@ -9,6 +9,7 @@ import asyncio
 import logging
 import os
 import re
+import socket
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -53,7 +54,17 @@ class ForbiddenPorts:
         """Whether a connection there would reach a server of ours."""
         if port == self.port and str(ip) in server_addresses:
             return True
-        return port in self.local | {self.port} and not is_public(ip)
+        return port in self.local | {self.port} and (not is_public(ip) or _is_own(ip))
+
+
+def _is_own(ip: Ip) -> bool:
+    """Whether this is an address of this machine, which may have a public one."""
+    with socket.socket(socket.AF_INET6 if ip.version == 6 else socket.AF_INET, socket.SOCK_DGRAM) as trial:
+        try:
+            trial.bind((str(ip), 0))
+        except OSError:
+            return False
+        return True
 
 
 def permitted(ip: Ip, rules: Sequence[HostRule]) -> bool:

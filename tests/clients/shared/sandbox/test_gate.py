@@ -150,6 +150,15 @@ async def test_server_is_not_reached_even_where_it_is_listed(tmp_path: Path, irc
             assert "the IRC server" in answer
 
 
+def test_a_public_address_of_this_machine_leads_to_no_server_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine with such an address reaches its own listeners by it."""
+    monkeypatch.setattr(gates, "is_public", lambda ip: True)
+    forbidden = ForbiddenPorts("chat.example.org", 6697, frozenset({6667}))
+    own, other = ip_address("127.0.0.1"), ip_address("203.0.113.7")
+    assert forbidden.includes(own, 6667) and forbidden.includes(own, 6697)
+    assert not forbidden.includes(own, 443) and not forbidden.includes(other, 6667)
+
+
 async def test_name_that_points_at_this_machine_is_refused(
     tmp_path: Path, web: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
