@@ -15,7 +15,7 @@ from culture.server.accounts.model import new_account
 from culture.server.accounts.store import AccountStore
 from culture.server.ids import begin_epoch
 from tests.federation.meshes import Servers, linked
-from tests.skills.history.playing import CAPS, all_missed, history, missed
+from tests.skills.history.playing import CAPS, all_missed, history, missed, targets
 from tests.support.client import PATIENCE, Client, connected, registered
 from tests.support.mesh import eventually, mesh
 from tests.support.people import authenticate, come_in, plain
@@ -178,3 +178,29 @@ async def test_marks_of_before_a_restore_leave_nothing_out(tmp_path: Path) -> No
                 assert {"two", "three"} <= set(await missed(ori, *marks, since))
                 assert {"two", "three"} <= set(await missed(ori, since))
                 assert {"two", "three"} <= set(await missed(ori, "msgid=spark.gone.1", *marks))
+
+
+async def test_what_was_said_with_an_agent_elsewhere_is_read_while_it_is_not_to_be_seen(tmp_path: Path) -> None:
+    """Its server is not linked, or it is not connected: by its nick alone nobody here knows its account."""
+    tokens = {}
+    for server, nick, kind in (("spark", "spark-ori", UserClass.HUMAN), ("thor", "thor-claude", UserClass.AGENT)):
+        (tmp_path / server).mkdir()
+        accounts = AccountStore(tmp_path / server / "accounts.json", server)
+        accounts.add(new_account(nick, kind, always_on=False))
+        tokens[nick] = accounts.add_token(nick, "test")
+    async with linked(tmp_path, EDGE, [EDGE]) as servers:
+        spark = servers["spark"]
+        async with registered(spark.port, "spark-ori", CAPS, tokens["spark-ori"]) as ori:
+            async with registered(servers["thor"].port, "thor-claude", CAPS, tokens["thor-claude"]) as claude:
+                await eventually(lambda: spark.parts.network.user("thor-claude") is not None)
+                ori.send("PRIVMSG thor-claude :hello")
+                msgid = (await heard(ori, "hello")).tags["msgid"]
+                claude.send("PRIVMSG spark-ori :hello, ori")
+                await heard(ori, "hello, ori")
+            await eventually(lambda: spark.parts.network.user("thor-claude") is None)
+            assert await targets(ori) == ["thor-claude"]
+            for question in ("LATEST thor-claude * 10", f"AFTER Thor-Claude msgid={msgid} 10"):
+                assert (await history(ori, question))[-1].params[-1] == "hello, ori"
+            assert await history(ori, "LATEST thor-other * 10") == []
+            async with registered(spark.port, "spark-eve", CAPS) as eve:
+                assert await history(eve, "LATEST thor-claude * 10") == []

@@ -171,12 +171,20 @@ async def _find_anywhere(transport: IRCTransport, msgid: str) -> Said | None:
 
 
 async def _targets(transport: IRCTransport) -> Sequence[Line]:
-    """Where the person talked; a server that is too busy to look is asked again some times."""
+    """Where the person talked."""
     window = ("timestamp=1970-01-02T00:00:00.000Z", "timestamp=2999-01-01T00:00:00.000Z")
+    return await _ask(transport, "TARGETS", *window, _MOST_PLACES)
+
+
+async def _ask(transport: IRCTransport, *words: str) -> Sequence[Line]:
+    """The answer of a server that may be too busy to look: it is asked again some times.
+
+    A message that is not there is an answer: the server names it.
+    """
     for pause in (*_PAUSES, None):
-        lines = await transport.request("CHATHISTORY", "TARGETS", *window, _MOST_PLACES)
-        refused = next((line for line in lines if line.verb == "FAIL" and "MESSAGE_ERROR" in line.params), None)
-        if refused is None:
+        lines = await transport.request("CHATHISTORY", *words)
+        errors = [line.params for line in lines if line.verb == "FAIL" and "MESSAGE_ERROR" in line.params]
+        if all(any(word.startswith("msgid=") for word in error) for error in errors):
             return lines
         if pause is not None:
             await asyncio.sleep(pause)
@@ -184,7 +192,7 @@ async def _targets(transport: IRCTransport) -> Sequence[Line]:
 
 
 async def _find(transport: IRCTransport, place: str, msgid: str) -> Said | None:
-    lines = await transport.request("CHATHISTORY", "AROUND", place, f"msgid={msgid}", "1")
+    lines = await _ask(transport, "AROUND", place, f"msgid={msgid}", "1")
     found = next((line for line in lines if line.tags.get("msgid") == msgid and line.params), None)
     if found is None:
         return None

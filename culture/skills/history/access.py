@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from culture.protocol.names import fold, valid_nick
+from culture.protocol.names import fold, owner, valid_nick
 from culture.protocol.numerics import Numeric
 from culture.server.context import Context
 from culture.server.errors import Refused
@@ -11,7 +11,7 @@ from culture.server.ids import MICROSECONDS, Stamp
 from culture.server.skill import Host, hook
 from culture.server.state import Channel, User, reaches
 from culture.skills.history.entry import ACCOUNT, Entry, conversation, party
-from culture.skills.history.store import Talk, View
+from culture.skills.history.store import LATEST, Store, Talk, View
 
 _GONE = 100  # channels that are no more, before they are forgotten
 
@@ -38,10 +38,21 @@ class Readable(NamedTuple):
 
     views: tuple[View, ...]
     reader: Reader | None = None
+    absent: str = ""
+    """The nick, where it is one of another server that nobody is seen with: its conversation is found by it."""
 
     def includes(self, entry: Entry) -> bool:
         """Is it from after the reader's beginning?"""
         return self.reader is None or self.reader.includes(entry)
+
+    def view(self, store: Store) -> View:
+        """The view to read by."""
+        if self.absent and self.reader is not None:
+            talks = store.talks(self.reader.party, self.reader.since, (), -1, LATEST + 1)
+            with_them = [talk for talk in talks if fold(talk.name) == fold(self.absent)]
+            if with_them:
+                return self.views[0]._replace(place=max(with_them, key=lambda talk: talk.at).place)
+        return next((each for each in self.views if store.exists(each.place)), self.views[-1])
 
 
 class Access:
@@ -136,7 +147,10 @@ class Access:
         """What the asker and whoever has this nick, or is known by it, said to each other."""
         reader = self.reader(ctx.user)
         places = (conversation(reader.party, other) for other in _parties(ctx, nick))
-        return Readable(tuple(View(place, since=reader.since, events=events) for place in places), reader)
+        views = tuple(View(place, since=reader.since, events=events) for place in places)
+        # Which accounts another server has is told only of users who are there.
+        is_elsewhere = owner(fold(nick)) != ctx.config.short_name and ctx.network.user(nick) is None
+        return Readable(views, reader, nick if is_elsewhere else "")
 
     def name_of(self, ctx: Context, reader: Reader, talk: Talk) -> str:
         """The nick under which the asker can ask for a talk: the other's last one, or one that is the account's own."""

@@ -16,7 +16,7 @@ from culture.server.wire import wire
 from culture.skills.history.access import Access, Readable
 from culture.skills.history.archive import Archive
 from culture.skills.history.playback import played
-from culture.skills.history.references import Moment, Reference, find, is_known_type, parse
+from culture.skills.history.references import MessageId, Moment, Reference, find, is_known_type, parse
 from culture.skills.history.selection import REFERENCES, select
 from culture.skills.history.store import Kept, Store, Talk, TooSlow, Unavailable
 
@@ -144,13 +144,14 @@ def _moment(reference: Reference) -> Moment:
 
 
 def _ask(question: Question, readable: Readable, store: Store) -> list[Kept]:
-    view = next((each for each in readable.views if store.exists(each.place)), readable.views[-1])
+    view = readable.view(store)
     spans = []
     for reference in question.references:
         span = find(store, view, reference)
         if span is None:
             text = "There is no such message here, or it is no longer kept"
-            raise Failed(VERB, "MESSAGE_ERROR", question.action, question.target, text=text)
+            word = f"msgid={reference.msgid}" if isinstance(reference, MessageId) else ""
+            raise Failed(VERB, "MESSAGE_ERROR", question.action, question.target, word, text=text)
         spans.append(span)
     return select(store, view, question.action, spans, question.limit)
 

@@ -90,11 +90,12 @@ def test_the_reason_is_given_in_words(state: dict[str, str] | None, is_here: boo
     assert because(Receipt.INJECTED, state, is_here) == said
 
 
+@pytest.mark.parametrize("what", ["search", "read"])
 @pytest.mark.parametrize("slow", [2, 9])
 async def test_a_history_that_is_too_slow_for_now_is_asked_again_and_then_said_to_be(
-    slow: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    slow: int, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    search, tries = Archive.search, []
+    search, tries = getattr(Archive, what), []
 
     async def slowly(self: Archive, ask: Any) -> Any:
         tries.append(ask)
@@ -102,7 +103,7 @@ async def test_a_history_that_is_too_slow_for_now_is_asked_again_and_then_said_t
             raise TooSlow
         return await search(self, ask)
 
-    monkeypatch.setattr(Archive, "search", slowly)
+    monkeypatch.setattr(Archive, what, slowly)
     monkeypatch.setattr(trace, "_PAUSES", (0.0, 0.0, 0.0))
     async with serving(tmp_path) as ircd, registered(ircd.port, "spark-ada", "echo-message message-tags") as ada:
         transport = IRCTransport(Address("127.0.0.1", ircd.port), Identity("spark-ori", "ori", bot=False), ["#general"])

@@ -279,8 +279,8 @@ async def test_what_was_taken_back_is_gone_and_can_still_be_counted_from(here: R
         ("BEFORE #a timestamp=today 10", ("INVALID_PARAMS", "BEFORE", "timestamp=today")),
         ("BEFORE #a timestamp=2026-13-19T10:00:00.000Z 10", ("INVALID_PARAMS", "BEFORE")),
         (f"TARGETS msgid=a {ALL.split()[1]} 10", ("INVALID_PARAMS", "TARGETS", "msgid=a")),
-        ("BEFORE #a msgid=spark.5f0c2a91.42 10", ("MESSAGE_ERROR", "BEFORE", "#a")),
-        ("BEFORE #a msgid=nonsense 10", ("MESSAGE_ERROR", "BEFORE", "#a")),
+        ("BEFORE #a msgid=spark.5f0c2a91.42 10", ("MESSAGE_ERROR", "BEFORE", "#a", "msgid=spark.5f0c2a91.42")),
+        ("BEFORE #a msgid=nonsense 10", ("MESSAGE_ERROR", "BEFORE", "#a", "msgid=nonsense")),
         ("LATEST #nowhere * 10", ("INVALID_TARGET", "LATEST", "#nowhere")),
         ("latest #b * 10", ("INVALID_TARGET", "LATEST", "#b")),
         ("LATEST * * 10", ("INVALID_TARGET", "LATEST", "*")),
@@ -297,10 +297,15 @@ async def test_what_makes_no_sense_fails(here: Room, question: str, words: tuple
 async def test_a_reference_is_to_a_message_of_that_target(here: Room) -> None:
     ori = await here.join("spark-ori", "#a", "#b")
     [elsewhere] = await here.say(ori, "#b", "hello")
-    assert await failure(ori, f"AFTER #a {msgid(elsewhere)} 10") == ("MESSAGE_ERROR", "AFTER", "#a")
+    assert await failure(ori, f"AFTER #a {msgid(elsewhere)} 10") == ("MESSAGE_ERROR", "AFTER", "#a", msgid(elsewhere))
     await here.join("spark-ada")
     [private] = await here.say(ori, "spark-ada", "note")
-    assert await failure(ori, f"AFTER #a {msgid(private)} 10") == ("MESSAGE_ERROR", "AFTER", "#a")
+    assert await failure(ori, f"AFTER #a {msgid(private)} 10") == (
+        "MESSAGE_ERROR",
+        "AFTER",
+        "#a",
+        msgid(private),
+    )
 
 
 async def test_while_the_store_cannot_be_read_it_says_so(here: Room, monkeypatch: pytest.MonkeyPatch) -> None:
