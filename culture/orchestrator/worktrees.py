@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 
+from culture.config.paths import leads_out
 from culture.orchestrator.git import GitFailed, commit_of, git, holds
 
 FOLDER = ".worktrees"
@@ -190,7 +191,9 @@ class Worktrees:
         """The project's own status shows none of this."""
         self.folder.mkdir(exist_ok=True)
         shared = Path((await git(self.project, "rev-parse", "--git-common-dir")).strip())
-        exclude = (self.project / shared / "info" / "exclude").resolve()
+        exclude = self.project / shared / "info" / "exclude"
+        if leads_out(exclude, self.project / shared):
+            return  # a member in a sandbox could have made the link, to any file of the user's
         line = self._hidden
         text = exclude.read_text(encoding="utf-8", errors="replace") if exclude.exists() else ""
         if line not in text.splitlines():

@@ -38,6 +38,17 @@ async def test_what_a_person_has_git_ignore_stays_as_they_wrote_it(project: Path
 
 
 @pytest.mark.fault("I17")
+@pytest.mark.parametrize("link", ["info", "info/exclude"])
+async def test_link_in_the_place_of_what_git_ignores_is_not_followed(link: str, project: Path, tmp_path: Path) -> None:
+    """A member in a sandbox may write in the repository, and the team's orchestrator is outside."""
+    (tmp_path / "exclude").write_text("a file of the user's\n")
+    shutil.rmtree(project / ".git" / "info", ignore_errors=True)
+    (project / ".git" / link).parent.mkdir(exist_ok=True)
+    (project / ".git" / link).symlink_to(tmp_path if link == "info" else tmp_path / "exclude")
+    await Worktrees(project).ensure("T1", "main")
+    assert (tmp_path / "exclude").read_text() == "a file of the user's\n"
+
+
 async def test_twenty_at_once(project: Path) -> None:
     trees, others = Worktrees(project), Worktrees(project)
     made = await asyncio.gather(*((trees, others)[n % 2].ensure(f"demo-{n}", "main") for n in range(20)))
