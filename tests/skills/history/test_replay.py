@@ -1,16 +1,21 @@
 """The last messages for whoever comes in with a client that cannot ask for them."""
 
 import asyncio
+import threading
+from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from culture.config.skills import Embeddings, History
 from culture.protocol.message import Message
 from culture.skills.history.store import Unavailable
+from tests.federation.meshes import linked
 from tests.skills.history.playing import CAPS, EVENTS, Room, room, texts
-from tests.support.client import Client
+from tests.support.client import PATIENCE, Client
+from tests.support.mesh import eventually
 from tests.support.people import accounts_of
 
 NUMBERS = [str(number) for number in range(5)]
@@ -99,6 +104,53 @@ async def test_nothing_comes_twice(here: Room) -> None:
     await come(here, ada, "#b")
     heard = [message.params[-1] for message in ada.seen if message.verb == "PRIVMSG"]
     assert sorted(heard) == [*NUMBERS[-3:], "welcome"]
+
+
+async def test_what_a_link_brings_while_the_replay_is_read_comes_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was said in a split, before the JOIN, and arrives after it: it is shown live, and the rest is replayed."""
+    edge = ("spark", "thor")
+    async with linked(tmp_path, edge, [edge], history=replaying(3)) as servers:
+        ada = await servers.client("thor-ada", "#x", caps="echo-message message-tags")
+        ori = await servers.client("spark-ori", "#x")
+        for number in NUMBERS:
+            ada.send(f"PRIVMSG #x :before {number}")
+            await ori.expect("PRIVMSG", "#x", f"before {number}")
+        await servers.cut(*edge)
+        for number in NUMBERS:
+            ada.send(f"PRIVMSG #x :in the split {number}")
+        await ada.expect("PRIVMSG", "#x", "in the split 4")
+        skill: Any = servers["spark"].parts.skills.get("history")
+        page, asked, gate = skill._archive.store.page, threading.Event(), threading.Event()
+
+        def read(*args: Any, **named: Any) -> Any:
+            asked.set()
+            assert gate.wait(PATIENCE)
+            return page(*args, **named)
+
+        monkeypatch.setattr(skill._archive.store, "page", read)
+        bob = await servers.client("spark-bob", caps="message-tags server-time")
+        bob.send("JOIN #x")
+        await eventually(asked.is_set)
+        servers.heal(*edge)
+        await bob.expect("PRIVMSG", "#x", "in the split 4")
+        await eventually(lambda: skill._writer.waiting == 0)
+        gate.set()
+        await bob.expect("PRIVMSG", "#x", "before 4")
+        await bob.sync()
+        assert not skill._places[-1]._arrivals.channels
+        heard = Counter(message.params[-1] for message in bob.seen if message.verb == "PRIVMSG")
+        assert heard == Counter([f"in the split {number}" for number in NUMBERS] + [f"before {n}" for n in (2, 3, 4)])
+
+
+async def test_what_came_before_from_a_clock_that_is_ahead_is_replayed(here: Room) -> None:
+    ori = await here.join("spark-ori", "#a")
+    await here.say(ori, "#a", "of tomorrow", apart=86400.0)
+    here.clock.now -= 86400
+    ada = await here.join("spark-ada", caps="server-time")
+    shown = await come(here, ada)
+    assert [message.params[-1] for message in shown if message.verb == "PRIVMSG"] == ["of tomorrow"]
 
 
 async def test_nobody_is_called_again(here: Room) -> None:
