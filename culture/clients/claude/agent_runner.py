@@ -22,7 +22,7 @@ from claude_agent_sdk import (
 )
 from claude_agent_sdk.types import EffortLevel, HookContext, HookEvent, HookInput, HookJSONOutput, Message
 
-from culture.clients.claude import control
+from culture.clients.claude import control, tasks
 from culture.clients.claude.answer import (
     Collected,
     Costs,
@@ -176,6 +176,7 @@ class ClaudeRunner(QueuedRunner):
     async def _hear(self, message: Message) -> None:
         """Pass on what the agent says and does; everything it sends is a sign of life."""
         self.touch()
+        tasks.note(self.background, message)
         if isinstance(message, AssistantMessage):
             self.used(self._collected.count(message))
         match message:

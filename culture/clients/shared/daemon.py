@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from culture.clients.shared.agentfacts import AgentFacts
+from culture.clients.shared.background import NOWHERE
 from culture.clients.shared.base import AgentRunnerBase, SupervisorBase
 from culture.clients.shared.bus import MessageBus
 from culture.clients.shared.condition import may_begin, show
@@ -423,6 +424,7 @@ class AgentDaemon:
         if isinstance(runner, QueuedRunner):
             runner.take_whispers = self.supervision.take
             runner.permit = self.leave.permit
+            runner.background.place = lambda: self.work.prompt.target if self.work.prompt is not None else NOWHERE
         return runner
 
     def _show(self) -> None:

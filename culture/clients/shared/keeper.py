@@ -97,6 +97,13 @@ class Keeper:
         """The runner there is now."""
         return self._runner
 
+    def in_background(self, place: str) -> int:
+        """Number of commands and sub-agents begun in a place that run in the background, as far as the backend tells.
+
+        Their end is told to the agent as a prompt of that place.
+        """
+        return self._runner.background.running_in(place) if isinstance(self._runner, QueuedRunner) else 0
+
     @property
     def cannot(self) -> list[str]:
         """What some kinds of agents can do and this one cannot; nothing is known while there is none."""

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+from culture.clients.shared.background import BackgroundWork
 from culture.clients.shared.base import AgentRunnerBase
 from culture.clients.shared.budget import Quota
 from culture.clients.shared.turn import AgentDied, Can, Permit, RunnerSetup, Turn
@@ -37,6 +38,8 @@ class QueuedRunner(AgentRunnerBase):
 
     def __init__(self, setup: RunnerSetup) -> None:
         self.setup = setup
+        self.background = BackgroundWork()
+        """What the program does beside its turns, where the backend can tell."""
         self.last_event = time.monotonic()
         self._prompts: asyncio.Queue[str] = asyncio.Queue(LONGEST_QUEUE)
         self._worker: asyncio.Task[None] | None = None
