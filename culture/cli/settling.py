@@ -2,7 +2,6 @@
 
 import errno
 import os
-import pwd
 import socket
 import sys
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from culture.cli.choices import Choices
 from culture.cli.connect import example_nick
 from culture.config import paths
 from culture.config.model import Listen, ServerConfig
+from culture.config.peer_uid import user_name
 from culture.protocol.names import short_name, valid_short_name
 from culture.protocol.vocabulary import UserClass
 from culture.server.accounts.errors import AccountRefused
@@ -63,7 +63,7 @@ def settle_the_person(settings: ServerConfig) -> Account | None:
     if store.knows_people:
         owner = store.owner_of(nick)
         return owner if owner in known else None
-    account = new_account(store.bare(nick), UserClass.HUMAN, user=_user())
+    account = new_account(store.bare(nick), UserClass.HUMAN, user=user_name(os.getuid()))
     try:
         store.add(account)
     except AccountRefused as refused:
@@ -92,14 +92,6 @@ def is_free(host: str, port: int) -> bool:
 def taken(settings: ServerConfig) -> Iterator[Listen]:
     """The listeners of a server whose place somebody else has."""
     return (each for each in settings.listen if each.port and not is_free(each.host, each.port))
-
-
-def _user() -> str:
-    """The login name of whoever runs this, as the kernel knows it and not as a variable says."""
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())
 
 
 def _ask(proposal: str) -> str:

@@ -173,8 +173,16 @@ def _nick(server: ServerAddress) -> str:
         return example_nick(own)
     first = next((owner(agent.nick) for agent in load().agents), "")
     prefix = short_name(server.name) if server.name else first
-    name = re.sub(r"[^A-Za-z0-9_-]", "", getpass.getuser()).lstrip("_-") or "me"
+    name = re.sub(r"[^A-Za-z0-9_-]", "", _login()).lstrip("_-") or "me"
     return f"{prefix}-{name}" if prefix else name
+
+
+def _login() -> str:
+    """The login name of the shell's user; empty for a user id without one."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
 
 
 def _secret(nick: str) -> str | None:

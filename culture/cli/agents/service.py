@@ -1,6 +1,5 @@
 """``culture service``: agents, the server, the bridge and teams under systemd."""
 
-import getpass
 import os
 import shutil
 import subprocess
@@ -15,6 +14,7 @@ from culture.cli.choices import Choices
 from culture.cli.failing import fail
 from culture.cli.team import place
 from culture.clients.shared import pidfile
+from culture.config.peer_uid import user_name
 from culture.protocol.vocabulary import Exit
 
 group = typer.Typer(help="Have systemd run agents, the server, the bridge and teams.", no_args_is_help=True)
@@ -121,7 +121,7 @@ def _agents(nicks: list[str] | None, everyone: bool, system: bool) -> dict[str, 
     """The units of agents, by name."""
     found = {}
     for agent in chosen(load(), nicks, everyone):
-        if agent.user not in (None, getpass.getuser()):
+        if agent.user not in (None, user_name(os.geteuid())):
             fail(f"{agent.nick} runs as {agent.user}: put it into that user's own agents.yaml and install it there")
         found[units.agent_unit(agent.nick)] = units.for_agent(agent.nick, system)
     return found

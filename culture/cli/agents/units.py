@@ -1,7 +1,6 @@
 """Units of systemd with the paths of this machine."""
 
 import os
-import pwd
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 from culture.bridge.settings import BridgeSettings
 from culture.config import paths
 from culture.config.digest import Digest
+from culture.config.peer_uid import user_name
 from culture.protocol.vocabulary import Environment, Exit
 
 SERVER_UNIT = "culture-server.service"
@@ -171,7 +171,7 @@ def _environment(variables: Mapping[str, str]) -> str:
 
 
 def _user(system: bool) -> str:
-    return f"User={pwd.getpwuid(os.geteuid()).pw_name}\n" if system else ""
+    return f"User={user_name(os.geteuid())}\n" if system else ""
 
 
 def _variables(system: bool) -> dict[str, str]:

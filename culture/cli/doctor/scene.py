@@ -1,6 +1,5 @@
 """What there is to look at: each thing is read once, by the first check that asks for it, and nothing is changed."""
 
-import getpass
 import os
 import threading
 from collections.abc import Callable
@@ -26,6 +25,7 @@ from culture.config.exposure import is_loopback
 from culture.config.links import Link
 from culture.config.load import Loaded, load_team
 from culture.config.model import Listen, ServerConfig
+from culture.config.peer_uid import user_name
 from culture.config.team import TeamConfig
 from culture.config.values import Misfit
 from culture.federation import book
@@ -101,7 +101,7 @@ class Scene:
         if self.settings is None:
             return []
         found = [self.settings.agent(each.nick) for each in self.settings.agents]
-        return [each for each in found if each is not None and each.user in (None, _user())]
+        return [each for each in found if each is not None and each.user in (None, user_name(os.geteuid()))]
 
     @property
     def teams(self) -> list[TeamConfig]:
@@ -193,13 +193,6 @@ def _as_running(note: pidfile.Note) -> ServerConfig | None:
         return Choices.parse(note.options).load().config
     except ConfigError:
         return None
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return str(os.geteuid())
 
 
 def shown(path: Path) -> str:

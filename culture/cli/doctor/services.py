@@ -1,6 +1,6 @@
 """Units of systemd: whether they are those that would be written today."""
 
-import getpass
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +8,7 @@ from pathlib import Path
 from culture.cli.agents import units
 from culture.cli.doctor.finding import Finding, error, hint, warning
 from culture.cli.doctor.scene import Scene, shown
+from culture.config.peer_uid import user_name
 from culture.protocol.vocabulary import Environment
 
 _LINGERING = Path("/var/lib/systemd/linger")
@@ -27,7 +28,8 @@ def installed(scene: Scene) -> Iterator[Finding]:
             if units.MARK in text and _is_known(file.name) and _is_ours(text, scene):
                 found += 1
                 yield from _unit(scene, file, text, is_system)
-        if found and not is_system and _LINGERING.parent.is_dir() and not (_LINGERING / getpass.getuser()).exists():
+        lingers = (_LINGERING / user_name(os.geteuid())).exists()
+        if found and not (is_system or lingers) and _LINGERING.parent.is_dir():
             yield hint(
                 "the units of this user end when you log out",
                 "systemd ends what belongs to a user who is not there",

@@ -1,14 +1,18 @@
 """``culture service``: units of systemd."""
 
 import asyncio
+import json
+import os
 import re
 import shutil
 import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
+from typer.testing import CliRunner
 
 import culture.clients.claude
 from culture.cli.agents.units import (
@@ -21,6 +25,7 @@ from culture.cli.agents.units import (
     quoted,
     team_unit,
 )
+from culture.cli.app import assembled
 from tests.cli.agents.conftest import NICK, Machine
 
 SAMPLE = Path(culture.clients.claude.__file__).parent / "culture.service"
@@ -65,6 +70,24 @@ async def test_by_default_it_goes_where_systemd_looks_for_the_users_units(machin
     system = await machine.run("service", "install", "--all", "--system", "--print")
     assert "WantedBy=multi-user.target" in system.out and "\nUser=" in system.out
     assert (await machine.run("service", "install")).code == 2
+
+
+def test_units_are_installed_for_a_user_id_without_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container that runs with any uid."""
+
+    def nobody(uid: int) -> NoReturn:
+        raise KeyError(f"getpwuid(): uid not found: {uid}")
+
+    monkeypatch.setenv("CULTURE_HOME", str(tmp_path))
+    monkeypatch.setattr("pwd.getpwuid", nobody)
+    for variable in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(variable, raising=False)
+    uid = str(os.geteuid())
+    agents = [{"nick": NICK, "user": uid, "directory": str(tmp_path), "channels": ["#general"]}]
+    (tmp_path / "agents.yaml").write_text(json.dumps({"agents": agents}))
+    printed = CliRunner().invoke(assembled(), ["service", "install", NICK, "--system", "--print"])
+    assert printed.exit_code == 0, printed.output
+    assert settings(printed.output)["User"] == uid
 
 
 async def test_the_bridge_and_a_team_have_units_too(machine: Machine, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from culture.cli.agents import units
 from culture.cli.doctor import services
 from culture.cli.doctor.finding import Severity
+from culture.config.peer_uid import user_name
 from tests.cli.doctor.conftest import NICK, Patient
 
 
@@ -77,5 +78,5 @@ def test_units_that_end_when_their_user_logs_out(
     (folder / units.SERVER_UNIT).write_text(units.for_server(False))
     assert "loginctl enable-linger" in patient.one("services.installed").next
     lingering.mkdir()
-    (lingering / "ori").touch()
+    (lingering / user_name(os.geteuid())).touch()
     assert patient.found("services.installed") == []
