@@ -15,8 +15,8 @@ class Quirks:
 
     words: tuple[str, ...] = ()
     """What stands behind its name to have it speak the protocol."""
-    install: str = ""
-    """What to type to have it."""
+    package: str = ""
+    """Its name in the registry of npm."""
     tried: str = ""
     """The newest version that was tried."""
     compact: str | None = None
@@ -42,11 +42,16 @@ class Quirks:
     needs: ProgramNeeds = field(default_factory=ProgramNeeds)
     """What it needs inside a sandbox, beside its keys and logins."""
 
+    @property
+    def install(self) -> str:
+        """What to type to have the version that was tried, with its corrections; empty where nothing is known."""
+        return f"npm install -g {self.package}@{self.tried}" if self.package else ""
+
 
 KNOWN: Mapping[str, Quirks] = {
     "opencode": Quirks(
         words=DEFAULT_COMMAND[1:],
-        install="npm install -g opencode-ai",
+        package="opencode-ai",
         tried="1.18",
         compact="/compact",
         asking={"OPENCODE_PERMISSION": '{"*":"ask"}'},
@@ -66,14 +71,14 @@ KNOWN: Mapping[str, Quirks] = {
     ),
     "cline": Quirks(
         words=("--acp",),
-        install="npm install -g cline",
+        package="cline",
         tried="3.0",
         keys=("CLINE_API_KEY",),
         needs=ProgramNeeds(folders=(".cline",), variables=("CLINE_*",)),
     ),
     "gemini": Quirks(
         words=("--acp",),
-        install="npm install -g @google/gemini-cli",
+        package="@google/gemini-cli",
         tried="0.61",
         pulls_files=False,
         keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
@@ -87,7 +92,7 @@ KNOWN: Mapping[str, Quirks] = {
     ),
     "qwen": Quirks(
         words=("--acp",),
-        install="npm install -g @qwen-code/qwen-code",
+        package="@qwen-code/qwen-code",
         tried="0.15",
         compact="/compress",
         pulls_files=False,
@@ -101,7 +106,7 @@ KNOWN: Mapping[str, Quirks] = {
         ),
     ),
     "claude-agent-acp": Quirks(
-        install="npm install -g @agentclientprotocol/claude-agent-acp",
+        package="@agentclientprotocol/claude-agent-acp",
         tried="0.49",
         compact="/compact",
         keys=("ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"),
@@ -116,7 +121,7 @@ KNOWN: Mapping[str, Quirks] = {
         ),
     ),
     "codex-acp": Quirks(
-        install="npm install -g @agentclientprotocol/codex-acp",
+        package="@agentclientprotocol/codex-acp",
         tried="2.6",
         compact="/compact",
         pulls_files=False,

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -47,7 +48,7 @@ def found() -> tuple[Found, ...]:
 
 def to_log_in() -> str:
     """What to type when nobody has logged in."""
-    typed = "claude" if located("claude") else program() or "claude"
+    typed = "claude" if located("claude") else shlex.quote(str(program() or "claude"))
     return f"`{typed} /login` as the user who runs the agent, or ANTHROPIC_API_KEY in its daemon's environment"
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import tomllib
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -43,7 +44,8 @@ def to_log_in() -> str:
     """What to type when nobody has logged in."""
     package = find_spec(BUNDLE)
     program = Path(package.origin).parent / "bin" / "codex" if package and package.origin else "codex"
-    return f"`{program} login` as the user who runs the agent, or CODEX_API_KEY in its daemon's environment"
+    typed = shlex.quote(str(program))
+    return f"`{typed} login` as the user who runs the agent, or CODEX_API_KEY in its daemon's environment"
 
 
 def home(environment: Mapping[str, str]) -> Path:

@@ -3,10 +3,13 @@
 import json
 import os
 import shlex
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
 
+from culture.clients.claude import found as claude
+from culture.clients.codex import found as codex
 from tests.cli.agents.conftest import NICK, Machine, answer
 from tests.cli.shell import Shell
 from tests.clients.shared.test_daemon import until
@@ -150,11 +153,25 @@ async def test_without_its_packages_a_backend_says_what_to_install(machine: Mach
         assert [row["remedy"] for row in rows if row["backend"] == kind] == [install]
 
 
+def test_a_command_to_log_in_can_be_typed_where_folders_have_spaces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "a clone"
+    monkeypatch.setattr(claude, "program", lambda: folder / "claude")
+    monkeypatch.setattr(claude, "located", lambda name: None)
+    monkeypatch.setattr(codex, "find_spec", lambda name: ModuleSpec(name, None, origin=str(folder / "__init__.py")))
+    for told, words in (
+        (claude.to_log_in(), [f"{folder}/claude", "/login"]),
+        (codex.to_log_in(), [f"{folder}/bin/codex", "login"]),
+    ):
+        assert shlex.split(told.split("`")[1]) == words
+
+
 @pytest.mark.fault("E3")
 @pytest.mark.parametrize(
     ("kind", "says"),
     [
-        ("acp", "npm install -g opencode-ai"),
+        ("acp", "npm install -g opencode-ai@1.18"),
         ("copilot", "npm install -g @github/copilot"),
     ],
     ids=["acp", "copilot"],

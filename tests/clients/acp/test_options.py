@@ -12,7 +12,10 @@ pytest.importorskip("acp", reason="the extra culture[acp] is not installed")
 
 from culture.clients.acp.agent_runner import AcpRunner
 from culture.clients.acp.options import Permissions, options
-from culture.clients.acp.quirks import KNOWN, program_of, quirks_of
+from culture.clients.acp.quirks import KNOWN, Quirks, program_of, quirks_of
+from tests.test_repository import ROOT
+
+PAGE = ROOT / "docs/clients/acp/overview.md"
 
 
 @pytest.mark.requirement("G16")
@@ -73,7 +76,14 @@ def test_a_program_is_known_by_its_name(command: list[str], program: str) -> Non
     assert (quirks_of(command) == KNOWN.get(program, quirks_of(["unknown"]))) is True
 
 
+@pytest.mark.parametrize("known", [known for known in KNOWN.values() if known.tried])
+def test_the_version_that_was_tried_is_installed(known: Quirks) -> None:
+    """The newest one may do otherwise; the page names the same version."""
+    assert known.install.endswith(f"@{known.tried}")
+    assert f"`{known.install}`" in PAGE.read_text(encoding="utf-8")
+
+
 def test_a_program_that_is_missing_is_named_with_what_to_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(WrongConfiguration, match="opencode is not installed: npm install -g opencode-ai"):
+    with pytest.raises(WrongConfiguration, match=r"opencode is not installed: npm install -g opencode-ai@1\.\d+$"):
         AcpRunner(RunnerSetup("spark-agent", tmp_path))
