@@ -68,7 +68,7 @@ async def test_it_works_answers_asks_and_takes_what_people_write_for_text(
         await until(lambda: not daemon.work.busy)
         assert daemon.questions.open == []
     first = next(request for request in model.journal.requests if "who is it?" in request.prompt)
-    assert f"You are {NICK}, an agent in IRC rooms" in first.prompt
+    assert f"You are {NICK}, an agent on IRC" in first.prompt
     assert "Talk on IRC with people and other agents" in first.everything
     assert not any("hunter2" in request.everything for request in model.journal.requests)
 

@@ -142,7 +142,7 @@ async def test_a_whisper_changes_what_the_agent_asks_its_model_next(
     first = heard.index(True)
     assert not any(heard[:first]) and all(heard[first:])
     assert len(mine[first].results) >= 6
-    assert mine[-1].everything.count("[SUPERVISOR/CORRECTION]") == 1
+    assert mine[-1].everything.count("[SUPERVISOR/CORRECTION] Ask #llama-cpp for help.") == 1
 
 
 @pytest.mark.requirement("I10", "I12", "I14", "I15", "J03", "L08")
@@ -151,17 +151,18 @@ async def test_two_whispers_that_fail_call_people_and_resume_lets_it_go_on(
 ) -> None:
     model.journal.verdicts = ["[[say CORRECTION You retried cmake.]]"] * 3
     settings = {
-        "supervisor": {**WATCHED, "eval_interval": 2},
+        "supervisor": {**WATCHED, "eval_interval": 4},
         "webhooks": {"url": receiver.url(), "allow_private": [HOST], "events": ["agent_spiraling"]},
     }
+    retries = "[[bash cmake ..]]" * 3
     async with registered(ircd.port, "spark-eve") as eve, working(ircd, home, **settings) as (daemon, ori):
         await eve.join("#alerts")
         for number in range(3):
-            ori.send(f"PRIVMSG {GENERAL} :@{NICK} build {number} [[bash cmake ..]][[say built]]")
+            ori.send(f"PRIVMSG {GENERAL} :@{NICK} build {number} {retries}[[say built]]")
             assert await answered(ori, GENERAL) == "built"
             await until(lambda: not daemon.work.busy and not daemon._turns._items)
             await daemon.supervision._supervisor.rest()  # type: ignore[union-attr]
-        task, reason = "build 2 [[bash cmake ..]][[say built]]", "Retried same approach 3 times. You retried cmake."
+        task, reason = f"build 2 {retries}[[say built]]", "Retried same approach 3 times. You retried cmake."
         said = await said_in(eve, "#alerts", "[SPIRALING]")
         assert said == f'[SPIRALING] {NICK} stuck on task "{task}". {reason} Awaiting guidance.'
         assert f'appears stuck on task "{task}". {reason} Awaiting human' in await said_in(
