@@ -100,7 +100,7 @@ class NotedDesk:
     async def who(self, target: str) -> list[Person]:
         self.done.append(("who", target))
         return [
-            {"nick": "spark-ori", "modes": "@", "account": "ori", "class": "human", "away": None},
+            {"nick": "spark-ori", "modes": "o", "account": "ori", "class": "human", "away": None},
             {"nick": "spark-culture", "modes": "", "account": None, "class": "agent", "away": "working"},
         ]
 

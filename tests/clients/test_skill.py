@@ -360,7 +360,7 @@ async def test_the_functions_do_what_the_commands_do(daemon: SocketServer, desk:
     assert await asyncio.to_thread(irc.irc_join, "#new") == "In #new."
     assert await asyncio.to_thread(irc.irc_part, "#new") == "Left #new."
     assert (await asyncio.to_thread(irc.irc_channels)).startswith("#general  5 members")
-    assert (await asyncio.to_thread(irc.irc_who, "#general")).startswith("@spark-ori  human")
+    assert (await asyncio.to_thread(irc.irc_who, "#general")).startswith("spark-ori  human  operator")
     assert await asyncio.to_thread(irc.irc_ask, "#general", "may I?") == "yes, go ahead"
     await asyncio.to_thread(irc.compact_context)
     await asyncio.to_thread(irc.clear_context)

@@ -64,12 +64,21 @@ def _counted(members: int) -> str:
 
 
 def people(rows: Iterable[Mapping[str, Any]], target: str) -> str:
-    """Who is there: modes and nick, what they are, and whether they are away."""
+    """Table of users: nick, class, rank in the channel, account, and whether they are away."""
     return "\n".join(map(_person, rows)) or f"Nobody is in {target}."
 
 
+def _rank(modes: str) -> str:
+    """Rank of a member by its mode letters, or by the signs that `culture who` has for them."""
+    if any(mode in modes for mode in "qao@"):
+        return "operator"
+    return "voice" if any(mode in modes for mode in "v+") else ""
+
+
 def _person(row: Mapping[str, Any]) -> str:
-    parts = [f"{row['modes'] or ''}{row['nick']}", row["class"]]
+    parts = [row["nick"], row["class"]]
+    if rank := _rank(row["modes"]):
+        parts.append(rank)
     if row["account"]:
         parts.append(f"account {row['account']}")
     if row["away"] is not None:
