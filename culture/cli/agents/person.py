@@ -64,12 +64,9 @@ def person(nick: str | None) -> Person:
     refuse_agents(USE_IRC_CLIENT)
     if nick is not None and fold(nick) in {fold(each.nick) for each in load().agents}:
         fail(f"{nick} is an agent, and this speaks as a person: leave --nick out, or name your own", Exit.USAGE)
+    if (unreachable := no_server()) is not None:
+        fail(unreachable)
     server = server_address()
-    if not accepts((server.host, server.port)):
-        fail(
-            f"no server answers at {server.host} port {server.port}. `culture up -d` starts everything, "
-            "`culture server start` the server alone"
-        )
     address = Address(server.host, server.port, server.tls, server.fingerprint, server.user)
     return Person(address, nick or _nick(server))
 
@@ -155,6 +152,17 @@ async def instead_of(transport: IRCTransport, target: str) -> str:
     if near is not None and fold(near) == fold(target):
         return f"it does not run: `culture start {near}`"
     return f"did you mean {near}?" if near else "`culture who '#general'` shows who is there"
+
+
+def no_server() -> str | None:
+    """Why nothing can be said, with what to type; None where the server of the agents answers."""
+    server = server_address()
+    if accepts((server.host, server.port)):
+        return None
+    return (
+        f"no server answers at {server.host} port {server.port}. `culture up -d` starts everything, "
+        "`culture server start` the server alone"
+    )
 
 
 def server_address() -> ServerAddress:

@@ -12,10 +12,11 @@ from culture.cli import amounts
 from culture.cli.agent_access import for_people, open_to_agents
 from culture.cli.agents.asked import age, asked, by_agent, table
 from culture.cli.agents.known import Nick, meant
-from culture.cli.agents.person import USE_IRC_CLIENT, AsNick, Person, person, present, run, speak
+from culture.cli.agents.person import USE_IRC_CLIENT, AsNick, Person, no_server, person, present, run, speak
 from culture.cli.agents.table import plain
 from culture.cli.failing import fail
 from culture.cli.output import as_json as in_json
+from culture.config.process_owner import own_agent
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import Exit
 from culture.transport import IRCTransport, Message, NotSent
@@ -47,7 +48,8 @@ def questions(
     """Show the questions that agents wait for an answer to, the oldest first.
 
     ``culture questions deny --older 1h`` denies those that have been there so
-    long, as yourself; it needs --older, a NICK or --all.
+    long, as yourself; it needs --older, a NICK or --all. Where no server answers,
+    the exit code is 1, and what agents wrote down before is shown.
     """
     words = list(what or ())
     denies = words[:1] == [DENY]
@@ -65,8 +67,13 @@ def questions(
         _deny(who, by_agent(chosen))
     elif as_json:
         typer.echo(in_json(chosen))
-    else:
-        typer.echo(table(chosen, now) if chosen else "No agent waits for an answer.")
+    elif chosen:
+        typer.echo(table(chosen, now))
+    unreachable = no_server() if who is None and own_agent() is None else None
+    if unreachable is not None:
+        fail(f"{unreachable}; agents get no answer until then" if chosen else unreachable)
+    if who is None and not chosen and not as_json:
+        typer.echo("No agent waits for an answer.")
 
 
 @for_people(USE_IRC_CLIENT)

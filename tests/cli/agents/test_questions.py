@@ -1,6 +1,7 @@
 """``culture questions`` and ``culture answer``."""
 
 import json
+import signal
 import sqlite3
 import time
 from contextlib import closing
@@ -94,3 +95,22 @@ async def test_two_hundred_questions_are_listed_and_denied(machine: Machine) -> 
     closed = json.loads((await machine.run("questions", "--closed", "--json")).out)
     assert {each["answer"]["outcome"] for each in closed} == {"DENIED"}
     assert len(closed) == 200
+
+
+async def test_questions_without_a_server_are_an_error(machine: Machine) -> None:
+    """What was asked before is shown; that nobody can answer it is no success."""
+    asking(machine, trust={"agents": "never", "timeout": 600})
+    async with registered(machine.port, "spark-dan") as dan:
+        await dan.join("#general")
+        assert (await machine.run("start", NICK)).code == 0
+        dan.send(f"PRIVMSG #general :@{NICK} build")
+        await dan.expect("PRIVMSG", "#general", "[QUESTION] Which flags?")
+        assert (await machine.run("questions")).code == 0
+    machine.server.signal(signal.SIGTERM)
+    assert await machine.server.ended() == 0
+    shown = await machine.run("questions")
+    assert shown.code == 1 and "q1" in shown.out
+    assert f"no server answers at 127.0.0.1 port {machine.port}" in shown.err and "`culture up -d`" in shown.err
+    assert (await machine.run("stop", NICK)).code == 0
+    told = await machine.run("questions", "--json")
+    assert told.code == 1 and [each["id"] for each in json.loads(told.out)] == ["q1"]
