@@ -5,6 +5,7 @@ from pathlib import Path
 
 from culture.clients.shared.backends import backend, supervisor_class
 from culture.clients.shared.supervisor import Supervisor, SupervisorSetup
+from culture.clients.shared.turn import chosen_model
 from culture.config.team import RoleConfig
 from culture.orchestrator.errors import NoAnswer
 from culture.orchestrator.heartbeat import Judge
@@ -20,7 +21,9 @@ def judge(role: RoleConfig, nick: str, directory: Path) -> Judge:
     if not issubclass(made, Supervisor):
         raise TypeError(f"{made} judges nothing")
     options = {name: value for name, value in role.options.items() if name in kind.fields}
-    setup = SupervisorSetup(nick, directory, role.model, thinking="off", options=options, system_prompt=SYSTEM_PROMPT)
+    setup = SupervisorSetup(
+        nick, directory, chosen_model(role.model), thinking="off", options=options, system_prompt=SYSTEM_PROMPT
+    )
     asked, one_by_one = made(setup), asyncio.Lock()
 
     async def ask(question: str) -> str:

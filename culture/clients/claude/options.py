@@ -17,7 +17,6 @@ from culture.clients.shared.programs import installing
 from culture.clients.shared.sandbox.bubblewrap import Sandbox
 from culture.clients.shared.turn import RunnerSetup
 
-DEFAULT_MODEL = "claude-opus-4-6"
 BYPASS: PermissionMode = "bypassPermissions"
 NEVER_ASKS: frozenset[PermissionMode] = frozenset({BYPASS, "dontAsk"})
 EFFORTS: Mapping[str, EffortLevel] = {level: level for level in get_args(EffortLevel)} | {"ultrathink": "max"}
@@ -79,7 +78,7 @@ def options(
     return ClaudeAgentOptions(
         system_prompt={"type": "preset", "preset": "claude_code", "append": appended(setup.instructions, note)},
         cwd=setup.directory,
-        model=setup.model or DEFAULT_MODEL,
+        model=setup.model,
         effort=level,
         thinking=None if level else {"type": "disabled"},
         permission_mode=permission_mode(setup),

@@ -10,7 +10,6 @@ from culture.clients.claude.session import put
 from culture.clients.shared.processes import end_all
 from culture.clients.shared.supervisor import NoJudgement, Supervisor, SupervisorSetup
 
-DEFAULT_MODEL = "claude-sonnet-4-6"
 LAST_WORDS = 3
 
 
@@ -56,7 +55,7 @@ class ClaudeSupervisor(Supervisor):
         return ClaudeAgentOptions(
             system_prompt=self.setup.system_prompt,
             cwd=self.setup.directory,
-            model=self.setup.model or DEFAULT_MODEL,
+            model=self.setup.model,
             effort=level,
             thinking=None if level else {"type": "disabled"},
             tools=[],

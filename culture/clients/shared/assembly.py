@@ -15,7 +15,7 @@ from culture.clients.shared.instructions import instructions
 from culture.clients.shared.sandbox import selection
 from culture.clients.shared.sandbox.bubblewrap import Sandbox
 from culture.clients.shared.supervisor import Supervisor, SupervisorSetup
-from culture.clients.shared.turn import Backend, RunnerSetup
+from culture.clients.shared.turn import Backend, RunnerSetup, chosen_model
 from culture.clients.shared.vouching import Company
 from culture.config import git_identity, paths
 from culture.config.agents import BACKEND_FIELDS, NO_SUPERVISOR, AgentConfig, AgentsConfig, SupervisorConfig
@@ -82,7 +82,7 @@ def make_runner(agent: AgentConfig, session: str | None, token: str) -> AgentRun
         nick=agent.nick,
         directory=agent.directory,
         environment={**environment(agent.nick, token), **_wiki(agent), **_signature(agent)},
-        model=agent.model or kind.default_model,
+        model=chosen_model(agent.model, kind.default_model),
         thinking=agent.thinking,
         instructions=instructions(agent.nick, _instructions_file(agent), rooms=agent.channels, user=agent.user),
         options=agent.backend_options,
@@ -141,7 +141,7 @@ def _judging(agent: AgentConfig) -> dict[str, object]:
 def _model(settings: SupervisorConfig) -> str | None:
     """The supervisor's model; the default one is known to the default backend alone."""
     if settings.agent == SupervisorConfig().agent or "model" in settings.model_fields_set:
-        return settings.model
+        return chosen_model(settings.model)
     return None
 
 

@@ -116,6 +116,15 @@ class Backend:
     """``module:function`` that tells the needs from an agent's own options, where they depend on the program."""
 
 
+OWN_MODEL = "default"
+"""The word in the configuration that leaves the model to the agent's program."""
+
+
+def chosen_model(model: str | None, default: str | None = None) -> str | None:
+    """Model to ask the program for, ``default`` where none is configured; None leaves it to the program."""
+    return None if model == OWN_MODEL else model or default
+
+
 class AgentDied(Exception):
     """The agent's process ended by itself; ``code`` is how."""
 

@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from culture.cli.agents.known import load
 from culture.clients.shared.assembly import make_runner
 from culture.clients.shared.backends import backend
 from culture.clients.shared.queued import QueuedRunner
-from culture.config.agents import AgentConfig
+from culture.config.agents import BACKEND_FIELDS, AgentConfig
 from culture.config.git_identity import VARIABLES
 from tests.cli.agents.conftest import NICK, Machine
 from tests.cli.shell import Shell
@@ -160,6 +161,16 @@ agents:
     assert two.backend_options == {"acp_command": ("cline", "--acp")}
     runner = make_runner(one, None, "a token")
     assert isinstance(runner, QueuedRunner) and runner.setup.options == {"playbook": rules}
+
+
+@pytest.mark.parametrize("kind", sorted(BACKEND_FIELDS))
+def test_model_default_leaves_the_model_to_the_program(kind: str, tmp_path: Path) -> None:
+    options = {"scripted": {"playbook": playbook(tmp_path, [])}, "copilot": {"copilot_path": sys.executable}}
+    options["acp"] = {"acp_command": [sys.executable]}
+    words = {"nick": "spark-one", "agent": kind, "directory": tmp_path, "channels": ("#a",), **options.get(kind, {})}
+    for said, used in (("default", None), (None, backend(kind).default_model), ("a-model", "a-model")):
+        runner = make_runner(AgentConfig.model_validate({**words, "model": said}), None, "a token")
+        assert isinstance(runner, QueuedRunner) and runner.setup.model == used
 
 
 def test_an_agent_signs_its_commits_where_git_knows_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,8 +37,9 @@ def test_the_backend_names_the_runner() -> None:
 
 @pytest.mark.requirement("F05", "G13")
 def test_the_default_is_opus_with_medium_thinking_that_asks_nobody(setup: RunnerSetup) -> None:
-    chosen = made(setup, model=None)
+    chosen = made(setup, model=backend("claude").default_model)
     assert (chosen.model, chosen.effort) == ("claude-opus-4-6", "medium")
+    assert made(setup, model=None).model is None, "the program's own model, as `model: default` says"
     assert chosen.permission_mode == "bypassPermissions"
     assert chosen.setting_sources == ["user", "project", "local"]
     assert chosen.cwd == setup.directory

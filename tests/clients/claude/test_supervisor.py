@@ -9,6 +9,7 @@ import pytest
 
 from culture.clients.shared.processes import carrying
 from culture.clients.shared.supervisor import SYSTEM_PROMPT, SupervisorSetup
+from culture.config.agents import SupervisorConfig
 from culture.config.team import RoleConfig
 from culture.protocol.vocabulary import State
 from culture.server.ircd import IRCd
@@ -45,7 +46,7 @@ async def supervisor(environment: None, tmp_path: Path) -> "AsyncIterator[Claude
     """One that is fed by the test."""
     from culture.clients.claude.supervisor import ClaudeSupervisor
 
-    watching = ClaudeSupervisor(SupervisorSetup(NICK, tmp_path, timeout=PATIENCE))
+    watching = ClaudeSupervisor(SupervisorSetup(NICK, tmp_path, SupervisorConfig().model, timeout=PATIENCE))
     await watching.start()
     try:
         yield watching
