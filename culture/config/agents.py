@@ -218,7 +218,8 @@ class BudgetConfig(Settings):
     tokens_total: Count | None = None
     usd_total: Money | None = None
     window_pct: Annotated[int, Field(ge=1, le=100)] = 100
-    resume_after_limit: bool = False
+    resume_after_limit: bool | None = None
+    """None: as with a subscription, whose windows begin anew by themselves."""
 
 
 class RecoveryConfig(Settings):

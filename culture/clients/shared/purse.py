@@ -51,7 +51,7 @@ class Purse:
         """How long until it may be otherwise; None when nothing changes by itself."""
         now = self._now()
         if (until := self._limited_until()) is not None:
-            return (until - now).total_seconds() if self._budget.resume_after_limit else None
+            return (until - now).total_seconds() if self._resumes else None
         at = self._standing()
         # By the time that was read first: what ends as we look at it has ended, and is not as long again.
         return (_anew(at, now) - now).total_seconds() if at.level is Level.GONE and at.resets else None
@@ -98,7 +98,7 @@ class Purse:
     def limited(self, until: datetime) -> None:
         """The provider gives nothing more until then."""
         self._notes.limited_until = until.timestamp()
-        how = "I go on by myself then" if self._budget.resume_after_limit else "say resume then"
+        how = "I go on by myself then" if self._resumes else "say resume then"
         self._tell(f"[BUDGET] I am parked: the provider's usage limit is reached until {until:%Y-%m-%d %H:%M}; {how}.")
 
     def resume(self) -> None:
@@ -112,6 +112,12 @@ class Purse:
         if self._budget.billing == "auto":
             return bool(self._notes.quotas)
         return self._budget.billing == "subscription"
+
+    @property
+    def _resumes(self) -> bool:
+        """Whether the agent goes on by itself after a usage limit of the provider."""
+        said = self._budget.resume_after_limit
+        return self.is_subscription if said is None else said
 
     @property
     def windows(self) -> list[Quota]:
@@ -138,10 +144,10 @@ class Purse:
         if said is None:
             return None
         until = datetime.fromtimestamp(said).astimezone()
-        return None if until <= self._now() and self._budget.resume_after_limit else until
+        return None if until <= self._now() and self._resumes else until
 
     def _how(self) -> str:
-        return "" if self._budget.resume_after_limit else ", and I go on when a person says resume"
+        return "" if self._resumes else ", and I go on when a person says resume"
 
     def _standing(self, running: Spent | None = None) -> Standing:
         """With what the present turn has used so far, unless told otherwise."""

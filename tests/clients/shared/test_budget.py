@@ -218,3 +218,29 @@ def test_a_day_that_ends_while_one_looks_at_it_is_not_followed_by_a_day_of_waiti
     left = purse.seconds_left()
     assert left is not None and left < 10
     records.close()
+
+
+@pytest.mark.fault("E34")
+@pytest.mark.parametrize("said", [None, False])
+async def test_after_the_limit_of_a_subscription_it_goes_on_by_itself(
+    ircd: IRCd, home: Path, said: bool | None
+) -> None:
+    """With a subscription that is the default; what the configuration says goes over it."""
+    budget = {} if said is None else {"resume_after_limit": said}
+    config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, []), "budget": budget})
+    async with registered(ircd.port, "spark-ori") as ori, running(config, NICK) as daemon:
+        await ori.join("#general")
+        over = datetime.now().astimezone() + timedelta(hours=1)
+        daemon.minding.on_quotas([Quota("five_hour", 1.0, over.timestamp())])
+        await daemon.minding.on_turn(Turn(limited_until=over.timestamp()))
+        ori.send(f"PRIVMSG #general :@{NICK} hello")
+        await until(lambda: daemon.inbox.counts()[0] == 1)
+        assert daemon.presence.state is State.PARKED
+        daemon.purse._now = lambda: over + timedelta(seconds=1)
+        daemon.work.wake()
+        if said is None:
+            assert await answered(ori, "#general") == "heard: hello"
+        else:
+            ori.send(f"PRIVMSG #general :@{NICK} status")
+            told = await ori.expect("NOTICE", "spark-ori", where=lambda each: "1 unread" in each.params[1])
+            assert "I go on when a person says resume" in told.params[1]
