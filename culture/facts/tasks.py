@@ -8,7 +8,7 @@ from culture.facts import said
 from culture.facts.ledger import Fact
 from culture.protocol.vocabulary import FactKind
 
-STAGES = ("taken", "working", "waiting", "done", "failed")
+STAGES = ("taken", "queued", "working", "waiting", "done", "failed")
 """How far the task of a team comes."""
 _LONGEST_WORD = 80
 _TURN = "turn-"

@@ -68,7 +68,8 @@ class Finishing:
             parts.book.done(What.REPORT, **data)
         await publish(parts, id)
         if data["how"] == Report.WAITING:
-            await self._pass_on(id, f"{id} waits: {data['text']}", data["msgid"])
+            place, text = parts.config.project_channel, f"{id} waits: {data['text']}"
+            await self._hiring.prompt_em(f"pass-{id}-{data['msgid']}", text, place)
             await parts.record.sprint(parts.book.state)
         else:
             await self._finish(id)
@@ -111,11 +112,6 @@ class Finishing:
             )
             await self._hiring.tell(task.manager, key.replace(" ", "-"), order)
 
-    async def _pass_on(self, id: str, text: str, key: str) -> None:
-        em = self._parts.book.state.em
-        if em is not None:
-            await self._hiring.tell(em.nick, f"pass-{id}-{key}", text, self._parts.config.project_channel)
-
     async def _finish(self, id: str) -> None:
         """Everybody goes, then the worktree."""
         parts = self._parts
@@ -130,6 +126,7 @@ class Finishing:
         await self._tell(task)
         if parts.rooms.is_in(task.channel):
             await parts.rooms.leave(task.channel)
+        self._tasks.begin_queued()
 
     async def _drain(self, nick: str) -> None:
         """Let somebody end their turn."""
@@ -143,7 +140,11 @@ class Finishing:
 
     async def _clean_up(self, id: str) -> None:
         parts, task = self._parts, self._parts.book.state.tasks[id]
-        if task.cleaned or not task.worktree:
+        if task.cleaned:
+            return
+        if not task.worktree:
+            # It was never begun, such as one that was not wanted any more while it waited for room.
+            parts.book.done(What.CLEANUP, id=id)
             return
         parts.book.intend(What.CLEANUP, id=id)
         is_done, why = task.stage is Stage.DONE, f"{id} ended as {task.stage.value}"
@@ -170,13 +171,15 @@ class Finishing:
         stays = " Its worktree stays: `culture team status` says why." if task.stays else ""
         if task.stage is Stage.DONE:
             then = f"Look: culture team diff {task.id}. Merge: culture team merge {task.id}."
+        elif not task.branch:
+            then = "It was not begun; give it out again with TASK:."
         else:
             then = f"The branch {branch_of(task.id)} is kept; give it out again with TASK:."
         said = clip(" ".join(task.said.split()), _LONGEST_SAID).rstrip(".") or "nothing was said"
         text = f"[{task.id}] {task.stage.value}: {said}. {then}{rescue}{stays}"
         rooms = [config.standup_channel, *([task.channel] if parts.rooms.is_in(task.channel) else [])]
         await parts.rooms.say_once(f"over {task.id}", text, *rooms)
-        await self._pass_on(task.id, text, "over")
+        await self._hiring.prompt_em(f"pass-{task.id}-over", text, config.project_channel)
         if task.stage is Stage.DONE and (found := await self._conflicts(task)):
             text = f"[{task.id}] and {parts.main} both change {', '.join(found)}: somebody has to say which holds."
             await parts.rooms.say_once(f"conflict {task.id}", text, config.project_channel)

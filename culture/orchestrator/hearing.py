@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 
 CHECK = "Check your channels."
 _LONGEST = 4000
+_LONGEST_LINE = 200
 
 
 class Hearing:
@@ -69,12 +70,29 @@ class Hearing:
         about = self._about(wanted, task)
         speaker = Speaker(message.sender, message.kind)
         if not may(speaker, wanted, self._parts.em, about.manager if about else None):
-            await self._refuse(message, msgid)
+            await self._ignore(message, about)
             return
         try:
             self._act(message, msgid, wanted, task)
         except (NotTaken, NotHired) as why:
-            await self._parts.rooms.say_once(f"refused {msgid}", str(why), message.channel, reply_to=message.msgid)
+            await self._refuse(message, msgid, about, str(why))
+
+    async def _refuse(self, message: Message, msgid: str, about: Task | None, why: str) -> None:
+        """Tell why nothing comes of a line: a member that wrote it is prompted, everybody else reads it."""
+        key, line = f"refused-{msgid}", " ".join(message.text.split())[:_LONGEST_LINE]
+        named = f"[{about.id}] " if about else ""
+        order = f'{named}Nothing came of your line in {name_in_prompt(message.channel)}: {why}. You wrote: "{line}"'
+        author = self._author(message)
+        if author is not None:
+            # First the journal: a line that is known as refused is not looked at again after a crash.
+            self._hiring.promise(author.nick, key, order)
+        await self._parts.rooms.say_once(f"refused {msgid}", why, message.channel, reply_to=message.msgid)
+        if author is not None:
+            self._parts.jobs.start(key, self._hiring.tell(author.nick, key, order))
+
+    def _author(self, message: Message) -> Member | None:
+        """The member who wrote a line; None for people, and for whoever has a member's nick without its account."""
+        return self._parts.book.state.member(message.sender) if message.kind is UserClass.AGENT else None
 
     def _act(self, message: Message, msgid: str, wanted: Wanted, task: Task | None) -> None:
         match wanted:
@@ -114,8 +132,17 @@ class Hearing:
         except NotHired as why:
             self._parts.book.failed(What.WANTED, key=key, why=str(why))
             await rooms.say_once(f"hired {key}", f"Nobody was hired: {why}.", place, reply_to=reply)
+            await self._prompt_not_hired(data, str(why))
             return
         await self.welcome(member, place)
+
+    async def _prompt_not_hired(self, data: Mapping[str, Any], why: str) -> None:
+        """The manager, who may not read its channel before somebody calls it, learns that nobody comes."""
+        task = self._parts.book.state.tasks[data["id"]]
+        if task.manager is not None and not task.stage.is_over:
+            wanted = " ".join(data["text"].split())[:_LONGEST_LINE]
+            text = f'[{task.id}] Nobody was hired as {data["role"]}: {why}. What was wanted: "{wanted}"'
+            await self._hiring.tell(task.manager, f"nobody-{data['key']}", text, task.channel)
 
     async def welcome(self, member: Member, place: str) -> None:
         """Answer whoever asked for somebody."""
@@ -157,12 +184,21 @@ class Hearing:
         config = self._parts.config
         return self._parts.em if fold(channel) in map(fold, (config.project_channel, config.standup_channel)) else None
 
-    async def _refuse(self, message: Message, msgid: str) -> None:
-        """Ignored, and told once a day of each who tries (I24), and of all strangers together."""
+    async def _ignore(self, message: Message, about: Task | None) -> None:
+        """Ignored, and told once a day of each who tries (I24), and of all strangers together; a member is prompted."""
         log.warning("%s (%s) may not say %r in %s", message.sender, message.kind, message.text, message.channel)
         who = fold(message.sender) if message.kind is UserClass.AGENT else "a stranger"
         key = f"spoofed {who} {datetime.now(UTC):%Y-%m-%d}"
         said = f"{message.sender} ({message.kind}) wrote a TASK: line in {message.channel} and may not; it was ignored."
+        author = self._author(message)
+        if author is not None:
+            named = f"[{about.id}] " if about else ""
+            whom = (about.manager if about else None) or self._parts.em
+            order = (
+                f"{named}Your TASK: line in {message.channel} was ignored: it is not yours to give out. Ask @{whom}."
+            )
+            prompt = key.replace(" ", "-")
+            self._parts.jobs.start(prompt, self._hiring.tell(author.nick, prompt, order))
         await self._parts.complain(key, said)
 
     def _task_in(self, channel: str) -> Task | None:

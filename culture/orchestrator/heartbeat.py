@@ -17,7 +17,8 @@ from culture.orchestrator.hiring import SEEN, Hiring
 from culture.orchestrator.parts import Parts
 from culture.orchestrator.recovery import Recovery
 from culture.orchestrator.shift import Shift
-from culture.orchestrator.state import Member, Stage, Task
+from culture.orchestrator.standstill import STANDSTILL, Standstill
+from culture.orchestrator.state import Member, Task
 from culture.orchestrator.taskfacts import publish
 from culture.protocol.text import Profile, clean
 
@@ -32,8 +33,6 @@ WRAP_UP = """Your context is {full} % full. Bring what you are at to an end and 
 with a fresh context takes over soon."""
 SOON = 0.5
 """So long after somebody has spoken it is looked at what they used."""
-STANDSTILL = 600.0
-"""A task at which nobody works for so long is told of."""
 AGAIN = 2.0
 """And again so long after that, for as long as they work."""
 Judge = Callable[[str], Awaitable[str]]
@@ -73,6 +72,7 @@ class Heartbeat:
         self._shift = shift
         self._recovery = recovery
         self._conflicts = Conflicts(parts, hiring)
+        self._standstill = Standstill(parts, hiring)
         self._take_up = take_up
         self._judge = judge
         self._clock = clock
@@ -201,15 +201,14 @@ class Heartbeat:
         return self._pulses.setdefault(member.nick, Pulse(self._clock()))
 
     async def _notice_standstill(self, task: Task) -> None:
-        """People hear of a task at which nobody is any more; whether that is right they know best."""
-        team = self._parts.book.state.team_of(task.id)
-        if task.stage is not Stage.WORKING or not team or task.id in self._parts.book.state.parked:
+        if not self._standstill.concerns(task):
             return
-        since = max(self._pulse(member).busy_at for member in team)
-        if self._clock() - since >= STANDSTILL:
-            text = f"[{task.id}] nobody has had anything to do for {STANDSTILL / 60:.0f} minutes: it waits for a word."
-            rooms = (self._parts.config.standup_channel, task.channel)
-            await self._parts.rooms.say_once(f"still {task.id} {team[0].order_key} {since:.0f}", text, *rooms)
+        pulses = [self._pulse(member) for member in self._parts.book.state.team_of(task.id)]
+        since = max(pulse.busy_at for pulse in pulses)
+        if self._clock() - since >= STANDSTILL and await self._standstill.tell(task, since):
+            for pulse in pulses:
+                # Whoever was prompted has as long again to do something about it.
+                pulse.busy_at = self._clock()
 
     async def _wake_if_missed(self, member: Member, status: Mapping[str, Any]) -> None:
         """Messages that came while it was away start no turn by themselves (decision 28)."""

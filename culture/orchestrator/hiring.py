@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 SEEN = ("working", "asking")
 """The states of an agent that is in a turn."""
-_FOR_ANYBODY = ("wake-", "back-", "finished-", "gone-", "overlap-")
+_FOR_ANYBODY = ("wake-", "back-", "finished-", "gone-", "overlap-", "refused-", "nobody-", "still-")
 """How the keys of prompts begin that are meant for whoever has the work."""
 
 
@@ -180,6 +180,12 @@ class Hiring:
             log.warning("%s was not told: %s", nick, why)
             return False
         return True
+
+    async def prompt_em(self, key: str, text: str, place: str | None = None) -> None:
+        """Give the EM a prompt, once under each key."""
+        em = self._parts.book.state.em
+        if em is not None:
+            await self.tell(em.nick, key, text, place)
 
     async def retire(self, nick: str, why: str, heir: str = "") -> None:
         """Somebody goes: name and nick rest, nobody logs in as them any more, what they used still counts.

@@ -128,6 +128,7 @@ class Reconciling:
                 await self._hiring.settle(member.nick)
             except NotHired as why:
                 await parts.complain(f"lost {member.nick}", f"{member.nick} did not come: {why}")
+                await self._following.lost(member, str(why))
                 return
         elif await self._recovery.bring_back(member, "the orchestrator was away") and not is_new:
             await self._hiring.tell(member.nick, f"checkin-{member.nick}-{parts.book.state.number}", CHECK_IN)

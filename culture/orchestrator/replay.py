@@ -39,6 +39,10 @@ def _took(state: State, data: Mapping[str, Any]) -> State:
     return replace(state, tasks={**state.tasks, task.id: task})
 
 
+def _queued(state: State, data: Mapping[str, Any]) -> State:
+    return _task(state, data["id"], stage=Stage.QUEUED)
+
+
 def _made_worktree(state: State, data: Mapping[str, Any]) -> State:
     found = {"branch": data["branch"], "worktree": data["path"], "base": data.get("base", "")}
     return _task(state, data["id"], stage=Stage.WORKING, **found)
@@ -195,6 +199,7 @@ def _gone(state: State, nick: str) -> State:
 
 _CHANGES: Mapping[tuple[str, Phase], Callable[[State, Mapping[str, Any]], State]] = {
     (What.TASK, Phase.DONE): _took,
+    (What.QUEUED, Phase.DONE): _queued,
     (What.WORKTREE, Phase.DONE): _made_worktree,
     (What.HIRE, Phase.INTEND): _hiring,
     (What.HIRE, Phase.DONE): _hired,

@@ -12,6 +12,8 @@ class What(StrEnum):
 
     TASK = "task"
     """A task is taken on: id, text, by, msgid, place."""
+    QUEUED = "queued"
+    """A task waits until others are over: id."""
     WORKTREE = "worktree"
     """Its worktree and branch are made: id, path, branch, base."""
     WANTED = "wanted"
@@ -44,6 +46,8 @@ class Stage(StrEnum):
     """How far a task has come."""
 
     TAKEN = "taken"
+    QUEUED = "queued"
+    """It is begun when there is room for it."""
     WORKING = "working"
     WAITING = "waiting"
     DONE = "done"
@@ -165,6 +169,12 @@ class State:
     def live_tasks(self) -> list[Task]:
         """Those that are not over."""
         return [task for task in self.tasks.values() if not task.stage.is_over]
+
+    def before(self, id: str) -> list[Task]:
+        """The tasks that are under way or were taken on before a task that is not begun."""
+        live = [task.id for task in self.live_tasks()]
+        earlier = set(live[: live.index(id)] if id in live else live)
+        return [task for task in self.live_tasks() if task.id != id and (task.worktree or task.id in earlier)]
 
     def pending(self, what: What) -> list[Entry]:
         """The acts of a kind that are intended and neither done nor failed."""

@@ -4,10 +4,10 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable
 
-from culture.orchestrator.errors import NoRoom, NotHired, NotTaken
+from culture.orchestrator.errors import NoRoom, NotHired
 from culture.orchestrator.hiring import Hiring
 from culture.orchestrator.parts import Parts
-from culture.orchestrator.state import Member, Task, What
+from culture.orchestrator.state import Member, Stage, Task, What
 from culture.orchestrator.taskfacts import publish
 from culture.orchestrator.worktrees import branch_of
 from culture.wiki.names import plan
@@ -37,12 +37,8 @@ class Tasks:
         """Told of a task that nobody can work on, and why."""
 
     def take(self, text: str, by: str, msgid: str = "") -> Task:
-        """Write down a new task; it is begun beside. NotTaken says why not."""
+        """Write down a new task; it is begun beside, as soon as there is room for it."""
         parts, state = self._parts, self._parts.book.state
-        if len(state.live_tasks()) >= parts.config.limits.tasks:
-            raise NotTaken(f"{parts.config.limits.tasks} tasks are under way, and limits.tasks allows no more")
-        if "team" in state.parked:
-            raise NotTaken("the team's budget is spent: `culture team budget` shows it")
         data = {"id": state.next_id(parts.config.slug, self.given), "text": text, "by": by, "msgid": msgid}
         parts.book.intend(What.TASK, **data)
         return self.taken(data)
@@ -58,10 +54,19 @@ class Tasks:
         """Go on with a task wherever it stands."""
         self._parts.jobs.start(f"task {id}", self._advance(id))
 
+    def begin_queued(self) -> None:
+        """A task is over: begin what has waited for room."""
+        for task in self._parts.book.state.live_tasks():
+            if task.stage is Stage.QUEUED:
+                self.begin(task.id)
+
     async def _advance(self, id: str) -> None:
         parts = self._parts
         async with self.turns[id]:
             if parts.book.state.tasks[id].stage.is_over:
+                return
+            if why := self._why_queued(parts.book.state.tasks[id]):
+                await self._queue(id, why)
                 return
             task = await self._with_worktree(id)
             if not await parts.rooms.enter(task.channel):
@@ -73,14 +78,41 @@ class Tasks:
             try:
                 manager = await self._with_manager(task)
             except NoRoom as why:
-                await parts.rooms.say_once(
-                    f"queued {id}", f"[{id}] waits its turn: {why}.", parts.config.standup_channel
-                )
+                await self._tell_waits(f"no-room {id}", id, str(why))
                 return
             except NotHired as why:
                 await self._unmanaged(id, str(why))
                 return
         await self._announce(parts.book.state.tasks[id], manager)
+
+    def _why_queued(self, task: Task) -> str:
+        """Why a task is not begun yet; empty when it may be, or is."""
+        state, most = self._parts.book.state, self._parts.config.limits.tasks
+        if task.worktree:
+            return ""
+        if "team" in state.parked:
+            return "the team's budget is spent, `culture team budget` shows it"
+        if len(state.before(task.id)) >= most:
+            return f"{most} tasks are under way, and limits.tasks allows no more"
+        return ""
+
+    async def _queue(self, id: str, why: str) -> None:
+        """Write down that a task waits; whoever asked and the EM are told once."""
+        parts, is_new = self._parts, self._parts.book.state.tasks[id].stage is not Stage.QUEUED
+        if is_new:
+            parts.book.done(What.QUEUED, id=id)
+        await self._tell_waits(f"queued {id}", id, why)
+        if is_new:
+            await publish(parts, id)
+            await parts.record.sprint(parts.book.state)
+
+    async def _tell_waits(self, key: str, id: str, why: str) -> None:
+        """Say that a task waits for room; the EM, who plans the sprint, has it as a prompt."""
+        parts, task = self._parts, self._parts.book.state.tasks[id]
+        text = f"[{id}] waits its turn: {why}. It begins by itself when there is room."
+        reply = task.msgid.partition("/")[0]
+        await parts.rooms.say_once(key, text, parts.config.standup_channel, reply_to=reply)
+        await self._hiring.prompt_em(key.replace(" ", "-"), f"{text} Do not give it out again: {_title(task.text)}")
 
     async def _with_worktree(self, id: str) -> Task:
         parts = self._parts
