@@ -2,21 +2,22 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from culture.cli.doctor.finding import Finding, error, hint, ok, warning
-from culture.cli.doctor.openings import knows_people, never_asks
+from culture.cli.doctor.openings import knows_people
 from culture.cli.doctor.scene import Scene, shown
+from culture.cli.doctor.workers import SCRIPTED, Worker, listed, workers
 from culture.cli.team.place import TEAM
 from culture.clients.shared.backends import NoBackend, backend
 from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.sandbox import selection
 from culture.clients.shared.sandbox.bubblewrap import obstacle
 from culture.config import paths
-from culture.config.agents import AgentConfig
 from culture.config.errors import Problem, dotted
+from culture.config.sandbox import parse_host
 
-_SCRIPTED = "scripted"
 _QUOTED = re.compile(r"""\s*(?:-\s+)?(?:[\w.-]+:\s+)?["'|>&*\[{]""")
 _CUT_OFF = re.compile(r"""^\s*(?:-\s+)?(?P<key>[\w.-]+):\s+[^"'|>&*\[{#\s](?:(?!\s#).)*\s#[^\s#]""")
 _LEADING_ZERO = re.compile(r"^\s*(?:-\s+)?(?:[\w.-]+:\s+)?(?P<number>0[0-9]+)\s*(?:#.*)?$")
@@ -108,38 +109,44 @@ def _trap(file: Path, number: int, line: str) -> Iterator[Finding]:
 
 def trust(scene: Scene) -> Iterator[Finding]:
     """Who may answer the questions of agents."""
-    without = [agent.nick for agent in scene.agents if agent.trust is None]
-    if without:
-        yield hint(
-            f"nothing is said about who may answer the questions of {', '.join(without)}",
-            "without a trust block the first answer counts, an agent's too, and after 5 minutes there is none; "
-            "only permission to use a tool is given by people alone",
-            f"write `trust: {{humans: always, agents: never}}` into {shown(paths.agents_file())}",
-        )
-    server = scene.server_at(scene.settings.server) if scene.settings is not None else None
-    shells = [agent.nick for agent in scene.agents if agent.agent != _SCRIPTED and agent.sandbox.kind != "bwrap"]
-    if shells and server is not None and not knows_people(scene, server):
-        yield hint(
-            f"no person has an account on {server.config.name}",
-            f"whoever comes from this machine without a login counts as a person, the shells of {', '.join(shells)} "
-            "too: an agent could answer its own questions, and release what is held",
-            "`culture account add NAME` for yourself (`culture up` does it, too)",
-        )
+    files: dict[Path, list[Worker]] = {}
+    for worker in workers(scene):
+        files.setdefault(worker.file, []).append(worker)
+    for file, those in files.items():
+        if without := [worker for worker in those if worker.trust is None]:
+            yield hint(
+                f"nothing is said about who may answer the questions of {listed(without)}",
+                "without a trust block the first answer counts, an agent's too, and after 5 minutes there is none; "
+                "only permission to use a tool is given by people alone",
+                f"write `trust: {{humans: always, agents: never}}` into {shown(file)}",
+            )
+        shells = [each for each in those if each.backend != SCRIPTED and each.sandbox.kind != "bwrap"]
+        server = scene.server_at(those[0].server)
+        if shells and server is not None and not knows_people(scene, server):
+            yield hint(
+                f"no person has an account on {server.config.name}",
+                f"whoever comes from this machine without a login counts as a person, the shells of {listed(shells)} "
+                "too: an agent could answer its own questions, and release what is held",
+                "`culture account add NAME` for yourself (`culture up` does it, too)",
+            )
 
 
 def boundary(scene: Scene) -> Iterator[Finding]:
     """What each agent with a model could reach: without a sandbox, all that the user can whom it runs as."""
-    for agent in scene.agents:
-        if agent.agent == _SCRIPTED or agent.user is not None:
+    for worker in workers(scene):
+        if worker.backend == SCRIPTED or worker.user is not None:
             continue
-        if agent.sandbox.kind == "bwrap":
-            yield ok(f"{agent.nick} reaches {_reach_inside(agent)}")
+        several = worker.is_several
+        runs, reaches, asks, it = ("run", "reach", "ask", "they") if several else ("runs", "reaches", "asks", "it")
+        if worker.sandbox.kind == "bwrap":
+            yield ok(f"{worker.name} {reaches} {_reach_inside(worker)}")
             continue
-        asks = "never asks for permission" if never_asks(agent) else "asks for permission, and people may give it"
+        how = f"never {asks} for permission" if worker.never_asks else f"{asks} for permission, and people may give it"
+        place = f"in {shown(worker.file)}"
         yield hint(
-            f"{agent.nick} runs as you and {asks}",
-            f"it could reach {_reach(scene)}",
-            f"{_way_to_a_sandbox()}, or `user: NAME`, under the agent in {shown(paths.agents_file())}",
+            f"{worker.name} {runs} as you and {how}",
+            f"{it} could reach {_reach(scene, worker)}",
+            f"{_way_to_a_sandbox()}{f' {place}' if several else f', or `user: NAME`, under the agent {place}'}",
         )
 
 
@@ -156,25 +163,34 @@ def sandboxes(scene: Scene) -> Iterator[Finding]:
                 f"{agent.nick} does not start, rather than run without a sandbox",
                 f"put that right, or correct `sandbox:` in {shown(paths.agents_file())}",
             )
+    for team in scene.teams:
+        why = obstacle() if team.sandbox.kind == "bwrap" else ""
+        if team.sandbox.kind == "user":
+            why = "members of a team run as its own user: run the whole team as another one"
+        if why:
+            yield error(
+                f"the team {team.slug}: sandbox: {team.sandbox.kind}: {why}",
+                "its members do not start, rather than run without a sandbox",
+                f"put that right, or correct `sandbox:` in {shown(paths.team_dir(team.slug) / TEAM)}",
+            )
 
 
-def _reach(scene: Scene) -> str:
+def _reach(scene: Scene, worker: Worker) -> str:
     """What a process of this user can reach, as far as it is there."""
     secrets = [shown(each) for each in (Path.home() / ".ssh", scene.home) if each.exists()]
-    server = scene.settings.server if scene.settings is not None else None
-    port = f"the IRC server at {server.host}:{server.port}, " if server else ""
-    return f"your home{f' with {_listed(secrets)}' if secrets else ''}, {port}your processes and every network"
+    port = f"the IRC server at {worker.server.host}:{worker.server.port}"
+    return f"your home{f' with {_listed(secrets)}' if secrets else ''}, {port}, your processes and every network"
 
 
-def _reach_inside(agent: AgentConfig) -> str:
+def _reach_inside(worker: Worker) -> str:
     """What a sandbox opens: the listed places, and the hosts of its model and of the configuration."""
-    places = [agent.directory, *agent.sandbox.read, *agent.sandbox.write]
-    try:
-        sandbox = selection.sandbox_of(agent, backend(agent.agent))
-    except NoBackend:
-        sandbox = None
-    hosts = [str(rule) for rule in sandbox.rules] if sandbox is not None and agent.sandbox.network == "on" else []
-    return f"{_listed([shown(each) for each in places])} and {_listed(hosts) or 'no network'}"
+    places = [worker.directory, *worker.sandbox.read, *worker.sandbox.write]
+    rules: list[str] = []
+    if worker.sandbox.network == "on":
+        with suppress(NoBackend):
+            needs = selection.needs_of(backend(worker.backend), worker.options)
+            rules = [str(rule) for rule in (*worker.sandbox.rules, *map(parse_host, needs.hosts))]
+    return f"{_listed([shown(each) for each in places])} and {_listed(rules) or 'no network'}"
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -1,34 +1,24 @@
 """Agents that never ask for permission, together with the ways by which strangers may reach them."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
+from culture.bridge import access
 from culture.cli.doctor.finding import Finding, hint, warning
 from culture.cli.doctor.scene import Scene, Server, shown
-from culture.clients.shared import backends
-from culture.config import paths
-from culture.config.agents import AgentConfig
+from culture.cli.doctor.workers import Worker, are_several, listed, workers
+from culture.config.agents import ServerAddress
 from culture.config.exposure import is_loopback
 from culture.protocol.vocabulary import UserClass
 
 
-def never_asks(agent: AgentConfig) -> bool:
-    """Whether an agent does what it likes without asking people; one without a model does what its playbook says."""
-    try:
-        kind = backends.backend(agent.agent)
-    except backends.NoBackend:
-        return True
-    return bool(kind.asks[0]) and backends.never_asks(kind, agent.backend_options)
-
-
-def ways_in(scene: Scene) -> list[str]:
-    """How somebody who is not the owner may come to the server of the agents, in a few words each."""
-    if scene.settings is None:
-        return []
-    address = scene.settings.server
+def ways_in(scene: Scene, address: ServerAddress) -> list[str]:
+    """How somebody who is not the owner may come to the server of an agent, in a few words each."""
     server = scene.server_at(address)
     if server is None:
         return [] if is_loopback(address.host) else [f"the server is another machine's, {address.host}"]
-    return [*_by_listeners(server), *_by_links(scene, server)]
+    return [*_by_listeners(server), *_by_links(scene, server), *_by_the_bridge()]
 
 
 def _by_listeners(server: Server) -> Iterator[str]:
@@ -53,9 +43,20 @@ def _by_links(scene: Scene, server: Server) -> Iterator[str]:
         yield f"the link to {link.name} (trust {link.trust})"
 
 
-def _people_at_their_word(scene: Scene) -> Iterator[str]:
+def _by_the_bridge() -> Iterator[str]:
+    """A token of the bridge speaks as a nick with an account of class agent."""
+    try:
+        tokens = access.Access().grants()
+    except access.Broken:
+        return
+    now = time.time()
+    if nicks := sorted({each.names[0] for each in tokens if each.lasts_until > now}):
+        yield f"tokens of the bridge ({', '.join(nicks)})"
+
+
+def _people_at_their_word(scene: Scene, address: ServerAddress) -> Iterator[str]:
     """The ways by which somebody without a login is taken for a person, as no person has an account."""
-    server = scene.server_at(scene.settings.server) if scene.settings is not None else None
+    server = scene.server_at(address)
     if server is None or knows_people(scene, server):
         return
     if server.config.local_users:
@@ -77,33 +78,47 @@ def knows_people(scene: Scene, server: Server) -> bool:
 
 def openings(scene: Scene) -> Iterator[Finding]:
     """Who may speak to such an agent runs code as its owner."""
-    ways = ways_in(scene)
-    bold = [agent for agent in scene.agents if never_asks(agent)]
-    if not ways or not bold:
-        return
-    for agent in bold:
-        if agent.wake == "anybody":
+    files: dict[Path, list[Worker]] = {}
+    for worker in workers(scene):
+        if worker.never_asks:
+            files.setdefault(worker.file, []).append(worker)
+    for bold in files.values():
+        if ways := ways_in(scene, bold[0].server):
+            yield from _reached(scene, bold, "; ".join(ways))
+
+
+def _reached(scene: Scene, bold: Sequence[Worker], ways: str) -> Iterator[Finding]:
+    """What is to be told of those of one file, which have one server."""
+    for worker in bold:
+        if worker.wake == "anybody":
+            takes = _verb([worker], "takes", "take")
             yield warning(
-                f"{agent.nick} never asks for permission, takes work from anybody, and can be reached: "
-                f"{'; '.join(ways)}",
+                f"{_subject([worker])}, {takes} work from anybody, and can be reached: {ways}",
                 "whoever comes by one of these ways runs what they like as the agent's user",
-                f"leave out `wake: anybody` in {shown(paths.agents_file())}, or have the agent ask for permission",
+                f"leave out `wake: anybody` in {shown(worker.file)}, or have the agent ask for permission",
             )
-    careful = [agent.nick for agent in bold if agent.wake != "anybody"]
-    at_their_word = list(_people_at_their_word(scene))
-    if careful and at_their_word:
+    careful = [worker for worker in bold if worker.wake != "anybody"]
+    if not careful:
+        return
+    if at_their_word := list(_people_at_their_word(scene, careful[0].server)):
         yield warning(
-            f"{', '.join(careful)} never ask{'s' if len(careful) == 1 else ''} for permission, and strangers count as "
-            f"people: {'; '.join(at_their_word)}",
+            f"{_subject(careful)}, and strangers count as people: {'; '.join(at_their_word)}",
             "no person has an account on the server: whoever comes by one of these ways without a login is taken for "
             "a person, and runs what they like as the agent's user",
             "`culture account add NAME` for yourself (`culture up` does it, too)",
         )
-    elif careful:
-        yield hint(
-            f"{', '.join(careful)} never ask{'s' if len(careful) == 1 else ''} for permission, and can be reached: "
-            f"{'; '.join(ways)}",
-            "whoever has an account there, or is a person of a server linked with trust full, runs what they like as "
-            "the agent's user; what everybody else says is held",
-            f"`wake: humans`, a mode in which the agent asks, `sandbox:` or `user:` in {shown(paths.agents_file())}",
-        )
+        return
+    yield hint(
+        f"{_subject(careful)}, and can be reached: {ways}",
+        "whoever has an account there, or is a person of a server linked with trust full, runs what they like as "
+        "the agent's user; what everybody else says is held",
+        f"`wake: humans`, a mode in which the agent asks, `sandbox:` or `user:` in {shown(careful[0].file)}",
+    )
+
+
+def _subject(bold: Sequence[Worker]) -> str:
+    return f"{listed(bold)} never {_verb(bold, 'asks', 'ask')} for permission"
+
+
+def _verb(bold: Sequence[Worker], one: str, several: str) -> str:
+    return several if are_several(bold) else one

@@ -1,6 +1,7 @@
 """Agents: their folders, what they are doing, what they have left behind."""
 
 import asyncio
+import json
 import os
 import signal
 from collections.abc import AsyncIterator, Callable
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from culture.bridge.access import Access
 from culture.cli.agents import report
 from culture.cli.doctor.finding import Finding, Severity
 from culture.clients.shared import ending, pidfile
@@ -171,6 +173,29 @@ def test_an_agent_that_never_asks_and_can_be_reached(patient: Patient, way: dict
     assert patient.one("agents.openings").severity is Severity.WARNING
     patient.agents({**CLAUDE, "permission_mode": "default"})
     assert patient.found("agents.openings") == []
+
+
+def test_members_of_a_team_never_ask_and_can_be_reached(patient: Patient) -> None:
+    patient.server(links=[LINK])
+    accounts_of(patient.home, "spark-ori")
+    team = {"slug": "shop", "project_dir": str(patient.shell.folder), "server": {"port": 6667}}
+    patient.file("team/shop/team.yaml", json.dumps(team))
+    finding = patient.one("agents.openings")
+    assert finding.severity is Severity.HINT and "the link to thor" in finding.what
+    assert finding.what.startswith("the members of the team shop never ask for permission")
+    assert "team/shop/team.yaml" in finding.next
+    patient.file("team/shop/team.yaml", json.dumps({**team, "wake": "anybody"}))
+    finding = patient.one("agents.openings")
+    assert finding.severity is Severity.WARNING and "take work from anybody" in finding.what
+
+
+def test_tokens_of_the_bridge_are_a_way_in(patient: Patient) -> None:
+    patient.server()
+    patient.agents(CLAUDE)
+    Access().issue(("spark-old",), lifetime=-1.0)
+    assert patient.found("agents.openings") == []
+    Access().issue(("spark-jules",))
+    assert "tokens of the bridge (spark-jules)" in patient.one("agents.openings").what
 
 
 def test_an_agent_that_never_asks_on_somebody_elses_server(patient: Patient) -> None:

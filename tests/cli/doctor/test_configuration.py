@@ -1,7 +1,11 @@
 """What is wrong in the configuration files, and what YAML makes of them that nobody meant."""
 
+import json
+from typing import Any
+
 import pytest
 
+from culture.cli.doctor import configuration
 from culture.cli.doctor.finding import Severity
 from culture.clients.shared.sandbox import bubblewrap
 from tests.cli.doctor.conftest import NICK, Patient
@@ -117,6 +121,33 @@ def test_an_agent_that_runs_as_its_owner_is_told(patient: Patient) -> None:
     assert patient.found("configuration.boundary") == [], "it reaches what the sandbox opens"
     patient.agents()
     assert patient.found("configuration.boundary") == [], "a playbook does what it says and no more"
+
+
+def team(patient: Patient, **settings: Any) -> None:
+    """A team called shop whose members nobody has hired yet."""
+    said = {"slug": "shop", "project_dir": str(patient.shell.folder), "server": {"port": 6667}, **settings}
+    patient.file("team/shop/team.yaml", json.dumps(said))
+
+
+def test_members_of_a_team_that_run_as_its_owner_are_told(patient: Patient) -> None:
+    patient.server()
+    team(patient, trust={"humans": "always"})
+    finding = patient.one("configuration.boundary")
+    assert finding.what == "the members of the team shop run as you and never ask for permission"
+    assert "they could reach your home" in finding.why and "team/shop/team.yaml" in finding.next
+    assert "the shells of the members of the team shop" in patient.one("configuration.trust").why
+    team(patient, trust={"humans": "always"}, sandbox="bwrap")
+    assert patient.found("configuration.boundary") == patient.found("configuration.trust") == []
+
+
+@pytest.mark.parametrize("kind", ["bwrap", "user"])
+def test_a_team_that_cannot_have_its_sandbox_is_told(
+    patient: Patient, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(configuration, "obstacle", lambda: "bubblewrap is not installed")
+    team(patient, sandbox=kind)
+    finding = patient.one("configuration.sandboxes")
+    assert finding.severity is Severity.ERROR and f"the team shop: sandbox: {kind}" in finding.what
 
 
 @pytest.mark.parametrize(
