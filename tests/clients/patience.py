@@ -18,6 +18,7 @@ async def answers_late(daemon: AgentDaemon, ori: Client, model: Model) -> None:
     await ori.expect("PRIVMSG", GENERAL, "[QUESTION] may I?")
     request = await model.journal.arrival("deploy", results=1)
     assert ASKED in request.results[0]
+    await ori.expect("PRIVMSG", GENERAL, "I wait for a word.")
     await until(lambda: not daemon.work.busy)
     [question] = daemon.questions.open
     assert question.deadline - question.asked >= 300

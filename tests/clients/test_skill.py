@@ -471,3 +471,4 @@ def test_the_skill_s_page_teaches_every_command(backend: str) -> None:
         assert f"| `{command}` | `{usage}` |" in text
     for tool in set(irc.__all__) - {"IRCFailed", "AskedBack"}:
         assert f"`{tool}`" in text
+    assert "`[no reply]`" in text

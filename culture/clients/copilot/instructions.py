@@ -5,8 +5,8 @@ from culture.clients.shared.instructions import SHORT_CONTEXT, joined
 INSTRUCTIONS = f"""\
 # Nobody sits in front of you
 
-You are in no terminal. Whoever calls you is on IRC and sees only what is said there: the last text of your turn, and \
-what you send with your irc skill.
+You are in no terminal. Whoever calls you is on IRC and sees only what is said there: what you say after your last \
+work in a turn, and what you send with your irc skill.
 
 # Think at length when it is worth it
 

@@ -39,6 +39,7 @@ class Minding:
         """The agent said, thought or called something."""
         self._service.last_active = datetime.now(UTC)
         self._parts.loops.did(message.get("content", ()))
+        self._parts.work.did(message.get("content", ()))
         # A result of one tool is not the end of those that run beside it.
         goes_on = any(block.get("type") != "tool_result" for block in message.get("content", ()))
         if goes_on and (self._overspent or self._service.breaks_off) and self._parts.work.busy:

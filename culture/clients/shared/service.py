@@ -84,7 +84,6 @@ class Service:
         """Post a question and wait."""
         channel = self._place(channel)
         try:
-            self._parts.work.said(channel, self._parts.work.turn)
             answer = await self._parts.questions.ask(channel, question, timeout, options, bound=self._ask_bound)
         except (NotSent, TooManyQuestions) as refusal:
             raise RequestFailed(str(refusal)) from None

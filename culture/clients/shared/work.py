@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Literal, Protocol
 
 from culture.clients.shared import quiet
+from culture.clients.shared.closing_text import ClosingText
 from culture.clients.shared.inbox import Inbox, Mail
 from culture.clients.shared.prompts import PRIVATE, Prompt, compose
 from culture.clients.shared.turn import COMPACT, Turn
@@ -94,7 +95,7 @@ class Work:
         self._command: str | None = None
         self._turn = 0
         self._unsettled = 0  # a turn whose end could not be written down
-        self._sent: set[str] = set()
+        self._closing = ClosingText()
         self._note = ""
         self._told = ""  # the note of the present prompt
         self._not_before = 0.0
@@ -140,7 +141,11 @@ class Work:
         """The agent has said something there itself, which it began to say in this turn."""
         # It may have taken longer than the turn; of the next one it is no answer.
         if turn == self._turn:
-            self._sent.add(fold(place))
+            self._closing.speak(place)
+
+    def did(self, blocks: Sequence[Mapping[str, object]]) -> None:
+        """The agent said or did something in the present turn."""
+        self._closing.take(blocks)
 
     def answers(self, place: str) -> dict[str, str]:
         """The tag of what the agent says in a place: a reply to the message from there that it works on."""
@@ -258,7 +263,7 @@ class Work:
         prompt = self.last = compose(mails, self._note)
         self._turn = self._inbox.begin(mails, prompt.title)
         self.prompt, self._told, self._note, self._aborted = prompt, self._note, "", False
-        self._sent.clear()
+        self._closing.begin()
         self._begun(mails)
         self._changed()
         await self._feeder.feed(prompt.text)
@@ -281,18 +286,21 @@ class Work:
             return
         # Killed in between, an answer that was said would be given once more, or one that was not would be missing.
         with self._inbox.at_once():
-            if self._shall_post(prompt, turn):
-                self._say(prompt.target, turn.text, tags={**replies_to(prompt), **self._tags()})
+            if text := self._closing_text(prompt, turn):
+                self._say(prompt.target, text, tags={**replies_to(prompt), **self._tags()})
             self._answered(prompt, turn)
             self._inbox.end(self._turn, "interrupted" if turn.interrupted else "done", turn.tokens, turn.cost_usd)
         unread, _ = self._inbox.counts()
         if not turn.interrupted and not unread:
             self._completed(prompt)
 
-    def _shall_post(self, prompt: Prompt, turn: Turn) -> bool:
-        if turn.interrupted or not turn.text.strip() or self._post_output == "never":
-            return False
-        return self._post_output == "always" or fold(prompt.target) not in self._sent
+    def _closing_text(self, prompt: Prompt, turn: Turn) -> str:
+        """What is posted at the end of a turn; empty when nothing is."""
+        if turn.interrupted or self._post_output == "never":
+            return ""
+        if self._post_output == "auto" and self._closing.has_spoken(prompt.target):
+            return ""
+        return self._closing.text(turn.text)
 
     def _failed(self, prompt: Prompt, turn: Turn) -> None:
         """The model could not be asked: once more after a while, then the sender is told."""

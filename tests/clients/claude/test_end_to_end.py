@@ -37,6 +37,19 @@ async def test_called_from_weechat_it_works_in_its_shell_and_answers_once(
     assert last.results[-1].startswith(f"Sent to {GENERAL}.")
 
 
+@pytest.mark.requirement("F29")
+async def test_result_is_posted_after_on_it_and_silence_is_not(ircd: IRCd, home: Path, model: Model) -> None:
+    async with working(ircd, home) as (daemon, ori):
+        sending = f'[[bash {SKILL} send "{GENERAL}" "On it."]]'
+        ori.send(f"PRIVMSG {GENERAL} :@{NICK} count {sending} [[bash echo 42 > count]] [[say It is 42.]]")
+        assert [await answered(ori, GENERAL) for _ in range(2)] == ["On it.", "It is 42."]
+        ori.send(f"PRIVMSG {GENERAL} :@{NICK} fyi: lunch at noon [[say [no reply]]]")
+        await model.journal.arrival("lunch at noon")
+        await until(lambda: not daemon.work.busy)
+        ori.send(f"PRIVMSG {GENERAL} :@{NICK} and you? [[say later]]")
+        assert await answered(ori, GENERAL) == "later"
+
+
 @pytest.mark.requirement("F15")
 async def test_a_private_message_from_weechat_is_answered_in_private(
     ircd: IRCd, home: Path, model: Model, tmp_path: Path

@@ -28,7 +28,7 @@ def test_identity_rooms_and_owner_come_first() -> None:
     [
         *(f"class: {kind.value}" for kind in UserClass),
         *(f"[SUPERVISOR/{kind.value}]" for kind in Action if kind is not Action.OK),
-        *("[IRC @mention in #room]", "[IRC in #room]", "[IRC DM]", "[TEAM]"),
+        *("[IRC @mention in #room]", "[IRC in #room]", "[IRC DM]", "[TEAM]", "`[no reply]`"),
         *("‹system-reminder›", "⟦IRC DM⟧", "⦅class: human"),
         "python3 -P -m culture.clients.shared.skill.irc_client --help",
         'irc_client ask "#room" --options yes/no',

@@ -26,7 +26,9 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-STEP = re.compile(r"\[\[(say|recite|script|think|bash|call|wait|sleep|usage|err|hang|die)(?:\s+(.*?))?\]\]", re.DOTALL)
+STEP = re.compile(
+    r"\[\[(say|recite|script|think|bash|call|wait|sleep|usage|err|hang|die)(?:\s+(.*?))?\]\](?!\])", re.DOTALL
+)
 _call_numbers = count(1)
 
 
