@@ -141,6 +141,11 @@ class EventLog:
         """Is there no room for more until something was written?"""
         return self.taken - self.written >= _MOST or self._bytes - self._written_bytes >= _MOST_BYTES
 
+    @property
+    def has_room(self) -> bool:
+        """Was there room for the last message that was appended? Nobody asks a log that has ended."""
+        return self._unkept is None or not self._thread.is_alive()
+
     def append(self, stamp: Stamp, channel: str, data: str) -> int:
         """Keep a message that is new; the position it has. One without a channel is for somebody here."""
         origin, epoch, seq, _ = stamp
@@ -225,6 +230,7 @@ class EventLog:
 
     async def prune(self, before: float) -> int:
         """Let go of what is older; how many that were."""
+        self._file.check()  # else a new one would be made in its place
         return await asyncio.to_thread(prune, self._path, before)
 
     async def _ask(self, question: Callable[[], T]) -> T:

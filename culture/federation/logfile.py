@@ -129,6 +129,10 @@ class LogFile:
         """Give the file back."""
         self._connection.close()
 
+    def check(self) -> None:
+        """Raise OSError where it was deleted; any thread may."""
+        self._connection.check_files()
+
     def begin(self, epoch: str, caps: str = "") -> State:
         """Read what is known, and go on behind every position that was ever used.
 

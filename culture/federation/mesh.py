@@ -91,7 +91,7 @@ class Mesh(Skill):
         """Open the log and begin to dial."""
         self.loop = asyncio.get_running_loop()
         await asyncio.to_thread(self.log.open, self.host.ids.epoch, self.admission.caps)
-        self.host.go_first(self.log.await_written)
+        self.host.go_first(self.log.await_written, lambda: self.log.has_room)
         await self.messages.repeat()
         self.host.start(self.messages.run())
         self.host.start(self.courier.run())

@@ -82,6 +82,8 @@ class Parts:
     """Tells of stored messages, by id, whether the channel was closed; a skill's. None where nothing is stored."""
     sooner: "Callable[[float], bool]" = lambda patience: True
     """Waits for the skill that keeps events before the others; False where it has not within so many seconds."""
+    has_room: "Callable[[], bool]" = lambda: True
+    """Had that skill room for the event that is being heard?"""
     keepers: "list[Callable[[], Callable[[], bool]]]" = field(default_factory=list)
     """Of each skill that keeps events: called it notes what has come by now, and what it returns tells whether all that
     is on disk."""

@@ -2,9 +2,10 @@
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeVar
 
 from culture.config import paths
@@ -18,23 +19,55 @@ Step = str | Callable[[sqlite3.Connection], None]
 """One change of the schema: SQL, or a function that makes it. Steps are only ever added, at the end."""
 
 
+_FILES = ("", "-wal")
+
+
 class TooNew(Exception):
     """The file was written by a newer version of the program."""
 
 
-def open_database(path: Path, steps: Sequence[Step], *, busy: float = BUSY) -> sqlite3.Connection:
+class Deleted(OSError):
+    """A file of an open database is not there any more under its name."""
+
+
+class Database(sqlite3.Connection):
+    """A connection that writes, and knows its files by their inodes.
+
+    SQLite goes on in files that were deleted, moved or replaced, and every COMMIT succeeds; with the process all of it
+    is gone. Without WAL SQLite itself compares the inode, too, before it writes.
+    """
+
+    _inodes: Mapping[str, int] = MappingProxyType({})
+
+    def note_files(self, path: Path) -> None:
+        """These are its files."""
+        self._inodes = {file: os.stat(file).st_ino for suffix in _FILES if os.path.exists(file := f"{path}{suffix}")}
+
+    def check_files(self) -> None:
+        """Raise Deleted where one of them is gone."""
+        for file, inode in self._inodes.items():
+            try:
+                is_there = os.stat(file).st_ino == inode
+            except FileNotFoundError:
+                is_there = False
+            if not is_there:
+                raise Deleted(f"{file} was deleted or replaced: put it back, or restart the server to begin a new one")
+
+
+def open_database(path: Path, steps: Sequence[Step], *, busy: float = BUSY) -> Database:
     """Open for writing, for this user alone (0600), in WAL mode, every commit on disk when it returns.
 
     A file of an older schema is migrated in one transaction; one of a newer schema raises TooNew.
     The connection is in autocommit mode: whoever writes more than a row does it in a ``transaction``.
     """
     os.close(paths.open_private(path, os.O_RDWR))
-    connection = sqlite3.connect(path, timeout=busy, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(path, timeout=busy, isolation_level=None, check_same_thread=False, factory=Database)
     try:
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA foreign_keys=ON")
         migrate(connection, steps)
+        connection.note_files(path)
     except BaseException:
         connection.close()
         raise
@@ -50,10 +83,12 @@ def open_reader(path: Path, *, busy: float = BUSY) -> sqlite3.Connection:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Change all of it, or nothing."""
+    """Change all of it, or nothing; Deleted where a file of the database is gone."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
+        if isinstance(connection, Database):
+            connection.check_files()
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:  # a full disk may have undone it already

@@ -145,9 +145,13 @@ class Host:
         """Tell of an event of before again, or news of one, those alone who can tell whether they know it."""
         self._parts.router.repeat(event)
 
-    def go_first(self, wait: Callable[[float], bool]) -> None:
-        """Let others who keep events wait for this skill; ``wait`` blocks, not longer than so many seconds."""
+    def go_first(self, wait: Callable[[float], bool], has_room: Callable[[], bool]) -> None:
+        """Let others who keep events wait for this skill; ``wait`` blocks, not longer than so many seconds.
+
+        ``has_room`` tells whether what this skill heard last is among what it will keep.
+        """
         self._parts.sooner = wait
+        self._parts.has_room = has_room
 
     def await_first(self, patience: float) -> bool:
         """Wait for the skill that goes first to have kept what it has heard until now; blocks.
@@ -155,6 +159,10 @@ class Host:
         False where it has not within so many seconds: then this one must not keep it either.
         """
         return self._parts.sooner(patience)
+
+    def had_room(self) -> bool:
+        """Will the skill that goes first keep what is heard now? Where not, nobody may be told that it is stored."""
+        return self._parts.has_room()
 
     def keeps(self, mark: Callable[[], Callable[[], bool]]) -> None:
         """Let others know how far this skill keeps events.

@@ -47,7 +47,7 @@ class Intake:
     def keep_said(self, spoken: Spoken, by: Session) -> None:
         """The same; ``by`` is told when it is written, if it asked for that, and waits while too much is waiting."""
         writer = self._writer
-        if _RECEIPTS in by.caps.enabled:
+        if _RECEIPTS in by.caps.enabled and self._host.had_room():
             writer.is_awaited = True  # before the writer has it, which may be done with it at once
             if not writer.put(spoken):
                 return

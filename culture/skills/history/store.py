@@ -112,9 +112,10 @@ class Store(Protocol):
     def close(self) -> None:
         """Let go of it."""
 
-    def write(self, batch: Sequence[Entry]) -> None:
+    def write(self, batch: Sequence[Entry]) -> set[str]:
         """Keep them all, durably, or none. One that is there already stays as it is.
 
+        The ids of those messages of the batch that are not kept, since another text is kept under their id.
         A REDACT also takes back the message it names, now and should it come later: one of the same channel, or a
         private one, whatever the two were called when it was said.
         """

@@ -181,21 +181,33 @@ class Writer:
     def _keep(self, entries: list[Entry]) -> bool:
         if not entries:
             return True
+        taken: set[str] = set()
         try:
-            done = self._until_done(lambda: self._store.write(entries))
+            done = self._until_done(lambda: taken.update(self._store.write(entries)))
         except Damaged:
             raise
         except Exception:
             log.exception("%d entries could not be written together", len(entries))
             return all(self._keep_one(entry) for entry in entries)
         if done:
+            self._note_taken(entries, taken)
             self._count(entries)
         return done
 
+    def _note_taken(self, entries: Sequence[Entry], taken: set[str]) -> None:
+        """These ids are those of other messages, so that nothing is kept: an old file of ids was put back."""
+        if taken:
+            self.unkept.update(self.written + 1 + at for at, entry in enumerate(entries) if entry.msgid in taken)
+            self._tell(
+                f"{len(taken)} messages cannot be kept, such as {min(taken)}: others have their ids; was an old"
+                " ids.json put back? Stop the server, delete ids.json in its data folder, start it"
+            )
+
     def _keep_one(self, entry: Entry) -> bool:
         """Write one of a batch that has something in it which the store refuses."""
+        taken: set[str] = set()
         try:
-            done = self._until_done(lambda: self._store.write([entry]))
+            done = self._until_done(lambda: taken.update(self._store.write([entry])))
         except Damaged:
             raise
         except Exception as error:
@@ -203,6 +215,7 @@ class Writer:
             self._tell(f"{entry.msgid} cannot be kept: {type(error).__name__}: {error}")
             done = True
         if done:
+            self._note_taken([entry], taken)
             self._count([entry])
         return done
 

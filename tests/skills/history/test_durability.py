@@ -11,7 +11,9 @@ import pytest
 from culture.config.links import Link
 from culture.config.model import Operator
 from culture.config.skills import Embeddings, History
+from culture.federation import log as federation_log
 from culture.federation import messages
+from culture.federation.backfill import id_of
 from culture.federation.log import EventLog
 from culture.federation.logfile import Entry
 from culture.federation.mesh import Mesh
@@ -19,6 +21,7 @@ from culture.protocol.message import Message
 from culture.server.ircd import IRCd
 from culture.skills.history.sqlite import SQLiteStore
 from culture.skills.history.store import Arrival
+from tests.federation.raw import mesh_of
 from tests.skills.history import playing
 from tests.support.client import PATIENCE, Client, registered
 from tests.support.lockholder import locked
@@ -40,6 +43,7 @@ async def test_what_was_receipted_survives_kill_9(tmp_path: Path) -> None:
 
 CAPS = "message-tags agentirc.dev/receipts"
 OPERATORS = (Operator(name="root", password="very secret"),)
+LINKS = (Link(name="thor", secret="known-to-both"),)
 
 
 async def operator(stack: AsyncExitStack, ircd: IRCd) -> Client:
@@ -80,6 +84,75 @@ async def test_a_locked_file_withholds_receipts_and_nothing_else(tmp_path: Path)
         rows = await bob.ask("HISTORY RECENT #x 5")
         assert texts(rows)[:1] == ["while it was locked"]
         assert receipt.params == ("spark-ori",)
+
+
+@pytest.mark.parametrize("file", ["history/history.db", "history/history.db-wal", "federation/log.db"])
+async def test_a_file_that_was_deleted_withholds_receipts_until_it_is_back(tmp_path: Path, file: str) -> None:
+    """SQLite would go on writing in what nobody will ever find."""
+    async with AsyncExitStack() as stack:
+        ircd = await stack.enter_async_context(serving(tmp_path, operators=OPERATORS, links=LINKS))
+        root = await operator(stack, ircd)
+        ori = await stack.enter_async_context(registered(ircd.port, "spark-ori", CAPS))
+        await ori.join("#x")
+        ori.send("PRIVMSG #x :before")
+        await ori.expect("TAGMSG", where=is_receipt)
+        deleted, aside = tmp_path / "data" / file, tmp_path / "aside"
+        deleted.rename(aside)
+        ori.send("PRIVMSG #x :while it was away")
+        told = f"{deleted} was deleted or replaced: put it back"
+        await root.expect("NOTICE", where=lambda line: says("kept at present")(line) and says(told)(line))
+        assert [message for message in await ori.sync() if is_receipt(message)] == []
+        deleted.touch()  # another one in its place is not the one
+        ori.send("PRIVMSG #x :and then")
+        await root.sync()
+        assert [message for message in await ori.sync() if is_receipt(message)] == []
+        aside.rename(deleted)
+        for _ in range(2):
+            await ori.expect("TAGMSG", where=is_receipt)
+    assert {"before", "while it was away", "and then"} <= set(kept(tmp_path))
+
+
+async def test_a_message_whose_id_another_one_has_gets_no_receipt(tmp_path: Path) -> None:
+    """An old file of ids was put back, and not by `culture restore`."""
+    ids = tmp_path / "data" / "ids.json"
+    async with serving(tmp_path) as ircd, registered(ircd.port, "spark-ori"):
+        pass
+    old = ids.read_bytes()
+    async with serving(tmp_path) as ircd, registered(ircd.port, "spark-ori", CAPS) as ori:
+        await ori.join("#x")
+        for number in range(20):
+            ori.send(f"PRIVMSG #x :{number}")
+            await ori.expect("TAGMSG", where=is_receipt)
+    ids.write_bytes(old)
+    async with AsyncExitStack() as stack:
+        ircd = await stack.enter_async_context(serving(tmp_path, operators=OPERATORS))
+        ori = await stack.enter_async_context(registered(ircd.port, "spark-ori", CAPS))
+        root = await operator(stack, ircd)
+        await ori.join("#x")
+        ori.send("PRIVMSG #x :new")
+        await root.expect("NOTICE", where=says("was an old ids.json put back?"))
+        assert [message for message in await ori.sync() if is_receipt(message)] == []
+    assert "new" not in kept(tmp_path)
+
+
+async def test_what_links_have_no_room_for_gets_no_receipt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is here alone, and peers hear of a gap."""
+    monkeypatch.setattr(federation_log, "_MOST", 10)
+    caps = f"{CAPS} echo-message"
+    async with serving(tmp_path, links=LINKS) as ircd, registered(ircd.port, "spark-ori", caps) as ori:
+        await ori.join("#x")
+        log = mesh_of(ircd).log
+        async with locked(tmp_path / "data" / "federation" / "log.db"):
+            for number in range(30):
+                ori.send(f"PRIVMSG #x :{number}")
+            await ori.sync()
+        await eventually(lambda: log.waiting == 0)
+        ori.send("PRIVMSG #x :after")
+        last = await ori.expect("PRIVMSG", "#x", "after")
+        await ori.expect("TAGMSG", where=lambda line: line.tags.get("+draft/reply") == last.tags["msgid"])
+        stored = {line.tags["+draft/reply"] for line in ori.seen if is_receipt(line)}
+        assert stored == {id_of(entry.data) for entry in await log.after(0, 100)}
+        assert 0 < len(stored) < 30
 
 
 @pytest.mark.fault("B10")
@@ -158,9 +231,6 @@ async def test_speakers_wait_for_a_disk_that_is_merely_slow(tmp_path: Path) -> N
             await ori.receive()
         rows = await ori.ask("HISTORY RECENT #x 1000")
         assert texts(rows)[:1000] == [str(number) for number in range(5000, 6000)]
-
-
-LINKS = (Link(name="thor", secret="known-to-both"),)
 
 
 async def test_what_waited_for_the_store_when_the_server_stopped_is_kept_at_the_next_start(tmp_path: Path) -> None:

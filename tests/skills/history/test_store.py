@@ -157,6 +157,14 @@ def test_an_entry_written_again_is_there_once(store: Store) -> None:
     assert len(ask(store)) == 4
 
 
+def test_it_is_said_of_a_message_that_another_has_its_id(store: Store) -> None:
+    """As after an old file of ids was put back; what comes again, or was taken back, is no other message."""
+    assert store.write([entry(1, "first"), entry(2, "second"), redaction(3, "spark.e1.2")]) == set()
+    assert store.write([entry(1, "first"), entry(2, "second"), entry(4)]) == set()
+    assert store.write([entry(5), entry(1, "other"), entry(1, "first", place="#new")]) == {"spark.e1.1"}
+    assert texts(ask(store))[0] == "first"
+
+
 def test_one_event_in_two_places_is_two_entries(store: Store) -> None:
     store.write([event(1, "QUIT"), event(1, "QUIT", place="#other")])
     assert numbers(ask(store, View(PLACE, events=True))) == [1]

@@ -49,11 +49,12 @@ class PostgresStore:
         """Let go of it."""
         self._loop.stop(self._connections.close())
 
-    def write(self, batch: Sequence[Entry]) -> None:
-        """Keep them all, durably, or none."""
-        if batch:
-            with translated():
-                self._loop.run(self._write(batch))
+    def write(self, batch: Sequence[Entry]) -> set[str]:
+        """Keep them all, durably, or none; the ids of those that are another message's."""
+        if not batch:
+            return set()
+        with translated():
+            return self._loop.run(self._write(batch))
 
     def reopen(self, messages: Sequence[tuple[str, str]]) -> None:
         """These were said in an open channel."""
@@ -149,18 +150,20 @@ class PostgresStore:
         self._writer = self._writing.writer = await arrivals.writer(connection, self._name)
         self._punctuality.open(await arrivals.last(connection, self._writer))
 
-    async def _write(self, batch: Sequence[Entry]) -> None:
+    async def _write(self, batch: Sequence[Entry]) -> set[str]:
         takes_back = any(entry.verb == "REDACT" for entry in batch)
         try:
-            await self._add(batch, alone=takes_back)
+            return await self._add(batch, alone=takes_back)
         except Exception as error:
             if not (isinstance(error, Clash) or is_deadlock(error)):
                 raise
-            await self._add(batch, alone=True)
+            return await self._add(batch, alone=True)
 
-    async def _add(self, batch: Sequence[Entry], *, alone: bool) -> None:
+    async def _add(self, batch: Sequence[Entry], *, alone: bool) -> set[str]:
         try:
-            await self._turns.take(lambda connection: self._writing.add(connection, batch, alone=alone), alone=alone)
+            return await self._turns.take(
+                lambda connection: self._writing.add(connection, batch, alone=alone), alone=alone
+            )
         except BaseException:
             self._writing.forget()
             raise

@@ -47,6 +47,13 @@ _MISSING = (
     f"SELECT t.number FROM {IDS} WITH ORDINALITY AS t (line, seq, place, number)"
     f" WHERE NOT EXISTS (SELECT FROM history_entries e WHERE {SAME}) ORDER BY t.number"
 )
+# One that was taken back has no text any more.
+_OTHER = (
+    "SELECT t.line, t.seq FROM unnest($1::integer[], $2::bigint[], $3::integer[], $4::text[])"
+    " AS t (line, seq, place, text) WHERE NOT EXISTS"
+    f" (SELECT FROM history_entries e WHERE {SAME} AND (e.text = t.text OR e.sort = {Sort.REDACTED:d}))"
+)
+_TEXT = 4  # among a row's own columns
 _LAST = """
     SELECT greatest(
         -1, (SELECT max(position) FROM history_entries), (SELECT max(behind) FROM history_late WHERE writer = $1)
@@ -99,18 +106,34 @@ class Writing:
         self._naming.forget()
         self._next.clear()
 
-    async def add(self, connection: Connection, batch: Sequence[Entry], *, alone: bool) -> None:
-        """Keep them; a Clash is nothing that could happen while we are alone."""
+    async def add(self, connection: Connection, batch: Sequence[Entry], *, alone: bool) -> set[str]:
+        """Keep them; a Clash is nothing that could happen while we are alone.
+
+        The ids of those that are not kept since another message has their id.
+        """
         redacted = _redacted(batch)
         await self._naming.learn(connection, [*batch, *redacted])
         highest = await self._make_room(connection, batch)
         rows = self._rows(batch)
         placed = await self._put(connection, rows, alone)
         await self._note_late(connection, rows, placed, highest)
+        taken = await self._taken(connection, batch, rows, placed)
         if redacted:
             await self._erase(connection, redacted, alone)
         last = position_of(batch[-1].at, batch[-1].origin)
         self._next = {last: self._next[last]}
+        return taken
+
+    async def _taken(
+        self, connection: Connection, batch: Sequence[Entry], rows: Sequence[Row], placed: Mapping[Id, int]
+    ) -> set[str]:
+        """The ids of those messages that have another text in the table."""
+        texts = {row.id: row.rest[_TEXT] for row in rows if row.sort == Sort.MESSAGE and row.id not in placed}
+        if not texts:
+            return set()
+        found = await connection.fetch(_OTHER, *zip(*texts, strict=True), list(texts.values()))
+        others = {(line, seq) for line, seq in found}
+        return {each.msgid for each in batch if (self._naming.lines[each.origin, each.epoch], each.seq) in others}
 
     async def _make_room(self, connection: Connection, batch: Sequence[Entry]) -> int:
         """Go behind what is there already of the same times; the highest position there is."""

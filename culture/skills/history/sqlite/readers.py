@@ -1,7 +1,7 @@
 """Connections that read: as many as are reading at the same time, whichever threads they are."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,8 +13,9 @@ from culture.skills.history.store import Unavailable
 class Readers:
     """Lends them. One that is lent when all are closed is closed when it comes back."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, check: Callable[[], None]) -> None:
         self._path = path
+        self._check = check
         self._lock = threading.Lock()
         self._idle: list[Reading] = []
         self._generation = 0
@@ -42,7 +43,9 @@ class Readers:
                 raise Unavailable("the history is closed")
             generation = self._generation
             reading = self._idle.pop() if self._idle else None
-        reading = reading or Reading(open_reader(self._path))
+        if reading is None:
+            self._check()  # another file in its place has nothing to do with what is next to it
+            reading = Reading(open_reader(self._path))
         try:
             reading.connection.execute("BEGIN")
             yield reading

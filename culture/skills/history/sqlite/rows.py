@@ -5,12 +5,13 @@ While SQLite works the other threads do; what went back and forth for each row w
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain
 from typing import Any
 
 from culture.server.database import pieces
+from culture.skills.history.entry import Sort
 from culture.skills.history.sqlite.reindex import PLACE_WORD
 from culture.skills.history.sqlite.schema import COLUMNS
 from culture.skills.history.words import indexed
@@ -35,6 +36,10 @@ _NOTE = (
 )
 
 
+# One that was taken back has no text any more.
+_OTHER = f"SELECT 1 FROM entries WHERE line = ? AND seq = ? AND place = ? AND (text = ? OR sort = {Sort.REDACTED:d})"
+
+
 @cache
 def _insert(rows: int) -> str:
     return f"INSERT INTO entries ({COLUMNS}) VALUES {','.join([_ROW] * rows)} ON CONFLICT (line, seq, place) DO NOTHING"
@@ -52,6 +57,15 @@ def insert(connection: sqlite3.Connection, rows: Sequence[Row]) -> list[Row]:
             there = _there(connection, [row[0] for row in some])
             inserted += [row for row in some if row[0] in there]
     return inserted
+
+
+def taken(connection: sqlite3.Connection, some: Iterable[Row]) -> Iterator[str]:
+    """The ids of those messages that have another text in the file, or none."""
+    for row in some:
+        place, line, seq, text = row[1], row[3], row[4], row[9]
+        if connection.execute(_OTHER, (line, seq, place, text)).fetchone() is None:
+            origin, epoch = connection.execute("SELECT origin, epoch FROM lines WHERE id = ?", (line,)).fetchone()
+            yield f"{origin}.{epoch}.{seq}"
 
 
 def _there(connection: sqlite3.Connection, some: Sequence[int]) -> set[int]:

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from culture.server.database import open_database, open_reader, transaction
+from culture.server.database import Database, open_database, open_reader, transaction
 from culture.skills.history.entry import Entry
 from culture.skills.history.punctuality import Punctuality
 from culture.skills.history.sqlite import arrivals, changes, upkeep
@@ -33,10 +33,10 @@ class SQLiteStore:
     def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
         self.path = path
         self._punctuality = Punctuality(now)
-        self._connection: sqlite3.Connection | None = None
+        self._connection: Database | None = None
         self._writing: Writing | None = None
         self._turn = threading.Lock()
-        self._readers = Readers(path)
+        self._readers = Readers(path, self._check)
 
     def open(self) -> None:
         """Make ready, with a schema as new as this program."""
@@ -47,6 +47,10 @@ class SQLiteStore:
             self._punctuality.open(arrivals.last(self._connection))
             self._writing = Writing(self._connection, self._punctuality)
             self._readers.open()
+
+    def _check(self) -> None:
+        if self._connection is not None:
+            self._connection.check_files()
 
     def close(self) -> None:
         """Let go of it."""
@@ -70,10 +74,10 @@ class SQLiteStore:
                 writing.forget()
                 raise
 
-    def write(self, batch: Sequence[Entry]) -> None:
-        """Keep them all, durably, or none."""
+    def write(self, batch: Sequence[Entry]) -> set[str]:
+        """Keep them all, durably, or none; the ids of those that are another message's."""
         with self._transaction() as (_, writing):
-            writing.add(batch)
+            return writing.add(batch)
 
     def reopen(self, messages: Sequence[tuple[str, str]]) -> None:
         """These were said in an open channel."""

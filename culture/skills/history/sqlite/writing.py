@@ -20,6 +20,7 @@ class Writing:
         self._positions = Positions(connection)
         self._version: int | None = None
         self._late: dict[int, int] = {}  # by position, what these came behind
+        self._taken: set[str] = set()  # ids that other messages have
 
     def begin(self) -> None:
         """In a new transaction: learn again what another connection may have changed."""
@@ -36,9 +37,10 @@ class Writing:
         """What is known of the file may never have been committed, or has changed."""
         self._version = None
 
-    def add(self, batch: Sequence[Entry]) -> None:
-        """Keep them, in order."""
+    def add(self, batch: Sequence[Entry]) -> set[str]:
+        """Keep them, in order; the ids of those that are not kept since another message has their id."""
         self._positions.prepare(batch)
+        self._taken = set()
         pending: list[rows.Row] = []
         for entry in batch:
             if entry.verb == "REDACT":
@@ -48,10 +50,15 @@ class Writing:
             else:
                 pending.append(self._row(entry))
         self._put(pending)
+        return self._taken
 
     def _put(self, pending: Sequence[rows.Row]) -> None:
         inserted = rows.insert(self._connection, pending)
         message = int(Sort.MESSAGE)
+        if len(inserted) < len(pending):
+            there = {row[0] for row in inserted}
+            others = [row for row in pending if row[2] == message and row[0] not in there]
+            self._taken.update(rows.taken(self._connection, others))
         rows.index(self._connection, [(row[0], row[1], row[9]) for row in inserted if row[2] == message])
         if self._late:
             late = [(row[0], self._late[row[0]]) for row in inserted if row[0] in self._late and row[2] == message]
