@@ -13,9 +13,6 @@ MOST = 1000
 """So many are welcomed; whoever has more guests needs no guide."""
 
 
-_PROGRAMS = (UserClass.AGENT, UserClass.BOT)
-
-
 class Greeting:
     """Says the text of the configuration, in which ``{sender}`` is who comes and ``{nick}`` the agent."""
 
@@ -39,10 +36,10 @@ class Greeting:
             self._spawn(self._greet(self._text, channel, nick))
 
     async def _greet(self, text: str, channel: str, nick: str) -> None:
-        """A JOIN does not tell who is an agent: the server is asked."""
+        """A JOIN does not tell who is a person: the server is asked. Strangers would use up all welcomes."""
         with suppress(NotSent):
             found = await self._transport.send_who(nick)
-            if found and not any(member.kind in _PROGRAMS for member in found) and self._is_new(nick):
+            if any(member.kind is UserClass.HUMAN for member in found) and self._is_new(nick):
                 self._notes.greet(nick)
                 self._say(channel, text.replace("{sender}", nick).replace("{nick}", self._transport.nick))
 

@@ -429,6 +429,17 @@ async def test_a_stranger_s_invitation_leads_nowhere(home: Path, tmp_path: Path)
         assert "#trap" not in daemon.transport.channels
 
 
+async def test_a_stranger_is_not_welcomed_as_people_are(home: Path, tmp_path: Path) -> None:
+    async with with_people(tmp_path / "server") as ircd, AsyncExitStack() as stack:
+        agent = {"nick": NICK, "playbook": playbook(home, []), "greeting": "Welcome, {sender}!"}
+        daemon = await stack.enter_async_context(running(agents_yaml(home, ircd.port, agent), NICK))
+        eve = await stack.enter_async_context(registered(ircd.port, "spark-eve", "message-tags"))
+        await eve.join("#general")
+        await stack.enter_async_context(person(ircd.port))
+        assert await answered(eve, "#general") == "Welcome, spark-ori!"
+        assert daemon.notes.greeted == {"spark-ori"}
+
+
 async def test_a_flood_of_strangers_gets_few_notices(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
