@@ -112,6 +112,12 @@ PROOFS = {
             (sys.executable, "-m", "pytest", "--timeout=0", "-s", "tests/proof/test_story.py"),
         ),
         Proof(
+            "patience",
+            "a person answers the real Claude Code after 130 s, when its shell would not wait any more: the call has "
+            "returned before, and the answer is a prompt with its sender (H8)",
+            (sys.executable, "-m", "pytest", "--timeout=0", "-s", "tests/proof/test_patience.py"),
+        ),
+        Proof(
             "team",
             "a team of ten with forty tasks, its orchestrator, members and server killed for five minutes: each task "
             "comes to an end once, nothing that was written is lost",
