@@ -52,6 +52,8 @@ NO_SESSION = ("No conversation found", "--resume requires a valid session")
 LAST_WORDS = 20
 # Its own tool for questions needs somebody in front of it.
 ASKS_PEOPLE = "AskUserQuestion"
+# The hook waits so long, in seconds, for news to be on disk.
+KEEPING = 3600.0
 # A full context is worth an exact figure; below, what the last answer read is near enough and costs nothing.
 WORTH_MEASURING = 50.0
 
@@ -71,6 +73,10 @@ class ClaudeRunner(QueuedRunner):
         self._costs = Costs()
         self._fullness: float | None = None
         self._collected = Collected()
+        self._beside = Collected()
+        self._asked: str | None = None
+        """The prompt of the turn that runs."""
+        self._asked_id = ""
         self._words: deque[str] = deque(maxlen=LAST_WORDS)
 
     @property
@@ -97,14 +103,18 @@ class ClaudeRunner(QueuedRunner):
             await self._think(live, DEEPEST if self._deeper else effort(self.setup.thinking))
             self._deeper = False
         await live.ready()
-        collected = self._collected = Collected()
-        result = await live.ask(prompt)
+        collected, self._beside = Collected(), Collected()
+        self._collected, self._asked = collected, prompt
+        try:
+            result = await live.ask(prompt)
+        finally:
+            self._asked = None
         return Turn(
             text=collected.text,
             error=failure(result) or (collected.not_compacted if prompt == COMPACT else ""),
             interrupted=was_interrupted(result),
             tools=tuple(collected.tools),
-            tokens=tokens(result.usage),
+            tokens=tokens(result.usage) + collected.of_agents,
             cost_usd=self._costs.spent(result.total_cost_usd),
             context_pct=await self._measure(live, result, collected),
             full=is_full(result),
@@ -127,7 +137,7 @@ class ClaudeRunner(QueuedRunner):
 
     async def _begin(self, note: str = "") -> None:
         session = str(uuid4())
-        self._live = Session(await self._connect(fresh=session, note=note), self._hear, self.died)
+        self._live = Session(await self._connect(fresh=session, note=note), self._hear, self.died, self._by_itself)
         self._session, self._costs = session, Costs()
 
     async def _resume(self, session: str) -> bool:
@@ -138,7 +148,7 @@ class ClaudeRunner(QueuedRunner):
             if any(text in str(death) for text in NO_SESSION):
                 return False
             raise
-        self._live = Session(client, self._hear, self.died)
+        self._live = Session(client, self._hear, self.died, self._by_itself)
         self._session, self._costs = session, Costs(await control.total_cost(client))
         return True
 
@@ -178,7 +188,7 @@ class ClaudeRunner(QueuedRunner):
         self.touch()
         tasks.note(self.background, message)
         if isinstance(message, AssistantMessage):
-            self.used(self._collected.count(message))
+            await self._count(message)
         match message:
             case AssistantMessage(parent_tool_use_id=None) if not is_error(message):
                 content = normalised(message.content)
@@ -201,6 +211,27 @@ class ClaudeRunner(QueuedRunner):
                 self._costs = Costs()
             case ResultMessage(session_id=session) if session:
                 self._session = session
+
+    async def _count(self, message: AssistantMessage) -> None:
+        """Meter a call of the model: in a turn, or of a sub-agent between two turns."""
+        if self._asked is not None:
+            self.used(self._collected.count(message))
+        elif message.parent_tool_use_id is not None:
+            before = self._beside.of_agents
+            self._beside.count(message)
+            if self.used_beside(self._beside.of_agents - before) and self._live is not None:
+                await self._live.stop_tasks(self.background.running)
+        else:
+            self.used(self._beside.count(message))
+
+    def _by_itself(self, result: ResultMessage | None) -> bool:
+        """The program begins a turn by itself, or has ended it with a result; whether it may go on."""
+        if result is None:
+            self._beside = Collected()
+            return self.begins_itself()
+        cost = self._costs.spent(result.total_cost_usd)
+        self.ended_itself(Turn(interrupted=was_interrupted(result), tokens=tokens(result.usage), cost_usd=cost))
+        return True
 
     async def _think(self, live: Session, level: EffortLevel | None) -> None:
         if level != self._effort and await control.set_effort(live.client, level):
@@ -229,7 +260,28 @@ class ClaudeRunner(QueuedRunner):
 
     def _hooks(self) -> dict[HookEvent, list[HookMatcher]]:
         before, after = HookMatcher(hooks=[self._before_tool]), HookMatcher(hooks=[self._after_tool])
-        return {"PreToolUse": [before], "PostToolUse": [after], "PostToolUseFailure": [after]}
+        prompt = HookMatcher(hooks=[self._before_prompt], timeout=KEEPING)
+        return {
+            "UserPromptSubmit": [prompt],
+            "PreToolUse": [before],
+            "PostToolUse": [after],
+            "PostToolUseFailure": [after],
+        }
+
+    async def _before_prompt(self, given: HookInput, _id: str | None, _context: HookContext) -> HookJSONOutput:
+        """Refuse the program what it wants to begin by itself, once that is on disk as news to the agent."""
+        self.touch()
+        text, number = str(given.get("prompt", "")), str(given.get("prompt_id", ""))
+        if self._asked is not None and tasks.is_same(text, self._asked):
+            self._asked_id = number
+            return {}
+        if self.on_news is None:
+            return {}
+        await self.keep(tasks.news(self.background, text, number))
+        goes_on = self._asked is not None and number == self._asked_id
+        if not goes_on and self._live is not None:
+            self._live.refused()
+        return {"decision": "block", "reason": tasks.REFUSED}
 
     async def _before_tool(self, _input: HookInput, _id: str | None, _context: HookContext) -> HookJSONOutput:
         self.touch()

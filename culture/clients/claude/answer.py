@@ -25,6 +25,8 @@ SYNTHETIC = "<synthetic>"
 GO_ON = "Resume directly"
 # How the program says that nobody has logged in; its remedy is a word for a terminal that is not there.
 NO_LOGIN = "Not logged in"
+# The origin that our prompts are stamped with, and that their results tell.
+OWN = {"kind": "human"}
 FULL = ("prompt_too_long", "blocking_limit", "rapid_refill_breaker")
 READ = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 WRITTEN = "output_tokens"
@@ -83,14 +85,24 @@ class Collected:
     """Until when the provider gives nothing more."""
     calls: dict[str, int] = field(default_factory=dict)
     """The tokens of each call of the model, those of agents that it has sent off among them."""
+    sent_off: set[str] = field(default_factory=set)
+    """The calls of those agents, which the result of the turn does not count."""
     cut_off: bool = False
     """The next text goes on where the last one stopped."""
 
     def count(self, message: AssistantMessage) -> int:
         """The tokens of the turn so far; a call that gives several messages tells the same figure with each."""
         if used := tokens(message.usage):
-            self.calls[message.message_id or str(len(self.calls))] = used
+            call = message.message_id or str(len(self.calls))
+            self.calls[call] = used
+            if message.parent_tool_use_id is not None:
+                self.sent_off.add(call)
         return sum(self.calls.values())
+
+    @property
+    def of_agents(self) -> int:
+        """The tokens of agents that it has sent off, as far as the program tells."""
+        return sum(self.calls[call] for call in self.sent_off)
 
     def take(self, message: AssistantMessage, content: Sequence[dict[str, Any]]) -> None:
         """Take note of what it said and called."""
@@ -128,8 +140,8 @@ def is_full(result: ResultMessage) -> bool:
 
 
 def is_own(result: ResultMessage) -> bool:
-    """Whether it answers a prompt of ours, and not something the program woke up for by itself."""
-    return result.origin is None or result.origin["kind"] == "human"
+    """Whether it answers a prompt of ours, which are stamped; the result of a wake-up has no origin at all."""
+    return result.origin is not None and result.origin["kind"] == OWN["kind"]
 
 
 def failure(result: ResultMessage) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import Any
 
 from claude_agent_sdk import (
@@ -15,7 +15,7 @@ from claude_agent_sdk import (
 )
 from claude_agent_sdk.types import Message
 
-from culture.clients.claude.answer import is_own
+from culture.clients.claude.answer import OWN, is_own
 from culture.clients.shared.queued import UNKNOWN_EXIT
 from culture.clients.shared.turn import COMMANDS, AgentDied
 
@@ -35,15 +35,21 @@ class Session:
         client: ClaudeSDKClient,
         heard: Callable[[Message], Awaitable[None]],
         lost: Callable[[int], Awaitable[None]],
+        itself: Callable[[ResultMessage | None], bool] = lambda result: True,
     ) -> None:
         self.client = client
         self._heard = heard
         self._lost = lost
+        self._itself = itself
+        """Told that the program begins a turn by itself (None), or of its result; whether the turn may go on."""
+        self._own_turn = False
         self._result: asyncio.Future[ResultMessage] | None = None
         self._joined: ResultMessage | None = None
         # Set unless it sees to something by itself, such as a command in the background that has ended.
         self._quiet = asyncio.Event()
         self._quiet.set()
+        self._refused = False
+        self._stopping: set[asyncio.Task[None]] = set()
         self._dead = False
         self._reader = asyncio.create_task(self._read(), name="what Claude says")
 
@@ -63,6 +69,10 @@ class Session:
         finally:
             self._result = None
 
+    def refused(self) -> None:
+        """A turn that the program wants to begin by itself is refused: its result is no answer to anything."""
+        self._refused = True
+
     async def interrupt(self) -> None:
         """Break off what it does, whether asked or not; returns when it has ended, or after a while."""
         if self._dead or (self._result is None and self._quiet.is_set()):
@@ -70,6 +80,18 @@ class Session:
         await self.client.interrupt()
         if self._result is not None:
             await asyncio.wait([self._result], timeout=INTERRUPT_PATIENCE)
+
+    async def stop_tasks(self, running: Iterable[str]) -> None:
+        """End what runs in the background; the program tells of its end."""
+        for task in running:
+            stopping = asyncio.create_task(self.client.stop_task(task), name="end of a task in Claude's background")
+            self._stopping.add(stopping)
+            stopping.add_done_callback(self._stopped)
+
+    def _stopped(self, stopping: asyncio.Task[None]) -> None:
+        self._stopping.discard(stopping)
+        if not stopping.cancelled() and (error := stopping.exception()) is not None:
+            log.warning("a task in Claude's background could not be ended: %s", error)
 
     async def leave(self, end: Callable[[], Awaitable[object]]) -> None:
         """Say goodbye; ``end`` ends by force what has not gone after a while, and whatever it left behind."""
@@ -131,16 +153,31 @@ class Session:
                 self._end_turn(message)
             case SystemMessage(subtype="init") if self._result is None:
                 self._quiet.clear()
+                await self._begin_itself()
             case SystemMessage(subtype="session_state_changed", data={"state": "idle"}):
                 self._quiet.set()
                 if self._joined is not None:
                     self._answer(self._joined)
 
+    async def _begin_itself(self) -> None:
+        """A turn that nobody asked for and nothing has refused: hooks are switched off in the program's settings."""
+        if not self._refused:
+            self._own_turn = True
+            if not self._itself(None):
+                await self.client.interrupt()
+
     def _end_turn(self, result: ResultMessage) -> None:
         self._quiet.set()
+        refused, self._refused = self._refused, False
+        own_turn, self._own_turn = self._own_turn, False
         if is_own(result):
             self._answer(result)
-        elif self._result is not None:
+            return
+        if own_turn:
+            self._itself(result)
+        if refused:
+            return
+        if self._result is not None:
             # Either the prompt waits its turn, or it went into what has just ended: being idle next tells.
             self._joined = result
 
@@ -157,6 +194,7 @@ async def put(prompt: str) -> AsyncIterator[dict[str, Any]]:
         "message": {"role": "user", "content": prompt},
         "parent_tool_use_id": None,
         "client_composed": prompt not in COMMANDS,
+        "origin": OWN,
     }
 
 

@@ -1,9 +1,18 @@
-"""Claude Code's background work: commands, sub-agents and wake-ups, as its messages tell of them."""
+"""Claude Code's background work: commands, sub-agents and wake-ups, as its messages tell of them.
+
+When such work has something to tell, Claude Code begins a turn by itself, or puts the news into the turn that runs.
+Its ``UserPromptSubmit`` hook is asked first, before any request to the model. The news is kept as a message to the
+agent and then refused: it comes again as a prompt of the daemon, in the place where the work was begun.
+"""
+
+import hashlib
+import re
 
 from claude_agent_sdk import AssistantMessage, SystemMessage, TaskStartedMessage, ToolUseBlock
 from claude_agent_sdk.types import Message
 
 from culture.clients.shared.background import BackgroundWork
+from culture.clients.shared.turn import News
 
 WAKING = frozenset({"ScheduleWakeup", "CronCreate"})
 """The tools by which Claude has itself woken with a text."""
@@ -22,3 +31,36 @@ def note(background: BackgroundWork, message: Message) -> None:
             background.started(task, call)
         case SystemMessage(subtype="background_tasks_changed", data={"tasks": list(tasks)}):
             background.runs(str(each["task_id"]) for each in tasks)
+
+
+_NOTIFICATION = "<task-notification>"
+_FIELD = re.compile(r"<(task-id|tool-use-id|output-file|summary|event|result)>(.*?)</\1>", re.DOTALL)
+REFUSED = "kept as a message to the agent: it comes as a prompt of its own"
+
+
+def news(background: BackgroundWork, text: str, prompt_id: str) -> News:
+    """What Claude Code would begin a turn for, from the text of the prompt that it makes of it."""
+    key = hashlib.sha256(f"{prompt_id} {text}".encode(errors="replace")).hexdigest()[:24]
+    if not text.lstrip().startswith(_NOTIFICATION):
+        return News(key, background.place_of_wakeup(text), f"the time has come for which you had planned this: {text}")
+    fields: dict[str, str] = {}
+    for name, value in _FIELD.findall(text):
+        # The first counts: a result is written by a sub-agent, and may hold anything.
+        fields.setdefault(name, value.strip())
+    call = fields.get("tool-use-id") or background.call_of(fields.get("task-id", ""))
+    place = background.place_of(call)
+    if text.count(_NOTIFICATION) > 1 or "summary" not in fields:
+        return News(key, place, text)
+    told = [fields["summary"], *(fields[name] for name in ("event", "result") if name in fields)]
+    if file := fields.get("output-file"):
+        told.append(f"(its output: {file})")
+    return News(key, place, "\n".join(told))
+
+
+def is_same(one: str, other: str) -> bool:
+    """Whether two texts are one prompt: the program may give spaces and signs in another form."""
+    return _letters(one) == _letters(other)
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text))

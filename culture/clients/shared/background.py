@@ -23,7 +23,7 @@ class BackgroundWork:
         """Place of the turn that runs; ``NOWHERE`` between turns."""
         self._calls: dict[str, str] = {}
         self._wakeups: dict[str, str] = {}
-        self._callers: dict[str, str] = {}
+        self._callers: dict[str, str] = {}  # the call of each task
         self._running: tuple[str, ...] = ()
 
     def called(self, call: str, parent: str | None = None) -> None:
@@ -32,7 +32,7 @@ class BackgroundWork:
 
     def scheduled(self, text: str, call: str) -> None:
         """By this call the agent has itself woken with a text."""
-        _remember(self._wakeups, text, self.place_of(call))
+        _remember(self._wakeups, _words(text), self.place_of(call))
 
     def started(self, task: str, call: str) -> None:
         """A tool call runs as this task, which may go to the background."""
@@ -49,8 +49,12 @@ class BackgroundWork:
 
     def running_in(self, place: str) -> int:
         """Number of tasks that run in the background and were begun in a place."""
-        places = (self.place_of(self._callers.get(task, "")) for task in self._running)
+        places = (self.place_of(self.call_of(task)) for task in self._running)
         return sum(fold(each) == fold(place) for each in places)
+
+    def call_of(self, task: str) -> str:
+        """The tool call that began a task; empty if unknown."""
+        return self._callers.get(task, "")
 
     def place_of(self, call: str) -> str:
         """Place to which a tool call belongs; ``NOWHERE`` if unknown."""
@@ -58,7 +62,7 @@ class BackgroundWork:
 
     def place_of_wakeup(self, text: str) -> str:
         """Place where the agent asked to be woken with a text; ``NOWHERE`` if unknown."""
-        return self._wakeups.get(text, NOWHERE)
+        return self._wakeups.get(_words(text), NOWHERE)
 
 
 def _remember(known: dict[str, str], key: str, value: str) -> None:
@@ -66,3 +70,7 @@ def _remember(known: dict[str, str], key: str, value: str) -> None:
     known[key] = value
     if len(known) > MOST:
         del known[next(iter(known))]
+
+
+def _words(text: str) -> str:
+    return " ".join(text.split())

@@ -28,7 +28,8 @@ TEAM = "your team"
 SELF = "your own program"
 """The sender of what the agent's program and its daemon have to tell it: a command that ended, a question without an
 answer. Nobody's nick either."""
-
+BY_ITSELF = "begun by the program itself"
+"""The task of a turn that nobody asked for."""
 
 _HOUR = 3600.0
 
@@ -163,7 +164,12 @@ class Inbox:
         return bool(new)
 
     def news(self, key: str, place: str, text: str, *, question: int = 0, hops: int = 0) -> bool:
-        """Keep news of something that the agent itself began in a place; False when it was there already."""
+        """Keep news of something that the agent itself began in a place; False when it was there already.
+
+        The same words that nobody has given to the agent yet count as the same news: a wake-up may come every minute.
+        """
+        if not question and self._is_waiting(place, text):
+            return False
         told = Message(
             place,
             SELF,
@@ -176,6 +182,13 @@ class Inbox:
             tags={ClientTag.HOPS.value: str(hops)},
         )
         return self.receive(told, question=question, remark="news" if question else "")
+
+    def _is_waiting(self, place: str, text: str) -> bool:
+        row = self._records.execute(
+            "SELECT 1 FROM messages WHERE state = 'unread' AND sender = ? AND place = ? COLLATE NOCASE AND text = ?",
+            (SELF, place, text),
+        ).fetchone()
+        return row is not None
 
     @property
     def waiting(self) -> bool:
@@ -354,6 +367,14 @@ class Inbox:
         self._count()
         self.on_over()
         return discarded
+
+    def begun_itself(self, outcome: str, tokens: int, cost_usd: float) -> None:
+        """Note a turn that the program began by itself, and that is over."""
+        now = self._clock()
+        self._records.execute(
+            "INSERT INTO turns (place, task, began, ended, outcome, tokens, cost_usd) VALUES ('', ?, ?, ?, ?, ?, ?)",
+            (BY_ITSELF, now, now, outcome, tokens, cost_usd),
+        )
 
     def spend(self, tokens: int, cost_usd: float) -> None:
         """What somebody else used for the present turn, or the last."""

@@ -15,7 +15,7 @@ from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.notes import Notes
 from culture.clients.shared.queued import QueuedRunner
 from culture.clients.shared.recovery import Recovery, Restart
-from culture.clients.shared.turn import AgentDied, Can, Turn
+from culture.clients.shared.turn import AgentDied, Can, News, Turn
 from culture.config.agents import RecoveryConfig
 
 log = logging.getLogger(__name__)
@@ -41,6 +41,18 @@ class Listener(Protocol):
 
     def on_quotas(self, quotas: Sequence[Quota]) -> None:
         """The provider told how much of a subscription's windows is gone."""
+
+    def on_news(self, news: News) -> None:
+        """The program would begin a turn by itself, and is refused it once this returns."""
+
+    def on_own_turn(self) -> bool:
+        """The program begins a turn by itself; whether it may go on."""
+
+    def on_own_end(self, turn: Turn) -> None:
+        """Such a turn is over."""
+
+    def on_beside(self, tokens: int) -> bool:
+        """Sub-agents have used so much between two turns; whether they are to end."""
 
     def on_crash(self, code: int, restart_in: float | None) -> None:
         """The agent died; it starts again after so many seconds, or not at all."""
@@ -191,6 +203,10 @@ class Keeper:
             runner.on_turn = self._on_turn
             runner.on_usage = self._listener.on_usage
             runner.on_quotas = self._listener.on_quotas
+            runner.on_news = self._listener.on_news
+            runner.on_own_turn = self._listener.on_own_turn
+            runner.on_own_end = self._listener.on_own_end
+            runner.on_beside = self._listener.on_beside
         return runner
 
     async def _dispose(self, *, reacts: bool = True) -> None:

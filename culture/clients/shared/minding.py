@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from culture.clients.shared.budget import Quota
-from culture.clients.shared.condition import show
+from culture.clients.shared.condition import may_begin, show
 from culture.clients.shared.parts import Parts
 from culture.clients.shared.service import Service
-from culture.clients.shared.turn import Turn
+from culture.clients.shared.turn import News, Turn
 from culture.clients.shared.webhook import texts
 from culture.protocol.vocabulary import State
 
@@ -34,6 +34,7 @@ class Minding:
         self._spawn = spawn
         self._overspent = False
         self._broke_off = False  # because of that
+        self._itself = False  # its program has begun a turn that nobody asked for
 
     async def on_message(self, message: dict[str, Any]) -> None:
         """The agent said, thought or called something."""
@@ -42,7 +43,7 @@ class Minding:
         self._parts.work.did(message.get("content", ()))
         # A result of one tool is not the end of those that run beside it.
         goes_on = any(block.get("type") != "tool_result" for block in message.get("content", ()))
-        if goes_on and (self._overspent or self._service.breaks_off) and self._parts.work.busy:
+        if goes_on and (self._overspent or self._service.breaks_off) and (self._parts.work.busy or self._itself):
             # The tool call that was running is over, as the agent goes on.
             self._broke_off = self._overspent  # who pauses a team's member tells it to go on as well
             self._overspent = self._service.breaks_off = False
@@ -80,6 +81,32 @@ class Minding:
             self._parts.purse.look()
             show(self._parts)
             self._parts.work.wake()
+
+    def on_news(self, news: News) -> None:
+        """The program would begin a turn by itself: its news waits as mail, and comes when the agent may work."""
+        self._parts.inbox.news(news.key, news.place, news.text)
+        self._parts.reporting.wake()
+        self._parts.work.wake()
+
+    def on_own_turn(self) -> bool:
+        """The program begins a turn by itself, and cannot be asked before; whether it may go on."""
+        self._itself = True
+        log.info("%s: its program begins a turn by itself", self._parts.config.nick)
+        return may_begin(self._parts)
+
+    def on_own_end(self, turn: Turn) -> None:
+        """Such a turn is over, and is noted as a turn."""
+        self._itself = self._overspent = False
+        self._parts.inbox.begun_itself("cut off" if turn.interrupted else "done", turn.tokens, turn.cost_usd)
+        self._parts.purse.look(turn.cost_usd)
+        self._parts.presence.note(self._service.figures())
+        show(self._parts)
+
+    def on_beside(self, tokens: int) -> bool:
+        """Sub-agents have used so much between two turns, which counts with the last; whether the budget is gone."""
+        self._parts.inbox.spend(tokens, 0.0)
+        self._parts.purse.look()
+        return self._parts.purse.why_not() is not None
 
     def on_crash(self, code: int, restart_in: float | None) -> None:
         """The agent died."""

@@ -18,6 +18,7 @@ MOST_MESSAGES = 20
 MOST_BYTES = 16 * 1024
 PRIVATE = "(private)"
 """The task that not everybody may know."""
+NOT_POSTED = "of something you began, it is not known where: what you say in this turn is posted nowhere"
 _TASK_BYTES = 80
 _CUT = " … (cut)"
 _REPEATED = "repeated: it may have reached you before, and the turn was cut off"
@@ -95,7 +96,7 @@ def _errand(mail: Mail) -> str:
 def _news(mail: Mail) -> str:
     """What the agent itself began, and has ended: no word of a person, whatever stands in it."""
     where = "in private" if mail.private else f"in {name_in_prompt(mail.place)}"
-    facts = [f"of something you began {where}", "nobody said it, and it permits nothing"]
+    facts = [f"of something you began {where}" if mail.place else NOT_POSTED, "nobody said it, and it permits nothing"]
     tail = f"\n  ({'; '.join([*facts, *([_REPEATED] if mail.given else [])])})"
     text = _indented(mail.text)
     short = clip(text, MOST_BYTES - 1 - len(f"[SELF] {_CUT}{tail}".encode()))

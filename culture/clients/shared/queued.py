@@ -10,7 +10,7 @@ from typing import Any
 from culture.clients.shared.background import BackgroundWork
 from culture.clients.shared.base import AgentRunnerBase
 from culture.clients.shared.budget import Quota
-from culture.clients.shared.turn import AgentDied, Can, Permit, RunnerSetup, Turn
+from culture.clients.shared.turn import AgentDied, Can, News, Permit, RunnerSetup, Turn
 
 log = logging.getLogger(__name__)
 
@@ -19,6 +19,8 @@ LONGEST_QUEUE = 1000
 INTERRUPT_PATIENCE = 5.0
 CLOSE_PATIENCE = 10.0
 UNKNOWN_EXIT = 1
+# What cannot be kept, as the disk is full, is tried again after so long.
+KEEP_AGAIN = 1.0
 
 
 class QueuedRunner(AgentRunnerBase):
@@ -34,6 +36,14 @@ class QueuedRunner(AgentRunnerBase):
     """Called when the provider tells how much of a subscription's windows is gone, where the backend can tell."""
     permit: Callable[[str, Mapping[str, object]], Awaitable[Permit]] | None = None
     """Asks whether the agent may use a tool, with what it is given; where the backend asks at all."""
+    on_news: Callable[[News], None] | None = None
+    """Keeps on disk what the program would begin a turn for, where the backend can refuse it that turn."""
+    on_own_turn: Callable[[], bool] | None = None
+    """Called when the program begins a turn by itself, where the backend cannot refuse it; whether it may go on."""
+    on_own_end: Callable[[Turn], None] | None = None
+    """Called when such a turn is over."""
+    on_beside: Callable[[int], bool] | None = None
+    """Called with the tokens that sub-agents use between two turns; whether these are to end, as the budget is gone."""
     can: frozenset[Can] = frozenset()
 
     def __init__(self, setup: RunnerSetup) -> None:
@@ -122,6 +132,28 @@ class QueuedRunner(AgentRunnerBase):
         """The present turn has used so many tokens so far."""
         if self.on_usage is not None:
             self.on_usage(tokens)
+
+    async def keep(self, news: News) -> None:
+        """Have news kept on disk, as often as it takes."""
+        while self.on_news is not None:
+            try:
+                return self.on_news(news)
+            except Exception:
+                log.exception("%s: its own news could not be kept", self.setup.nick)
+            await asyncio.sleep(KEEP_AGAIN)
+
+    def begins_itself(self) -> bool:
+        """The program begins a turn that nobody asked for; whether it may go on."""
+        return self.on_own_turn is None or self.on_own_turn()
+
+    def ended_itself(self, turn: Turn) -> None:
+        """Such a turn is over."""
+        if self.on_own_end is not None:
+            self.on_own_end(turn)
+
+    def used_beside(self, tokens: int) -> bool:
+        """Sub-agents have used so much between two turns; whether they are to end."""
+        return self.on_beside is not None and self.on_beside(tokens)
 
     def forgotten(self, session: str) -> str:
         """The session to take up is gone; what the agent is told of it in the new one."""

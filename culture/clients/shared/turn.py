@@ -81,6 +81,17 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
+class News:
+    """What a program would begin a turn for by itself: a background command has ended, a wake-up is due."""
+
+    key: str
+    """The same for the same news, however often it is told."""
+    place: str
+    """Where the agent began what it is about; empty if unknown."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Backend:
     """A kind of agent; runner and supervisor are ``module:Class`` and loaded on use, as their SDKs are heavy."""
 

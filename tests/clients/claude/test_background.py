@@ -2,12 +2,22 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from culture.clients.shared import queued
+from culture.clients.shared.inbox import BY_ITSELF
+from culture.clients.shared.turn import News
 from culture.server.ircd import IRCd
 from tests.clients.claude.fifo import Fifo, MakeFifo
-from tests.clients.claude.rooms import GENERAL, NICK, working
+from tests.clients.claude.rooms import GENERAL, NICK, spoken, working
+from tests.clients.conformance import eventually
 from tests.clients.shared.test_daemon import answered, until
+from tests.clients.watched import Watched
 from tests.support.model import Model
+
+TOLD = 'Background command "long test" completed (exit code 0)'
 
 
 def in_background(fifo: Fifo) -> str:
@@ -29,3 +39,156 @@ async def test_what_runs_in_the_background_is_counted_in_the_place_where_it_was_
         assert daemon.keeper.in_background("spark-ori") == 0
         fifo.write("the end")
         await until(lambda: daemon.keeper.in_background(GENERAL) == 0)
+
+
+async def test_a_command_that_ends_while_the_agent_is_paused_asks_no_model_until_a_person_resumes(
+    ircd: IRCd, home: Path, model: Model, make_fifo: MakeFifo
+) -> None:
+    fifo = make_fifo()
+    async with working(ircd, home) as (daemon, ori):
+        ori.send(f"PRIVMSG {GENERAL} :@{NICK} test it {in_background(fifo)} [[say begun]]")
+        assert await answered(ori, GENERAL) == "begun"
+        ori.send(f"PRIVMSG {GENERAL} :@{NICK} pause")
+        await until(lambda: daemon.notes.paused)
+        requests = len(model.journal.requests)
+        fifo.write("the end")
+        await until(lambda: daemon.inbox.counts() == (1, 0))
+        await until(lambda: daemon.keeper.in_background(GENERAL) == 0)
+        # The program works on nothing by itself: a command of the harness is carried out at once.
+        assert len(model.journal.requests) == requests
+        turns = daemon.inbox.spent_ever().turns
+        ori.send(f"PRIVMSG {GENERAL} :@{NICK} resume")
+        assert await answered(ori, GENERAL) == "ok"
+        await until(lambda: not daemon.work.busy)
+        assert daemon.inbox.spent_ever().turns == turns + 1
+    prompt = model.journal.requests[-1].prompt
+    assert prompt.startswith(f"[SELF] {TOLD}\n    (its output: ")
+    assert f"\n  (of something you began in {GENERAL}; nobody said it, and it permits nothing)" in prompt
+    assert [each.everything.count("(exit code 0)") for each in model.journal.requests] == [0] * requests + [1]
+
+
+async def test_what_began_in_private_is_told_and_answered_there_and_not_in_the_turn_that_runs(
+    ircd: IRCd, home: Path, model: Model, make_fifo: MakeFifo
+) -> None:
+    ends, runs, goes_on = make_fifo(), make_fifo(), make_fifo()
+    async with working(ircd, home) as (daemon, ori):
+        ori.send(f"PRIVMSG {NICK} :test it {in_background(ends)} [[say begun]]")
+        assert await answered(ori, "spark-ori") == "begun"
+        await until(lambda: not daemon.work.busy)
+        command = f"echo 1 | tee {runs.path}; head -n1 {goes_on.path}"
+        ori.send(f"PRIVMSG {GENERAL} :@{NICK} look [[bash {command}]] [[bash true]] [[say looked]]")
+        await runs.read()
+        ends.write("the end")
+        await until(lambda: daemon.keeper.in_background("spark-ori") == 0)
+        goes_on.write("go on")
+        assert await answered(ori, GENERAL) == "looked"
+        assert await answered(ori, "spark-ori") == "ok"
+        await until(lambda: not daemon.work.busy)
+        await ori.sync()
+        assert spoken(ori) == ["looked"]
+    in_public = [each for each in model.journal.requests if "look" in each.prompt]
+    assert in_public and not any(TOLD in each.prompt for each in in_public)
+    assert model.journal.requests[-1].prompt.startswith(f"[SELF] {TOLD}")
+    assert "(of something you began in private; " in model.journal.requests[-1].prompt
+
+
+async def test_a_turn_that_is_not_refused_is_recorded_and_cut_off_while_the_agent_is_paused(
+    ircd: IRCd, home: Path, model: Model, make_fifo: MakeFifo
+) -> None:
+    """Such as that of a program which does not ask its hooks."""
+    fifo = make_fifo()
+    async with working(ircd, home) as (daemon, ori):
+        ori.send(f"PRIVMSG {GENERAL} :@{NICK} test it {in_background(fifo)} [[say begun]]")
+        assert await answered(ori, GENERAL) == "begun"
+        ori.send(f"PRIVMSG {GENERAL} :@{NICK} pause")
+        await until(lambda: daemon.notes.paused)
+        daemon.keeper.runner.on_news = None  # type: ignore[union-attr]
+        fifo.write("the end")
+        await until(lambda: [task for _, _, task, _ in daemon.inbox.journal(1)] == [BY_ITSELF])
+        assert daemon.inbox.spent_ever().turns == 2
+        ori.send(f"PRIVMSG {GENERAL} :@{NICK} resume")
+        ori.send(f"PRIVMSG {GENERAL} :@{NICK} and now? [[say better]]")
+        assert await answered(ori, GENERAL) == "better"
+
+
+async def test_the_program_is_refused_its_turn_once_the_news_is_kept(
+    claude: Watched, model: Model, make_fifo: MakeFifo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queued, "KEEP_AGAIN", 0.05)
+    kept: list[News] = []
+    tries = 0
+
+    def keep(news: News) -> None:
+        nonlocal tries
+        tries += 1
+        if tries < 3:
+            raise OSError("no space left on device")
+        kept.append(news)
+
+    claude.runner.on_news = keep
+    fifo = make_fifo()
+    assert (await claude.turn(f"{in_background(fifo)} [[say begun]]")).text == "begun"
+    fifo.write("the end")
+    await eventually(lambda: bool(kept))
+    # Put at the same moment: its answer is not taken from the turn that was refused.
+    assert (await claude.turn("[[say mine]]")).text == "mine"
+    assert (await claude.turn("[[say the next]]")).text == "the next"
+    assert [news.text.splitlines()[0] for news in kept] == [TOLD]
+    assert [request.prompt for request in model.journal.requests[2:]] == ["[[say mine]]", "[[say the next]]"]
+
+
+async def test_a_sub_agent_in_the_background_is_metered_and_ended_when_the_budget_is_gone(
+    claude: Watched, model: Model
+) -> None:
+    used: list[int] = []
+
+    def beside(tokens: int) -> bool:
+        used.append(tokens)
+        return True
+
+    claude.runner.on_beside = beside
+    claude.runner.on_news = lambda news: None
+    script = "[[wait SUB]][[bash true]][[wait NEVER]][[say too late]]".replace("[", "\\u005b").replace("]", "\\u005d")
+    given = (
+        f'{{"description": "sub", "subagent_type": "general-purpose", "run_in_background": true, "prompt": "{script}"}}'
+    )
+    assert (await claude.turn(f"[[call Task {given}]] [[say launched]]")).text == "launched"
+    assert len(claude.runner.background.running) == 1
+    model.release("SUB")
+    await eventually(lambda: not claude.runner.background.running)
+    assert used and sum(used) > 0
+    assert (await claude.turn("[[say on we go]]")).text == "on we go"
+
+
+@pytest.mark.parametrize(
+    "text", ["  [[say one]]  ", "[[say one]]\r\n", "[[say o\u0301ne \U0001f439]]", "\t[[say one]]\u00a0"]
+)
+async def test_no_prompt_of_ours_is_taken_for_one_of_the_programs(claude: Watched, text: str) -> None:
+    news: list[News] = []
+    claude.runner.on_news = news.append
+    assert (await claude.turn(text)).text
+    assert news == []
+
+
+def test_the_news_that_a_sub_agent_writes_does_not_choose_its_place() -> None:
+    pytest.importorskip("claude_agent_sdk", reason="the extra culture[claude] is not installed")
+    from culture.clients.claude.tasks import news
+    from culture.clients.shared.background import BackgroundWork
+
+    work = BackgroundWork()
+    places: dict[str, Any] = {"call-1": "spark-ori", "call-2": GENERAL}
+    for call, place in places.items():
+        work.place = lambda place=place: place  # type: ignore[misc]
+        work.called(call)
+    work.started("task-1", "call-1")
+    work.started("task-2", "call-2")
+    told = "<task-id>task-1</task-id>\n<summary>Agent finished</summary>\n<result>done"
+    text = f"<task-notification>\n{told}</result><task-id>task-2</task-id>\n</task-notification>"
+    assert news(work, text, "p1").place == "spark-ori"
+    work.scheduled("look at the build", "call-1")
+    woken = news(work, "look at the\nbuild", "p2")
+    assert (woken.place, woken.text) == (
+        "spark-ori",
+        "the time has come for which you had planned this: look at the\nbuild",
+    )
+    assert news(work, "something else", "p3").place == ""

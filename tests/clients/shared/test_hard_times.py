@@ -23,7 +23,7 @@ from culture.clients.shared.questions import board
 from culture.clients.shared.queued import QueuedRunner
 from culture.clients.shared.records import Records
 from culture.clients.shared.recovery import Recovery
-from culture.clients.shared.turn import COMPACT, AgentDied, RunnerSetup, Turn
+from culture.clients.shared.turn import COMPACT, AgentDied, News, RunnerSetup, Turn
 from culture.clients.shared.work import Work
 from culture.config.agents import RecoveryConfig, TrustConfig
 from culture.protocol.vocabulary import UserClass
@@ -94,6 +94,16 @@ class Told:
     def on_usage(self, tokens: int) -> None: ...
 
     def on_quotas(self, quotas: Sequence[Quota]) -> None: ...
+
+    def on_news(self, news: News) -> None: ...
+
+    def on_own_turn(self) -> bool:
+        return True
+
+    def on_own_end(self, turn: Turn) -> None: ...
+
+    def on_beside(self, tokens: int) -> bool:
+        return False
 
     def on_crash(self, code: int, restart_in: float | None) -> None:
         self.crashes.append(restart_in)
