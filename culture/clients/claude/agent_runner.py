@@ -39,6 +39,7 @@ from culture.clients.claude.found import PROGRAM, TRIED
 from culture.clients.claude.options import DEEPEST, effort, options
 from culture.clients.claude.quotas import REJECTED, quotas
 from culture.clients.claude.session import Session
+from culture.clients.shared.background import REFUSED, is_same_prompt
 from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.processes import end_all, tokened
 from culture.clients.shared.programs import Found, note_version
@@ -272,7 +273,7 @@ class ClaudeRunner(QueuedRunner):
         """Refuse the program what it wants to begin by itself, once that is on disk as news to the agent."""
         self.touch()
         text, number = str(given.get("prompt", "")), str(given.get("prompt_id", ""))
-        if self._asked is not None and tasks.is_same(text, self._asked):
+        if self._asked is not None and is_same_prompt(text, self._asked):
             self._asked_id = number
             return {}
         if self.on_news is None:
@@ -281,7 +282,7 @@ class ClaudeRunner(QueuedRunner):
         goes_on = self._asked is not None and number == self._asked_id
         if not goes_on and self._live is not None:
             self._live.refused()
-        return {"decision": "block", "reason": tasks.REFUSED}
+        return {"decision": "block", "reason": REFUSED}
 
     async def _before_tool(self, _input: HookInput, _id: str | None, _context: HookContext) -> HookJSONOutput:
         self.touch()

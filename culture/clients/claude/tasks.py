@@ -5,13 +5,12 @@ Its ``UserPromptSubmit`` hook is asked first, before any request to the model. T
 agent and then refused: it comes again as a prompt of the daemon, in the place where the work was begun.
 """
 
-import hashlib
 import re
 
 from claude_agent_sdk import AssistantMessage, SystemMessage, TaskStartedMessage, ToolUseBlock
 from claude_agent_sdk.types import Message
 
-from culture.clients.shared.background import BackgroundWork
+from culture.clients.shared.background import BackgroundWork, news_key
 from culture.clients.shared.turn import News
 
 WAKING = frozenset({"ScheduleWakeup", "CronCreate"})
@@ -35,12 +34,11 @@ def note(background: BackgroundWork, message: Message) -> None:
 
 _NOTIFICATION = "<task-notification>"
 _FIELD = re.compile(r"<(task-id|tool-use-id|output-file|summary|event|result)>(.*?)</\1>", re.DOTALL)
-REFUSED = "kept as a message to the agent: it comes as a prompt of its own"
 
 
 def news(background: BackgroundWork, text: str, prompt_id: str) -> News:
     """What Claude Code would begin a turn for, from the text of the prompt that it makes of it."""
-    key = hashlib.sha256(f"{prompt_id} {text}".encode(errors="replace")).hexdigest()[:24]
+    key = news_key(prompt_id, text)
     if not text.lstrip().startswith(_NOTIFICATION):
         return News(key, background.place_of_wakeup(text), f"the time has come for which you had planned this: {text}")
     fields: dict[str, str] = {}
@@ -55,12 +53,3 @@ def news(background: BackgroundWork, text: str, prompt_id: str) -> News:
     if file := fields.get("output-file"):
         told.append(f"(its output: {file})")
     return News(key, place, "\n".join(told))
-
-
-def is_same(one: str, other: str) -> bool:
-    """Whether two texts are one prompt: the program may give spaces and signs in another form."""
-    return _letters(one) == _letters(other)
-
-
-def _letters(text: str) -> str:
-    return "".join(filter(str.isalnum, text))

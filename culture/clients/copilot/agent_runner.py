@@ -15,6 +15,8 @@ from copilot.session import (
     PostToolUseFailureHookInput,
     PostToolUseFailureHookOutput,
     PostToolUseHookInput,
+    UserPromptSubmittedHookInput,
+    UserPromptSubmittedHookOutput,
 )
 from copilot.session_events import (
     AssistantMessageData,
@@ -33,7 +35,9 @@ from culture.clients.copilot.found import PROGRAM, TRIED, known_login
 from culture.clients.copilot.instructions import appended
 from culture.clients.copilot.live import START_PATIENCE, Live
 from culture.clients.copilot.options import DEEP, asks, read
+from culture.clients.copilot.tasks import Shells
 from culture.clients.shared.asking import OpenQuestions
+from culture.clients.shared.background import REFUSED, is_same_prompt
 from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.processes import end_all, tokened
 from culture.clients.shared.programs import Found, Login, note_version
@@ -61,6 +65,9 @@ class CopilotRunner(QueuedRunner):
         self._talk: Conversation | None = None
         self._session: str | None = None
         self._questions = OpenQuestions()
+        self._shells = Shells(self.background)
+        self._asked: str | None = None
+        """The prompt of the turn that runs."""
         self._deeper = False
         self._effort: str | None = self._options.effort
         self._spent = 0
@@ -102,6 +109,7 @@ class CopilotRunner(QueuedRunner):
         try:
             collected = await (talk.compact() if prompt == COMPACT else self._ask(talk, prompt))
         finally:
+            self._asked = None
             self._questions.forget()
         return self._turn(collected)
 
@@ -158,14 +166,18 @@ class CopilotRunner(QueuedRunner):
             "enable_config_discovery": True,
             "streaming": True,
             "on_permission_request": self._decide,
-            "hooks": {"on_post_tool_use": self._after_tool, "on_post_tool_use_failure": self._after_tool},
+            "hooks": {
+                "on_user_prompt_submitted": self._before_prompt,
+                "on_post_tool_use": self._after_tool,
+                "on_post_tool_use_failure": self._after_tool,
+            },
             "on_event": self._hear,
         }
 
     async def _ask(self, talk: Conversation, prompt: str) -> Collected:
         # A model that was never told how hard to think may know no such thing.
         usual = self._effort if self._deeper else None
-        self._deeper = False
+        self._deeper, self._asked = False, prompt
         if usual is None:
             return await talk.ask(prompt)
         await talk.think(DEEP)
@@ -204,6 +216,7 @@ class CopilotRunner(QueuedRunner):
 
     async def _said(self, event: SessionEvent) -> None:
         """Pass on what the agent says and does, and count what it uses; agents that it has sent off only count."""
+        self._shells.note(event.data)
         match event.data:
             case AssistantUsageData() as usage:
                 self._spend(tokens(usage))
@@ -239,6 +252,18 @@ class CopilotRunner(QueuedRunner):
             await self.interrupt()
             return PermissionNoResult()
         return PermissionDecisionApproveOnce() if permit.allowed else PermissionDecisionReject(feedback=permit.why)
+
+    async def _before_prompt(
+        self, given: UserPromptSubmittedHookInput, _where: dict[str, str]
+    ) -> UserPromptSubmittedHookOutput | None:
+        """Refuse the program what it wants to begin by itself, once that is on disk as news to the agent."""
+        self.touch()
+        if self._asked is not None and is_same_prompt(given["prompt"], self._asked):
+            return None
+        if self.on_news is None:
+            return None
+        await self.keep(self._shells.news(given))
+        return {"decision": "block", "reason": REFUSED}
 
     async def _after_tool(
         self, used: PostToolUseHookInput | PostToolUseFailureHookInput, _where: dict[str, str]

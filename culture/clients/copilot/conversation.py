@@ -17,6 +17,7 @@ from copilot.session_events import (
     SessionIdleData,
     SessionUsageInfoData,
     SessionWarningData,
+    SystemNotificationData,
     ToolExecutionCompleteData,
     UserMessageData,
 )
@@ -40,6 +41,7 @@ HEARD = (
     SessionIdleData,
     SessionUsageInfoData,
     SessionWarningData,
+    SystemNotificationData,
     ToolExecutionCompleteData,
     UserMessageData,
 )

@@ -5,12 +5,15 @@ began the sub-agent. So what ends hours later is told, and answered, where someb
 Nothing of this is on disk: background commands, sub-agents and wake-ups end with the program.
 """
 
+import hashlib
 from collections.abc import Callable, Iterable
 
 from culture.protocol.names import fold
 
 MOST = 10_000
 """Calls and wake-ups whose places are remembered; the oldest are forgotten first."""
+REFUSED = "kept as a message to the agent: it comes as a prompt of its own"
+"""Why a program is refused a turn, in words for its log."""
 NOWHERE = ""
 """The place of what belongs to no place that is known: nothing is posted there."""
 
@@ -25,6 +28,13 @@ class BackgroundWork:
         self._wakeups: dict[str, str] = {}
         self._callers: dict[str, str] = {}  # the call of each task
         self._running: tuple[str, ...] = ()
+
+    def clear(self) -> None:
+        """The program has ended, and all that ran in its background with it."""
+        self._calls.clear()
+        self._wakeups.clear()
+        self._callers.clear()
+        self._running = ()
 
     def called(self, call: str, parent: str | None = None) -> None:
         """A tool was called in the present turn, or by the sub-agent that the call ``parent`` began."""
@@ -63,6 +73,20 @@ class BackgroundWork:
     def place_of_wakeup(self, text: str) -> str:
         """Place where the agent asked to be woken with a text; ``NOWHERE`` if unknown."""
         return self._wakeups.get(_words(text), NOWHERE)
+
+
+def is_same_prompt(one: str, other: str) -> bool:
+    """Whether two texts are one prompt: a program may give spaces and signs in another form."""
+    return _letters(one) == _letters(other)
+
+
+def news_key(*parts: str) -> str:
+    """Key of the news that these texts tell."""
+    return hashlib.sha256("\0".join(parts).encode(errors="replace")).hexdigest()[:24]
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text))
 
 
 def _remember(known: dict[str, str], key: str, value: str) -> None:

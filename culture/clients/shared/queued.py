@@ -180,6 +180,7 @@ class QueuedRunner(AgentRunnerBase):
     def _begin_anew(self) -> None:
         self._prompts = asyncio.Queue(LONGEST_QUEUE)
         self._exited, self._lost = False, None
+        self.background.clear()
         self.touch()
 
     async def _work(self) -> None:

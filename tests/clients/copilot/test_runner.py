@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.clients.shared.turn import CLEAR, COMPACT, Permit, RunnerSetup
+from culture.clients.shared.turn import CLEAR, COMPACT, News, Permit, RunnerSetup
 from tests.clients.conformance import eventually
 from tests.clients.copilot.conftest import provided
 from tests.clients.watched import Launch, Watched
@@ -118,6 +118,43 @@ async def test_a_prompt_waits_while_it_sees_to_something_by_itself(
     turn = await copilot.next_turn()
     assert (turn.text, turn.tools) == ("mine", ())
     assert copilot.texts == ["begun", "seen to", "mine"]
+
+
+async def test_news_of_a_background_command_is_kept_and_no_turn_begins(
+    copilot: Watched, model: Model, tmp_path: Path
+) -> None:
+    kept: list[News] = []
+    copilot.runner.on_news = kept.append
+    copilot.runner.background.place = lambda: "#general"
+    end = tmp_path / "end"
+    command = f'{{"command": "{_until(end)}", "mode": "async", "description": "waits"}}'
+    assert (await copilot.turn(f"[[call bash {command}]] [[say begun]]")).text == "begun"
+    copilot.runner.background.place = lambda: "#elsewhere"
+    assert copilot.runner.background.running_in("#general") == 1
+    end.touch()
+    await eventually(lambda: bool(kept))
+    told = 'Shell command "waits" (shellId: 0) has completed successfully.'
+    assert [(news.place, news.text) for news in kept] == [("#general", told)]
+    assert copilot.runner.background.running == ()
+    assert (await copilot.turn("[[say next]]")).text == "next"
+    assert not any("has completed successfully" in request.everything for request in model.journal.requests)
+
+
+async def test_news_goes_unasked_into_a_turn_that_runs(copilot: Watched, model: Model, tmp_path: Path) -> None:
+    """What cannot be had: here Copilot asks no hook."""
+    kept: list[News] = []
+    copilot.runner.on_news = kept.append
+    end, runs, go_on = tmp_path / "end", tmp_path / "runs", tmp_path / "go-on"
+    command = f'{{"command": "{_until(end)}", "mode": "async", "description": "waits"}}'
+    assert (await copilot.turn(f"[[call bash {command}]] [[say begun]]")).text == "begun"
+    await copilot.runner.send_prompt(f"[[bash touch {runs}; {_until(go_on)}]] [[say mine]]")
+    await eventually(runs.exists)
+    end.touch()
+    await eventually(lambda: not any(str(end) in command for command in copilot.processes().values()))
+    go_on.touch()
+    await copilot.next_turn()
+    assert kept == [] and copilot.runner.background.running == ()
+    assert "(shellId: 0) has completed successfully." in model.journal.requests[-1].prompt
 
 
 async def test_a_death_is_told_at_once_though_somebody_holds_the_pipe(copilot: Watched) -> None:
