@@ -46,6 +46,9 @@ class CodexRunner(QueuedRunner):
         self._windows: list[Quota] = []
         self._meter = Meter()
         self._collected = Collected()
+        self._turns: dict[str, Collected] = {}
+        """What each turn gave that nobody has fetched yet."""
+        self._cutting: asyncio.Task[None] | None = None
 
     @property
     def session_id(self) -> str | None:
@@ -79,8 +82,6 @@ class CodexRunner(QueuedRunner):
     async def take_turn(self, prompt: str) -> Turn:
         """Give it the prompt and wait for the end of that turn."""
         server, conversation = self._lively()
-        collected = self._collected = Collected()
-        self._meter.begin()
         try:
             if prompt == CLEAR:
                 await self._begin(server)
@@ -95,6 +96,7 @@ class CodexRunner(QueuedRunner):
                 await self._whispered()
         except Refusal as refusal:
             return Turn(error=str(refusal), context_pct=self._meter.fullness)
+        collected = self._turns.pop(ended["id"], Collected())
         if ended.get("status") == "interrupted":
             await conversation.end_commands(set(collected.items))
         return self._turn(ended, collected)
@@ -110,6 +112,9 @@ class CodexRunner(QueuedRunner):
         whispering, self._whispering = self._whispering, []
         for whisper in whispering:
             whisper.cancel()
+        if (cutting := self._cutting) is not None:
+            cutting.cancel()
+            whispering.append(cutting)
         await asyncio.gather(*whispering, return_exceptions=True)
         if server is not None:
             await server.leave()
@@ -154,7 +159,7 @@ class CodexRunner(QueuedRunner):
             error=failure(ended),
             interrupted=ended.get("status") == "interrupted",
             tools=tuple(collected.tools),
-            tokens=self._meter.used,
+            tokens=collected.tokens,
             context_pct=self._meter.fullness,
             full=is_full(ended),
             limited_until=freed(self._windows) if reason(ended) == LIMITED else None,
@@ -180,8 +185,33 @@ class CodexRunner(QueuedRunner):
                 if (outcome := result(params["item"])) is not None:
                     await self._emit(outcome)
                     self._whisper()
-            case "turn/started" | "turn/completed" if own and conversation is not None:
+            case "turn/started" if own and conversation is not None:
+                self._began(conversation, params["turn"]["id"])
                 conversation.notice(method, params)
+            case "turn/completed" if own and conversation is not None:
+                conversation.notice(method, params)
+                self._ended(params["turn"])
+
+    def _began(self, conversation: Conversation, turn: str) -> None:
+        """A turn begins; one that Codex begins by itself is broken off if the agent may not work."""
+        self._meter.begin()
+        asked = conversation.is_asked(turn)
+        self._collected = self._turns[turn] = Collected(asked=asked)
+        if not asked and not self.begins_itself():
+            # A task of its own, as who reads cannot wait for an answer.
+            self._cutting = asyncio.create_task(self._cut(conversation, turn), name="end of a turn of Codex's own")
+
+    async def _cut(self, conversation: Conversation, turn: str) -> None:
+        if conversation.active == turn:
+            await conversation.interrupt()
+
+    def _ended(self, ended: Params) -> None:
+        collected = self._turns.get(ended["id"])
+        if collected is None:
+            return
+        collected.tokens = self._meter.used
+        if not collected.asked:
+            self.ended_itself(self._turn(ended, self._turns.pop(ended["id"])))
 
     def _count(self, params: Params, conversation: Conversation | None) -> None:
         """Tokens of the present turn; a thread that was taken up first tells what it had used before."""

@@ -98,6 +98,10 @@ class Collected:
     compacted: bool = False
     items: dict[str, Item] = field(default_factory=dict)
     """What was begun, by its id, by the agents that it has sent off among them."""
+    asked: bool = True
+    """Whether this was asked for, and not begun by Codex itself."""
+    tokens: int = 0
+    """Used by the end of the turn."""
 
     def begin(self, item: Item, *, own: bool) -> dict[str, Any] | None:
         """Take note of what begins, and give the call that it is."""

@@ -26,8 +26,13 @@ class Conversation:
         self.active: str | None = None
         """The turn that is being taken, whoever began it."""
         self._beginning = False
+        self._asked = ""
         self._over: dict[str, Params] = {}
         self._news = asyncio.Event()
+
+    def is_asked(self, turn: str) -> bool:
+        """Whether this turn that starts is one that was asked for; Codex begins some by itself, such as for a goal."""
+        return self._beginning or turn == self._asked
 
     def notice(self, method: str, params: Params) -> None:
         """Take note of a turn that begins or ends, whoever began it."""
@@ -43,6 +48,7 @@ class Conversation:
         """Put a prompt, from outside or a user's, once nothing else is done, and wait for the end of that turn."""
         given = self._from_outside(prompt) if outside else _own(prompt)
         began = await self._begin("turn/start", {"effort": effort, **given})
+        self._asked = began["turn"]["id"]
         return await self._ended(began["turn"]["id"])
 
     async def compact(self) -> Params:

@@ -19,6 +19,7 @@ OTHER_NAMES = {"off": "none", "disabled": "none", "ultrathink": "max"}
 # The last of all is no deeper thought but a team of agents.
 DEEPEST = "max"
 DEEP = "high"
+GOALS = "features.goals"
 VARIABLES = "shell_environment_policy.set"
 OURS = "CULTURE_"
 
@@ -69,6 +70,8 @@ def thread(setup: RunnerSetup, environment: Mapping[str, str]) -> dict[str, Any]
         "config": {
             # A login shell would forget our interpreter, which the skill needs to be the first on PATH.
             "allow_login_shell": False,
+            # For a goal it would begin turn after turn by itself, and nobody can refuse it one.
+            GOALS: False,
             # Whatever the owner lets through to commands: by these the harness finds them, and they find the harness.
             **{f"{VARIABLES}.{name}": value for name, value in ours(environment).items()},
         },
