@@ -29,6 +29,10 @@ class Question:
     """Empty where not everybody may know."""
     options: tuple[str, ...] = ()
     """The words to choose from; none where anything may be answered, or not everybody may know."""
+    detail: tuple[str, ...] = ()
+    """The first lines of what the text leaves out: a diff, a whole command."""
+    more: int = 0
+    """How many further lines of it the agent's own daemon has."""
     who: str = ""
     """Who may answer."""
     outcome: str = ""
@@ -83,6 +87,8 @@ def _question(fact: Fact) -> Question:
         place=said.text(value, "place", _LONGEST_WORD),
         text=said.text(value, "text"),
         options=said.words(value, "options"),
+        detail=said.lines(value, "detail"),
+        more=said.count(value, "more"),
         who=said.text(value, "who"),
         outcome=said.text(value, "outcome", _LONGEST_WORD).lower().replace("_", " "),
         choice=said.text(value, "choice"),

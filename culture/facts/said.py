@@ -6,11 +6,12 @@ from math import isfinite
 from typing import Any
 
 from culture.protocol.split import clip
-from culture.protocol.text import Profile, one_line
+from culture.protocol.text import Profile, clean, one_line
 
 LONGEST = 2_000
 _MOST = 1e15
 _MOST_WORDS = 20
+_MOST_LINES = 200
 
 
 def text(value: Mapping[str, Any], name: str, longest: int = LONGEST) -> str:
@@ -28,6 +29,15 @@ def words(value: Mapping[str, Any], name: str) -> tuple[str, ...]:
         return ()
     found = (text({name: each}, name, 100) for each in said[:_MOST_WORDS])
     return tuple(word for word in found if word)
+
+
+def lines(value: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """The lines of a list, with the spaces at their beginnings."""
+    said = value.get(name)
+    if not isinstance(said, list):
+        return ()
+    cleaned = (clean(str(each), Profile.WEB).replace("\n", " ") for each in said[:_MOST_LINES])
+    return tuple(clip(line, LONGEST) for line in cleaned)
 
 
 def amount(value: Mapping[str, Any], name: str) -> float | None:

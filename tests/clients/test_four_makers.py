@@ -1,7 +1,7 @@
 """Agents of four makers and a person in one channel, each the real program; their model is scripted."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -80,23 +80,27 @@ async def company(
     model: Model,
     judges: dict[str, dict[str, Any]] | None = None,
     rules: dict[str, Any] | None = None,
+    settings: dict[str, dict[str, Any]] | None = None,
+    nicks: Sequence[str] = NICKS,
 ) -> AsyncIterator[dict[str, AgentDaemon]]:
-    """Four agents, in the channel, each with its judge or without any."""
+    """The agents, in the channel, each with its judge or without any, and with settings of its own."""
     agents: list[dict[str, Any]] = [
         {"nick": CLAUDE, "agent": "claude"},
         {"nick": CODEX, "agent": "codex"},
         {"nick": OPEN, "agent": "acp", "acp_command": OPENCODE.command},
         {"nick": COPILOT, "agent": "copilot", "model": MODEL, **copilot(model)},
     ]
+    agents = [agent for agent in agents if agent["nick"] in nicks]
     for agent in agents:
         folder = home / "work" / agent["nick"]
         folder.mkdir(parents=True)
         judge = (judges or {}).get(agent["nick"], {"agent": "none"})
         agent |= {"supervisor": {"eval_interval": 1, **judge}, "directory": str(folder)}
+        agent |= (settings or {}).get(agent["nick"], {})
     config = agents_yaml(home, ircd.port, *agents, rules=rules)
     async with AsyncExitStack() as stack:
-        coming = [stack.enter_async_context(running(config, nick, START)) for nick in NICKS]
-        yield dict(zip(NICKS, await asyncio.gather(*coming), strict=True))
+        coming = [stack.enter_async_context(running(config, nick, START)) for nick in nicks]
+        yield dict(zip(nicks, await asyncio.gather(*coming), strict=True))
 
 
 def spoken(client: Client, nick: str) -> list[str]:

@@ -110,6 +110,16 @@ async def test_a_question_is_answered_by_a_tap_once_and_everybody_sees_it(
     assert answer.msgid is not None and f'<span class="mono">{answer.msgid}</span>' in page
 
 
+async def test_the_page_shows_what_a_permission_is_for(site: Site, ircd: IRCd, helper: AgentDaemon) -> None:
+    ori = await site.browser().come_in("ori")
+    command = "\n".join(["  indented <b>", *(f"echo {number} {'x' * 60}" for number in range(60)), "rm -rf /"])
+    asking = asyncio.create_task(helper.leave.permit("Bash", {"command": command}))
+    page = await shows(ori, "/questions", '<pre class="detail"', "  indented &lt;b&gt;\necho 0 xxx", "more lines")
+    assert f"<code>culture questions {NICK} q1</code>" in page
+    await ori.post(f"/questions/{NICK}/q1", PART, answer="no")
+    assert not (await asking).allowed
+
+
 @pytest.mark.parametrize(
     ("named", "verdict"),
     [("spark.1.1", ">NOT verified<"), ("thor.1.1", ">unverified<"), (None, ">unverified<")],

@@ -9,6 +9,7 @@ from typing import Any
 
 from culture.cli.agents.known import load, picked
 from culture.cli.agents.table import plain
+from culture.cli.output import shown
 from culture.clients.shared import pidfile
 from culture.clients.shared.skill.call import CallFailed, call
 from culture.config import paths
@@ -91,6 +92,21 @@ def _row(question: dict[str, Any], now: datetime) -> tuple[str, ...]:
         _answered_by(end) if end else question["who"],
         plain(question["text"], _LONGEST_TEXT),
     )
+
+
+def whole(question: dict[str, Any], now: datetime) -> str:
+    """One question with all that there is to read before it is answered."""
+    nick, id, end = plain(question["nick"]), question["id"], question["answer"]
+    left = (datetime.fromisoformat(question["deadline"]) - now).total_seconds()
+    when = f"asked {span(age(question, now))} ago in {plain(question['place'])}"
+    state = f"{plain(end['outcome'].lower())} by {plain(_answered_by(end))}" if end else f"{span(left)} left"
+    words = "/".join(map(plain, question["options"])) or "TEXT"
+    rest = f"May answer: {plain(question['who'])}\nAnswer with: culture answer {nick} {id} {words}"
+    parts = [f"{nick} {id}, {when}, {state}", *([f'Task: "{plain(question["task"])}"'] if question["task"] else [])]
+    parts += [f"  {line}" for line in map(plain, question["text"].split("\n"))]
+    # An older daemon tells no detail.
+    parts += [f"  {shown(line)}" for line in (question.get("detail") or "").split("\n") if line]
+    return "\n".join([*parts, *([] if end else [rest])])
 
 
 def _answered_by(answer: dict[str, Any]) -> str:

@@ -1,16 +1,17 @@
 """``culture questions`` and ``culture answer``: what agents want to know, and a person's word on it."""
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from culture.cli import amounts
 from culture.cli.agent_access import for_people, open_to_agents
-from culture.cli.agents.asked import age, asked, by_agent, table
+from culture.cli.agents.asked import age, asked, by_agent, table, whole
 from culture.cli.agents.known import Nick, meant
 from culture.cli.agents.person import USE_IRC_CLIENT, AsNick, Person, no_server, person, present, run, speak
 from culture.cli.agents.table import plain
@@ -22,6 +23,7 @@ from culture.protocol.vocabulary import Exit
 from culture.transport import IRCTransport, Message, NotSent
 
 DENY = "deny"
+_ID = re.compile(r"[qQ][0-9]{1,9}")
 AT_ONCE = 50
 """So many questions are denied in one message."""
 REPLY_PATIENCE = 10.0
@@ -33,7 +35,9 @@ def questions(
     what: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[deny] [NICK]", show_default=False, help="Only this agent's; with deny they are denied."
+            metavar="[deny] [NICK] [ID]",
+            show_default=False,
+            help="Only this agent's; with an ID such as q7 all of that question; with deny they are denied.",
         ),
     ] = None,
     everyone: Annotated[bool, typer.Option("--all", help="Those of all agents, as without NICK.")] = False,
@@ -47,13 +51,19 @@ def questions(
 ) -> None:
     """Show the questions that agents wait for an answer to, the oldest first.
 
-    ``culture questions deny --older 1h`` denies those that have been there so
-    long, as yourself; it needs --older, a NICK or --all. Where no server answers,
-    the exit code is 1, and what agents wrote down before is shown.
+    ``culture questions q7`` shows all of a question: the whole command that
+    needs permission, or the whole change of a file. ``culture questions deny
+    --older 1h`` denies those that have been there so long, as yourself; it
+    needs --older, a NICK or --all. Where no server answers, the exit code is 1,
+    and what agents wrote down before is shown.
     """
     words = list(what or ())
     denies = words[:1] == [DENY]
     names = words[1:] if denies else words
+    ids = [word.lower() for word in names if _ID.fullmatch(word)]
+    names = [word for word in names if not _ID.fullmatch(word)]
+    if len(ids) > 1 or (ids and denies):
+        fail("say one question" if not denies else "say culture answer NICK ID no", Exit.USAGE)
     if len(names) > 1 or (names and everyone):
         fail("say one agent, or --all", Exit.USAGE)
     if denies and not (names or everyone or older is not None):
@@ -61,19 +71,27 @@ def questions(
     # An agent is refused before anything else.
     who = person(nick) if denies else None
     now = datetime.now(UTC)
-    found = asked(names[0] if names else None, closed=closed and not denies)
+    found = asked(names[0] if names else None, closed=bool(ids) or (closed and not denies))
+    if ids and not (found := _those(found, ids[0])):
+        fail(f"{names[0] if names else 'nobody'} has asked no question {ids[0]} that is still known", Exit.FAILED)
     chosen = [each for each in found if older is None or age(each, now) > older]
     if who is not None:
         _deny(who, by_agent(chosen))
     elif as_json:
         typer.echo(in_json(chosen))
     elif chosen:
-        typer.echo(table(chosen, now))
+        typer.echo("\n\n".join(whole(each, now) for each in chosen) if ids else table(chosen, now))
     unreachable = no_server() if who is None and own_agent() is None else None
     if unreachable is not None:
         fail(f"{unreachable}; agents get no answer until then" if chosen else unreachable)
     if who is None and not chosen and not as_json:
         typer.echo("No agent waits for an answer.")
+
+
+def _those(found: Sequence[dict[str, Any]], id: str) -> list[dict[str, Any]]:
+    """The questions of this id; of several agents those that are open, where there are any."""
+    named = [each for each in found if each["id"] == id]
+    return [each for each in named if each["answer"] is None] or named
 
 
 @for_people(USE_IRC_CLIENT)

@@ -1,7 +1,7 @@
 """What an agent gives in one turn, in the words of the contract."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +9,7 @@ from acp import RequestError
 from acp.schema import (
     AgentMessageChunk,
     AgentThoughtChunk,
+    FileEditToolCallContent,
     PromptResponse,
     TextContentBlock,
     ToolCallProgress,
@@ -17,10 +18,12 @@ from acp.schema import (
     UsageUpdate,
 )
 
+from culture.clients.shared.questions.file_changes import unified
 from culture.clients.shared.tool_result import tool_result
 
 Block = dict[str, Any]
 # Names by which people allow a tool for good, the same for all programs.
+EDIT = "Edit"
 NAMES = {"execute": "Bash", "fetch": "WebFetch", "switch_mode": "Mode"}
 # How programs call a context that is too full to go on.
 FULL = re.compile(r"context[ _-]?(length|window|limit|size)|maximum context|prompt is too long|input is too long", re.I)
@@ -40,6 +43,8 @@ class _Call:
     name: str = ""
     title: str = ""
     given: Mapping[str, object] = field(default_factory=dict)
+    changes: tuple[FileEditToolCallContent, ...] = ()
+    """The changes of files that the program shows with the call."""
     told: bool = False
     ended: bool = False
 
@@ -96,6 +101,8 @@ class Answer:
         known.title = call.title or known.title
         known.name = tool_name(call) or known.name or "tool"
         known.given = given(call) or known.given
+        changes = tuple(each for each in call.content or () if isinstance(each, FileEditToolCallContent))
+        known.changes = changes or known.changes
         if known.told or not sure:
             return []
         return [known.tell(call.tool_call_id)]
@@ -111,7 +118,7 @@ class Answer:
     def use(self, call: ToolCallUpdate) -> tuple[str, Mapping[str, object]]:
         """The tool and what it is given, as people are asked for it."""
         known = self._calls[call.tool_call_id]
-        return known.name, known.shown
+        return changed_files(known.changes) or (known.name, known.shown)
 
     def flush(self) -> list[Block]:
         """What was said last is complete."""
@@ -171,6 +178,15 @@ def given(call: ToolCallStart | ToolCallUpdate) -> dict[str, object]:
         case {"commands": [*commands]}:
             return {"command": "\n".join(map(str, commands))}
     return call.raw_input
+
+
+def changed_files(changes: Sequence[FileEditToolCallContent]) -> tuple[str, Mapping[str, object]] | None:
+    """A change of files as people are asked for it, as diffs; None when there is none."""
+    diffs = [unified(each.old_text or "", each.new_text, each.path) for each in changes]
+    if len(changes) == 1:
+        return EDIT, {"file_path": changes[0].path, "diff": diffs[0]}
+    found = [{"file": each.path, "diff": diff} for each, diff in zip(changes, diffs, strict=True)]
+    return (EDIT, {"changes": found}) if found else None
 
 
 def output(call: ToolCallStart | ToolCallUpdate) -> object:

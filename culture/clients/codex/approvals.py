@@ -5,6 +5,7 @@ from typing import Any
 
 from culture.clients.codex.answer import EDIT, SHELL, Item, command_of
 from culture.clients.shared.asking import Ask
+from culture.clients.shared.questions.file_changes import unified
 
 NOBODY = "nobody sits here: ask on IRC, with irc_client ask"
 CANCEL = {"decision": "cancel"}
@@ -49,8 +50,21 @@ def _change(params: dict[str, Any], item: Item, folder: Path) -> dict[str, objec
     if len(changes) == 1 and "grantRoot" not in more:
         path = Path(changes[0]["path"])
         shown = path.relative_to(folder) if path.is_relative_to(folder) else path
-        return {"file_path": str(shown), "diff": changes[0]["diff"], **more}
-    return {"changes": [{"file": each["path"], "diff": each["diff"]} for each in changes], **more}
+        return {"file_path": str(shown), "diff": _diff(changes[0], str(shown)), **more}
+    return {"changes": [{"file": each["path"], "diff": _diff(each, each["path"])} for each in changes], **more}
+
+
+def _diff(change: dict[str, Any], path: str) -> str:
+    """The diff of one change; of a file that is added or deleted Codex tells the content alone."""
+    text = str(change["diff"])
+    match change.get("kind"):
+        case {"type": "add"}:
+            return unified("", text, path)
+        case {"type": "delete"}:
+            return unified(text, "", path)
+        case {"type": "update", "move_path": str(moved)}:
+            return f"(moved to {moved})\n{text}"
+    return text
 
 
 def _told(params: dict[str, Any], *names: str) -> dict[str, object]:

@@ -1,5 +1,6 @@
 """What the ledger is told of an agent beside its state: turns, tasks, questions and alerts, without what is private."""
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -15,6 +16,8 @@ from culture.protocol.vocabulary import FactKind
 from culture.transport import IRCTransport
 
 _LONGEST_TEXT = 500
+_LONGEST_FACT = 1_500
+"""So many bytes of JSON a fact with an excerpt has: on its way it may take twice as many, and a server takes 2,000."""
 _LONGEST_OPTION, _MOST_OPTIONS = 100, 20
 _HIDDEN = frozenset("iks")
 
@@ -96,6 +99,8 @@ class AgentFacts:
             fact |= {"outcome": answer.outcome.value, "by": answer.by, "class": answer.kind}
             fact |= {"human_confirmed": answer.human_confirmed, "choice": _short(question.choice)}
             fact |= {"answer": answer.msgid} if answer.msgid else {}  # which the server looks up
+        if "text" in fact and (detail := self._questions.detail(number)):
+            fact |= _excerpt(detail, _LONGEST_FACT - len(json.dumps(fact, ensure_ascii=False).encode(errors="replace")))
         return fact
 
 
@@ -107,6 +112,18 @@ def is_open(transport: IRCTransport, place: str) -> bool:
 
 def _short(text: str) -> str:
     return clip(text, _LONGEST_TEXT)
+
+
+def _excerpt(detail: str, room: int) -> dict[str, Any]:
+    """The first lines of a detail that fit into so many bytes of JSON, and how many lines are left out."""
+    lines = detail.split("\n")
+    kept = []
+    for line in lines:
+        room -= len(json.dumps(line, ensure_ascii=False).encode(errors="replace")) + 2
+        if room < 0:
+            break
+        kept.append(line)
+    return {"detail": kept, "more": len(lines) - len(kept)}
 
 
 def _fit(options: Sequence[str]) -> bool:

@@ -37,6 +37,10 @@ async def test_a_person_sees_a_question_and_answers_it(machine: Machine) -> None
         assert row.split()[:2] == [NICK, "q1"] and row.endswith("people          Which flags?")
         (listed,) = json.loads((await machine.run("questions", "--all", "--json")).out)
         assert (listed["kind"], listed["timeout_action"], listed["electorate"]) == ("open", "pause", [])
+        whole = (await machine.run("questions", "q1")).out.splitlines()
+        assert whole[0].startswith(f"{NICK} q1, asked ") and whole[-1] == f"Answer with: culture answer {NICK} q1 TEXT"
+        assert "  Which flags?" in whole
+        assert (await machine.run("questions", NICK, "q9")).code == 1
         assert (await machine.run("answer", NICK, "q9", "yes")).code == 4
         assert (await machine.run("answer", NICK, "7", "yes")).code == 2
         done = await machine.run("answer", NICK, "q1", "with O2")

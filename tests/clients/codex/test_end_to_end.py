@@ -101,8 +101,9 @@ async def test_a_change_of_a_file_is_asked_for_with_its_name(ircd: IRCd, home: P
     async with working(ircd, home, **ASKS) as (daemon, ori):
         ori.send(f"PRIVMSG {GENERAL} :@{NICK} [[call exec_command {changing}]] [[say changed]]")
         await answered(ori)
-        assert (await answered(ori)).startswith('"Edit: new.txt [7 characters, ')
-        await answered(ori)
+        assert (await answered(ori)).startswith('"Edit: new.txt [+1 -0, ')
+        shown = [await answered(ori) for _ in range(5)]
+        assert shown[:4] == ["  --- new.txt", "  +++ new.txt", "  @@ -0,0 +1 @@", "  +a marmot"]
         ori.send(f"PRIVMSG {GENERAL} :@{NICK} yes")
         assert await answered(ori) == "changed"
         assert (home / "work" / "new.txt").read_text() == "a marmot\n"

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from culture.clients.shared.notes import Notes
 from culture.clients.shared.questions.leave import Leave
-from culture.clients.shared.questions.permissions import allows, text, wrong_pattern
+from culture.clients.shared.questions.permissions import allows, wrong_pattern
+from culture.clients.shared.questions.tool_use import describe
 from culture.clients.shared.turn import Permit
 from culture.config.agents import TrustConfig
 from culture.protocol.vocabulary import UserClass
@@ -25,6 +26,11 @@ def stage(tmp_path: Path) -> Iterator[Scene]:
     made = Scene(tmp_path, TrustConfig())
     yield made
     made.close()
+
+
+def text(tool: str, given: dict[str, object]) -> str:
+    """The line in which people are asked."""
+    return describe(tool, given, HERE).text
 
 
 def leave(stage: Scene) -> Leave:

@@ -102,12 +102,13 @@ class Questions:
         options: Sequence[str] = (),
         tool: str = "",
         *,
+        detail: str = "",
         bound: float | None = None,
     ) -> Answer:
         """Post the question and wait, for at most ``bound`` seconds; one that was posted before is taken up again."""
-        question = self._store.same(place, text, options, tool)
+        question = self._store.same(place, text, options, tool, detail)
         if question is None:
-            question = await self._new(place, text, timeout, tuple(options), tool)
+            question = await self._new(place, text, timeout, tuple(options), tool, detail)
         elif (answer := self._kept(question)) is not None:
             return answer
         elif timeout is not None and self._store.clock() + timeout < question.deadline:
@@ -241,7 +242,9 @@ class Questions:
         elif answer.msgid is not None:
             self._around.reopen(answer.msgid, question.number, remark)
 
-    async def _new(self, place: str, text: str, timeout: float | None, options: tuple[str, ...], tool: str) -> Question:
+    async def _new(
+        self, place: str, text: str, timeout: float | None, options: tuple[str, ...], tool: str, detail: str
+    ) -> Question:
         if len(self.open) >= MOST_OPEN:
             raise TooManyQuestions(f"{MOST_OPEN} questions are open: wait for an answer to one of them")
         trust, now = self._trust, self._store.clock()
@@ -252,10 +255,11 @@ class Questions:
         # A permission is never given by silence, whatever the rules.
         action = trust.timeout_action if trust is not None else "deny" if tool else ""
         # Looking around takes a moment, in which the same may have been asked by another call of the agent's.
-        if (same := self._store.same(place, text, options, tool)) is not None and same.is_open:
+        if (same := self._store.same(place, text, options, tool, detail)) is not None and same.is_open:
             return same
         task = self._around.task()
-        return self._store.add(Question(0, place, text, options, tool, electorate, task, now, now + timeout, action))
+        question = Question(0, place, text, options, tool, electorate, task, now, now + timeout, action)
+        return self._store.add(question, detail)
 
     async def _publish(self, question: Question) -> None:
         # Who posts several has looked at them before the first: each may be posted, closed or taken back since.
@@ -271,9 +275,8 @@ class Questions:
     async def _post(self, question: Question) -> None:
         others = any(fold(each.place) == fold(question.place) and each.number != question.number for each in self.open)
         try:
-            said = await self._around.post_once(
-                question.key, question.place, posting.lines(self._nick, question, others=others)
-            )
+            lines = posting.lines(self._nick, question, self._store.detail(question.number), others=others)
+            said = await self._around.post_once(question.key, question.place, lines)
         except NotSent as refusal:
             if refusal.uncertain:
                 # People may have it: it stays, and is posted when the connection is back if they have not.

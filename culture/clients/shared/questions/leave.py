@@ -1,13 +1,15 @@
 """Leave to use a tool: asked of people when nobody has given it for good."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from culture.clients.shared.notes import Notes
 from culture.clients.shared.prompts import Prompt
-from culture.clients.shared.questions import permissions
+from culture.clients.shared.questions import file_changes, permissions
 from culture.clients.shared.questions.board import Questions, TooManyQuestions
 from culture.clients.shared.questions.model import Answer, Outcome
+from culture.clients.shared.questions.tool_use import ToolUse, describe
 from culture.clients.shared.turn import Permit
 from culture.protocol.names import fold, is_channel
 from culture.protocol.vocabulary import Channel, UserClass
@@ -17,6 +19,7 @@ from culture.transport import NotSent
 # name, which it may have written itself.
 OWN = tuple(f"Bash(python3 -P -m culture.clients.{where}.skill.irc_client:*)" for where in ("shared", "claude"))
 Channels = Callable[[], list[str]]
+_CHANGED = "the file has changed since people were asked, so they have approved another change: look at it, ask again"
 _NO_ANSWER = {"pause": "you are paused, so end your turn", "abort": "the task is aborted"}
 
 
@@ -42,20 +45,29 @@ class Leave:
         patterns = (*OWN, *self._notes.allowed)
         if any(permissions.allows(pattern, tool, given, self._directory) for pattern in patterns):
             return Permit(True)
-        text = permissions.text(tool, given)
+        use = await self._described(tool, given)
         try:
-            answer = await self._questions.ask(self._place(), text, None, permissions.OPTIONS, tool)
+            place = self.place()
+            answer = await self._questions.ask(place, use.text, None, permissions.OPTIONS, tool, detail=use.detail)
         except (NotSent, TooManyQuestions) as refusal:
             return Permit(False, f"nobody can be asked: {refusal}")
         if answer.outcome is Outcome.ANSWERED:
             self._remember(answer, tool)
+            if await self._described(tool, given) != use:
+                return Permit(False, _CHANGED)
         return _permit(answer)
+
+    async def _described(self, tool: str, given: Mapping[str, object]) -> ToolUse:
+        """The use as people see it; files are compared in a thread, since a large one takes a while."""
+        if tool in file_changes.TOOLS:
+            return await asyncio.to_thread(describe, tool, given, self._directory)
+        return describe(tool, given, self._directory)
 
     def _remember(self, answer: Answer, tool: str) -> None:
         if (always := permissions.read_always(answer.text or "", tool)) is not None and not always[1]:
             self._notes.allowed = (*self._notes.allowed, permissions.pattern_of(answer.text or ""))
 
-    def _place(self) -> str:
+    def place(self) -> str:
         """Where the task came from: its channel, or the person who gave it in private; else the general one."""
         prompt = self._prompt()
         if prompt is not None:

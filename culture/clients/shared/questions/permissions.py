@@ -1,55 +1,22 @@
-"""Permissions for tools: what is asked, and what somebody allows for good."""
+"""Permissions for tools: what somebody allows for good."""
 
-import json
 import re
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from hashlib import sha256
 from pathlib import Path
 
 from culture.clients.shared.answers import CHOICES, Kind, Reading, without_ids
-from culture.protocol.split import clip
-from culture.protocol.text import is_invisible
 
 ALWAYS = "always"
 OPTIONS = CHOICES
-_INPUT_BYTES = 400
 # What the agent says of a use beside the use itself.
-_ASIDES = frozenset({"description", "timeout"})
+ASIDES = frozenset({"description", "timeout"})
 # What a command may have beside itself to be covered by a pattern; not for instance leave to go without a sandbox.
-_WITH_COMMAND = _ASIDES | {"command", "run_in_background"}
+_WITH_COMMAND = ASIDES | {"command", "run_in_background"}
 _PATTERN = re.compile(r"(?P<tool>[A-Za-z_][\w-]*)(?:\((?P<what>.+)\))?")
 # What a pattern is matched against, the first that a tool has.
 _PATHS = ("file_path", "notebook_path", "path")
 _SUBJECTS = ("command", *_PATHS, "url", "query", "pattern")
-
-
-def text(tool: str, given: Mapping[str, object]) -> str:
-    """What the agent wants to do, as people are asked; nothing in it is expanded, nothing is hidden by its letters.
-
-    What is not shown as it is has a mark of its own, so that leave for one thing is never leave for another.
-    """
-    subject = _subject(given)
-    what = subject if subject is not None else json.dumps(dict(given), ensure_ascii=False, default=str)
-    visible = _visible(what)
-    shown = clip(visible, _INPUT_BYTES)
-    told = {key: value for key, value in given.items() if key not in _ASIDES}
-    if shown != what or len(told) > 1:
-        mark = sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()[:8]
-        shown += f"{'…' if shown != visible else ''} [{len(what)} characters, {mark}]"
-    return f'"{tool}: {shown} Proceed? [y/N]"'
-
-
-def _visible(what: str) -> str:
-    """The text in one line, with whatever nobody sees spelled out."""
-    return "".join(_seen(letter) for letter in what)
-
-
-def _seen(letter: str) -> str:
-    if letter == "\n":
-        return " ⏎ "
-    is_odd_space = letter != " " and letter.isspace()
-    return f"\\u{ord(letter):04x}" if is_odd_space or is_invisible(letter) else letter
 
 
 def read_always(said: str, tool: str) -> tuple[Reading, str] | None:
@@ -85,7 +52,7 @@ def allows(pattern: str, tool: str, given: Mapping[str, object], directory: Path
 
     A path that does not begin with ``/`` is one in the agent's directory.
     """
-    found, subject = _PATTERN.fullmatch(pattern), _subject(given)
+    found, subject = _PATTERN.fullmatch(pattern), subject_of(given)
     if found is None or found["tool"] != tool or found["what"] is None or subject is None:
         return False
     what = found["what"].strip()
@@ -114,7 +81,8 @@ def _chains(command: str) -> bool:
     return re.search(r"[;&|<>`\n\r$()\\]", command) is not None
 
 
-def _subject(given: Mapping[str, object]) -> str | None:
+def subject_of(given: Mapping[str, object]) -> str | None:
+    """What a use of a tool is about: its command, path or address; None when it has no such field."""
     for name in _SUBJECTS:
         if isinstance(value := given.get(name), str):
             return value

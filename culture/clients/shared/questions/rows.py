@@ -22,11 +22,20 @@ def read_questions(execute: Callable[..., sqlite3.Cursor], *, closed: bool = Fal
 
 def as_data(questions: Sequence[Question], execute: Callable[..., sqlite3.Cursor]) -> list[dict[str, Any]]:
     """Questions as JSON has them; with an answer that the server has looked up what it found."""
+    verdicts = {number: found for number, *found in _rows(execute, "SELECT question, verified, why FROM verdicts")}
+    details = dict(_rows(execute, "SELECT question, text FROM details"))
+    return [
+        {**_with_verdict(each.as_data(), verdicts.get(each.number)), "detail": details.get(each.number)}
+        for each in questions
+    ]
+
+
+def _rows(execute: Callable[..., sqlite3.Cursor], query: str) -> list[tuple[Any, ...]]:
+    """The rows; none when the file is of an older daemon and has no such table."""
     try:
-        verdicts = {number: found for number, *found in execute("SELECT question, verified, why FROM verdicts")}
+        return execute(query).fetchall()
     except sqlite3.OperationalError:
-        verdicts = {}  # the file of a daemon of before
-    return [_with_verdict(each.as_data(), verdicts.get(each.number)) for each in questions]
+        return []
 
 
 def _with_verdict(data: dict[str, Any], verdict: Sequence[str] | None) -> dict[str, Any]:

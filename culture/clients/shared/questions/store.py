@@ -42,14 +42,15 @@ class QuestionStore:
             )
             records.execute("DELETE FROM votes WHERE question NOT IN (SELECT number FROM questions)")
             records.execute("DELETE FROM verdicts WHERE question NOT IN (SELECT number FROM questions)")
+            records.execute("DELETE FROM details WHERE question NOT IN (SELECT number FROM questions)")
 
     @property
     def open(self) -> list[Question]:
         """Those that wait, the oldest first."""
         return list(self._open.values())
 
-    def add(self, question: Question) -> Question:
-        """Keep a new question; it gets its number."""
+    def add(self, question: Question, detail: str = "") -> Question:
+        """Keep a new question, with what its text leaves out; it gets its number."""
         if self.clock() - self._forgot > _FORGET_EVERY:
             self.forget_old()
         with self._records.change() as records:
@@ -68,12 +69,16 @@ class QuestionStore:
                     question.action,
                 ),
             ).lastrowid
-        assert number is not None
+            assert number is not None
+            if detail:
+                records.execute("INSERT INTO details VALUES (?, ?)", (number, detail))
         return self._note(replace(question, number=number))
 
     def remove(self, number: int) -> None:
         """A question that was never asked."""
-        self._records.execute("DELETE FROM questions WHERE number = ?", (number,))
+        with self._records.change() as records:
+            records.execute("DELETE FROM questions WHERE number = ?", (number,))
+            records.execute("DELETE FROM details WHERE question = ?", (number,))
         self._open.pop(number, None)
 
     def get(self, number: int) -> Question | None:
@@ -81,7 +86,12 @@ class QuestionStore:
         found = self._open.get(number) or next(iter(self._select("number = ?", number)), None)
         return found
 
-    def same(self, place: str, text: str, options: Sequence[str], tool: str = "") -> Question | None:
+    def detail(self, number: int) -> str:
+        """What the text of a question leaves out: a diff, a whole command; empty when nothing."""
+        row = self._records.execute("SELECT text FROM details WHERE question = ?", (number,)).fetchone()
+        return str(row[0]) if row else ""
+
+    def same(self, place: str, text: str, options: Sequence[str], tool: str = "", detail: str = "") -> Question | None:
         """The same question, still open, or closed without the agent having heard how.
 
         One for leave to use a tool is never one of the agent's own in the same words, which others may answer.
@@ -93,7 +103,8 @@ class QuestionStore:
             " WHERE remarks.question = questions.number AND sender = ? AND state = 'given')"
         )
         for question in [*self.open, *self._select(unheard, SELF)]:
-            if (fold(question.place), question.text, question.options, question.tool) == wanted:
+            found = (fold(question.place), question.text, question.options, question.tool)
+            if found == wanted and self.detail(question.number) == detail:
                 return question
         return None
 
