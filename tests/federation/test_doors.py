@@ -27,6 +27,11 @@ async def read(client: Client, channel: str) -> list[str]:
     return await history(client, channel)
 
 
+async def links(client: Client, channel: str) -> list[str]:
+    """What URLS shows somebody of a channel."""
+    return [row.params[4] for row in await client.ask(f"URLS {channel}") if row.verb == "URLS"]
+
+
 def kept(data: Path) -> dict[str, bool]:
     """The texts on a server's disk: was the channel closed?"""
     file = data / "history" / "history.db"
@@ -65,6 +70,25 @@ async def test_what_was_said_behind_doors_that_are_open_by_now_stays_there(tmp_p
         ori = await servers.client("spark-ori")
         await eventually(lambda: len(kept(servers["spark"].parts.config.data_dir)) == 2)
         assert await history(ori, "#x") == ["in the open"]
+
+
+async def test_links_are_found_as_what_was_said_with_them_is_read(tmp_path: Path) -> None:
+    async with linked(tmp_path, EDGE, [EDGE]) as servers:
+        ada = await servers.client("thor-ada", "#x", "#empty")
+        await servers.whole()
+        await servers.cut(*EDGE)
+        for line in ("MODE #x +i", "PRIVMSG #x :https://shut.example/", "MODE #x -i"):
+            ada.send(line)
+        for channel in ("#x", "#empty"):
+            ada.send(f"PRIVMSG {channel} :https://open.example/{channel[1:]}")
+        ada.send("PART #empty")
+        await ada.sync()
+        servers.heal(*EDGE)
+        await servers.whole()
+        ori = await servers.client("spark-ori")
+        await eventually(lambda: len(kept(servers["spark"].parts.config.data_dir)) == 3)
+        for channel in ("#x", "#empty"):
+            assert await links(ori, channel) == [f"https://open.example/{channel[1:]}"]
 
 
 async def test_servers_of_both_versions_are_one_mesh_and_the_upgrade_mends_what_was_kept_as_closed(

@@ -43,9 +43,16 @@ class Doors:
         if len(self._entered) > 2 * len(channels) + _GONE:
             self._entered = {name: at for name, at in self._entered.items() if name in channels}
 
-    def room(self, channel: Channel) -> float:
-        """Where something is that is said now: in the open, or behind the door of this very channel."""
-        return OPEN if channel.is_open else self._since(channel)
+    def room(self, channel: Channel | None, closed: bool | None) -> float | None:
+        """Where a message was said: in the open, or behind the door of this very channel; None where nobody can tell.
+
+        ``closed`` is what the server of its sender says of that; the channel may be another one by now, or none.
+        """
+        if closed is None and channel is not None:
+            closed = not channel.is_open
+        if closed is False:
+            return OPEN
+        return None if channel is None else self._since(channel)
 
     def since(self, user: User, name: str) -> float | None:
         """From when on the user may also read what was closed; None: never. 442 where they may not read at all."""

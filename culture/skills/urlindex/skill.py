@@ -76,10 +76,10 @@ class UrlIndex(Skill):
         if not may_link(said.text) or said.status or not is_channel(said.target):
             return
         channel = self.host.network.channel(said.target)
-        if channel is not None:
-            stamp = said.id
-            nick, room = nick_of(said.source), self._doors.room(channel)
-            self._write(Heard(channel.name, room, nick, stamp.at, stamp.msgid, said.text))
+        room = self._doors.room(channel, said.closed)
+        if room is not None:
+            name = said.target if channel is None else channel.name
+            self._write(Heard(name, room, nick_of(said.source), said.id.at, said.id.msgid, said.text))
 
     @hook(Redacted)
     def forget(self, event: Redacted) -> None:

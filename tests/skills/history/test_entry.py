@@ -69,6 +69,7 @@ messages = st.builds(
     st.lists(some, max_size=2).map(tuple),
     st.sampled_from(("", "@")),
     lines,
+    st.none(),
 )
 
 
