@@ -2,17 +2,22 @@
 
 import asyncio
 import logging
+import math
 import os
+import time
 from dataclasses import replace
 from typing import Any
 
 import acp
 from acp import RequestError
 from acp.schema import (
+    AgentMessageChunk,
+    AgentThoughtChunk,
     AvailableCommandsUpdate,
     PermissionOption,
     PromptResponse,
     RequestPermissionResponse,
+    ToolCallStart,
     ToolCallUpdate,
     UsageUpdate,
 )
@@ -36,6 +41,10 @@ log = logging.getLogger(__name__)
 START_PATIENCE = 120.0
 INTERRUPT_PATIENCE = 2.0
 GRACE = 1.0
+# What comes so long after a turn is a late word of it.
+LATE = 1.0
+# What comes after so much silence is another turn that the program has begun by itself.
+APART = 30.0
 SHORTENING = ("compact", "compress")
 
 
@@ -62,6 +71,9 @@ class AcpRunner(QueuedRunner):
         self._answer: Answer | None = None
         self._over = asyncio.Event()
         self._interrupted = False
+        self._turn_ended: float | None = None
+        self._itself_at = -math.inf
+        """When the program last did something that nobody had asked for."""
 
     @property
     def session_id(self) -> str | None:
@@ -134,10 +146,25 @@ class AcpRunner(QueuedRunner):
                     self._compact = next((f"/{name}" for name in SHORTENING if name in named), None)
                     self.can |= {Can.COMPACT} if self._compact else set()
                 case _ if self._answer is not None and session_id == self._session:
-                    # Outside a turn it is the past that is told once more.
                     await self._pass_on(self._answer.take(update))
                     if self._answer.counted:
                         self.used(self._answer.counted)
+                case AgentMessageChunk() | AgentThoughtChunk() | ToolCallStart() if session_id == self._session:
+                    await self._works_by_itself()
+
+    async def _works_by_itself(self) -> None:
+        """The program does something that nobody asked for: the protocol knows neither begin nor end of it."""
+        now = time.monotonic()
+        # Before the first turn it is the past of the session that is told once more.
+        if self._turn_ended is None or now < self._turn_ended + LATE:
+            return
+        begins, self._itself_at = now > self._itself_at + APART, now
+        if not begins or self._sessions is None or self._session is None:
+            return
+        goes_on = self.begins_itself()
+        if not goes_on:
+            await self._sessions.link.agent.cancel(session_id=self._session)
+        self.ended_itself(Turn(interrupted=not goes_on))
 
     async def request_permission(
         self, session_id: str, tool_call: ToolCallUpdate, options: list[PermissionOption], **_meta: Any
@@ -225,6 +252,7 @@ class AcpRunner(QueuedRunner):
             answer.drop(error)
         finally:
             self._answer = None
+            self._turn_ended, self._itself_at = time.monotonic(), -math.inf
             self._over.set()
         if before is not None and self._interrupted:
             await end_all(self._token, GRACE, spare=before)

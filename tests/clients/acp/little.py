@@ -12,6 +12,7 @@ The steps are those of the scripted model, and some that only a protocol knows:
     [[cost amount]]      the session has cost so much so far
     [[elsewhere amount]] another session has cost so much so far
     [[echo]]             says what it was given
+    [[later path]]       once that file is there says by itself, after the turn, that it is
 
 It speaks the wire itself: who reads the protocol as the package ``acp`` does would not see where that is wrong.
 """
@@ -258,6 +259,8 @@ class Little:
             case "failed":
                 self._say(session, rest)
                 raise Refusal(-32603, f"Internal error: {rest}")
+            case "later":
+                Thread(target=self._later, args=(session, Path(rest)), daemon=True).start()
             case "hang":
                 turn.news.wait()
             case "stop":
@@ -271,6 +274,15 @@ class Little:
                 Event().wait()
             case "exit":
                 os._exit(int(rest))
+
+    def _later(self, session: str, path: Path) -> None:
+        """Begin something by itself; a cancellation ends it, and removes the file."""
+        while not path.exists():
+            Event().wait(0.01)
+        turn = self._turn = Turn()
+        self._say(session, "it is there")
+        turn.news.wait()
+        path.unlink()
 
     def _run(self, session: str, turn: Turn, command: str) -> None:
         self._calls += 1

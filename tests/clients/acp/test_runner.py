@@ -12,9 +12,9 @@ import pytest
 from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.processes import carrying
 from culture.clients.shared.queued import QueuedRunner
-from culture.clients.shared.turn import CLEAR, COMPACT, AgentDied, Can, Permit, RunnerSetup
+from culture.clients.shared.turn import CLEAR, COMPACT, AgentDied, Can, Permit, RunnerSetup, Turn
 from tests.clients.acp.kit import LittleKit, little
-from tests.clients.conformance import Record, bounded, there
+from tests.clients.conformance import Record, bounded, eventually, there
 from tests.support.clock import after
 
 pytest.importorskip("acp", reason="the extra culture[acp] is not installed")
@@ -317,3 +317,26 @@ async def test_an_agent_that_cannot_shorten_its_context_says_so(make: Make) -> N
     record = await taken(make({"commands": []}), COMPACT, "[[say on]]")
     assert "cannot shorten its context" in record.turns[0].error
     assert record.turns[1].text == "on"
+
+
+async def test_what_it_begins_by_itself_is_told_once_and_cut_when_the_agent_may_not_work(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_runner, "LATE", 0.0)
+    path = tmp_path / "there"
+    runner = make()
+    began, ended = list[bool](), list[Turn]()
+
+    def begins() -> bool:
+        began.append(True)
+        return False
+
+    runner.on_own_turn, runner.on_own_end = begins, ended.append
+    record = await taken(runner, f"[[later {path}]] [[say begun]]")
+    assert [turn.text for turn in record.turns] == ["begun"]
+    path.touch()
+    await eventually(lambda: not path.exists())
+    assert (len(began), [turn.interrupted for turn in ended]) == (1, [True])
+    await runner.send_prompt("[[say next]]")
+    await record.until(lambda: len(record.turns) == 2)
+    assert record.turns[-1].text == "next"
