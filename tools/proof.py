@@ -118,6 +118,12 @@ PROOFS = {
             (sys.executable, "-m", "pytest", "--timeout=0", "-s", "tests/proof/test_patience.py"),
         ),
         Proof(
+            "wakeups",
+            "a cron of the real Claude Code falls due twice while its agent is paused: no request to the model, and "
+            "one prompt after resume, in the place where it was planned",
+            (sys.executable, "-m", "pytest", "--timeout=0", "-s", "tests/proof/test_wakeups.py"),
+        ),
+        Proof(
             "team",
             "a team of ten with forty tasks, its orchestrator, members and server killed for five minutes: each task "
             "comes to an end once, nothing that was written is lost",
