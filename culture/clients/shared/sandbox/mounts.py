@@ -116,11 +116,12 @@ class View:
             yield _bound("--ro-bind-try", program)
         yield from self._state()
         yield from self._identity()
-        for place in self.read:
+        for place in filter(_is_reachable, self.read):
             yield _bound("--ro-bind-try", place)
         for place in self.writable:
-            yield _bound("--bind" if place == self.directory else "--bind-try", place)
-            yield from _git(place)
+            if place == self.directory or _is_reachable(place):
+                yield _bound("--bind" if place == self.directory else "--bind-try", place)
+                yield from _git(place)
         for each in self.sockets:
             yield _bound("--bind-try", each)
         yield "--remount-ro", "/"
@@ -191,7 +192,8 @@ def program_places(
     Nothing in a ``writable`` folder is among it. That is inside anyway, and a link there leads where the agent wants.
     """
     listed = os.pathsep.join(environment.get(name, "") for name in ("PATH", "PYTHONPATH")).split(os.pathsep)
-    on_path = [Path(each) for each in listed if each.startswith("/") and not _is_within(Path(each), writable)]
+    there = [Path(each) for each in listed if each.startswith("/") and _is_reachable(Path(each))]
+    on_path = [each for each in there if not _is_within(each, writable)]
     packages = [Path(each) for each in sys.path if each.endswith(_PACKAGES)]
     ours = [Path(sys.prefix), Path(sys.base_prefix), OUR_CODE, *packages]
     found = [*on_path, *(each.resolve() for each in on_path), *ours]
@@ -222,6 +224,15 @@ def _package_of(program: Path) -> Iterator[Path]:
         yield Path(*parts[: parts.index("node_modules") + 1])
     elif real.parent.name == "bin":
         yield from (real.parent, real.parent.parent / "lib")
+
+
+def _is_reachable(place: Path) -> bool:
+    """Whether this user gets there. bubblewrap passes over what is not there, and ends at what it may not look at."""
+    try:
+        place.stat()
+    except OSError:
+        return False
+    return True
 
 
 def _is_within(place: Path, folders: Iterable[Path]) -> bool:

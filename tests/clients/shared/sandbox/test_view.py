@@ -176,6 +176,22 @@ def test_hooks_and_settings_that_could_be_replaced_are_refused(name: str, owner:
         sandbox.command(["/bin/sh"], {})
 
 
+async def test_folders_that_the_user_cannot_reach_are_passed_over(
+    jail: Jail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A PATH that was taken over from root names folders such as /root/bin. Root reaches all but the loop."""
+    loop, closed = tmp_path / "loop", tmp_path / "closed"
+    loop.symlink_to(loop)
+    (closed / "bin").mkdir(parents=True)
+    closed.chmod(0)
+    try:
+        monkeypatch.setenv("PATH", os.pathsep.join((os.environ["PATH"], str(loop), f"{closed}/bin")))
+        inmate = await jail(read=[str(closed / "bin")], write=[str(closed / "bin")])
+        assert await inmate.shell("echo works") == "works"
+    finally:
+        closed.chmod(0o700)
+
+
 async def test_link_in_the_place_of_a_folder_of_programs_opens_nothing(
     jail: Jail, owner: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
