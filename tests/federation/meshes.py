@@ -126,8 +126,14 @@ def picture(ircd: IRCd) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def linked(folder: Path, names: Sequence[str], edges: Sequence[Edge], **settings: Any) -> AsyncIterator[Servers]:
-    """Servers that are linked: the first of each edge dials the second."""
+async def linked(
+    folder: Path,
+    names: Sequence[str],
+    edges: Sequence[Edge],
+    each: Mapping[str, Mapping[str, Any]] | None = None,
+    **settings: Any,
+) -> AsyncIterator[Servers]:
+    """Servers that are linked: the first of each edge dials the second. ``each`` has settings of one server."""
     async with AsyncExitStack() as stack:
         ports = {name: stack.enter_context(reserved()) for name in names}
         proxies = {edge: await stack.enter_async_context(proxied(ports[edge[1]])) for edge in edges}
@@ -144,6 +150,7 @@ async def linked(folder: Path, names: Sequence[str], edges: Sequence[Edge], **se
                     federation=Federation(ping=1.0, timeout=20.0),
                     operators=(Operator(name="root", password="very-secret"),),
                     **settings,
+                    **(each or {}).get(name, {}),
                 )
             )
         made = Servers(servers, proxies, stack)
