@@ -21,7 +21,7 @@ from culture.config.agents import ServerAddress
 from culture.config.exposure import is_loopback
 from culture.protocol.names import fold, is_channel, nearest, owner, short_name
 from culture.protocol.numerics import Numeric
-from culture.protocol.vocabulary import Exit, Receipt
+from culture.protocol.vocabulary import Control, Exit, Receipt, UserClass
 from culture.transport import Address, Hopeless, Identity, IRCTransport, Message, NotSent, Timing, Unreachable
 
 PATIENCE = 30.0
@@ -141,6 +141,19 @@ async def speak(transport: IRCTransport, target: str, text: str) -> list[str]:
         if refusal.code != Numeric.ERR_NOSUCHNICK.code:
             raise NotSent(f"{target}: {refusal.reason}", refusal.code) from None
         raise NotSent(f"nobody here is called {target}; {await instead_of(transport, target)}", refusal.code) from None
+
+
+async def as_command(transport: IRCTransport, target: str, text: str) -> str:
+    """The text with a mention of the agent it is said to, where the whole of it is a control word; else the text.
+
+    In private a daemon takes only what mentions its agent as a control word: `help` alone is for the agent.
+    """
+    words = text.casefold().split()
+    is_release = words[:2] == Control.GO_ON.split() and len(words) == 3
+    if is_channel(target) or not (is_release or " ".join(words) in set(Control)):
+        return text
+    agents = (each for each in await transport.send_who(target) if each.kind in (UserClass.AGENT, UserClass.BOT))
+    return f"@{target} {text}" if any(agents) else text
 
 
 async def instead_of(transport: IRCTransport, target: str) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import Annotated
 
 import typer
@@ -10,7 +10,18 @@ import typer
 from culture.cli import output
 from culture.cli.agent_access import for_people
 from culture.cli.agents.known import meant
-from culture.cli.agents.person import USE_IRC_CLIENT, AsNick, Person, instead_of, person, present, run, speak, within
+from culture.cli.agents.person import (
+    USE_IRC_CLIENT,
+    AsNick,
+    Person,
+    as_command,
+    instead_of,
+    person,
+    present,
+    run,
+    speak,
+    within,
+)
 from culture.cli.agents.table import plain
 from culture.cli.agents.waiting import say_and_wait, tell_who_is_away
 from culture.cli.choices import AsJson
@@ -81,14 +92,15 @@ def ask(
     """Ask somebody and print the answer.
 
     In a channel the answer is what mentions you, or comes from whom the question
-    calls. The exit code is 0 for an answer, 1 when the agent has given up on the
+    calls. A control word such as `stand down` is carried out by the agent's daemon,
+    whose answer is printed. The exit code is 0 for an answer, 1 when the agent has given up on the
     question, 3 when no answer came in time, 4 when the question was not let
     through, 5 when you broke it off.
     """
     answer = run(answer_of(person(nick), meant(target), _text(question), timeout))
     if answer is None:
         fail(f"nobody answered within {timeout:g} s", Exit.TIMED_OUT)
-    if answer.notice:
+    if answer.notice and _is_failure(answer):
         fail(plain(f"{answer.sender}: {answer.text}"))
     typer.echo("\n".join(plain(line) for line in answer.text.splitlines()))
 
@@ -102,7 +114,7 @@ def who(target: Target, nick: AsNick = None, as_json: AsJson = False) -> None:
 
 async def _say(who: Person, target: str, text: str) -> None:
     async with present(who) as transport, within(transport, target):
-        await speak(transport, target, text)
+        await speak(transport, target, await as_command(transport, target, text))
 
 
 async def _read(who: Person, place: str, number: int) -> list[Message]:
@@ -130,6 +142,7 @@ async def answer_of(who: Person, target: str, question: str, timeout: float) -> 
     async with present(who, heard.put_nowait) as transport, within(transport, target):
         while not heard.empty():
             heard.get_nowait()
+        question = await as_command(transport, target, question)
         msgids = await speak(transport, target, question)
         called = _called(question, transport.members(target)) if is_channel(target) else {target}
         await tell_who_is_away(transport, called)
@@ -139,7 +152,7 @@ async def answer_of(who: Person, target: str, question: str, timeout: float) -> 
                     message = await heard.get()
                     if not _is_theirs(message, transport, target, called):
                         continue
-                    if not message.notice or _is_given_up(message, msgids):
+                    if not message.notice or message.tags.get(ClientTag.REPLY.value) in msgids:
                         return message
                     # It says only that an answer will come later.
                     typer.echo(plain(f"{message.sender}: {message.text}"), err=True)
@@ -159,11 +172,11 @@ def _is_theirs(message: Message, transport: IRCTransport, target: str, called: C
     return fold(message.channel) == fold(target) and (calls_us or fold(message.sender) in called)
 
 
-def _is_given_up(message: Message, msgids: Sequence[str]) -> bool:
-    """Whether an agent's daemon says that the question gets no answer."""
+def _is_failure(notice: Message) -> bool:
+    """Whether an agent's daemon says that the question gets no answer; any other reply is that to a control word."""
     from culture.clients.shared.work import FAILED  # brings all that an agent works with
 
-    return message.text.startswith(FAILED) and message.tags.get(ClientTag.REPLY.value) in msgids
+    return notice.text.startswith(FAILED)
 
 
 def _called(question: str, members: Iterable[Member]) -> set[str]:

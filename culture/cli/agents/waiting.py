@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import typer
 
-from culture.cli.agents.person import Person, present, speak, within
+from culture.cli.agents.person import Person, as_command, present, speak, within
 from culture.cli.agents.table import plain
 from culture.protocol.mentions import calls_all, mentions
 from culture.protocol.names import fold, is_channel
@@ -34,6 +34,7 @@ async def say_and_wait(who: Person, target: str, text: str, until: Receipt, time
         within(transport, target),
     ):
         wanted = await _whom(transport, target, text)
+        text = await as_command(transport, target, text)
         msgids = set(await speak(transport, target, text))
         typer.echo(" ".join(sorted(msgids)))
         await tell_who_is_away(transport, wanted)

@@ -14,7 +14,7 @@ from culture.clients.shared.service import Service
 from culture.clients.shared.throttle import Throttle
 from culture.clients.shared.vouching import NOBODY
 from culture.clients.shared.work import FAILED
-from culture.protocol.vocabulary import Control
+from culture.protocol.vocabulary import ClientTag, Control
 from culture.transport import Message
 
 TELL_AGAIN = 60.0
@@ -178,4 +178,5 @@ class Hearing:
     async def _obey(self, command: Command, message: Message) -> None:
         place = "" if message.private else message.channel
         said = await CONTROLS[command.word](self._service, Scope(command.sender, place))
-        self._parts.outbox.say(message.sender, said, notice=True)
+        # Whoever waits for an answer, such as `culture ask`, knows by the reply that this is it.
+        self._parts.outbox.say(message.sender, said, notice=True, tags={ClientTag.REPLY.value: message.msgid})

@@ -159,3 +159,16 @@ async def test_a_person_with_a_token_is_logged_in(machine: Machine) -> None:
         await dan.join("#general")
         assert (await machine.run("say", "#general", "hello")).code == 0
         assert (await dan.expect("PRIVMSG", "#general")).tags["account"] == "spark-ori"
+
+
+async def test_a_control_word_said_to_an_agent_is_one_without_a_mention(machine: Machine) -> None:
+    """`culture ask NICK "stand down"` is what `@NICK stand down` is in a channel, and its answer is printed."""
+    machine.agents({"nick": NICK, "playbook": playbook(machine.home, [])})
+    assert (await machine.run("start", NICK)).code == 0
+    down = await machine.run("ask", NICK, "stand", "down", "--timeout", "20")
+    assert (down.code, down.out) == (0, "standing down: only people wake me, until one of them says go on.\n"), down.err
+    assert (await machine.status())["stood_down"]
+    assert (await machine.run("say", NICK, "go on")).code == 0
+    paused = await machine.run("ask", NICK, "Pause")
+    assert paused.out == "paused: messages are kept until you say resume.\n"
+    assert not (await machine.status())["stood_down"] and machine.turns() == 0
