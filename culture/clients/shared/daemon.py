@@ -137,6 +137,7 @@ class AgentDaemon:
             self._on_news,
             lambda text: self.socket.whisper("CORRECTION", text) if self.work.busy else None,
             lambda: self.loops.tags(),
+            self._on_aborted,
         )
         asked = QuestionStore(self.records)
         self.questions = Questions(config.nick, asked, around, config.trust)
@@ -360,7 +361,17 @@ class AgentDaemon:
         if action == "pause":
             self._spawn(self.service.pause())
         elif action == "abort" and task == self._task():
+            self.work.abort()  # at once: the agent has its answer, and may end the turn before anything else runs
             self._spawn(self.service.abort())
+        elif action == "abort":
+            self.inbox.mark_aborted(task)
+
+    def _on_aborted(self, task: str) -> None:
+        """The answer to a question aborts the task that asked, in the present turn or in one that is over."""
+        if task == self._task():
+            self.work.mark_aborted()
+        else:
+            self.inbox.mark_aborted(task)
 
     def _on_unheard(self, msgid: str, question: int, remark: str) -> None:
         """The call that waited for this message was cut off as it came: the agent reads it instead."""

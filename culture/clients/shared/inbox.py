@@ -31,6 +31,10 @@ answer. Nobody's nick either."""
 BY_ITSELF = "begun by the program itself"
 """The task of a turn that nobody asked for."""
 
+PRIVATE_TASK = "(private)"
+"""How everybody knows a task that was given in private."""
+ABORTED = "aborted"
+"""The outcome of a turn whose task a person has aborted."""
 _HOUR = 3600.0
 
 
@@ -358,6 +362,15 @@ class Inbox:
         self._count()
         self.on_over()
         return lost
+
+    def mark_aborted(self, task: str) -> None:
+        """The task of a turn that is over was aborted afterwards: that was its end."""
+        where = "task = :task" if task != PRIVATE_TASK else "place NOT LIKE '#%'"
+        self._records.execute(
+            "UPDATE turns SET outcome = :outcome WHERE number ="
+            f" (SELECT max(number) FROM turns WHERE ended IS NOT NULL AND {where})",
+            {"outcome": ABORTED, "task": task},
+        )
 
     def discard(self) -> int:
         """Nobody wants any more what was given to the agent and cut off; how many messages that were."""

@@ -9,15 +9,14 @@ the agent.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from culture.clients.shared.inbox import LATE, Mail
+from culture.clients.shared.inbox import LATE, PRIVATE_TASK, Mail
 from culture.protocol.split import clip
 from culture.protocol.text import Profile, clean, fact_in_prompt, name_in_prompt
 from culture.protocol.vocabulary import UserClass
 
 MOST_MESSAGES = 20
 MOST_BYTES = 16 * 1024
-PRIVATE = "(private)"
-"""The task that not everybody may know."""
+PRIVATE = PRIVATE_TASK
 NOT_POSTED = "of something you began, it is not known where: what you say in this turn is posted nowhere"
 _TASK_BYTES = 80
 _CUT = " … (cut)"

@@ -39,6 +39,10 @@ _STATEMENTS = (
     " WHEN NEW.ended IS NOT NULL AND OLD.ended IS NULL BEGIN"
     f" DELETE FROM reports WHERE kind = '{FactKind.TASK}' AND key = NEW.number;"
     f" {_ADD} ('{FactKind.TASK}', NEW.number, NEW.place, ''); END",
+    "CREATE TRIGGER IF NOT EXISTS report_task_aborted AFTER UPDATE OF outcome ON turns"
+    " WHEN OLD.ended IS NOT NULL AND NEW.outcome IS NOT OLD.outcome BEGIN"
+    f" DELETE FROM reports WHERE kind = '{FactKind.TASK}' AND key = NEW.number;"
+    f" {_ADD} ('{FactKind.TASK}', NEW.number, NEW.place, ''); END",
     "CREATE TRIGGER IF NOT EXISTS report_question AFTER UPDATE ON questions"
     " WHEN NEW.msgids != '[]' OR NEW.answer IS NOT NULL BEGIN"
     f" DELETE FROM reports WHERE kind = '{FactKind.QUESTION}' AND key = NEW.number;"

@@ -195,6 +195,7 @@ class Service:
             return "there is no task to abort."
         if prompt is None:
             self._parts.inbox.discard()
+            self._parts.inbox.mark_aborted(held or "")
             said = f'aborted "{held}"; I go on with what is next.'
         else:
             said = await self._break_off(prompt)

@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 
 from culture.clients.shared import quiet
 from culture.clients.shared.closing_text import ClosingText
-from culture.clients.shared.inbox import Inbox, Mail
+from culture.clients.shared.inbox import ABORTED, Inbox, Mail
 from culture.clients.shared.prompts import PRIVATE, Prompt, compose
 from culture.clients.shared.turn import COMPACT, Turn
 from culture.protocol.names import fold, is_channel
@@ -101,6 +101,7 @@ class Work:
         self._not_before = 0.0
         self._cool_at = 0.0  # until then agents alone begin no turn
         self._aborted = False
+        self._is_unwanted = False  # aborted by the answer to a question: the agent ends its turn by itself
         self._parked = False  # until a time that is known
         self.prompt: Prompt | None = None
         self.last: Prompt | None = None
@@ -204,6 +205,10 @@ class Work:
         """The present task is not wanted any more: what its turn still says is not posted."""
         self._aborted = self.prompt is not None
 
+    def mark_aborted(self) -> None:
+        """A person answered abort: the agent may still say how it ends its turn, and that is no finished task."""
+        self._is_unwanted = self.prompt is not None
+
     async def _run(self) -> None:
         patience: float | None = None
         while True:
@@ -264,6 +269,7 @@ class Work:
         self._turn = self._inbox.begin(mails, prompt.title)
         self.prompt, self._told, self._note, self._aborted = prompt, self._note, "", False
         self._closing.begin()
+        self._is_unwanted = False
         self._begun(mails)
         self._changed()
         await self._feeder.feed(prompt.text)
@@ -289,9 +295,10 @@ class Work:
             if text := self._closing_text(prompt, turn):
                 self._say(prompt.target, text, tags={**replies_to(prompt), **self._tags()})
             self._answered(prompt, turn)
-            self._inbox.end(self._turn, "interrupted" if turn.interrupted else "done", turn.tokens, turn.cost_usd)
+            outcome = ABORTED if self._is_unwanted else "interrupted" if turn.interrupted else "done"
+            self._inbox.end(self._turn, outcome, turn.tokens, turn.cost_usd)
         unread, _ = self._inbox.counts()
-        if not turn.interrupted and not unread:
+        if outcome == "done" and not unread:
             self._completed(prompt)
 
     def _closing_text(self, prompt: Prompt, turn: Turn) -> str:
@@ -336,7 +343,7 @@ class Work:
     def _drop(self, prompt: Prompt, tokens: int = 0, cost_usd: float = 0.0) -> None:
         """A person has aborted the task; another agent that waits for an answer waits no longer."""
         with self._inbox.at_once():
-            self._inbox.end(self._turn, "aborted", tokens, cost_usd)
+            self._inbox.end(self._turn, ABORTED, tokens, cost_usd)
             called = [
                 mail
                 for mail in prompt.mails

@@ -16,6 +16,8 @@ from culture.server.accounts.model import new_account
 from culture.server.accounts.store import AccountStore
 from culture.server.ircd import IRCd
 from tests.clients.shared.test_daemon import NICK, answered, held, until
+from tests.clients.shared.test_reporting import fact
+from tests.skills.ledger.test_receipts import CAPS
 from tests.support.agents import agents_yaml, playbook, process, prompts, running
 from tests.support.client import Client, connected, registered
 from tests.support.mesh import mesh
@@ -174,7 +176,8 @@ async def test_silence_aborts_the_task_where_the_rules_say_so(ircd: IRCd, home: 
         ori.send(f"PRIVMSG #general :@{NICK} clean")
         await answered(ori, "#general")
         await until(lambda: not daemon.questions.open and not daemon.work.busy)
-        assert daemon.inbox.journal(1)[0][3] == "aborted"
+        # Where the call was cut off before it had its answer, that is a prompt of its own.
+        assert daemon.inbox.journal(2)[0][3] == "aborted"
 
 
 @pytest.mark.requirement("J14")
@@ -200,6 +203,25 @@ async def heard_end(client: Client) -> str:
     """What the agent said of the outcome."""
     said = await client.expect("PRIVMSG", "#general", where=lambda each: '"outcome"' in each.params[1])
     return said.params[1]
+
+
+@pytest.mark.parametrize("bound", [60.0, 0.05])
+async def test_abort_as_the_answer_to_a_question_aborts_its_task(ircd: IRCd, home: Path, bound: float) -> None:
+    """Also of a turn that is over when the answer comes: the ledger has it as aborted, and nobody as finished."""
+    agent = {"nick": NICK, "playbook": playbook(home, RULES), "ask_bound": bound, **RULE}
+    config = agents_yaml(home, ircd.port, agent, rules=TRUST)
+    async with registered(ircd.port, "spark-ori", CAPS) as ori, running(config, NICK) as daemon:
+        await ori.join("#general")
+        await ori.join("#alerts")
+        ori.send(f"PRIVMSG #general :@{NICK} clean")
+        await ori.expect("PRIVMSG", "#general", f"Waiting for response. Reply with: @{NICK} yes/no/abort")
+        if bound < 1:
+            await fact(ori, "task", lambda value: value.get("outcome") == "done")
+        ori.send(f"PRIVMSG #general :@{NICK} abort q1")
+        task = (await fact(ori, "task", lambda value: value.get("outcome") == "aborted"))[2]
+        assert task["text"] == "clean"
+        assert daemon.inbox.journal(5)[0][3] == "aborted"
+        assert bound < 1 or not [line for line in ori.seen if "[COMPLETE]" in line.params[-1]]
 
 
 @pytest.mark.fault("F8")

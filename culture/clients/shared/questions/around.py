@@ -52,6 +52,8 @@ class Around:
     """Tells an agent that is at work at once."""
     tags: Callable[[], Mapping[str, str]] = dict
     """What caused what the agent says now."""
+    aborted: Callable[[str], None] = lambda task: None
+    """The answer to a question aborts the task that asked."""
 
     def post(self, place: str, text: str, answers: str = "") -> Awaitable[Sequence[str]]:
         """Say it in a place, as a reply to the message it ``answers``; the ids of the lines."""

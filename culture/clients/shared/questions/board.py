@@ -187,6 +187,10 @@ class Questions:
             if question.task == task or question.number in self._waiting:
                 self.close(question, Answer(Outcome.ABORTED, question=question.id), ABORT)
 
+    def abort_task(self, question: Question) -> None:
+        """An answer to a question aborts the task that asked it."""
+        self._around.aborted(question.task)
+
     def close(self, question: Question, answer: Answer, choice: str = "") -> bool:
         """End a question; whether the agent waits for it and has it now."""
         # What cannot be noted is not told either: the message comes again.

@@ -38,6 +38,9 @@ class Board(Protocol):
     def close(self, question: Question, answer: Answer, choice: str = "") -> bool:
         """End a question; whether the agent waits for it and has it now."""
 
+    def abort_task(self, question: Question) -> None:
+        """An answer to a question aborts the task that asked it."""
+
     def is_awaited(self, question: Question) -> bool:
         """Whether a call of the agent waits for its end."""
 
@@ -150,6 +153,8 @@ class Hearing:
             return self._tell(message, replies.counted(question, choice, alike, wanted))
         answer = answered_by(question, verdict.choice, verdict.by)
         has_it = self.board.close(question, answer, verdict.choice if question.options else "")
+        if answer.outcome is Outcome.ABORTED:
+            self.board.abort_task(question)
         if acknowledged:
             self.notify(message.sender, replies.decided(question, verdict.choice))
         if has_it:
