@@ -50,6 +50,10 @@ class Step:
     server: str
 
 
+class NotReadable(Exception):
+    """The server refuses to look in a place, and says why: nothing tells whether the message is there."""
+
+
 @dataclass(frozen=True, slots=True)
 class Story:
     """What became of a message; ``waits`` says what is missing, for each whom it was for."""
@@ -88,7 +92,10 @@ async def _story(who: Person, msgid: str, place: str | None) -> Story:
         receipts = await facts(transport, FactKind.RECEIPT, "*", f"key={msgid}")
         if place is not None:
             async with within(transport, place):
-                said = await _find(transport, place, msgid)
+                try:
+                    said = await _find(transport, place, msgid)
+                except NotReadable as refusal:
+                    fail(f"the server does not look in {place} for you: {refusal}")
         else:
             said = await _find_anywhere(transport, msgid)
         waits: dict[str, str] = {}
@@ -164,9 +171,15 @@ async def _find_anywhere(transport: IRCTransport, msgid: str) -> Said | None:
     for line in await _targets(transport):
         if line.verb == "CHATHISTORY" and len(line.params) > 1:
             places[line.params[1]] = None
+    refused = []
     for place in places:
-        if (said := await _find(transport, place, msgid)) is not None:
-            return said
+        try:
+            if (said := await _find(transport, place, msgid)) is not None:
+                return said
+        except NotReadable:
+            refused.append(place)
+    if refused:
+        typer.echo(f"Not looked in {', '.join(refused)}: the server refuses it.", err=True)
     return None
 
 
@@ -192,7 +205,11 @@ async def _ask(transport: IRCTransport, *words: str) -> Sequence[Line]:
 
 
 async def _find(transport: IRCTransport, place: str, msgid: str) -> Said | None:
+    """The message in this place; None where it is not there. NotReadable where the server does not say."""
     lines = await _ask(transport, "AROUND", place, f"msgid={msgid}", "1")
+    refusal = next((line for line in lines if line.verb == "FAIL" and "MESSAGE_ERROR" not in line.params), None)
+    if refusal is not None:
+        raise NotReadable(refusal.params[-1])
     found = next((line for line in lines if line.tags.get("msgid") == msgid and line.params), None)
     if found is None:
         return None

@@ -66,6 +66,18 @@ async def test_what_a_message_waits_for_is_said(machine: Machine) -> None:
     assert "answered" in (await machine.run("trace", msgid)).out
 
 
+async def test_a_refusal_is_told_apart_from_a_message_that_is_not_there(machine: Machine) -> None:
+    async with registered(machine.port, "spark-dan", "echo-message message-tags") as dan:
+        await dan.join("#general")
+        dan.send("PRIVMSG #general :good morning")
+        msgid = (await dan.expect("PRIVMSG", "#general")).tags["msgid"]
+        assert (await machine.run("trace", msgid, "--in", "#general")).code == 0
+        absent = await machine.run("trace", "spark.never.1", "--in", "#general")
+        assert absent.code == 1 and "nothing is known of spark.never.1" in absent.err
+        refused = await machine.run("trace", msgid, "--in", "not/a/nick")
+        assert refused.code == 1 and "the server does not look in not/a/nick for you" in refused.err
+
+
 async def test_without_an_agent_to_wait_for_stored_is_enough(machine: Machine) -> None:
     async with registered(machine.port, "spark-dan") as dan:
         await dan.join("#general")
