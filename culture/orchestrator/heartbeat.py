@@ -111,6 +111,13 @@ class Heartbeat:
         await asyncio.gather(*(self._guarded(member, self._glance_at) for member in there))
         await self._budget.look()
 
+    async def note_usage(self, member: Member) -> None:
+        """A member has used more, perhaps in the middle of a turn: stop it where the budget is spent."""
+        now = self._parts.book.state.member(member.nick)
+        if now is not None and now.hired and not now.leaving:
+            await self._figures(now)
+            await self._budget.look()
+
     async def _glance_at(self, member: Member) -> None:
         status = await self._figures(member)
         if status is not None and status.get("state") in SEEN:

@@ -13,6 +13,7 @@ from culture.orchestrator.following import Following
 from culture.orchestrator.hearing import Hearing
 from culture.orchestrator.heartbeat import Heartbeat, Judge
 from culture.orchestrator.hiring import Hiring
+from culture.orchestrator.journal import Entry, Phase
 from culture.orchestrator.parts import Parts
 from culture.orchestrator.prompts import load
 from culture.orchestrator.reconcile import Reconciling
@@ -21,6 +22,7 @@ from culture.orchestrator.session import ManagedAgent
 from culture.orchestrator.shift import Shift
 from culture.orchestrator.state import Member, What
 from culture.orchestrator.tasks import Tasks
+from culture.orchestrator.usage_watch import UsageWatch
 from culture.transport import Message
 from culture.wiki.names import SPRINT_STATE
 
@@ -54,6 +56,8 @@ class Team:
             parts, self.hiring, self.budget, self.shift, self.recovery, self.reconciling.take_up, judge, clock
         )
         parts.rooms.on_said = self.heartbeat.heard
+        self.usage_watch = UsageWatch(parts, self.heartbeat.note_usage)
+        parts.book.on_change = self._note_entry
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -70,6 +74,7 @@ class Team:
             await parts.rooms.start()
             await self.spawn_em()
             await self.reconciling.go_on(were_there)
+            self.usage_watch.begin()
             if not has_been_here:
                 loops.append(asyncio.create_task(self._hear(), name="hearing"))
             loops.append(asyncio.create_task(self._beat(), name="heartbeat"))
@@ -78,6 +83,7 @@ class Team:
             for loop in loops:
                 loop.cancel()
             await asyncio.gather(*loops, return_exceptions=True)
+            await self.usage_watch.stop()
             await parts.jobs.stop()
             await parts.rooms.stop("the team's orchestrator stops")
 
@@ -121,6 +127,11 @@ class Team:
     def _mcp_servers(self, nick: str) -> dict[str, dict[str, object]]:
         """The MCP servers of a member."""
         return self.parts.roster.mcp_servers(nick)
+
+    def _note_entry(self, entry: Entry) -> None:
+        """Watch what somebody new uses, from its first turn on."""
+        if entry.what == What.HIRE and entry.phase is Phase.DONE:
+            self.usage_watch.begin()
 
     async def _beat(self) -> None:
         while True:

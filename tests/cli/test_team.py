@@ -196,3 +196,12 @@ async def test_what_was_kept_is_listed_and_dropped_by_people(machine: Machine, p
     assert "gc --prune=now" in dropped.out
     left = json.loads((await machine.run("team", "rescue", "list", "demo-2", "--team", "demo", "--json")).out)
     assert [(each["name"], each["task"], each["ignored"]) for each in left] == [("demo-2/1", "demo-2", ["README.md"])]
+
+
+async def test_a_new_team_has_a_budget_and_says_so(machine: Machine, project: Path) -> None:
+    made = await machine.run("team", "init", str(project), "--slug", "demo", "--agent", "scripted")
+    assert "The team may use $20 and 50,000,000 tokens in all" in made.out
+    file = (machine.home / "team" / "demo" / "team.yaml").read_text()
+    assert "# What the whole team may use" in file and "culture team budget --usd N" in file
+    shown = await machine.run("team", "budget", "--team", "demo")
+    assert "may use $20.00 and 50000000 tokens" in shown.out

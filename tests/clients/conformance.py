@@ -340,7 +340,7 @@ class QueuedContract:
         """Differences, where the program tells a running total; a program that tells nothing gives none."""
         runner, so_far = queued(kit), list[int]()
         record = Record(runner)
-        runner.on_usage = so_far.append
+        runner.on_usage = lambda tokens, cost_usd: so_far.append(tokens)
         await runner.start(kit.use(40_000, 100))
         await runner.send_prompt(kit.use(20_000, 50))
         await runner.send_prompt(kit.run("true"))

@@ -14,6 +14,7 @@ from culture.clients.shared.desk import (
     ReadMessage,
     RequestFailed,
     Sent,
+    Usage,
 )
 
 
@@ -134,6 +135,9 @@ class NotedDesk:
 
     async def status(self) -> dict[str, object]:
         return {"nick": "spark-culture", "state": "idle", "paused": False, "task": None, "channels": ["#general"]}
+
+    async def usage(self, since: str | None, timeout: float | None) -> Usage:
+        return {"tokens_ever": 1200, "cost_usd_ever": 0.02, "mark": "1200 0.020000"}
 
     async def pause(self, soon: bool = False) -> None:
         self.done.append(("pause", soon) if soon else ("pause",))

@@ -196,7 +196,7 @@ async def test_the_daemon_too_reads_a_folder_s_instructions(desk: NotedDesk, tmp
 
 
 def test_whispers_come_with_the_agent_s_own_calls_alone() -> None:
-    watching = {"activity", "prompt", "questions", "status", "pause", "resume", "shutdown"}
+    watching = {"activity", "prompt", "questions", "status", "usage", "pause", "resume", "shutdown"}
     assert {type for type in VERBS if not is_agents_own(type)} == watching
     assert not is_agents_own("no such thing")
 

@@ -29,6 +29,12 @@ from culture.protocol.vocabulary import Exit
 from culture.wiki.pages import Pages, folder_of
 
 _HEAD = "# A team. Every key is in docs/team/configuration.md; what is left out has its default.\n"
+_BUDGET = {"usd": 20, "tokens": 50_000_000}
+"""What a new team may use in all: tokens too, as not every backend tells dollars."""
+_BUDGET_COMMENT = """\
+# What the whole team may use: at the limit everybody stops until a person allows more (culture team budget --usd N).
+# A task or each member can have a limit too: {"team": {"usd": 20}, "task": {"usd": 5}, "member": {"usd": 3}}.
+"""
 _DEFAULT_EM: str = TeamConfig.model_fields["em_name"].default
 
 
@@ -59,6 +65,7 @@ def init(
         said["sandbox"] = chosen.value
     if agent is not None:
         said["roles"] = {role: {"agent": agent} for role in _roles()}
+    said["budget"] = {"team": _BUDGET}
     _write(file, said)
     try:
         load_team(file)
@@ -67,6 +74,8 @@ def init(
         raise
     Pages.create(folder_of(name))
     typer.echo(f"{file} is made. Look it over, then: culture team up")
+    limits = f"${_BUDGET['usd']} and {_BUDGET['tokens']:,} tokens"
+    typer.echo(f"The team may use {limits} in all; another limit: budget in that file, or culture team budget --usd N.")
     typer.echo(f"People and the EM meet in #project-{name}; what is to be done begins with TASK: there.")
 
 
@@ -113,6 +122,7 @@ def _server(address: ServerAddress) -> dict[str, Any]:
 
 
 def _write(file: Path, said: dict[str, Any]) -> None:
-    lines = [f"{key}: {json.dumps(value, ensure_ascii=False)}\n" for key, value in said.items()]
+    comments = {"budget": _BUDGET_COMMENT}
+    lines = [f"{comments.get(key, '')}{key}: {json.dumps(value, ensure_ascii=False)}\n" for key, value in said.items()]
     with open(paths.open_private(file, os.O_WRONLY | os.O_TRUNC), "w", encoding="utf-8") as text:
         text.write(_HEAD + "".join(lines))

@@ -141,6 +141,8 @@ class AcpRunner(QueuedRunner):
             match update:
                 case UsageUpdate() if session_id == self._session:
                     self._meter.read(update)
+                    if self._answer is not None:
+                        self.used(self._answer.counted, self._meter.running)
                 case AvailableCommandsUpdate(available_commands=commands) if self._compact is None:
                     named = {command.name for command in commands}
                     self._compact = next((f"/{name}" for name in SHORTENING if name in named), None)
@@ -148,7 +150,7 @@ class AcpRunner(QueuedRunner):
                 case _ if self._answer is not None and session_id == self._session:
                     await self._pass_on(self._answer.take(update))
                     if self._answer.counted:
-                        self.used(self._answer.counted)
+                        self.used(self._answer.counted, self._meter.running)
                 case AgentMessageChunk() | AgentThoughtChunk() | ToolCallStart() if session_id == self._session:
                     await self._works_by_itself()
 

@@ -227,6 +227,11 @@ class Meter:
         return spent
 
     @property
+    def running(self) -> float:
+        """The dollars since then, which are still to be asked for."""
+        return self._spent
+
+    @property
     def context_pct(self) -> float | None:
         """How full the context is."""
         return 100 * self.used / self.size if self.size else None

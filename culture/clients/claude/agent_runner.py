@@ -37,6 +37,7 @@ from culture.clients.claude.answer import (
 )
 from culture.clients.claude.found import PROGRAM, TRIED
 from culture.clients.claude.options import DEEPEST, effort, options
+from culture.clients.claude.prices import Estimate
 from culture.clients.claude.quotas import REJECTED, quotas
 from culture.clients.claude.session import Session
 from culture.clients.shared.background import REFUSED, is_same_prompt
@@ -72,6 +73,7 @@ class ClaudeRunner(QueuedRunner):
         self._effort: EffortLevel | None = None
         self._deeper = False
         self._costs = Costs()
+        self._estimate = Estimate()
         self._fullness: float | None = None
         self._collected = Collected()
         self._beside = Collected()
@@ -110,13 +112,15 @@ class ClaudeRunner(QueuedRunner):
             result = await live.ask(prompt)
         finally:
             self._asked = None
+        cost_usd = self._costs.spent(result.total_cost_usd)
+        self._estimate.correct(collected.listed, cost_usd)
         return Turn(
             text=collected.text,
             error=failure(result) or (collected.not_compacted if prompt == COMPACT else ""),
             interrupted=was_interrupted(result),
             tools=tuple(collected.tools),
             tokens=tokens(result.usage) + collected.of_agents,
-            cost_usd=self._costs.spent(result.total_cost_usd),
+            cost_usd=cost_usd,
             context_pct=await self._measure(live, result, collected),
             full=is_full(result),
             limited_until=collected.limited_until if result.is_error else None,
@@ -216,14 +220,16 @@ class ClaudeRunner(QueuedRunner):
     async def _count(self, message: AssistantMessage) -> None:
         """Meter a call of the model: in a turn, or of a sub-agent between two turns."""
         if self._asked is not None:
-            self.used(self._collected.count(message))
+            used = self._collected.count(message)
+            self.used(used, self._estimate.of(self._collected.listed))
         elif message.parent_tool_use_id is not None:
             before = self._beside.of_agents
             self._beside.count(message)
             if self.used_beside(self._beside.of_agents - before) and self._live is not None:
                 await self._live.stop_tasks(self.background.running)
         else:
-            self.used(self._beside.count(message))
+            used = self._beside.count(message)
+            self.used(used, self._estimate.of(self._beside.listed))
 
     def _by_itself(self, result: ResultMessage | None) -> bool:
         """The program begins a turn by itself, or has ended it with a result; whether it may go on."""

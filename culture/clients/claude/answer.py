@@ -17,6 +17,7 @@ from claude_agent_sdk import (
 from claude_agent_sdk.types import ContentBlock, ServerToolUseBlock
 
 from culture.clients.claude.found import to_log_in
+from culture.clients.claude.prices import price
 from culture.clients.shared.tool_result import tool_result
 
 # The model's name on what the program itself says in its place.
@@ -87,6 +88,8 @@ class Collected:
     """The tokens of each call of the model, those of agents that it has sent off among them."""
     sent_off: set[str] = field(default_factory=set)
     """The calls of those agents, which the result of the turn does not count."""
+    prices: dict[str, float] = field(default_factory=dict)
+    """Its dollars by the price list."""
     cut_off: bool = False
     """The next text goes on where the last one stopped."""
 
@@ -94,7 +97,8 @@ class Collected:
         """The tokens of the turn so far; a call that gives several messages tells the same figure with each."""
         if used := tokens(message.usage):
             call = message.message_id or str(len(self.calls))
-            self.calls[call] = used
+            listed = price(message.model, message.usage, message.content)
+            self.calls[call], self.prices[call] = used, max(listed, self.prices.get(call, 0.0))
             if message.parent_tool_use_id is not None:
                 self.sent_off.add(call)
         return sum(self.calls.values())
@@ -103,6 +107,11 @@ class Collected:
     def of_agents(self) -> int:
         """The tokens of agents that it has sent off, as far as the program tells."""
         return sum(self.calls[call] for call in self.sent_off)
+
+    @property
+    def listed(self) -> float:
+        """The dollars of the turn so far, by the price list."""
+        return sum(self.prices.values())
 
     def take(self, message: AssistantMessage, content: Sequence[dict[str, Any]]) -> None:
         """Take note of what it said and called."""

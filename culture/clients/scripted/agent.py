@@ -2,8 +2,9 @@
 
 In: ``prompt`` (id, text, deeper), ``command`` (id, name: compact or clear), ``interrupt`` (id).
 The end of the input ends it.
-Out: ``ready`` (session, count), ``text``, ``thinking``, ``tool_use``, ``tool_result``, and ``turn_end`` (id, session,
-text, error, full, interrupted, tools, compacted, usage) for every prompt and command.
+Out: ``ready`` (session, count), ``text``, ``thinking``, ``tool_use``, ``tool_result``, ``usage`` (tokens, cost_usd: of
+the turn so far), and ``turn_end`` (id, session, text, error, full, interrupted, tools, compacted, usage) for every
+prompt and command.
 """
 
 import argparse

@@ -130,6 +130,8 @@ class ScriptedRunner(QueuedRunner):
                 self._session = event["session"]
                 if self._end is not None and not self._end.done():
                     self._end.set_result(_turn(event))
+            case "usage":
+                self.used(event["tokens"], event["cost_usd"])
             case "text" | "thinking" | "tool_use" | "tool_result":
                 await self._pass_on(_block(event))
 

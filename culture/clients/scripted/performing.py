@@ -140,6 +140,7 @@ class Performance:
     def _use(self, usage: Usage) -> None:
         known = {name: getattr(usage, name) for name in ("tokens", "cost_usd", "context_pct")}
         self.usage = replace(self.usage, **{name: value for name, value in known.items() if value is not None})
+        self.tell({"type": "usage", "tokens": self.usage.tokens or 0, "cost_usd": self.usage.cost_usd or 0.0})
 
     def _repeat(self, times: int, steps: Sequence[Step]) -> None:
         for number in range(1, times + 1):

@@ -35,6 +35,11 @@ class Quota:
         return f"{self.name.replace('_', ' ')} window"
 
 
+def add(one: Spent, other: Spent) -> Spent:
+    """Both in one."""
+    return Spent(one.tokens + other.tokens, one.cost_usd + other.cost_usd, one.turns + other.turns)
+
+
 class Level(Enum):
     """How much of a budget is gone."""
 

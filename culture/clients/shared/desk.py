@@ -56,6 +56,14 @@ Or ASKED: the call waits no longer, and the answer comes as a prompt.
 """
 
 
+class Usage(TypedDict):
+    """What an agent has used in all, the present turn included; ``mark`` stands for these figures."""
+
+    tokens_ever: int
+    cost_usd_ever: float
+    mark: str
+
+
 class JoinedChannel(TypedDict):
     """A channel the agent is in, and how many are there."""
 
@@ -152,6 +160,9 @@ class Desk(Protocol):
 
     async def status(self) -> dict[str, object]:
         """What the agent is doing; nothing of it appears in a channel."""
+
+    async def usage(self, since: str | None, timeout: float | None) -> Usage:
+        """What it has used, as soon as that is no longer what ``since`` marks."""
 
     async def pause(self, soon: bool = False) -> None:
         """Feed no more prompts; what comes is kept. ``soon``: a turn ends with the tool call that is running."""

@@ -36,7 +36,7 @@ class Listener(Protocol):
     async def on_turn(self, turn: Turn) -> None:
         """A turn is over."""
 
-    def on_usage(self, tokens: int) -> None:
+    def on_usage(self, tokens: int, cost_usd: float) -> None:
         """The present turn has used so many tokens so far."""
 
     def on_quotas(self, quotas: Sequence[Quota]) -> None:

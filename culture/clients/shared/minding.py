@@ -66,13 +66,15 @@ class Minding:
             # Whatever cannot be noted: work that does not know of the end would wait for it for ever.
             await self._parts.work.ended(turn, overspent=broke_off)
         self._parts.purse.look(turn.cost_usd)
+        self._service.note_usage()
         self._parts.questions.turn_over()
         self._parts.presence.note(self._service.figures())
         self._parts.reporting.wake()
 
-    def on_usage(self, tokens: int) -> None:
-        """The present turn has used so many tokens so far."""
-        self._overspent = self._parts.purse.used(tokens)
+    def on_usage(self, tokens: int, cost_usd: float) -> None:
+        """The present turn has used so much so far."""
+        self._overspent = self._parts.purse.used(tokens, cost_usd)
+        self._service.note_usage()
 
     def on_quotas(self, quotas: Sequence[Quota]) -> None:
         """The provider told how much of a subscription's windows is gone."""
@@ -99,6 +101,7 @@ class Minding:
         self._itself = self._overspent = False
         self._parts.inbox.begun_itself("cut off" if turn.interrupted else "done", turn.tokens, turn.cost_usd)
         self._parts.purse.look(turn.cost_usd)
+        self._service.note_usage()
         self._parts.presence.note(self._service.figures())
         show(self._parts)
 
@@ -106,6 +109,7 @@ class Minding:
         """Sub-agents have used so much between two turns, which counts with the last; whether the budget is gone."""
         self._parts.inbox.spend(tokens, 0.0)
         self._parts.purse.look()
+        self._service.note_usage()
         return self._parts.purse.why_not() is not None
 
     def on_crash(self, code: int, restart_in: float | None) -> None:

@@ -145,13 +145,14 @@ class Notes:
         self._set(_LIMITED, None if value is None else str(value))
 
     @property
-    def running(self) -> int:
-        """The tokens that the present turn has used so far."""
-        return int(self._get(_RUNNING) or 0)
+    def running(self) -> tuple[int, float]:
+        """The tokens and dollars that the present turn has used so far."""
+        tokens, _, cost_usd = (self._get(_RUNNING) or "0").partition(" ")
+        return int(tokens), float(cost_usd or 0)
 
     @running.setter
-    def running(self, value: int) -> None:
-        self._set(_RUNNING, str(value) if value else None)
+    def running(self, value: tuple[int, float]) -> None:
+        self._set(_RUNNING, f"{value[0]} {value[1]:.6f}" if any(value) else None)
 
     @property
     def quotas(self) -> dict[str, Quota]:

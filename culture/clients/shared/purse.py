@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from culture.clients.shared.budget import Level, Quota, Spent, Standing, midnight, reset, standing
+from culture.clients.shared.budget import Level, Quota, Spent, Standing, add, midnight, reset, standing
 from culture.clients.shared.inbox import Inbox
 from culture.clients.shared.notes import Notes
 from culture.config.agents import BudgetConfig
@@ -34,9 +34,10 @@ class Purse:
 
     def _count_what_was_cut_off(self) -> None:
         """The daemon was killed in a turn, whose cost would else be forgotten with every kill."""
-        if tokens := self._notes.running:
-            self._inbox.spend(tokens, 0.0)
-            self._notes.running = 0
+        tokens, cost_usd = self._notes.running
+        if tokens or cost_usd:
+            self._inbox.spend(tokens, cost_usd)
+            self._notes.running = (0, 0.0)
 
     def why_not(self) -> str | None:
         """Why no turn may begin; None when one may."""
@@ -63,8 +64,13 @@ class Purse:
     def used(self, tokens: int, cost_usd: float = 0.0) -> bool:
         """So much was used in the present turn so far; whether the budget is gone with it."""
         self._running = Spent(tokens, cost_usd)
-        self._notes.running = tokens
+        self._notes.running = (tokens, cost_usd)
         return self._standing().level is Level.GONE
+
+    @property
+    def running(self) -> Spent:
+        """What the present turn has used so far, which the inbox does not have yet."""
+        return self._running
 
     def told(self, quotas: Iterable[Quota]) -> bool:
         """The provider tells how much of its windows is gone; whether the budget is."""
@@ -75,13 +81,13 @@ class Purse:
     def cut_off(self) -> Spent:
         """The present turn will never tell what it used: what is known of it so far."""
         known, self._running = self._running, Spent()
-        self._notes.running = 0
+        self._notes.running = (0, 0.0)
         return known
 
     def look(self, cost_usd: float = 0.0) -> None:
         """After a turn that cost so much: say once a day, or once a window, that little is left, or that nothing is."""
         self._running = Spent()
-        self._notes.running = 0
+        self._notes.running = (0, 0.0)
         if cost_usd and not self._has_windows and self._notes.quotas:
             # A subscription would have told of its windows: this login is another, and its money is real.
             self._notes.quotas = {}
@@ -127,7 +133,8 @@ class Purse:
 
     def figures(self) -> dict[str, str]:
         """What was used today, of how much in a day, and how much of the nearest limit is gone."""
-        today, share = self._inbox.spent(midnight(self._now()).timestamp()), self._standing(Spent()).share
+        began = midnight(self._now()).timestamp()
+        today, share = add(self._inbox.spent(began), self._running), self._standing().share
         usd = None if self.is_subscription else self._budget.usd_per_day
         found = {
             UserKey.TOKENS.word: str(today.tokens),
@@ -154,7 +161,7 @@ class Purse:
         began, now = midnight(self._now()).timestamp(), self._running if running is None else running
         today, ever = self._inbox.spent(began), self._inbox.spent_ever()
         quotas = self.windows if self.is_subscription else None
-        return standing(self._budget, _sum(today, now), _sum(ever, now), quotas)
+        return standing(self._budget, add(today, now), add(ever, now), quotas)
 
     def _when(self, at: Standing) -> str:
         return (
@@ -164,7 +171,3 @@ class Purse:
 
 def _anew(at: Standing, now: datetime) -> datetime:
     return reset(now) if at.until is None else datetime.fromtimestamp(at.until).astimezone()
-
-
-def _sum(one: Spent, other: Spent) -> Spent:
-    return Spent(one.tokens + other.tokens, one.cost_usd + other.cost_usd, one.turns + other.turns)

@@ -30,8 +30,8 @@ class QueuedRunner(AgentRunnerBase):
     """Called when a turn is over, before the next prompt is taken."""
     take_whispers: Callable[[], list[str]] | None = None
     """Gives what shall reach the agent before its turn is over, where the backend can; it counts as delivered then."""
-    on_usage: Callable[[int], None] | None = None
-    """Called within a turn with the tokens that it has used so far, where the backend can tell."""
+    on_usage: Callable[[int, float], None] | None = None
+    """Called within a turn with the tokens and dollars that it has used so far, where the backend can tell."""
     on_quotas: Callable[[Sequence[Quota]], None] | None = None
     """Called when the provider tells how much of a subscription's windows is gone, where the backend can tell."""
     permit: Callable[[str, Mapping[str, object]], Awaitable[Permit]] | None = None
@@ -128,10 +128,10 @@ class QueuedRunner(AgentRunnerBase):
             known = self._model or self.setup.model or ""
             await self.on_message({"type": "assistant", "model": known, "content": list(content)})
 
-    def used(self, tokens: int) -> None:
-        """The present turn has used so many tokens so far."""
+    def used(self, tokens: int, cost_usd: float = 0.0) -> None:
+        """The present turn has used so much so far."""
         if self.on_usage is not None:
-            self.on_usage(tokens)
+            self.on_usage(tokens, cost_usd)
 
     async def keep(self, news: News) -> None:
         """Have news kept on disk, as often as it takes."""

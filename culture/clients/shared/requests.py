@@ -242,6 +242,12 @@ async def status(desk: Desk) -> object:
     return await desk.status()
 
 
+@verb("usage", by_agent=False, since=OPTIONAL_TEXT, timeout=TIMEOUT)
+async def usage(desk: Desk, since: str | None, timeout: float | None) -> object:
+    """What the agent has used; with the mark of an earlier answer held open until it has used more."""
+    return await desk.usage(since, timeout)
+
+
 @verb("pause", by_agent=False, soon=FLAG)
 async def pause(desk: Desk, soon: bool) -> object:
     """Let the agent rest; what is said to it waits. With ``soon`` the turn that runs is not waited for."""

@@ -6,6 +6,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import cast
 
+from culture.clients.shared.budget import Spent, add
 from culture.clients.shared.desk import (
     Answer,
     Errand,
@@ -17,6 +18,7 @@ from culture.clients.shared.desk import (
     ReadMessage,
     RequestFailed,
     Sent,
+    Usage,
 )
 from culture.clients.shared.held import Scope
 from culture.clients.shared.parts import Parts
@@ -51,6 +53,7 @@ class Service:
         """When the agent last said, thought or called something."""
         self.breaks_off = False
         """Whether the turn that runs is to end with the tool call that is running."""
+        self._used = asyncio.Event()
 
     @property
     def is_outside(self) -> bool:
@@ -264,6 +267,30 @@ class Service:
             raise RequestFailed(f"no prompt has the key {key}; text is missing")
         return found
 
+    async def usage(self, since: str | None, timeout: float | None) -> Usage:
+        """What was used in all, the present turn included; waits until that is no longer what ``since`` marks."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                while (told := self._usage())["mark"] == since:
+                    await self._used.wait()
+        return told
+
+    def note_usage(self) -> None:
+        """What was used has changed."""
+        self._used.set()
+        self._used = asyncio.Event()
+
+    def _usage(self) -> Usage:
+        ever = self._ever()
+        mark = f"{ever.tokens} {ever.cost_usd:.6f}"
+        return {"tokens_ever": ever.tokens, "cost_usd_ever": round(ever.cost_usd, 6), "mark": mark}
+
+    def _ever(self) -> Spent:
+        return add(self._parts.inbox.spent_ever(), self._parts.purse.running)
+
+    def _today(self) -> Spent:
+        return add(self._parts.inbox.spent(_midnight()), self._parts.purse.running)
+
     async def shutdown(self) -> None:
         """Begin to stop."""
         self._shut_down()
@@ -272,7 +299,7 @@ class Service:
         """All there is to know, for `culture status`."""
         parts = self._parts
         unread, stale = parts.inbox.counts()
-        spent, ever = parts.inbox.spent(_midnight()), parts.inbox.spent_ever()
+        spent, ever = self._today(), self._ever()
         heard = self.last_heard
         return {
             "nick": parts.config.nick,
@@ -324,7 +351,7 @@ class Service:
 
     def spent(self) -> str:
         """What today has cost, in a line."""
-        spent, purse = self._parts.inbox.spent(_midnight()), self._parts.purse
+        spent, purse = self._today(), self._parts.purse
         why, notional = purse.why_not(), " (notional)" if purse.is_subscription else ""
         today = f"Today: {spent.turns} turns, {spent.tokens} tokens, ${spent.cost_usd:.2f}{notional}."
         windows = [
@@ -335,7 +362,7 @@ class Service:
 
     def figures(self) -> dict[UserKey, str]:
         """What today has cost and how full the context is, as metadata."""
-        spent = self._parts.inbox.spent(_midnight())
+        spent = self._today()
         full = "" if self.context_pct is None else f"{self.context_pct:.0f}"
         return {UserKey.TOKENS: str(spent.tokens), UserKey.COST_USD: f"{spent.cost_usd:.4f}", UserKey.CONTEXT_PCT: full}
 

@@ -75,3 +75,20 @@ async def test_with_a_key_it_goes_by_cents(ircd: IRCd, home: Path, model: Model)
         parked = await ori.expect("NOTICE", GENERAL, where=lambda each: "I am parked" in each.params[1])
         assert "0.001 dollars a day are used" in parked.params[1]
         assert not daemon.purse.is_subscription
+
+
+@pytest.mark.fault("E31")
+async def test_dollars_are_counted_with_each_answer_of_the_model(ircd: IRCd, home: Path, model: Model) -> None:
+    """Claude Code tells them only when the turn is over: until then they follow from tokens and prices."""
+    async with working(ircd, home, budget={"usd_per_day": 0.05}) as (daemon, ori):
+        steps = "\n".join(f"[[usage 3000 200 0 0]] [[bash echo {number} >> done]]" for number in range(30))
+        (home / "steps").write_text(steps)
+        ori.send(f"PRIVMSG {GENERAL} :@{NICK} work [[script {home}/steps]] [[say all done]]")
+        first = await daemon.service.usage("0 0.000000", 30.0)
+        assert daemon.work.busy and 0 < first["cost_usd_ever"] < 0.05 and first["tokens_ever"] >= 3000
+        assert (await daemon.service.status())["tokens_today"] == first["tokens_ever"]
+        parked = await ori.expect("NOTICE", GENERAL, where=lambda each: "I am parked" in each.params[1])
+        assert "0.05 dollars a day are used" in parked.params[1]
+        await until(lambda: daemon.presence.state is State.PARKED)
+        assert 2 <= len((home / "work" / "done").read_text().split()) < 15
+        assert 0.05 <= (await daemon.service.usage(None, None))["cost_usd_ever"] < 0.1

@@ -208,7 +208,7 @@ async def test_a_model_that_knows_no_effort_is_given_none(launch: Launch, model:
 
 async def test_how_full_it_is_and_what_it_used(copilot: Watched, model: Model) -> None:
     told: list[int] = []
-    copilot.runner.on_usage = told.append
+    copilot.runner.on_usage = lambda tokens, cost_usd: told.append(tokens)
     await copilot.runner.send_prompt("[[usage 1000 50 300 0]] [[bash true]] [[wait GO]] [[say done]]")
     await model.journal.arrival("[[wait GO]]", results=1)
     await eventually(lambda: told == [1350])

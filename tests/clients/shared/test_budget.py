@@ -140,7 +140,7 @@ async def test_what_a_budget_cut_off_is_kept_and_goes_on_the_next_day(ircd: IRCd
         await ori.join("#general")
         ori.send(f"PRIVMSG #general :@{NICK} work")
         await until(lambda: prompts(home / "work") != [])
-        daemon.minding.on_usage(1200)
+        daemon.minding.on_usage(1200, 0.0)
         (home / "go").touch()
         await ori.expect("NOTICE", "#general", where=lambda each: "I am parked" in each.params[1])
         assert daemon.inbox.counts() == (1, 0)
@@ -161,8 +161,8 @@ async def test_killing_the_daemon_makes_no_turn_free(ircd: IRCd, home: Path) -> 
         async with running(config, NICK) as daemon:
             ori.send(f"PRIVMSG #general :@{NICK} work")
             await until(lambda: daemon.work.busy)
-            daemon.minding.on_usage(900)
-            daemon.minding.on_usage(1100)
+            daemon.minding.on_usage(900, 0.0)
+            daemon.minding.on_usage(1100, 0.0)
         # No turn has ended: as little is known as after kill -9.
         async with running(config, NICK) as daemon:
             assert daemon.inbox.spent(0).tokens == 1100

@@ -91,7 +91,7 @@ class Told:
         self._may_fail()
         self.turns.append(turn)
 
-    def on_usage(self, tokens: int) -> None: ...
+    def on_usage(self, tokens: int, cost_usd: float) -> None: ...
 
     def on_quotas(self, quotas: Sequence[Quota]) -> None: ...
 
@@ -545,7 +545,7 @@ async def test_a_crash_does_not_make_a_turn_free(ircd: IRCd, home: Path) -> None
         await ori.join("#general")
         ori.send(f"PRIVMSG #general :@{NICK} die")
         await until(lambda: daemon.work.busy)
-        daemon.minding.on_usage(5000)
+        daemon.minding.on_usage(5000, 0.0)
         (home / "go").touch()
         await until(lambda: daemon.inbox.spent(0).tokens == 5000)
 
