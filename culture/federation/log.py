@@ -68,6 +68,8 @@ class EventLog:
         self._is_idle = False
         self._stuck_since: float | None = None
         self._is_told = False
+        self._has_failed = False
+        self._until = 0.0  # when to end though something is left
         self._thread = threading.Thread(target=self._run, name="federation-log", daemon=True)
         self._readers = ThreadPoolExecutor(1, thread_name_prefix="federation-reader")
         self._reader = LogReader(path)
@@ -118,7 +120,8 @@ class EventLog:
         self._thread.start()
 
     def close(self, patience: float) -> None:
-        """Write what is left, within so many seconds; blocks."""
+        """Write what is left, within so many seconds, half of which for a file that cannot be written; blocks."""
+        self._until = time.monotonic() + patience / 2
         self._stopping = True
         self._wake.set()
         if self._thread.is_alive():
@@ -239,15 +242,15 @@ class EventLog:
     def await_written(self, patience: float) -> bool:
         """Wait until all changes up to now are on disk; blocks, any thread may.
 
-        False where that takes longer than so many seconds: then nobody may say that any of it is kept. Nobody waits
-        for a log that has ended.
+        False where that takes longer than so many seconds, or the log has ended without them: then nobody may keep any
+        of it either. Nobody waits for a log that has failed, with which the links are gone.
         """
         wanted, until = self.taken, time.monotonic() + patience
         while self.written < wanted and self._thread.is_alive():
             if time.monotonic() >= until:
                 return False
             time.sleep(_GATHER)
-        return True
+        return self.written >= wanted or self._has_failed
 
     def _put(self, change: Change) -> None:
         self._waiting.append(change)
@@ -261,7 +264,7 @@ class EventLog:
             while self._await_changes():
                 time.sleep(_GATHER if self._last_batch < _MANY else _GATHER_MANY)
                 while not self.write_some():
-                    if self._stopping:
+                    if self._stopping and time.monotonic() >= self._until:
                         log.error("%d changes of the federation's log could not be written", self.waiting)
                         return
                     time.sleep(_RETRY)
@@ -269,6 +272,7 @@ class EventLog:
         except BaseException as error:
             log.exception("the federation's log cannot go on")
             self._stuck_since = time.monotonic()  # for good: nobody is to wait for us
+            self._has_failed = True
             self.failed(error)
         finally:
             self._file.close()

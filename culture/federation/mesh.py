@@ -111,7 +111,7 @@ class Mesh(Skill):
             connection.abort()
         self.log.is_kept = self.host.kept()
         await asyncio.to_thread(self.status.remove)
-        await asyncio.to_thread(self.log.close, 5.0)
+        await asyncio.to_thread(self.log.close, self.host.config.limits.shutdown_timeout / 2)
 
     async def _watch(self) -> None:
         """Ask peers that are silent whether they are there, and forget what is too old."""

@@ -251,6 +251,24 @@ async def test_what_waited_for_the_store_when_the_server_stopped_is_kept_at_the_
         assert "while it was locked" in texts(await ori.ask("HISTORY RECENT #general 10"))
 
 
+async def test_what_the_links_had_not_got_when_the_server_stopped_is_in_no_history(tmp_path: Path) -> None:
+    """It was never receipted, and peers would lack it for ever."""
+    settings: dict[str, Any] = {"links": LINKS, "limits": {"shutdown_timeout": 2.0}}
+    stack = AsyncExitStack()
+    async with stack:
+        ircd = await stack.enter_async_context(serving(tmp_path, **settings))
+        ori = await stack.enter_async_context(registered(ircd.port, "spark-ori", CAPS))
+        await ori.join("#general")
+        ori.send("PRIVMSG #general :before")
+        await ori.expect("TAGMSG", where=is_receipt)
+        async with locked(tmp_path / "data" / "federation" / "log.db"):
+            ori.send("PRIVMSG #general :while it was locked")
+            assert not any(map(is_receipt, await ori.sync()))
+            await stack.aclose()
+    assert "before" in kept(tmp_path)
+    assert "while it was locked" not in kept(tmp_path)
+
+
 async def test_what_is_told_again_at_a_start_came_before_all_that_comes_then(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
