@@ -242,6 +242,7 @@ class Rules(Settings):
     budget: BudgetConfig = Field(default_factory=BudgetConfig)
     max_hops: OffOrCount = 6
     pair_turns_per_hour: Count = 40
+    pair_turns_reset: bool = False
     channel_turns_per_hour: Count = 200
     wake_most: OffOrCount = 8
     cool_down: Pause = 2.0

@@ -16,8 +16,8 @@ from culture.orchestrator.worktrees import branch_of
 from culture.protocol.vocabulary import Channel
 
 AGENTS, INSTRUCTIONS = "agents.yaml", "instructions"
-# What members say to each other is paid for by the task's budget, and held back by nothing else.
-_UNHINDERED = {"max_hops": "off", "pair_turns_per_hour": 100_000, "channel_turns_per_hour": 100_000}
+# Chains of work are long, and paid for by the task's budget; two members that only talk are held back.
+_LOOPS = {"max_hops": "off", "pair_turns_per_hour": 20, "pair_turns_reset": True, "channel_turns_per_hour": 100_000}
 
 
 class Roster:
@@ -46,7 +46,7 @@ class Roster:
             "wake": config.wake,
             "people": list(config.pm),
             **({"sandbox": self._sandbox()} if config.sandbox.kind != "none" else {}),
-            **_UNHINDERED,
+            **_LOOPS,
             "agents": [self._described(member, state) for member in state.members.values()],
         }
         _put(self.file, json.dumps(said, ensure_ascii=False, indent=1))

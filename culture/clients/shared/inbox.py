@@ -297,13 +297,24 @@ class Inbox:
         """Messages have become unread by other means."""
         self._count()
 
-    def lately(self, sender: str, place: str) -> Lately:
-        """How many turns an agent, and all agents of a channel or in private, have caused within the last hour."""
+    def lately(self, sender: str, place: str, worked_at: float | None = None) -> Lately:
+        """How many turns an agent, and all agents of a channel or in private, have caused within the last hour.
+
+        Those of the agent count since this one ``worked_at``, or it has worked itself: its words have no hops then.
+        """
+        since = 0.0
+        if worked_at is not None:
+            (theirs,) = self._records.execute(
+                "SELECT coalesce(max(received), 0) FROM messages"
+                " WHERE sender = ? COLLATE NOCASE AND kind <> 'human' AND hops = 0",
+                (sender,),
+            ).fetchone()
+            since = max(worked_at, theirs)
         by_sender, in_channel = self._records.execute(
-            "SELECT count(DISTINCT CASE WHEN sender = ? COLLATE NOCASE THEN turn END),"
+            "SELECT count(DISTINCT CASE WHEN sender = ? COLLATE NOCASE AND received > ? THEN turn END),"
             " count(DISTINCT CASE WHEN place = ? COLLATE NOCASE OR (private AND ?) THEN turn END)"
             " FROM messages WHERE kind <> 'human' AND sender NOT IN (?, ?) AND received > ?",
-            (sender, place, not is_channel(place), TEAM, SELF, self._clock() - _HOUR),
+            (sender, since, place, not is_channel(place), TEAM, SELF, self._clock() - _HOUR),
         ).fetchone()
         return Lately(by_sender, in_channel)
 

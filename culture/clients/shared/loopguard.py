@@ -1,5 +1,6 @@
 """Keeps agents from waking each other without end: what is held back, what replies say of their cause."""
 
+import time
 from collections.abc import Mapping, Sequence
 
 from culture.clients.shared import loops
@@ -21,7 +22,9 @@ class LoopGuard:
         self, config: AgentConfig, inbox: Inbox, held: HeldMail, notes: Notes, transport: IRCTransport, say: Say
     ) -> None:
         self._nick = config.nick
-        self._limits = Limits(config.max_hops, config.pair_turns_per_hour, config.channel_turns_per_hour)
+        self._limits = Limits(
+            config.max_hops, config.pair_turns_per_hour, config.channel_turns_per_hour, config.pair_turns_reset
+        )
         self._inbox = inbox
         self._held = held
         self._most = config.wake_most
@@ -37,8 +40,23 @@ class LoopGuard:
         if self._most is not None and message.kind is not UserClass.HUMAN and self._place(message) >= self._most:
             return f"one message mentions {len(message.mentions)}, and wakes the first {self._most}"
         hops = loops.hops_of(message.kind, message.tags)
-        lately = self._inbox.lately(message.sender, message.channel)
-        return loops.held_back(message.kind, hops, lately, self._limits, stood_down=self.stood_down(message.channel))
+        if self._limits.resets and hops == 0 and message.kind is not UserClass.HUMAN:
+            self._let_pairs_go_on(frozenset({fold(message.sender)}))
+            lately = loops.Lately()
+        else:
+            worked_at = self._notes.worked_at if self._limits.resets else None
+            lately = self._inbox.lately(message.sender, message.channel, worked_at)
+        why = loops.held_back(message.kind, hops, lately, self._limits, stood_down=self.stood_down(message.channel))
+        if why is not None and self._limits.resets and loops.is_pair_spent(lately, self._limits):
+            self._notes.held_pairs |= {fold(message.sender)}
+        return why
+
+    def _let_pairs_go_on(self, senders: frozenset[str]) -> None:
+        """Work was done: what the limit of a pair holds of these senders comes with the next turns."""
+        for sender in self._notes.held_pairs & senders:
+            self._inbox.release_sender(sender)
+            self._told.clear()
+        self._notes.held_pairs -= senders
 
     def held(self, message: Message, why: str) -> None:
         """A message waits: its channel is told once, until a person says how to go on."""
@@ -85,7 +103,12 @@ class LoopGuard:
 
     def did(self, blocks: Sequence[Mapping[str, object]]) -> None:
         """The agent did something in the present turn."""
-        self._worked = self._worked or any(map(loops.is_work, blocks))
+        if self._worked or not any(map(loops.is_work, blocks)):
+            return
+        self._worked = True
+        if self._limits.resets:
+            self._notes.worked_at = time.time()
+            self._let_pairs_go_on(self._notes.held_pairs)
 
     def tags(self) -> dict[str, str]:
         """What the agent says now is marked with its cause and how many replies led to it."""

@@ -23,6 +23,8 @@ class Limits:
     hops: int | None = 6
     pair: int = 40
     channel: int = 200
+    resets: bool = False
+    """Whether work of either of the two begins the count of a pair anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +58,17 @@ def held_back(kind: UserClass, hops: int, lately: Lately, limits: Limits, *, sto
         return "the work here is finished, and only people wake me"
     if limits.hops is not None and hops >= limits.hops:
         return f"{hops} automatic replies in a row"
-    # Each of the two counts its own half.
-    if lately.by_sender >= max(1, limits.pair // 2):
-        return f"this agent has woken me {lately.by_sender} times within an hour"
+    if is_pair_spent(lately, limits):
+        without = " without work of either of us" if limits.resets else ""
+        return f"this agent has woken me {lately.by_sender} times within an hour{without}"
     if lately.in_channel >= limits.channel:
         return f"agents have woken me {lately.in_channel} times within an hour here"
     return None
+
+
+def is_pair_spent(lately: Lately, limits: Limits) -> bool:
+    """Whether an agent has woken this one as often as it may; each of the two counts its own half."""
+    return lately.by_sender >= max(1, limits.pair // 2)
 
 
 def is_work(block: Mapping[str, Any]) -> bool:

@@ -21,6 +21,7 @@ _JUDGE = "judge token"
 _ALLOWED = "allowed"
 _READ = "read "
 _GREETED = "greeted"
+_WORKED, _HELD_PAIRS = "worked at", "held pairs"
 
 
 class Notes:
@@ -185,6 +186,24 @@ class Notes:
     @allowed.setter
     def allowed(self, value: tuple[str, ...]) -> None:
         self._set(_ALLOWED, json.dumps(list(dict.fromkeys(value))))
+
+    @property
+    def worked_at(self) -> float:
+        """When the agent last began to do work, in seconds since 1970."""
+        return float(self._get(_WORKED) or 0)
+
+    @worked_at.setter
+    def worked_at(self, value: float) -> None:
+        self._set(_WORKED, str(value))
+
+    @property
+    def held_pairs(self) -> frozenset[str]:
+        """The agents, folded, whose messages wait until they or this one have done work."""
+        return frozenset(json.loads(self._get(_HELD_PAIRS) or "[]"))
+
+    @held_pairs.setter
+    def held_pairs(self, value: frozenset[str]) -> None:
+        self._set(_HELD_PAIRS, json.dumps(sorted(value)) if value else None)
 
     @property
     def greeted(self) -> frozenset[str]:
