@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from culture.cli.skills import install
+from culture.clients.shared.turn import Turn
 from tests.clients.acp.kit import AcpKit
 from tests.clients.conformance import (
     ClearContract,
@@ -21,6 +22,7 @@ from tests.clients.conformance import (
     ResumeContract,
     RunnerContract,
     bounded,
+    eventually,
 )
 from tests.support.acpprograms import CLAUDE, CLINE, CODEX, GEMINI, OPENCODE, QWEN, Program, enter
 from tests.support.model import Model, model_server
@@ -113,7 +115,37 @@ class TestQwen(Behaves, CompactContract, McpContract):
 class TestClaude(Behaves, CompactContract, McpContract):
     program = CLAUDE
 
+    async def test_a_turn_that_it_begins_by_itself_is_cut_when_the_agent_may_not_work(
+        self, kit: Kit, model: Model
+    ) -> None:
+        runner, ended = kit.make(), list[Turn]()
+        runner.on_own_turn, runner.on_own_end = lambda: False, ended.append
+        record = Record(runner)
+        await runner.start()
+        # Longer than what comes after a turn may be a late word of it.
+        woken = "[[bash sleep 1]] [[say never]]".replace("[", "\\u005b").replace("]", "\\u005d")
+        command = f'{{"command": "sleep 3; echo over", "run_in_background": true, "description": "{woken}"}}'
+        await runner.send_prompt(f"[[call Bash {command}]] [[say begun]]")
+        await eventually(lambda: bool(ended))
+        assert [turn.interrupted for turn in ended] == [True]
+        await runner.send_prompt(kit.say("next"))
+        await record.until(lambda: len(record.turns) == 2)
+        await bounded(runner)
+        assert record.turns[-1].text == "next"
+        assert not any(request.results for request in model.journal.asked("task-notification"))
+
 
 class TestCodex(Behaves, CompactContract, McpContract):
     program = CODEX
     kit_class = CodexKit
+
+    async def test_it_has_no_goals_for_which_it_would_begin_turns(self, kit: Kit, model: Model) -> None:
+        runner = kit.make()
+        record = Record(runner)
+        await runner.start()
+        await runner.send_prompt('[[call create_goal {"objective": "count to three"}]] [[say set]]')
+        await record.until(lambda: bool(record.turns))
+        await bounded(runner)
+        assert any(
+            "unsupported call: create_goal" in result for each in model.journal.requests for result in each.results
+        )

@@ -83,7 +83,9 @@ class AcpRunner(QueuedRunner):
     async def open(self) -> None:
         """Start the program with the session of the setup, or a new one; one that is gone is replaced."""
         free = self._options.permissions is Permissions.ALLOW
-        environment = self._environment if free else {**self._quirks.asking, **self._environment}
+        asking = {} if free else self._quirks.asking
+        unset = {name: value for name, value in self._quirks.variables.items() if name not in os.environ}
+        environment = {**unset, **asking, **self._environment}
         command = inside(self.setup.sandbox, self._options.command, environment)
         link = await Link.open(command, self.setup.directory, environment, self._token, self)
         mode = self._options.mode or (self._quirks.free if free else self._quirks.careful)

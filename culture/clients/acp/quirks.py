@@ -23,6 +23,8 @@ class Quirks:
     """The command with which it shortens its context, where it does not say so itself."""
     asking: Mapping[str, str] = field(default_factory=dict)
     """Variables that make it ask before it uses a tool, where it would not."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Variables that it is started with, unless they are set."""
     pulls_files: bool = True
     """Whether it puts the content of a file in place of ``@path``; of a program that nobody tried it is assumed."""
     pulls_skills: bool = False
@@ -126,6 +128,8 @@ KNOWN: Mapping[str, Quirks] = {
         compact="/compact",
         pulls_files=False,
         pulls_skills=True,
+        # For a goal it would begin turn after turn by itself.
+        variables={"CODEX_CONFIG": '{"features":{"goals":false}}'},
         # In its sandbox the daemon of the agent cannot be reached.
         free="agent-full-access",
         careful="read-only",

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shlex
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -340,3 +341,20 @@ async def test_what_it_begins_by_itself_is_told_once_and_cut_when_the_agent_may_
     await runner.send_prompt("[[say next]]")
     await record.until(lambda: len(record.turns) == 2)
     assert record.turns[-1].text == "next"
+
+
+@pytest.mark.parametrize(("set_to", "seen"), [(None, '{"features":{"goals":false}}'), ("{}", "{}")])
+async def test_codex_is_started_without_goals_unless_its_owner_configures_it(
+    kit: LittleKit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, set_to: str | None, seen: str
+) -> None:
+    if set_to is not None:
+        monkeypatch.setenv("CODEX_CONFIG", set_to)
+    program = tmp_path / "codex-acp"
+    program.write_text(f"#!/bin/sh\nexec {shlex.join(little())}\n")
+    program.chmod(0o755)
+    runner = kit.make(acp_command=[str(program)])
+    try:
+        await taken(runner, f"[[bash printenv CODEX_CONFIG > {tmp_path}/seen]]")
+    finally:
+        await bounded(runner)
+    assert (tmp_path / "seen").read_text().strip() == seen
