@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -68,6 +69,24 @@ async def running(config: AgentsConfig, nick: str, patience: float = PATIENCE) -
         yield daemon
     finally:
         await daemon.stop()
+
+
+def watchdog_of(daemon: int) -> int | None:
+    """The process that waits for the death of a daemon."""
+    try:
+        children = Path(f"/proc/{daemon}/task/{daemon}/children").read_text().split()
+    except FileNotFoundError:
+        return None
+    return next(
+        (int(each) for each in children if b"watchdog_process" in Path(f"/proc/{each}/cmdline").read_bytes()), None
+    )
+
+
+def kill_watchdog(daemon: int) -> None:
+    """kill -9, so that what a killed daemon leaves behind stays."""
+    watchdog = watchdog_of(daemon)
+    assert watchdog is not None
+    os.kill(watchdog, signal.SIGKILL)
 
 
 class DaemonProcess:

@@ -45,6 +45,7 @@ from culture.clients.shared.supervision import Around as AroundSupervision
 from culture.clients.shared.supervision import Given, Supervision
 from culture.clients.shared.supervisor import Supervisor
 from culture.clients.shared.vouching import Company, Vouching
+from culture.clients.shared.watchdog import AGENT, SUPERVISOR
 from culture.clients.shared.webhook import WebhookClient, texts
 from culture.clients.shared.work import Work, given_up, reply_to
 from culture.config import paths
@@ -229,6 +230,11 @@ class AgentDaemon:
         self.minding = Minding(self._parts, self.service, self._turns.put, self.supervision.ended, self._spawn)
         self.keeper.watch(self.minding, lambda: self.questions.waiting > 0)
 
+    def watch_over(self, watch: Callable[[str, str | None], None]) -> None:
+        """Tell ``watch`` the token of the processes that must end with the daemon, whenever there is a new one."""
+        self.keeper.on_token = lambda token: watch(AGENT, token)
+        watch(SUPERVISOR, self._judge_token)
+
     def _state_told(self) -> dict[str, str]:
         """What the ledger is told of the agent's state; nothing before there is one."""
         shown = self.presence.facts
@@ -270,9 +276,8 @@ class AgentDaemon:
     async def stop(self, reason: str = "stopped") -> None:
         """Runner, supervisor, socket, IRC; what was being worked on comes again at the next start."""
         await self.work.stop()
-        await self.keeper.stop()
-        await self.supervision.stop()
-        await self.webhook.stop()
+        # At once: each may have to wait for a program that hangs, or for a server.
+        await asyncio.gather(self.keeper.stop(), self.supervision.stop(), self.webhook.stop())
         await self.bus.stop()
         await self.socket.stop()
         if self.gate is not None:

@@ -22,6 +22,9 @@ log = logging.getLogger(__name__)
 
 SILENT = -1
 """The exit code of an agent that was ended because it did not react."""
+STOP_PATIENCE = 1.5
+"""Seconds that the agent's program may take to end where the daemon stops; then its processes are ended by force."""
+STOP_GRACE = 0.5
 RENEW = -2
 """Among the exit codes: the session is of no more use, and nobody died."""
 _LOOKS = 8  # how often silence is looked for within its limit
@@ -85,6 +88,8 @@ class Keeper:
         self._exits: asyncio.Queue[tuple[AgentRunnerBase | None, int]] = asyncio.Queue()
         self._tasks: list[asyncio.Task[None]] = []
         self._token = ""
+        self.on_token: Callable[[str], None] = lambda token: None
+        """Called with the token of the processes that are about to be started."""
         self._heard = time.monotonic()
         self._rest = asyncio.Event()  # set while the agent is doing nothing
         self._rest.set()
@@ -196,6 +201,7 @@ class Keeper:
         self._token = processes.new_token()
         # On disk before the first process: whatever happens, the next start finds them.
         self._notes.token = self._token
+        self.on_token(self._token)
         runner = self._runner = self._make(session, self._token)
         runner.on_message = self._on_message
         runner.on_exit = partial(self._on_exit, runner)
@@ -217,11 +223,21 @@ class Keeper:
             runner.on_exit = None
             if not reacts:
                 await self._reap()
-            try:
-                await runner.stop()
-            except Exception:
-                log.exception("%s: the runner failed to stop", self._nick)
+            await self._end_runner(runner)
         await self._reap()
+
+    async def _end_runner(self, runner: AgentRunnerBase) -> None:
+        """End a runner; where the daemon stops, the processes of one that hangs are ended by force meanwhile."""
+        leaving = asyncio.create_task(runner.stop(), name=f"end of {self._nick}")
+        if self._stopping:
+            await asyncio.wait([leaving], timeout=STOP_PATIENCE)
+            if not leaving.done() and self._notes.token is not None:
+                log.warning("%s does not react and is ended by force", self._nick)
+                await processes.end_all(self._notes.token, grace=STOP_GRACE)
+        try:
+            await leaving
+        except Exception:
+            log.exception("%s: the runner failed to stop", self._nick)
 
     async def _reap(self) -> None:
         """End the processes that carry the token of this agent's last run, and no others."""

@@ -14,6 +14,7 @@ from culture.clients.shared.logs import bound
 from culture.clients.shared.orphans import adopted_orphans
 from culture.clients.shared.pidfile import DaemonFile
 from culture.clients.shared.socket_file import SocketTaken
+from culture.clients.shared.watchdog import Watchdog
 from culture.config import notify, paths
 from culture.config.agents import ServerAddress
 from culture.config.errors import ConfigError
@@ -62,8 +63,14 @@ def run(nick: str, config: Path | None = None, at: tuple[str, int] | None = None
 
 
 async def _run(daemon: AgentDaemon, ready: Callable[[], None]) -> int:
-    with adopted_orphans():
-        return await _serve(daemon, ready)
+    watchdog = Watchdog()
+    await watchdog.start()
+    daemon.watch_over(watchdog.watch)
+    try:
+        with adopted_orphans():
+            return await _serve(daemon, ready)
+    finally:
+        await watchdog.stop()
 
 
 async def _serve(daemon: AgentDaemon, ready: Callable[[], None]) -> int:

@@ -14,7 +14,7 @@ from culture.clients.shared import ending
 from culture.clients.shared.processes import carrying
 from tests.cli.agents.conftest import NICK, Machine, answer
 from tests.clients.shared.test_daemon import until
-from tests.support.agents import playbook
+from tests.support.agents import kill_watchdog, playbook
 from tests.support.client import PATIENCE, registered
 
 
@@ -154,6 +154,7 @@ async def test_stop_ends_what_a_killed_daemon_left(machine: Machine, tmp_path: P
         await until(away.exists)
         note = machine.daemon()
         assert note is not None
+        kill_watchdog(note.pid)
         os.kill(note.pid, signal.SIGKILL)
         await until(lambda: machine.daemon() is None)
         stopped = await machine.run("stop", NICK)

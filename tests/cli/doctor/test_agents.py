@@ -19,7 +19,7 @@ from culture.clients.shared.notes import Notes
 from culture.clients.shared.records import Records
 from culture.config import paths
 from tests.cli.doctor.conftest import NICK, Patient, unprivileged
-from tests.support.agents import playbook
+from tests.support.agents import kill_watchdog, playbook
 from tests.support.client import PATIENCE, registered
 from tests.support.people import accounts_of
 
@@ -92,6 +92,7 @@ async def test_a_daemon_that_hangs_loses_its_socket_its_server_and_its_life(
         away = await until_found(patient, "agents.states", lambda each: "not on its server" in each.what)
         assert away.severity is Severity.WARNING
 
+        kill_watchdog(note.pid)
         os.kill(note.pid, signal.SIGKILL)
         left = await until_found(patient, "agents.orphans", lambda each: True)
         assert left.severity is Severity.WARNING and f"culture stop {NICK}" in left.next

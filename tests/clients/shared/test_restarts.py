@@ -13,7 +13,7 @@ from culture.config import paths
 from culture.protocol.vocabulary import Exit
 from culture.server.ircd import IRCd
 from tests.clients.shared.test_daemon import NICK, answered, held, until
-from tests.support.agents import DaemonProcess, agents_yaml, playbook, process, prompts
+from tests.support.agents import DaemonProcess, agents_yaml, kill_watchdog, playbook, process, prompts
 from tests.support.client import registered
 from tests.support.proxy import proxied
 
@@ -58,6 +58,7 @@ async def test_killed_in_a_turn_it_answers_after_the_next_start_and_reaps_what_w
             msgid = (await ori.expect("PRIVMSG", "#general")).tags["msgid"]
             # What is not yet in a session of its own ends with the agent.
             await until(lambda: any(map(is_detached, carrying(token()))))
+            kill_watchdog(daemon.pid)
             await daemon.kill()
             left = carrying(token())
             assert left != []
