@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from culture.server.ircd import IRCd
 from tests.clients import test_four_makers as makers
 from tests.clients.test_four_makers import CLAUDE, CODEX, COPILOT, GENERAL, NICKS, OPEN, START, company, eventually
+from tests.support import formserver
 from tests.support.client import Client, registered
 from tests.support.model import Model
 
@@ -93,3 +95,62 @@ async def test_a_person_sees_the_whole_change_before_saying_yes(
         # OpenCode ends its turn at a no, the others go on.
         await eventually(lambda: not (daemons[nick].questions.open or daemons[nick].work.busy))
         assert file.exists() and not (home / "work" / nick / "made").exists()
+
+
+CACHE = "Which cache shall I use?"
+CHOICES = [{"label": "Redis", "description": "a server"}, {"label": "In memory", "description": "nothing to run"}]
+ASKING_USER = {
+    CLAUDE: ("AskUserQuestion", {"questions": [{"question": CACHE, "header": "Cache", "options": CHOICES}]}),
+    CODEX: (
+        "request_user_input",
+        {"questions": [{"id": "cache", "question": CACHE, "header": "Cache", "options": CHOICES}]},
+    ),
+    COPILOT: ("ask_user", {"question": CACHE, "choices": [each["label"] for each in CHOICES]}),
+}
+"""By which a program asks its user. OpenCode 1.18 offers no such tool to clients of ACP."""
+FORM_TOOLS = {CLAUDE: "mcp__lunch__order", COPILOT: "lunch-order"}
+"""The name of the tool that asks by a form. OpenCode answers such a server that it knows no elicitation."""
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("nick", ASKING_USER)
+async def test_what_a_program_asks_its_user_is_answered_in_the_room(
+    ircd: IRCd, home: Path, model: Model, nick: str
+) -> None:
+    """Item A7: AskUserQuestion, request_user_input and ask_user, and a form of an MCP server, are questions."""
+    settings = {nick: {**ASKS[nick], **with_form_server(nick)}}
+    async with (
+        registered(ircd.port, "spark-ori", "message-tags echo-message") as ori,
+        company(ircd, home, model, settings=settings, nicks=[nick]) as daemons,
+    ):
+        await ori.join(GENERAL)
+        name, given = ASKING_USER[nick]
+        ori.send(f"PRIVMSG {GENERAL} :@{nick} cache it [[call {name} {json.dumps(given)}]] [[say chosen]]")
+        first, *options, last = await question(ori, nick)
+        assert first == f"[QUESTION] {CACHE}"
+        assert [each.startswith(f"  {number}: ") for number, each in enumerate(options, 1)] == [True, True]
+        assert last == f"Waiting for response. Reply with: @{nick} 1/2"
+        ori.send(f"PRIVMSG {GENERAL} :@{nick} 2 looks good")
+        assert await spoken(ori, nick) == "chosen"
+        assert "In memory" in model.journal.asked("cache it")[-1].results[-1]
+        await eventually(lambda: not daemons[nick].work.busy)
+        if nick not in FORM_TOOLS:
+            return
+        ori.send(f"PRIVMSG {GENERAL} :@{nick} have lunch [[call {FORM_TOOLS[nick]} {{}}]] [[say eaten]]")
+        for answer in ("yes", "rice", "no"):  # the tool, the dish, whether it shall be spicy
+            await question(ori, nick)
+            ori.send(f"PRIVMSG {GENERAL} :@{nick} {answer}")
+        assert await spoken(ori, nick) == "eaten"
+        eaten = model.journal.asked("have lunch")[-1].results[-1]
+        assert '"action": "accept"' in eaten and '"dish": "rice"' in eaten and '"spicy": false' in eaten
+
+
+def with_form_server(nick: str) -> dict[str, object]:
+    """The settings with which a program has the MCP server that asks by a form; Copilot has it from its home."""
+    if nick == COPILOT:
+        server = {"type": "local", "command": sys.executable, "args": [formserver.__file__], "tools": ["*"]}
+        folder = Path.home() / ".copilot"
+        folder.mkdir(exist_ok=True)
+        (folder / "mcp-config.json").write_text(json.dumps({"mcpServers": {"lunch": server}}))
+    own = {"lunch": {"command": sys.executable, "args": [formserver.__file__]}}
+    return {"mcp_servers": own} if nick == CLAUDE else {}

@@ -22,7 +22,7 @@ from claude_agent_sdk import (
 )
 from claude_agent_sdk.types import EffortLevel, HookContext, HookEvent, HookInput, HookJSONOutput, Message
 
-from culture.clients.claude import control, tasks
+from culture.clients.claude import control, tasks, user_questions
 from culture.clients.claude.answer import (
     Collected,
     Costs,
@@ -257,8 +257,12 @@ class ClaudeRunner(QueuedRunner):
     ) -> PermissionResultAllow | PermissionResultDeny:
         """Claude's own question whether it may use a tool, put to people."""
         self.touch()
-        if self.permit is None or tool == ASKS_PEOPLE:
-            return PermissionResultDeny(message="nobody sits here: ask on IRC, with irc_client ask")
+        if self.permit is None:
+            return PermissionResultDeny(message=user_questions.NOBODY)
+        if tool == ASKS_PEOPLE:
+            answered, why = await user_questions.answered(given, self.consult)
+            self.touch()
+            return PermissionResultDeny(message=why) if why else PermissionResultAllow(updated_input=answered)
         permit = await self.permit(tool, given)
         self.touch()
         if permit.allowed:
@@ -270,6 +274,7 @@ class ClaudeRunner(QueuedRunner):
         prompt = HookMatcher(hooks=[self._before_prompt], timeout=KEEPING)
         return {
             "UserPromptSubmit": [prompt],
+            user_questions.ELICITATION: [HookMatcher(hooks=[self._elicit], timeout=user_questions.PATIENCE)],
             "PreToolUse": [before],
             "PostToolUse": [after],
             "PostToolUseFailure": [after],
@@ -289,6 +294,13 @@ class ClaudeRunner(QueuedRunner):
         if not goes_on and self._live is not None:
             self._live.refused()
         return {"decision": "block", "reason": REFUSED}
+
+    async def _elicit(self, form: HookInput, _id: str | None, _context: HookContext) -> HookJSONOutput:
+        """A form of an MCP server, put to people."""
+        self.touch()
+        output = await user_questions.elicited(form, self.consult)
+        self.touch()
+        return output
 
     async def _before_tool(self, _input: HookInput, _id: str | None, _context: HookContext) -> HookJSONOutput:
         self.touch()

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from culture.clients.codex import account, approvals, options
@@ -10,13 +11,14 @@ from culture.clients.codex.app_server import AppServer, Params, Refusal, with_to
 from culture.clients.codex.conversation import Conversation
 from culture.clients.codex.found import PROGRAM, TRIED
 from culture.clients.codex.instructions import added
+from culture.clients.codex.user_questions import NOBODY
 from culture.clients.shared.budget import Quota
 from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.processes import end_all, tokened
 from culture.clients.shared.programs import Found, note_version
 from culture.clients.shared.queued import UNKNOWN_EXIT, QueuedRunner
 from culture.clients.shared.sandbox.bubblewrap import inside
-from culture.clients.shared.turn import CLEAR, COMPACT, AgentDied, Can, Permit, RunnerSetup, Turn
+from culture.clients.shared.turn import CLEAR, COMPACT, AgentDied, Can, FormField, FormReply, Permit, RunnerSetup, Turn
 
 # How Codex says that there is nothing to take up: a thread it never wrote, and a name that is none.
 NO_THREAD = ("no rollout found", "invalid session id", "invalid thread id")
@@ -247,7 +249,7 @@ class CodexRunner(QueuedRunner):
         """Codex's own question whether it may do something."""
         self.touch()
         item = self._collected.items.get(str(params.get("itemId")), {})
-        answer, why = await approvals.answered(method, params, item, self.setup.directory, self._ask)
+        answer, why = await approvals.answered(method, params, item, self.setup.directory, self._ask, self._consulted)
         if why and self._conversation is not None and answer != approvals.CANCEL:
             # Codex tells the model only that it was refused; why, is what somebody on IRC says.
             await self._conversation.steer(REFUSED, why)
@@ -256,6 +258,9 @@ class CodexRunner(QueuedRunner):
 
     async def _ask(self, tool: str, given: Any) -> Permit:
         return Permit(False) if self.permit is None else await self.permit(tool, given)
+
+    async def _consulted(self, fields: Sequence[FormField]) -> FormReply:
+        return FormReply(why=NOBODY) if self.consult is None else await self.consult(fields)
 
     def _lively(self) -> tuple[AppServer, Conversation]:
         if self._server is None or self._conversation is None:

@@ -3,24 +3,27 @@
 from pathlib import Path
 from typing import Any
 
+from culture.clients.codex import user_questions
 from culture.clients.codex.answer import EDIT, SHELL, Item, command_of
+from culture.clients.codex.user_questions import Consult
 from culture.clients.shared.asking import Ask
 from culture.clients.shared.questions.file_changes import unified
 
-NOBODY = "nobody sits here: ask on IRC, with irc_client ask"
 CANCEL = {"decision": "cancel"}
 
 
 async def answered(
-    method: str, params: dict[str, Any], item: Item, folder: Path, ask: Ask
+    method: str, params: dict[str, Any], item: Item, folder: Path, ask: Ask, consult: Consult
 ) -> tuple[dict[str, Any] | None, str]:
     """The answer to a request, None when it is not known, and what the agent must know of why it is a no."""
     match method:
         case "item/tool/requestUserInput":
-            answers = {each["id"]: {"answers": [NOBODY]} for each in params.get("questions", ())}
-            return {"answers": answers}, ""
+            return await user_questions.answered(params, consult), ""
+        case "mcpServer/elicitation/request" if (params.get("_meta") or {}).get("codex_approval_kind"):
+            permit = await ask(*user_questions.tool_call(params))
+            return user_questions.accepted({} if permit.allowed else None), permit.why
         case "mcpServer/elicitation/request":
-            return {"action": "decline"}, ""
+            return await user_questions.elicited(params, consult), ""
         case "item/commandExecution/requestApproval":
             permit = await ask(*_command(params))
         case "item/fileChange/requestApproval":

@@ -20,6 +20,7 @@ OTHER_NAMES = {"off": "none", "disabled": "none", "ultrathink": "max"}
 DEEPEST = "max"
 DEEP = "high"
 GOALS = "features.goals"
+USER_INPUT = "features.default_mode_request_user_input"
 VARIABLES = "shell_environment_policy.set"
 OURS = "CULTURE_"
 
@@ -72,6 +73,8 @@ def thread(setup: RunnerSetup, environment: Mapping[str, str]) -> dict[str, Any]
             "allow_login_shell": False,
             # For a goal it would begin turn after turn by itself, and nobody can refuse it one.
             GOALS: False,
+            # What it asks its user becomes a question in the room.
+            USER_INPUT: True,
             # Whatever the owner lets through to commands: by these the harness finds them, and they find the harness.
             **{f"{VARIABLES}.{name}": value for name, value in ours(environment).items()},
         },

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -28,6 +29,7 @@ from copilot.session_events import (
     ToolExecutionCompleteData,
 )
 
+from culture.clients.copilot import user_questions
 from culture.clients.copilot.answer import Collected, normalised, not_logged_in, result, tokens
 from culture.clients.copilot.asking import wanted
 from culture.clients.copilot.conversation import UNREACHABLE, Conversation
@@ -42,7 +44,7 @@ from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.processes import end_all, tokened
 from culture.clients.shared.programs import Found, Login, note_version
 from culture.clients.shared.queued import UNKNOWN_EXIT, QueuedRunner
-from culture.clients.shared.turn import CLEAR, COMPACT, AgentDied, Can, RunnerSetup, Turn
+from culture.clients.shared.turn import CLEAR, COMPACT, AgentDied, Can, FormField, FormReply, RunnerSetup, Turn
 
 log = logging.getLogger(__name__)
 
@@ -166,6 +168,8 @@ class CopilotRunner(QueuedRunner):
             "enable_config_discovery": True,
             "streaming": True,
             "on_permission_request": self._decide,
+            "on_user_input_request": lambda request, _where: user_questions.answered(request, self._consulted),
+            "on_elicitation_request": lambda form: user_questions.elicited(form, self._consulted),
             "hooks": {
                 "on_user_prompt_submitted": self._before_prompt,
                 "on_post_tool_use": self._after_tool,
@@ -264,6 +268,13 @@ class CopilotRunner(QueuedRunner):
             return None
         await self.keep(self._shells.news(given))
         return {"decision": "block", "reason": REFUSED}
+
+    async def _consulted(self, fields: Sequence[FormField]) -> FormReply:
+        """What Copilot asks its user by itself, put to people."""
+        self.touch()
+        reply = FormReply(why=user_questions.NOBODY) if self.consult is None else await self.consult(fields)
+        self.touch()
+        return reply
 
     async def _after_tool(
         self, used: PostToolUseHookInput | PostToolUseFailureHookInput, _where: dict[str, str]

@@ -30,6 +30,7 @@ from culture.clients.shared.prompts import Prompt
 from culture.clients.shared.purse import Purse
 from culture.clients.shared.questions import Answer, Questions, QuestionStore
 from culture.clients.shared.questions.around import Around
+from culture.clients.shared.questions.elicitation import Elicitation
 from culture.clients.shared.questions.leave import Leave
 from culture.clients.shared.queued import QueuedRunner
 from culture.clients.shared.reading import Reading
@@ -440,6 +441,7 @@ class AgentDaemon:
         if isinstance(runner, QueuedRunner):
             runner.take_whispers = self.supervision.take
             runner.permit = self.leave.permit
+            runner.consult = Elicitation(self.questions, self.leave.place).ask
             runner.background.place = lambda: self.work.prompt.target if self.work.prompt is not None else NOWHERE
         return runner
 

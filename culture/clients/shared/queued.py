@@ -10,7 +10,7 @@ from typing import Any
 from culture.clients.shared.background import BackgroundWork
 from culture.clients.shared.base import AgentRunnerBase
 from culture.clients.shared.budget import Quota
-from culture.clients.shared.turn import AgentDied, Can, News, Permit, RunnerSetup, Turn
+from culture.clients.shared.turn import AgentDied, Can, FormField, FormReply, News, Permit, RunnerSetup, Turn
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +44,8 @@ class QueuedRunner(AgentRunnerBase):
     """Called when such a turn is over."""
     on_beside: Callable[[int], bool] | None = None
     """Called with the tokens that sub-agents use between two turns; whether these are to end, as the budget is gone."""
+    consult: Callable[[Sequence[FormField]], Awaitable[FormReply]] | None = None
+    """Asks people what the program asks its user by itself; where the backend can answer for that user."""
     can: frozenset[Can] = frozenset()
 
     def __init__(self, setup: RunnerSetup) -> None:

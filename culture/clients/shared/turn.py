@@ -57,6 +57,25 @@ class Permit:
 
 
 @dataclass(frozen=True, slots=True)
+class FormField:
+    """One thing that the agent's program asks its user by itself."""
+
+    text: str
+    options: tuple[tuple[str, str], ...] = ()
+    """Labels to choose from, each with what it means; none where any text answers."""
+    several: bool = False
+    """More than one of them may be chosen."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormReply:
+    """What people answered: one value for each field, or none and why."""
+
+    values: tuple[str, ...] | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """One answer of the agent: from a prompt to the moment it takes the next."""
 

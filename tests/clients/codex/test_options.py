@@ -34,6 +34,7 @@ def test_the_default_asks_nobody_and_may_do_everything(setup: RunnerSetup) -> No
     assert (wanted["approvalPolicy"], wanted["sandbox"]) == ("never", "danger-full-access")
     assert wanted["config"] == {
         "allow_login_shell": False,
+        "features.default_mode_request_user_input": True,
         "features.goals": False,
         "shell_environment_policy.set.CULTURE_NICK": "spark-codex",
     }

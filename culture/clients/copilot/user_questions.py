@@ -1,0 +1,31 @@
+"""What Copilot asks its user by itself, put to people: its tool ask_user, and the forms of MCP servers."""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from copilot.session import ElicitationContext, ElicitationResult, UserInputRequest, UserInputResponse
+
+from culture.clients.shared.questions.elicitation import content_of_schema, fields_of_schema
+from culture.clients.shared.turn import FormField, FormReply
+
+Consult = Callable[[Sequence[FormField]], Awaitable[FormReply]]
+NOBODY = "nobody sits here: ask on IRC, with irc_client ask"
+
+
+async def answered(request: UserInputRequest, consult: Consult) -> UserInputResponse:
+    """The answer of people; where there is none, the model is told why."""
+    options = tuple((str(each), "") for each in request.get("choices") or ())
+    reply = await consult([FormField(request["question"], options)])
+    if reply.values is None:
+        return {"answer": f"(no answer: {reply.why})", "wasFreeform": True}
+    return {"answer": reply.values[0], "wasFreeform": not options}
+
+
+async def elicited(form: ElicitationContext, consult: Consult) -> ElicitationResult:
+    """The answer to a form of an MCP server; one that wants a browser is declined."""
+    if form.get("mode") == "url":
+        return {"action": "decline"}
+    schema = form.get("requestedSchema") or {}
+    message = f"{form.get('elicitationSource') or 'an MCP server'}: {form['message']}"
+    reply = await consult(fields_of_schema(message, schema))
+    content = content_of_schema(schema, reply.values) if reply.values is not None else None
+    return {"action": "decline"} if content is None else {"action": "accept", "content": content}
