@@ -226,7 +226,7 @@ class ClaudeRunner(QueuedRunner):
             before = self._beside.of_agents
             self._beside.count(message)
             if self.used_beside(self._beside.of_agents - before) and self._live is not None:
-                await self._live.stop_tasks(self.background.running)
+                await self._live.stop_tasks(self.background.agents)
         else:
             used = self._beside.count(message)
             self.used(used, self._estimate.of(self._beside.listed))

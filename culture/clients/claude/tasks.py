@@ -15,6 +15,8 @@ from culture.clients.shared.turn import News
 
 WAKING = frozenset({"ScheduleWakeup", "CronCreate"})
 """The tools by which Claude has itself woken with a text."""
+COMMAND = "local_bash"
+"""The type of a task that is a command, and no sub-agent."""
 
 
 def note(background: BackgroundWork, message: Message) -> None:
@@ -29,7 +31,8 @@ def note(background: BackgroundWork, message: Message) -> None:
         case TaskStartedMessage(task_id=task, tool_use_id=str(call)):
             background.started(task, call)
         case SystemMessage(subtype="background_tasks_changed", data={"tasks": list(tasks)}):
-            background.runs(str(each["task_id"]) for each in tasks)
+            agents = (str(each["task_id"]) for each in tasks if each.get("task_type") != COMMAND)
+            background.runs((str(each["task_id"]) for each in tasks), agents)
 
 
 _NOTIFICATION = "<task-notification>"

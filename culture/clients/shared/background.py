@@ -28,13 +28,14 @@ class BackgroundWork:
         self._wakeups: dict[str, str] = {}
         self._callers: dict[str, str] = {}  # the call of each task
         self._running: tuple[str, ...] = ()
+        self._agents: tuple[str, ...] = ()
 
     def clear(self) -> None:
         """The program has ended, and all that ran in its background with it."""
         self._calls.clear()
         self._wakeups.clear()
         self._callers.clear()
-        self._running = ()
+        self._running = self._agents = ()
 
     def called(self, call: str, parent: str | None = None) -> None:
         """A tool was called in the present turn, or by the sub-agent that the call ``parent`` began."""
@@ -48,14 +49,19 @@ class BackgroundWork:
         """A tool call runs as this task, which may go to the background."""
         _remember(self._callers, task, call)
 
-    def runs(self, tasks: Iterable[str]) -> None:
-        """These tasks, and no others, run in the background now."""
-        self._running = tuple(tasks)
+    def runs(self, tasks: Iterable[str], agents: Iterable[str] = ()) -> None:
+        """These tasks, and no others, run in the background now; some of them are sub-agents."""
+        self._running, self._agents = tuple(tasks), tuple(agents)
 
     @property
     def running(self) -> tuple[str, ...]:
         """The tasks that run in the background."""
         return self._running
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """Those of them that are sub-agents, which use tokens."""
+        return self._agents
 
     def running_in(self, place: str) -> int:
         """Number of tasks that run in the background and were begun in a place."""

@@ -167,7 +167,7 @@ class Inbox:
             self._open += 1
         return bool(new)
 
-    def news(self, key: str, place: str, text: str, *, question: int = 0, hops: int = 0) -> bool:
+    def news(self, key: str, place: str, text: str, *, question: int = 0, hops: int = 0, held: bool = False) -> bool:
         """Keep news of something that the agent itself began in a place; False when it was there already.
 
         The same words that nobody has given to the agent yet count as the same news: a wake-up may come every minute.
@@ -185,11 +185,12 @@ class Inbox:
             private=not is_channel(place),
             tags={ClientTag.HOPS.value: str(hops)},
         )
-        return self.receive(told, question=question, remark="news" if question else "")
+        return self.receive(told, question=question, remark="news" if question else "", held=held)
 
     def _is_waiting(self, place: str, text: str) -> bool:
         row = self._records.execute(
-            "SELECT 1 FROM messages WHERE state = 'unread' AND sender = ? AND place = ? COLLATE NOCASE AND text = ?",
+            "SELECT 1 FROM messages WHERE state IN ('unread', 'held') AND sender = ? AND place = ? COLLATE NOCASE"
+            " AND text = ?",
             (SELF, place, text),
         ).fetchone()
         return row is not None

@@ -86,7 +86,8 @@ class Minding:
 
     def on_news(self, news: News) -> None:
         """The program would begin a turn by itself: its news waits as mail, and comes when the agent may work."""
-        self._parts.inbox.news(news.key, news.place, news.text)
+        held = self._parts.loops.stood_down(news.place)
+        self._parts.inbox.news(news.key, news.place, news.text, held=held)
         self._parts.reporting.wake()
         self._parts.work.wake()
 
@@ -94,7 +95,7 @@ class Minding:
         """The program begins a turn by itself, and cannot be asked before; whether it may go on."""
         self._itself = True
         log.info("%s: its program begins a turn by itself", self._parts.config.nick)
-        return may_begin(self._parts)
+        return may_begin(self._parts) and not self._parts.notes.stood_down
 
     def on_own_end(self, turn: Turn) -> None:
         """Such a turn is over, and is noted as a turn."""

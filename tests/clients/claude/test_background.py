@@ -138,8 +138,9 @@ async def test_the_program_is_refused_its_turn_once_the_news_is_kept(
 
 
 async def test_a_sub_agent_in_the_background_is_metered_and_ended_when_the_budget_is_gone(
-    claude: Watched, model: Model
+    claude: Watched, model: Model, make_fifo: MakeFifo
 ) -> None:
+    """A command goes on: it costs nothing."""
     used: list[int] = []
 
     def beside(tokens: int) -> bool:
@@ -148,14 +149,17 @@ async def test_a_sub_agent_in_the_background_is_metered_and_ended_when_the_budge
 
     claude.runner.on_beside = beside
     claude.runner.on_news = lambda news: None
+    fifo = make_fifo()
+    assert (await claude.turn(f"{in_background(fifo)} [[say begun]]")).text == "begun"
+    [command] = claude.runner.background.running
     script = "[[wait SUB]][[bash true]][[wait NEVER]][[say too late]]".replace("[", "\\u005b").replace("]", "\\u005d")
     given = (
         f'{{"description": "sub", "subagent_type": "general-purpose", "run_in_background": true, "prompt": "{script}"}}'
     )
     assert (await claude.turn(f"[[call Task {given}]] [[say launched]]")).text == "launched"
-    assert len(claude.runner.background.running) == 1
+    assert len(claude.runner.background.running) == 2
     model.release("SUB")
-    await eventually(lambda: not claude.runner.background.running)
+    await eventually(lambda: claude.runner.background.running == (command,))
     assert used and sum(used) > 0
     assert (await claude.turn("[[say on we go]]")).text == "on we go"
 

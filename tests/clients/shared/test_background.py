@@ -1,6 +1,13 @@
 """The place of what an agent's program does beside its turns."""
 
+from pathlib import Path
+
 from culture.clients.shared.background import MOST, NOWHERE, BackgroundWork
+from culture.clients.shared.turn import News
+from culture.server.ircd import IRCd
+from tests.clients.shared.test_daemon import NICK, until
+from tests.support.agents import agents_yaml, playbook, running
+from tests.support.client import registered
 
 
 def test_a_sub_agents_call_belongs_to_the_place_where_the_sub_agent_was_begun() -> None:
@@ -34,3 +41,23 @@ def test_the_oldest_calls_are_forgotten() -> None:
     for number in range(MOST + 1):
         work.called(str(number))
     assert (work.place_of("0"), work.place_of("1"), work.place_of(str(MOST))) == (NOWHERE, "#general", "#general")
+
+
+async def test_news_that_comes_every_minute_is_one_message_and_begins_no_turn_of_an_agent_that_stood_down(
+    ircd: IRCd, home: Path
+) -> None:
+    async with registered(ircd.port, "spark-ori", "message-tags echo-message") as ori:
+        await ori.join("#general")
+        config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, [])})
+        async with running(config, NICK) as daemon:
+            daemon.notes.paused = True
+            for minute in range(3):
+                daemon.minding.on_news(News(f"cron-{minute}", "#general", "look at the build"))
+            assert daemon.inbox.counts() == (1, 0)
+            daemon.notes.stood_down, daemon.notes.paused = True, False
+            daemon.minding.on_news(News("cron-3", "#general", "look at the tests"))
+            await ori.expect("PRIVMSG", "#general", "heard: [SELF] look at the build")
+            await until(lambda: not daemon.work.busy)
+            assert (daemon.inbox.counts(), daemon.inbox.held()) == ((0, 0), 1)
+            ori.send(f"PRIVMSG #general :@{NICK} go on")
+            await ori.expect("PRIVMSG", "#general", "heard: [SELF] look at the tests")
