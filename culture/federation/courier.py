@@ -182,7 +182,7 @@ class Courier:
         self._mesh.log.append(stamp, "", str(line) if vouched else unvouched(str(line)))
         self._owe_earlier(event)
         if isinstance(shown, Redacted):
-            self._mesh.log.take_back(shown.msgid)
+            self._mesh.log.take_back(shown.msgid, "", shown.id.at)
         if shown is not None:
             self._mesh.relay.apply(shown, None)
         return True

@@ -168,8 +168,20 @@ class EventLog:
             self.forgotten = self.recent.popleft().position
         return position
 
-    def take_back(self, msgid: str) -> None:
-        """Leave nothing of a message but its id: whoever missed it is not told it."""
+    def take_back(self, msgid: str, channel: str, at: float) -> None:
+        """Leave nothing of a message but its id: whoever missed it is not told it.
+
+        One that is not here yet is known from now on, so that it is not taken when it comes, after a start either.
+        """
+        taken = taken_back(msgid)
+        if taken is None:
+            return
+        if not self.seen.knows(*taken) and self.seen.has_room(taken.origin, taken.epoch):
+            self.append(_make(Stamp, (*taken, at)), channel, "")
+        self.blank(msgid)
+
+    def blank(self, msgid: str) -> None:
+        """The same for one that is here, if it is."""
         taken = taken_back(msgid)
         if taken is None:
             return

@@ -235,7 +235,10 @@ class Messages:
         self._taken_back[event.msgid] = None
         if len(self._taken_back) > _MOST_TAKEN_BACK:
             del self._taken_back[next(iter(self._taken_back))]
-        self._mesh.log.take_back(event.msgid)
+        if event.msgid.startswith(f"{self._mesh.own}."):
+            self._mesh.log.blank(event.msgid)  # nobody else says which ids of ours are used
+        else:
+            self._mesh.log.take_back(event.msgid, event.target, event.id.at)
 
     def is_taken_back(self, msgid: str) -> bool:
         """Was it taken back a while ago? Then nobody is to see it, also where it comes only now."""

@@ -54,8 +54,12 @@ class Seen:
 
     def check_room(self, origin: str, epoch: str) -> None:
         """Is there room for a message of this line, that a peer tells of? Raises Garbled."""
-        if len(self._lines) >= MOST_LINES and (origin, epoch) not in self._lines:
+        if not self.has_room(origin, epoch):
             raise Garbled("more lines of ids than a mesh has")
+
+    def has_room(self, origin: str, epoch: str) -> bool:
+        """The same, to be asked."""
+        return len(self._lines) < MOST_LINES or (origin, epoch) in self._lines
 
     def begin(self, origin: str, epoch: str, floor: int) -> None:
         """Everything below the floor is known, or too old to be asked for."""

@@ -435,6 +435,23 @@ async def test_what_was_taken_back_before_it_came_is_shown_to_nobody(tmp_path: P
         assert id not in alfa.kept()  # and whoever asks it later is not told either
 
 
+async def test_what_was_taken_back_before_it_came_is_shown_to_nobody_after_a_kill_either(tmp_path: Path) -> None:
+    async with net(tmp_path, TRIANGLE) as made:
+        await made.heal()
+        alfa, bravo, carl = made.servers["alfa"], made.servers["bravo"], made.servers["carl"]
+        id = carl.say("#x", "the password is xyzzy")
+        await made.carry(("bravo", "carl"))
+        bravo.take_back("#x", id)
+        await made.carry(("alfa", "bravo"))
+        assert [type(event) for event in alfa.shown] == [Redacted]
+        alfa.write()
+        await made.crash("alfa")
+        await made.restart("alfa")
+        await made.heal(*TRIANGLE[:2])  # carl has not heard of it, and tells what it has
+        assert not any(isinstance(event, Said) for event in alfa.shown)
+        assert id not in alfa.kept()
+
+
 async def test_what_a_skill_answers_to_a_message_from_elsewhere_crosses_too(tmp_path: Path) -> None:
     async with net(tmp_path, PAIR) as made:
         await made.heal()
@@ -568,7 +585,7 @@ async def test_what_an_older_version_kept_of_what_was_taken_back_goes_with_its_u
         alfa, bravo = made.servers["alfa"], made.servers["bravo"]
         await made.crash("bravo")
         with monkeypatch.context() as older:
-            older.setattr(EventLog, "take_back", lambda log, msgid: None)
+            older.setattr(EventLog, "blank", lambda log, msgid: None)
             older.setattr(admission, "CAPS", ("leave",))
             await made.crash("alfa")
             await made.restart("alfa")
