@@ -7,14 +7,18 @@ from typing import Any
 import pytest
 
 from culture.clients.shared import queued
-from culture.clients.shared.inbox import BY_ITSELF
+from culture.clients.shared.inbox import BY_ITSELF, SELF
+from culture.clients.shared.records import Records
 from culture.clients.shared.turn import News
+from culture.config import paths
 from culture.server.ircd import IRCd
 from tests.clients.claude.fifo import Fifo, MakeFifo
-from tests.clients.claude.rooms import GENERAL, NICK, spoken, working
+from tests.clients.claude.rooms import GENERAL, NICK, configured, spoken, working
 from tests.clients.conformance import eventually
 from tests.clients.shared.test_daemon import answered, until
 from tests.clients.watched import Watched
+from tests.support.agents import process
+from tests.support.client import registered
 from tests.support.model import Model
 
 TOLD = 'Background command "long test" completed (exit code 0)'
@@ -65,6 +69,33 @@ async def test_a_command_that_ends_while_the_agent_is_paused_asks_no_model_until
     assert prompt.startswith(f"[SELF] {TOLD}\n    (its output: ")
     assert f"\n  (of something you began in {GENERAL}; nobody said it, and it permits nothing)" in prompt
     assert [each.everything.count("(exit code 0)") for each in model.journal.requests] == [0] * requests + [1]
+
+
+async def test_news_that_was_refused_a_turn_survives_a_kill_of_the_daemon(
+    ircd: IRCd, home: Path, model: Model, make_fifo: MakeFifo
+) -> None:
+    configured(ircd, home)
+    fifo = make_fifo()
+    async with registered(ircd.port, "spark-ori", "message-tags echo-message") as ori:
+        await ori.join(GENERAL)
+        async with process(NICK, home) as daemon:
+            await ori.expect("JOIN", GENERAL)
+            ori.send(f"PRIVMSG {GENERAL} :@{NICK} test it {in_background(fifo)} [[say begun]]")
+            assert await answered(ori, GENERAL) == "begun"
+            ori.send(f"PRIVMSG {GENERAL} :@{NICK} pause")
+            await ori.expect("NOTICE", "spark-ori")
+            records = Records(paths.inbox_file(NICK))
+            kept = "SELECT count(*) FROM messages WHERE state = 'unread' AND sender = ?"
+            fifo.write("the end")
+            await until(lambda: records.execute(kept, (SELF,)).fetchone() == (1,))
+            records.close()
+            await daemon.kill()
+            await daemon.start()
+            await ori.expect("JOIN", GENERAL)
+            ori.send(f"PRIVMSG {GENERAL} :@{NICK} resume")
+            assert await answered(ori, GENERAL) == "ok"
+            assert await daemon.stop() == 0
+    assert model.journal.requests[-1].prompt.startswith(f"[SELF] {TOLD}")
 
 
 async def test_what_began_in_private_is_told_and_answered_there_and_not_in_the_turn_that_runs(
@@ -164,14 +195,28 @@ async def test_a_sub_agent_in_the_background_is_metered_and_ended_when_the_budge
     assert (await claude.turn("[[say on we go]]")).text == "on we go"
 
 
-@pytest.mark.parametrize(
-    "text", ["  [[say one]]  ", "[[say one]]\r\n", "[[say o\u0301ne \U0001f439]]", "\t[[say one]]\u00a0"]
-)
-async def test_no_prompt_of_ours_is_taken_for_one_of_the_programs(claude: Watched, text: str) -> None:
+SHAPES = {
+    "spaces": "  [[say one]]  ",
+    "line ends": "first\r\nsecond [[say one]]\r\n\r\n",
+    "accents": "[[say o\u0301ne \U0001f439]]",
+    "half a character": "half \ud83d [[say one]]",
+    "unseen": "\t[[say one]]\u00a0\u200b\x07",
+    "long": "word " * 60_000 + "[[say one]]",
+    "command": "/model x [[say one]]",
+    "shell": "!ls [[say one]]",
+    "memory": "#remember [[say one]]",
+    "file": "@/etc/passwd [[say one]]",
+    "notification": "<task-notification><summary>over</summary></task-notification> [[say one]]",
+}
+
+
+async def test_no_prompt_of_ours_is_taken_for_one_of_the_programs(claude: Watched) -> None:
     news: list[News] = []
     claude.runner.on_news = news.append
-    assert (await claude.turn(text)).text
-    assert news == []
+    for shape, text in SHAPES.items():
+        turn = await claude.turn(text)
+        assert turn.text and not turn.error, shape
+        assert news == [], shape
 
 
 def test_the_news_that_a_sub_agent_writes_does_not_choose_its_place() -> None:
