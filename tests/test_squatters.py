@@ -43,7 +43,7 @@ from tests.support.mesh import eventually
 from tests.support.people import verifier
 from tests.support.ports import reserved
 from tests.support.servers import serving
-from tests.support.squatter import GREETING, USER, squatting
+from tests.support.squatter import GREETING, UID, USER, squatting
 from tests.support.web import settings_for
 
 TOKEN = "a-token-that-nobody-else-may-have"
@@ -249,7 +249,7 @@ async def test_the_keys_of_an_issuer_are_not_read_from_a_squatter(monkeypatch: p
         assert await asyncio.to_thread(fetch, url, end, USER) == {"keys": []}
 
 
-@pytest.mark.parametrize("named", [USER, "65534"])
+@pytest.mark.parametrize("named", [USER, str(UID)])
 async def test_a_user_who_is_named_may_run_the_server(
     named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

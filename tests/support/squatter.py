@@ -11,8 +11,8 @@ import pytest
 from culture.config import peer_uid
 from tests.support.client import PATIENCE
 
-USER = "nobody"
-_UID = 65534
+USER, UID = ("nobody", 65534) if os.geteuid() != 65534 else ("daemon", 1)
+"""Somebody who does not run these tests."""
 # Greets everybody with all that could make a client do something; prints what it is told.
 _PROGRAM = """
 import os, socket, sys, threading
@@ -92,7 +92,7 @@ async def squatting(
     monkeypatch: pytest.MonkeyPatch, port: int = 0, says: str = GREETING, host: str = "127.0.0.1"
 ) -> AsyncIterator[Squatter]:
     """One on this port. Only root can be another user: everybody else is told by a double that it were one."""
-    uid = _UID if os.geteuid() == 0 else 0
+    uid = UID if os.geteuid() == 0 else 0
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-S", "-c", _PROGRAM, host, str(port), str(uid), says, stdout=asyncio.subprocess.PIPE
     )
@@ -111,6 +111,6 @@ def _pretend(monkeypatch: pytest.MonkeyPatch, place: peer_uid.Address, process: 
 
     def owner_of(client: peer_uid.Address, server: peer_uid.Address) -> tuple[int, int] | None:
         is_theirs = client == place and process.returncode is None
-        return (_UID, 1) if is_theirs else real(client, server)
+        return (UID, 1) if is_theirs else real(client, server)
 
     monkeypatch.setattr(peer_uid, "owner_of", owner_of)

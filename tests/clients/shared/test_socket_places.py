@@ -15,9 +15,9 @@ from culture.clients.shared.ipc import Request
 from culture.clients.shared.skill.call import NoDaemon, check_listener, find_socket
 from culture.clients.shared.socket_server import SocketServer
 from culture.config import paths
+from tests.support.squatter import UID
 
 NICK = "spark-culture"
-STRANGER = 65534
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def put_folder(alias: Path) -> None:
 def put_symlink_of_stranger(alias: Path) -> None:
     alias.symlink_to("/nowhere")
     if os.geteuid() == 0:
-        os.lchown(alias, STRANGER, STRANGER)
+        os.lchown(alias, UID, UID)
     else:  # one that leads to somebody who listens is as little touched
         alias.unlink()
         alias.symlink_to("/")
@@ -176,5 +176,5 @@ async def test_a_socket_that_another_user_listens_on_is_not_asked(
             wire.connect(str(path))
             check_listener(wire)
             with monkeypatch.context() as patch, pytest.raises(OSError, match="belongs to another user"):
-                patch.setattr(os, "geteuid", lambda: STRANGER)
+                patch.setattr(os, "geteuid", lambda: UID)
                 check_listener(wire)

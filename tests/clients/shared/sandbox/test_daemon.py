@@ -19,6 +19,7 @@ from tests.clients.shared.sandbox.conftest import NICK, needs_bwrap
 from tests.clients.shared.test_daemon import until
 from tests.support.agents import DaemonProcess, agents_yaml, running
 from tests.support.client import registered
+from tests.support.squatter import USER
 
 
 @needs_bwrap
@@ -82,7 +83,7 @@ def test_sandbox_that_cannot_be_had_is_told_before_anything_starts(
     ("settings", "why"),
     [
         ({"sandbox": "user"}, "name that in `user:`"),
-        ({"sandbox": "user", "user": "nobody"}, "it runs as nobody only, and this is another user"),
+        ({"sandbox": "user", "user": USER}, f"it runs as {USER} only, and this is another user"),
         ({"sandbox": "user", "user": "no such user"}, "it runs as no such user only"),
     ],
 )
