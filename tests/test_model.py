@@ -142,3 +142,16 @@ def test_a_scripted_model_knows_only_what_its_request_tells() -> None:
         "--json",
         "TASK: fixer:",
     ]
+
+
+async def test_a_member_of_a_team_that_uses_what_it_was_not_told_fails_the_test() -> None:
+    """The double refuses it, in whichever test; who is no member of a team may use anything."""
+    member = "You are Kim. On IRC you are spark-Kim. You work on the task demo-1. Read: `culture wiki read PAGE`."
+    script = "[[bash culture wiki write a]]"
+    with pytest.raises(AssertionError, match="its request does not tell: culture wiki write"):
+        async with model_server() as model:
+            told = await ask(model, user("go [[bash culture wiki read a]]"), system=member)
+            free = await ask(model, user(script), system="You are a helper.")
+            status, text = await ask(model, user(script), system=member)
+            assert told[0] == free[0] == 200
+            assert status == 400 and "its request does not tell: culture wiki write" in text

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import shlex
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 from culture.config.lockfile import note_of_holder
+from culture.orchestrator.prompts import IRC
 from culture.protocol.vocabulary import Exit
 from tests.cli.agents.conftest import Machine, at_home, machine
 from tests.cli.shell import Result
@@ -21,9 +21,7 @@ from tests.orchestrator.crew import COMMIT, book
 from tests.support.clock import after
 
 __all__ = ["at_home", "machine"]
-SPAWN = (
-    f"{shlex.quote(sys.executable)} -P -m culture.clients.shared.skill.irc_client spawn implementer 'write hello.txt'"
-)
+SPAWN = f"{IRC} spawn implementer 'write hello.txt'"
 MANAGER = [
     {"when": "Your task is", "steps": [{"run": {"command": SPAWN, "timeout": 60}}, {"say": "{output}"}]},
     {

@@ -18,7 +18,7 @@ from culture.clients.shared import pidfile
 from culture.clients.shared.processes import end_all
 from culture.config import paths
 from culture.config.load import load_team
-from culture.config.team import TeamConfig
+from culture.config.team import ROLES, TeamConfig
 from culture.orchestrator.daemons import Child, Launch
 from culture.orchestrator.heartbeat import Judge
 from culture.orchestrator.team import Team
@@ -114,8 +114,10 @@ def prompts_of(folder: Path) -> list[str]:
 
 
 def book(folder: Path, name: str, rules: list[Rule]) -> str:
-    """A playbook; the path for ``playbook:``."""
+    """A playbook; the path for ``playbook:``. One of a role may use only what its role is told."""
     file = folder / f"{name}.playbook"
+    if name in ROLES:
+        only_told(name, TeamConfig(slug="demo", project_dir=folder), [*_commands(rules)])
     file.write_text(json.dumps({"rules": rules, "default": [{"say": "ok"}]}), encoding="utf-8")
     return str(file)
 

@@ -50,7 +50,7 @@ async def team(
     story: Story,
     model: Model,  # noqa: F811
 ) -> AsyncIterator[None]:
-    """The team's file; whoever came is gone with the test. Its model has used nothing that it was not told of."""
+    """The team's file; whoever came is gone with the test."""
     if shutil.which("weechat-headless") is None:
         pytest.skip("not installed: weechat-headless")
     (Path.home() / ".gitconfig").write_text("[user]\nname = ori\nemail = ori@example.org\n")
@@ -70,4 +70,3 @@ async def team(
     if pid is not None:
         os.kill(pid, signal.SIGKILL)
     await end_members(home)
-    assert model.journal.untold == [], "the scripted model used what no request had told it"

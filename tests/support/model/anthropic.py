@@ -9,7 +9,7 @@ from tests.support.model.http import Asked, Reply
 from tests.support.model.journal import Journal, Request
 from tests.support.model.pace import Pace
 from tests.support.model.script import Answer, Call, Fail, Say, Think, Usage, answer, has_script
-from tests.support.model.told import untold
+from tests.support.model.told import as_told
 
 Block = dict[str, Any]
 SHELLS = ("Bash", "bash", "shell")
@@ -39,8 +39,7 @@ async def messages(asked: Asked, reply: Reply, journal: Journal, pace: Pace) -> 
         # What it is shown is full of other people's scripts.
         wanted = answer(journal.verdicts.pop(0) if journal.verdicts else "[[say OK]]", 0)
     else:
-        wanted = _summary() if _asks_for_summary(prompt) else answer(prompt, len(results))
-        journal.untold += untold([step for step in wanted.steps if isinstance(step, Call)], body)
+        wanted = _summary() if _asks_for_summary(prompt) else as_told(answer(prompt, len(results)), body, journal)
     writer = _Streamed(body, reply) if body.get("stream") else _Whole(body, reply)
     await _play(wanted, writer, pace)
 

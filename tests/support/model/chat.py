@@ -11,6 +11,7 @@ from tests.support.model.journal import Journal, Request
 from tests.support.model.pace import Pace
 from tests.support.model.script import DEFAULT, Answer, Call, Fail, Say, Think, Usage, answer, has_script
 from tests.support.model.shells import shell_call
+from tests.support.model.told import as_told
 
 Part = dict[str, Any]
 MODELS = ("scripted-model", "scripted-small")
@@ -28,7 +29,7 @@ async def completions(asked: Asked, reply: Reply, journal: Journal, pace: Pace) 
         # A request of the program's own, such as for a title, which repeats somebody's script.
         prompt, results, wanted = "", (), Answer(DEFAULT)
     else:
-        wanted = answer(prompt, len(results))
+        wanted = as_told(answer(prompt, len(results)), body, journal)
     journal.write(Request(asked.path, body, prompt, results, dict(asked.headers)))
     writer = _Streamed(body, reply) if body.get("stream") else _Whole(body, reply)
     await _play(wanted, writer, pace)

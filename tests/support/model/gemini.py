@@ -10,6 +10,7 @@ from tests.support.model.journal import Journal, Request
 from tests.support.model.pace import Pace
 from tests.support.model.script import DEFAULT, Answer, Call, Fail, Say, Think, Usage, answer, has_script
 from tests.support.model.shells import shell_call
+from tests.support.model.told import as_told
 
 Part = dict[str, Any]
 PREFIX = "/v1beta/models/"
@@ -31,7 +32,7 @@ async def models(asked: Asked, reply: Reply, journal: Journal, pace: Pace) -> No
         # A request of the program's own, which repeats somebody's script.
         prompt, results, wanted = "", (), Answer(DEFAULT)
     else:
-        wanted = answer(prompt, len(results))
+        wanted = as_told(answer(prompt, len(results)), body, journal)
     journal.write(Request(asked.path, body, prompt, results, dict(asked.headers)))
     await _play(wanted, _Writer(body, reply, streamed=asked.path.endswith(STREAM)), pace)
 

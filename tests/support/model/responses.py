@@ -10,6 +10,7 @@ from tests.support.model.http import Asked, Reply
 from tests.support.model.journal import Journal, Request
 from tests.support.model.pace import Pace
 from tests.support.model.script import Answer, Call, Fail, Say, Think, Usage, answer, has_script
+from tests.support.model.told import as_told
 
 Item = dict[str, Any]
 # The names of shell tools, and what their command is called there.
@@ -48,7 +49,7 @@ async def responses(asked: Asked, reply: Reply, journal: Journal, pace: Pace) ->
     elif SUMMARISES in prompt and not has_script(prompt):
         wanted = Answer((Say(SUMMARY),))
     else:
-        wanted = answer(prompt, len(results))
+        wanted = as_told(answer(prompt, len(results)), body, journal)
     writer = _Streamed(body, reply) if body.get("stream") else _Whole(body, reply)
     if body["input"][-1:] == [COMPACTS]:
         writer.item({"type": "compaction", "encrypted_content": SUMMARY})

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from tests.support.model import anthropic, chat, gemini, http, responses
 from tests.support.model.journal import Journal
 from tests.support.model.pace import Broken, Pace
+from tests.support.model.told import UNTOLD
 
 Handler = Callable[[http.Asked, http.Reply, Journal, Pace], Awaitable[None]]
 
@@ -76,10 +77,11 @@ class Model:
 
 @asynccontextmanager
 async def model_server() -> AsyncIterator[Model]:
-    """A model server for the time of a test."""
+    """A model server for the time of a test, which fails where a member's script used what it was not told."""
     model = Model()
     await model.start()
     try:
         yield model
     finally:
         await model.stop()
+    assert not model.journal.untold, f"{UNTOLD}: {', '.join(sorted(set(model.journal.untold)))}"

@@ -1,5 +1,8 @@
 """What a scripted model may know: commands, options and tools that stand in the request which it was sent.
 
+The double itself holds members of a team to it, whichever test they are in: where a script uses something else the
+request is answered with an error that names it, and the model's server fails the test when it ends.
+
 The words ``git`` or ``printf`` are known to every model. Ours are not: ``culture …``, ``irc_client …``, their options,
 the forms of a ``TASK:`` line, and the names of MCP tools. What the model itself said before counts for nothing, and
 nor does the script that rides in the prompt.
@@ -9,8 +12,15 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tests.support.model.script import STEP, Call
+from tests.support.model.journal import Journal
+from tests.support.model.script import STEP, Answer, Call, Fail
 
+UNTOLD = "the script of this test uses what its request does not tell"
+_MEMBER = re.compile(r"On IRC you are \S+ You (?:stay|own the task|work on the task)\b")
+"""How the roles of a team begin (`culture/orchestrator/prompts`)."""
+_CONVERSATIONS = ("messages", "input", "contents")
+_OWN = ("assistant", "model", "function_call", "reasoning")
+"""The roles and types of what the model itself said, in the words of each API."""
 _COMMAND = re.compile(
     r"(?:[\w./-]+ (?:-P )?-m culture[.\w]*\.irc_client|\birc_client|(?<![\w./-])culture(?: [a-z]+)) [a-z][a-z-]*"
     r"(?P<rest>(?:[^|;&<>\n\"']|\"[^\"]*\"|'[^']*')*)"
@@ -43,10 +53,24 @@ def uses(command: str) -> Iterator[str]:
     yield from (match.strip() for match in _TASK.findall(command))
 
 
+def as_told(wanted: Answer, body: Mapping[str, Any], journal: Journal) -> Answer:
+    """The answer that a script wants; an error, where it is a member's and uses what its request does not tell."""
+    if not _MEMBER.search(text_of(body)):
+        return wanted
+    found = untold([step for step in wanted.steps if isinstance(step, Call)], body)
+    journal.untold += found
+    return Answer((Fail(400, f"{UNTOLD}: {', '.join(found)}"),), wanted.usage) if found else wanted
+
+
 def text_of(body: Mapping[str, Any]) -> str:
     """All that a request tells its model, without the model's own words and without scripts."""
-    others = [message for message in body.get("messages", ()) if message.get("role") != "assistant"]
-    known = {key: value for key, value in body.items() if key != "messages"}
+    others = [
+        item
+        for conversation in _CONVERSATIONS
+        for item in body.get(conversation, ())
+        if not isinstance(item, Mapping) or (item.get("role") not in _OWN and item.get("type") not in _OWN)
+    ]
+    known = {key: value for key, value in body.items() if key not in _CONVERSATIONS}
     return "\n".join(STEP.sub("", text) for text in _texts([known, others]))
 
 
