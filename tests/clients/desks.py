@@ -142,8 +142,8 @@ class NotedDesk:
     async def pause(self, soon: bool = False) -> None:
         self.done.append(("pause", soon) if soon else ("pause",))
 
-    async def resume(self) -> None:
-        self.done.append(("resume",))
+    async def resume(self, why: str = "") -> None:
+        self.done.append(("resume", why) if why else ("resume",))
 
     async def shutdown(self) -> None:
         self.done.append(("shutdown",))

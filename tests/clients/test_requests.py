@@ -44,7 +44,7 @@ FIELDS = {
     "set_directory": ["path"],
     "status": [],
     "pause": ["soon"],
-    "resume": [],
+    "resume": ["reason"],
     "shutdown": [],
 }
 
@@ -110,6 +110,7 @@ def test_types_and_fields_are_the_founding_ones() -> None:
         ("pause", {}, ("pause",), {}),
         ("pause", {"soon": True}, ("pause", True), {}),
         ("resume", {}, ("resume",), {}),
+        ("resume", {"reason": "it is free"}, ("resume", "it is free"), {}),
         ("shutdown", {}, ("shutdown",), {}),
     ],
 )
@@ -173,7 +174,7 @@ async def test_a_look_at_the_status_says_nothing_anywhere(desk: NotedDesk) -> No
         ("prompt", {"text": "look", "key": "k", "place": "spark-ori"}, "place must be the name of a channel"),
         ("prompt", {"text": "look", "key": "k", "wait": "yes"}, "wait must be true or false"),
         ("pause", {"now": True}, "it takes soon"),
-        ("resume", {"now": True}, "it takes no fields"),
+        ("resume", {"now": True}, "it takes reason"),
     ],
 )
 async def test_what_cannot_be_done_is_said(desk: NotedDesk, type: str, fields: dict[str, object], error: str) -> None:

@@ -121,7 +121,7 @@ class Scene:
             lambda event, text, place=None: self.alerts.append((event, text)),
             lambda: None,
             lambda: self.task,
-            lambda action, task: self.acts.append(action),
+            lambda action, question, awaited: self.acts.append(action),
             self.inbox.take_about,
             self.inbox.read,
             self.inbox.reopen,

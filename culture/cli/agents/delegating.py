@@ -12,14 +12,14 @@ from culture.config.agents import AgentConfig
 from culture.protocol.vocabulary import Exit
 
 
-def delegated(nick: str, command: str) -> int | None:
+def delegated(nick: str, command: str, *options: str) -> int | None:
     """Run the command as the agent's user and show what it says: its exit code; None when the agent is ours."""
     agent = listed().get(nick)
     try:
         user = other_user(agent) if agent is not None else None
         if user is None:
             return None
-        done = run_as(user, "culture", command, nick)
+        done = run_as(user, "culture", command, nick, *options)
     except WrongUser as wrong:
         typer.echo(f"culture: {wrong}", err=True)
         return Exit.FAILED

@@ -1,5 +1,7 @@
 """``culture pause`` and ``culture resume``."""
 
+from typing import Annotated
+
 import typer
 
 from culture.cli.agents.delegating import delegated
@@ -21,18 +23,21 @@ def pause(nick: Nick) -> None:
     typer.echo(f"{name} is paused; what is said to it waits. `culture resume {name}` lets it go on.")
 
 
-def resume(nick: Nick) -> None:
+def resume(
+    nick: Nick,
+    reason: Annotated[str, typer.Option(help="Why, for the agent: it reads this with its next prompt.")] = "",
+) -> None:
     """Let an agent go on that was paused, or parked after too many crashes."""
-    typer.echo(f"{_tell(nick, 'resume')} goes on.")
+    typer.echo(f"{_tell(nick, 'resume', reason)} goes on.")
 
 
-def _tell(nick: str, word: str) -> str:
+def _tell(nick: str, word: str, reason: str = "") -> str:
     [name] = picked([*listed(), *pidfile.all_running()], [nick], everyone=False)
-    code = delegated(name, word)
+    code = delegated(name, word, *([f"--reason={reason}"] if reason else []))
     if code is not None:
         raise typer.Exit(code)
     try:
-        call(name, word, patience=PATIENCE)
+        call(name, word, {"reason": reason} if reason else {}, patience=PATIENCE)
     except CallFailed as failure:
         fail(str(failure))
     return name

@@ -174,7 +174,7 @@ def _is_theirs(message: Message, transport: IRCTransport, target: str, called: C
 
 def _is_failure(notice: Message) -> bool:
     """Whether an agent's daemon says that the question gets no answer; any other reply is that to a control word."""
-    from culture.clients.shared.work import FAILED  # brings all that an agent works with
+    from culture.clients.shared.mail_replies import FAILED  # brings all that an agent works with
 
     return notice.text.startswith(FAILED)
 

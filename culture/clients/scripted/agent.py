@@ -20,7 +20,7 @@ from pathlib import Path
 from culture.clients.scripted.breaking import Breaking, BrokenOff
 from culture.clients.scripted.performing import ApiError, Performance
 from culture.clients.scripted.playbook import BUILT_IN, Playbook, read
-from culture.clients.scripted.prompt import meant
+from culture.clients.scripted.prompt import meant, without_events
 from culture.clients.scripted.session import FOLDER, Session
 from culture.clients.shared.errors import WrongConfiguration
 
@@ -70,6 +70,7 @@ class Agent:
         prompt = str(request["text"])
         before = self._session.tokens
         self._session.prompted(prompt)
+        prompt = without_events(prompt)
         match, steps = self._playbook.chosen(prompt)
         performance = Performance(tell, self._breaking, self._values(prompt, match, bool(request.get("deeper"))))
         end: dict[str, object] = {}

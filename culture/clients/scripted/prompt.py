@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _HEAD = re.compile(r"^\[IRC (?:(?:@mention )?in (?P<channel>\S+)|DM)\] <(?P<sender>\S+)> (?P<text>.*)$", re.MULTILINE)
+_EVENT = re.compile(r"^\([0-9]{2}:[0-9]{2} UTC: .*\)(?:\n|\Z)", re.MULTILINE)
 _MORE = "    "
 _TEAM = "[TEAM] "
 
@@ -17,6 +18,11 @@ class Heard:
     text: str
     target: str
     start: int = 0
+
+
+def without_events(prompt: str) -> str:
+    """A prompt without what the daemon tells of earlier work, which names tasks and begins none."""
+    return _EVENT.sub("", prompt).rstrip("\n") if _EVENT.search(prompt) else prompt
 
 
 def heard(prompt: str) -> list[Heard]:

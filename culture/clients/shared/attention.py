@@ -10,6 +10,8 @@ from culture.protocol.names import fold, name_part
 from culture.protocol.vocabulary import Control, UserClass
 from culture.transport import Message
 
+_RESUME = re.compile(rf"{Control.RESUME.value}(?::|\s+because\b)\s*(?P<reason>\S.*)", re.IGNORECASE | re.DOTALL)
+
 
 def is_addressed(message: Message, nicks: Iterable[str], may_call_all: Callable[[str], bool]) -> bool:
     """Whether a message calls one of these nicks of the agent. A NOTICE and the agent's own words call nobody."""
@@ -38,12 +40,17 @@ class Command:
 
     word: Control
     sender: str = ""
+    reason: str = ""
+    """What stands behind ``resume:`` or ``resume because``."""
 
 
-def command(message: Message, nick: str, holds: Callable[[str], bool] = lambda sender: False) -> Command | None:
+def command(
+    message: Message, nick: str, holds: Callable[[str], bool] = lambda sender: False, *, stopped: bool = False
+) -> Command | None:
     """The control word that is the whole text behind the call, said by a person; None when it is none.
 
-    ``go on NICK`` is one where something of this sender is held; else it may be the beginning of a sentence.
+    ``go on NICK`` is one where something of this sender is held, ``resume: REASON`` where the agent is ``stopped``;
+    else it may be the beginning of a sentence.
     """
     if message.kind is not UserClass.HUMAN:
         return None
@@ -54,6 +61,8 @@ def command(message: Message, nick: str, holds: Callable[[str], bool] = lambda s
     try:
         return Command(Control(" ".join(words).lower()))
     except ValueError:
+        if stopped and (found := _RESUME.fullmatch(said)) is not None:
+            return Command(Control.RESUME, reason=found["reason"])
         sender = words[-1].lstrip("@") if words else ""
         is_release = " ".join(words[:-1]).lower() == Control.GO_ON.value and holds(sender)
         return Command(Control.GO_ON, sender) if is_release else None

@@ -43,6 +43,12 @@ def may_begin(parts: Parts) -> bool:
     return parts.transport.connected and not is_held
 
 
+def is_stopped(parts: Parts) -> bool:
+    """Whether the agent does nothing until a person says resume, or until its budget begins anew."""
+    notes = parts.notes
+    return notes.paused or notes.held is not None or parts.keeper.parked or parts.purse.why_not() is not None
+
+
 def unavailable(parts: Parts) -> str | None:
     """Why the agent answers later, for whoever calls it; None when it answers."""
     if parts.notes.held is not None:

@@ -1,19 +1,30 @@
 """What people may tell an agent's daemon: the control words, each with its answer."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 from culture.clients.shared.held import Scope
 from culture.protocol.vocabulary import Control
 
 
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A control word of a person: who said it, where, and why."""
+
+    scope: Scope
+    by: str
+    reason: str = ""
+    place: str = ""
+
+
 class Controlled(Protocol):
     """What the words act upon."""
 
-    async def pause(self) -> None:
+    async def pause(self, *, by: str) -> None:
         """Give the agent nothing more."""
 
-    async def resume(self) -> None:
+    async def resume(self, why: str, *, by: str, place: str) -> None:
         """Go on."""
 
     async def compact(self) -> None:
@@ -38,51 +49,51 @@ class Controlled(Protocol):
         """What today has cost, in a line."""
 
 
-async def _pause(agent: Controlled, scope: Scope) -> str:
-    await agent.pause()
+async def _pause(agent: Controlled, order: Order) -> str:
+    await agent.pause(by=order.by)
     return "paused: messages are kept until you say resume."
 
 
-async def _resume(agent: Controlled, scope: Scope) -> str:
-    await agent.resume()
+async def _resume(agent: Controlled, order: Order) -> str:
+    await agent.resume(order.reason, by=order.by, place=order.place)
     return f"going on. {agent.summary()}"
 
 
-async def _compact(agent: Controlled, scope: Scope) -> str:
+async def _compact(agent: Controlled, order: Order) -> str:
     await agent.compact()
     return "I shorten my context as soon as I am free."
 
 
-async def _clear(agent: Controlled, scope: Scope) -> str:
+async def _clear(agent: Controlled, order: Order) -> str:
     await agent.clear()
     return "I begin a new conversation as soon as I am free."
 
 
-async def _status(agent: Controlled, scope: Scope) -> str:
+async def _status(agent: Controlled, order: Order) -> str:
     return agent.summary()
 
 
-async def _budget(agent: Controlled, scope: Scope) -> str:
+async def _budget(agent: Controlled, order: Order) -> str:
     return agent.spent()
 
 
-async def _abort(agent: Controlled, scope: Scope) -> str:
+async def _abort(agent: Controlled, order: Order) -> str:
     return await agent.abort()
 
 
-async def _go_on(agent: Controlled, scope: Scope) -> str:
-    return await agent.go_on(scope)
+async def _go_on(agent: Controlled, order: Order) -> str:
+    return await agent.go_on(order.scope)
 
 
-async def _stand_down(agent: Controlled, scope: Scope) -> str:
+async def _stand_down(agent: Controlled, order: Order) -> str:
     return await agent.stand_down()
 
 
-async def _help(agent: Controlled, scope: Scope) -> str:
+async def _help(agent: Controlled, order: Order) -> str:
     return f"I understand: {', '.join(word.value for word in CONTROLS)}. Everything else goes to the agent itself."
 
 
-CONTROLS: dict[Control, Callable[[Controlled, Scope], Awaitable[str]]] = {
+CONTROLS: dict[Control, Callable[[Controlled, Order], Awaitable[str]]] = {
     Control.STATUS: _status,
     Control.PAUSE: _pause,
     Control.RESUME: _resume,

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
@@ -9,6 +10,7 @@ from culture.clients.shared.agentfacts import AgentFacts
 from culture.clients.shared.background import NOWHERE
 from culture.clients.shared.base import AgentRunnerBase, SupervisorBase
 from culture.clients.shared.bus import MessageBus
+from culture.clients.shared.completion import Completion
 from culture.clients.shared.condition import may_begin, show
 from culture.clients.shared.errands import Errands
 from culture.clients.shared.greeting import Greeting
@@ -18,6 +20,7 @@ from culture.clients.shared.hiring import Hiring
 from culture.clients.shared.inbox import Inbox
 from culture.clients.shared.keeper import Keeper
 from culture.clients.shared.loopguard import LoopGuard
+from culture.clients.shared.mail_replies import given_up, reply_to
 from culture.clients.shared.message_buffer import MessageBuffer
 from culture.clients.shared.minding import Minding
 from culture.clients.shared.notes import Notes
@@ -28,7 +31,7 @@ from culture.clients.shared.presence import Presence
 from culture.clients.shared.processes import end_all
 from culture.clients.shared.prompts import Prompt
 from culture.clients.shared.purse import Purse
-from culture.clients.shared.questions import Answer, Questions, QuestionStore
+from culture.clients.shared.questions import Answer, Question, Questions, QuestionStore
 from culture.clients.shared.questions.around import Around
 from culture.clients.shared.questions.elicitation import Elicitation
 from culture.clients.shared.questions.leave import Leave
@@ -45,10 +48,11 @@ from culture.clients.shared.socket_server import SocketServer
 from culture.clients.shared.supervision import Around as AroundSupervision
 from culture.clients.shared.supervision import Given, Supervision
 from culture.clients.shared.supervisor import Supervisor
+from culture.clients.shared.unfinished_work import TaskReference, UnfinishedWork
 from culture.clients.shared.vouching import Company, Vouching
 from culture.clients.shared.watchdog import AGENT, SUPERVISOR
 from culture.clients.shared.webhook import WebhookClient, texts
-from culture.clients.shared.work import Work, given_up, reply_to
+from culture.clients.shared.work import AGAIN, Work
 from culture.config import paths
 from culture.config.agents import AgentConfig, AgentsConfig
 from culture.protocol.message import Message as Line
@@ -92,6 +96,7 @@ class AgentDaemon:
         self.records = Records(paths.inbox_file(config.nick))
         self.notes = Notes(self.records)
         self.inbox = Inbox(self.records, self.notes)
+        self.unfinished = UnfinishedWork(self.notes, time.time)
         self.errands = Errands(self.records, self.inbox, self.notes)
         self.buffer = MessageBuffer(config.buffer_size)
         self.transport = IRCTransport(
@@ -186,7 +191,16 @@ class AgentDaemon:
             renew=self.keeper.renew,
             further=lambda: self.supervision.begin(),
             answered=self.errands.answered,
-            completed=self._completed,
+            completion=Completion(
+                self.unfinished,
+                self._announce,
+                open_questions=lambda: self.questions.open,
+                question=asked.get,
+                unread_in=self.inbox.unread_in,
+                in_background=self.keeper.in_background,
+                is_held=lambda: self.notes.held is not None,
+                note=lambda: self.questions.note(),
+            ),
         )
         self._parts = Parts(
             config,
@@ -209,6 +223,7 @@ class AgentDaemon:
             self.once,
             self.held,
             self.vouching,
+            self.unfinished,
         )
         self.service = Service(self._parts, self.finished.set, self._show, ask_bound)
         self.socket = SocketServer(
@@ -350,21 +365,29 @@ class AgentDaemon:
 
     def _tell_lost(self) -> None:
         with self.inbox.at_once():
+            if cut := self.inbox.in_turn():
+                self.unfinished.note(f"your daemon ended in a turn. {AGAIN}", TaskReference.of_mail(cut[0]))
             for mail in self.inbox.restore():
                 said = given_up(mail, "it was cut off too often")
                 self.outbox.say(mail.place, said, notice=True, tags=reply_to(mail))
 
     # What comes from the agent.
 
-    def _completed(self, prompt: Prompt) -> None:
-        if not prompt.target or prompt.is_between_agents:
-            return
+    def _announce(self, prompt: Prompt) -> None:
         text = texts.complete(self.config.nick, prompt.task, prompt.target)
         self.webhook.fire("agent_complete", text, place=prompt.target)
 
-    def _on_no_answer(self, action: str, task: str) -> None:
+    def _on_no_answer(self, action: str, question: Question, awaited: bool) -> None:
         """Nobody answered a question in time: what silence means."""
+        task = question.task
         if action == "pause":
+            why = f"nobody answered your question {question.id} in time"
+            if awaited and task == self._task():
+                self.work.leave_open(f"{why}, and you were paused")
+            else:
+                self.unfinished.note(f"you were paused: {why}", self.unfinished.unfinished(question.place))
+            # At once: the news that nobody answered begins no turn before a person says resume.
+            self.notes.paused = True
             self._spawn(self.service.pause())
         elif action == "abort" and task == self._task():
             self.work.abort()  # at once: the agent has its answer, and may end the turn before anything else runs
@@ -419,6 +442,8 @@ class AgentDaemon:
 
     def _hold(self, task: str) -> None:
         """Feed nothing more; the present turn ends by itself."""
+        if self.notes.held is None and self.work.last is not None:
+            self.unfinished.note("your supervisor held you, as you got nowhere", TaskReference.of(self.work.last))
         self.notes.held = task
         self._show()
 

@@ -167,8 +167,8 @@ class Desk(Protocol):
     async def pause(self, soon: bool = False) -> None:
         """Feed no more prompts; what comes is kept. ``soon``: a turn ends with the tool call that is running."""
 
-    async def resume(self) -> None:
-        """Go on after a pause."""
+    async def resume(self, why: str = "") -> None:
+        """Go on after a pause; ``why`` is told to the agent."""
 
     async def shutdown(self) -> None:
         """Begin to stop, and return at once: the answer goes out before the socket closes."""

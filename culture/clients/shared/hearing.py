@@ -6,14 +6,14 @@ from typing import Any
 
 from culture.clients.shared import attention
 from culture.clients.shared.attention import Command
-from culture.clients.shared.condition import unavailable
-from culture.clients.shared.controls import CONTROLS
+from culture.clients.shared.condition import is_stopped, unavailable
+from culture.clients.shared.controls import CONTROLS, Order
 from culture.clients.shared.held import Scope
+from culture.clients.shared.mail_replies import FAILED
 from culture.clients.shared.parts import Parts
 from culture.clients.shared.service import Service
 from culture.clients.shared.throttle import Throttle
 from culture.clients.shared.vouching import NOBODY
-from culture.clients.shared.work import FAILED
 from culture.protocol.vocabulary import ClientTag, Control
 from culture.transport import Message
 
@@ -22,6 +22,7 @@ TELL_AGAIN = 60.0
 TELL_HELD = 300.0
 """And a sender whose messages are held; all of them together are told MOST_TOLD times in this time."""
 MOST_TOLD = 20
+LET_GO_ON = "with this message its sender let you go on"
 
 
 class Hearing:
@@ -116,7 +117,7 @@ class Hearing:
         parts = self._parts
         if parts.inbox.knows(message.msgid):
             return
-        command = attention.command(message, parts.config.nick, parts.held.holds)
+        command = attention.command(message, parts.config.nick, parts.held.holds, stopped=is_stopped(parts))
         stale = self._is_stale(message)
         # Where a choice is open, abort is an answer to it.
         is_abort = command is not None and command.word is Control.ABORT
@@ -129,6 +130,9 @@ class Hearing:
             parts.notes.heard(message.msgid, message.timestamp)
             return
         question, remark = (taken.question, taken.remark) if taken is not None else (0, "")
+        if command is not None and obeyed and command.reason:
+            # A reason is a word to the agent: it reads it from whoever said it.
+            handled, remark = False, LET_GO_ON
         why = parts.loops.why_held(message) if not handled and not counts else None
         is_new = parts.inbox.receive(
             message,
@@ -177,6 +181,7 @@ class Hearing:
 
     async def _obey(self, command: Command, message: Message) -> None:
         place = "" if message.private else message.channel
-        said = await CONTROLS[command.word](self._service, Scope(command.sender, place))
+        order = Order(Scope(command.sender, place), message.sender, command.reason, message.channel)
+        said = await CONTROLS[command.word](self._service, order)
         # Whoever waits for an answer, such as `culture ask`, knows by the reply that this is it.
         self._parts.outbox.say(message.sender, said, notice=True, tags={ClientTag.REPLY.value: message.msgid})

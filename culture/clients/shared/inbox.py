@@ -69,6 +69,8 @@ class Mail:
     """What the daemon knows of it, such as the question that it answers."""
     hops: int = 0
     """How many automatic replies led to it."""
+    question: int = 0
+    """The number of the agent's question that it is about; 0 where it is about none."""
     overheard: bool = False
     """Whether it was said in a room of which the agent takes every message, and did not mention it."""
 
@@ -86,6 +88,7 @@ class Mail:
 _COLUMNS = (
     "number, msgid, place, private, sender, account, kind, text, said, stale, given,"
     " coalesce((SELECT text FROM remarks WHERE remarks.msgid = messages.msgid), ''), hops,"
+    " coalesce((SELECT question FROM remarks WHERE remarks.msgid = messages.msgid), 0),"
     " EXISTS (SELECT 1 FROM overheard WHERE overheard.msgid = messages.msgid)"
 )
 
@@ -268,6 +271,18 @@ class Inbox:
             "SELECT count(*), coalesce(sum(stale), 0) FROM messages WHERE state = 'unread'"
         ).fetchone()
         return row[0], row[1]
+
+    def unread_in(self, place: str) -> int:
+        """Number of unread messages in a place."""
+        (count,) = self._records.execute(
+            "SELECT count(*) FROM messages WHERE state = 'unread' AND place = ? COLLATE NOCASE", (place,)
+        ).fetchone()
+        return int(count)
+
+    def in_turn(self) -> list[Mail]:
+        """What was given to the agent in a turn that has no end yet."""
+        rows = self._records.execute(f"SELECT {_COLUMNS} FROM messages WHERE state = 'given' ORDER BY number")
+        return [_mail(row) for row in rows]
 
     def held(self) -> int:
         """How many messages of agents the loop guard holds."""
@@ -454,8 +469,8 @@ def own_msgid(key: str) -> str:
     return f"local.own.{key}"
 
 
-def _mail(row: tuple[int, str, str, int, str, str | None, str, str, float, int, int, str, int, int]) -> Mail:
-    number, msgid, place, private, sender, account, kind, text, said, stale, given, remark, hops, overheard = row
+def _mail(row: tuple[int, str, str, int, str, str | None, str, str, float, int, int, str, int, int, int]) -> Mail:
+    number, msgid, place, private, sender, account, kind, text, said, stale, given, remark, hops, question, over = row
     at, known = datetime.fromtimestamp(said, UTC), UserClass(kind)
-    facts = (number, msgid, place, bool(private), sender, account, known, text, at, bool(stale), given, remark, hops)
-    return Mail(*facts, overheard=bool(overheard))
+    facts = (number, msgid, place, bool(private), sender, account, known, text, at, bool(stale))
+    return Mail(*facts, given, remark, hops, question, overheard=bool(over))

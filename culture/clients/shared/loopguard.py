@@ -8,7 +8,7 @@ from culture.clients.shared.held import HeldMail, Scope
 from culture.clients.shared.inbox import Inbox, Mail
 from culture.clients.shared.loops import Limits
 from culture.clients.shared.notes import Notes
-from culture.clients.shared.work import Say
+from culture.clients.shared.work_ports import Say
 from culture.config.agents import AgentConfig
 from culture.protocol.names import fold, is_channel
 from culture.protocol.vocabulary import ChannelMode, ClientTag, UserClass

@@ -45,6 +45,8 @@ class Minding:
         goes_on = any(block.get("type") != "tool_result" for block in message.get("content", ()))
         if goes_on and (self._overspent or self._service.breaks_off) and (self._parts.work.busy or self._itself):
             # The tool call that was running is over, as the agent goes on.
+            if not self._overspent:
+                self._parts.work.cut_off("you were paused")
             self._broke_off = self._overspent  # who pauses a team's member tells it to go on as well
             self._overspent = self._service.breaks_off = False
             self._spawn(self._parts.keeper.interrupt())
@@ -158,5 +160,6 @@ class Minding:
     def on_silence(self, seconds: float) -> None:
         """The turn hangs."""
         if self._parts.work.prompt is not None:
+            self._parts.work.cut_off(f"you gave no sign of life for {seconds:.0f} s")
             text = f"[ERROR] no sign of life for {seconds:.0f} s; I break off."
             self._parts.outbox.say(self._parts.work.prompt.target, text, notice=True)

@@ -1,8 +1,9 @@
 """The small facts a daemon keeps over a restart: how far it has heard and read, its session, whether it is paused."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from culture.clients.shared.budget import Quota
 from culture.clients.shared.records import Records
@@ -22,6 +23,7 @@ _ALLOWED = "allowed"
 _READ = "read "
 _GREETED = "greeted"
 _WORKED, _HELD_PAIRS = "worked at", "held pairs"
+_WORK_EVENTS, _UNFINISHED = "work events", "unfinished tasks"
 
 
 class Notes:
@@ -213,6 +215,24 @@ class Notes:
     def greet(self, nick: str) -> None:
         """Somebody is welcomed."""
         self._set(_GREETED, json.dumps(sorted(self.greeted | {fold(nick)})))
+
+    @property
+    def work_events(self) -> list[dict[str, Any]]:
+        """What came between the agent and its work, and it has not been told."""
+        return list(json.loads(self._get(_WORK_EVENTS) or "[]"))
+
+    @work_events.setter
+    def work_events(self, value: Sequence[Mapping[str, Any]]) -> None:
+        self._set(_WORK_EVENTS, json.dumps(list(value)) if value else None)
+
+    @property
+    def unfinished_tasks(self) -> dict[str, dict[str, Any]]:
+        """The tasks whose turn has ended and which go on, by their folded places."""
+        return dict(json.loads(self._get(_UNFINISHED) or "{}"))
+
+    @unfinished_tasks.setter
+    def unfinished_tasks(self, value: Mapping[str, Mapping[str, Any]]) -> None:
+        self._set(_UNFINISHED, json.dumps(dict(value)) if value else None)
 
     @property
     def token(self) -> str | None:

@@ -17,6 +17,7 @@ from culture.clients.shared.purse import Purse
 from culture.clients.shared.questions import Questions
 from culture.clients.shared.reading import Reading
 from culture.clients.shared.reporting import Reporting
+from culture.clients.shared.unfinished_work import UnfinishedWork
 from culture.clients.shared.vouching import Vouching
 from culture.clients.shared.webhook import WebhookClient
 from culture.clients.shared.work import Work
@@ -48,6 +49,7 @@ class Parts:
     once: Once
     held: HeldMail
     vouching: Vouching
+    unfinished: UnfinishedWork
 
     @property
     def task(self) -> str:

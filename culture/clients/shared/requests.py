@@ -255,10 +255,10 @@ async def pause(desk: Desk, soon: bool) -> object:
     return {}
 
 
-@verb("resume", by_agent=False)
-async def resume(desk: Desk) -> object:
-    """Let it go on."""
-    await desk.resume()
+@verb("resume", by_agent=False, reason=OPTIONAL_TEXT)
+async def resume(desk: Desk, reason: str | None) -> object:
+    """Let it go on; it is told the reason."""
+    await desk.resume(reason or "")
     return {}
 
 

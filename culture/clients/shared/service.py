@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import cast
 
 from culture.clients.shared.budget import Spent, add
+from culture.clients.shared.condition import is_stopped
 from culture.clients.shared.desk import (
     Answer,
     Errand,
@@ -26,6 +27,7 @@ from culture.clients.shared.prompts import Prompt
 from culture.clients.shared.questions import NoSuchQuestion, TooManyQuestions
 from culture.clients.shared.trust import rules, who_may
 from culture.clients.shared.turn import CLEAR, COMPACT
+from culture.clients.shared.unfinished_work import TaskReference
 from culture.protocol.names import fold, is_channel, nearest
 from culture.protocol.text import Profile, clean, name_in_prompt
 from culture.protocol.vocabulary import UserKey
@@ -174,14 +176,21 @@ class Service:
         """Begin a new conversation."""
         self._parts.work.command(CLEAR)
 
-    async def pause(self, soon: bool = False) -> None:
-        """Give the agent nothing more."""
+    async def pause(self, soon: bool = False, *, by: str = "") -> None:
+        """Give the agent nothing more; ``by`` is the person who wants that."""
+        if by and not self._parts.notes.paused:
+            prompt = self._parts.work.prompt
+            task = TaskReference.of(prompt) if prompt is not None else None
+            self._parts.unfinished.note(f"{name_in_prompt(by)} paused you", task)
         self._parts.notes.paused = True
         self.breaks_off = soon and self._parts.work.busy
         self._show()
 
-    async def resume(self) -> None:
-        """Go on, also after so many crashes that it was parked."""
+    async def resume(self, why: str = "", *, by: str = "", place: str = "") -> None:
+        """Go on, also after so many crashes that it was parked; ``by`` whom, and ``why``, as they said in a place."""
+        if is_stopped(self._parts):
+            who = name_in_prompt(by) if by else "somebody who looks after you"
+            self._parts.unfinished.note(f"{who} let you go on", words=why, place=place)
         self._parts.notes.paused = False
         self.breaks_off = False
         self._parts.purse.resume()
@@ -198,6 +207,7 @@ class Service:
             return "there is no task to abort."
         if prompt is None:
             self._parts.inbox.discard()
+            self._parts.unfinished.discard()
             self._parts.inbox.mark_aborted(held or "")
             said = f'aborted "{held}"; I go on with what is next.'
         else:

@@ -5,45 +5,31 @@ import logging
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Literal
 
 from culture.clients.shared import quiet
 from culture.clients.shared.closing_text import ClosingText
+from culture.clients.shared.completion import Completion
 from culture.clients.shared.inbox import ABORTED, Inbox, Mail
+from culture.clients.shared.mail_replies import given_up, replies_to, reply_to
 from culture.clients.shared.prompts import PRIVATE, Prompt, compose
 from culture.clients.shared.turn import COMPACT, Turn
+from culture.clients.shared.work_ports import Feeder, Say
 from culture.protocol.names import fold, is_channel
 from culture.protocol.split import clip
 from culture.protocol.text import fact_in_prompt, name_in_prompt
-from culture.protocol.vocabulary import ClientTag, UserClass
+from culture.protocol.vocabulary import UserClass
 
 log = logging.getLogger(__name__)
 
-FAILED = "[ERROR] I gave up on "
-"""How that begins by which who waits for an answer knows that there will be none."""
+AGAIN = "Its messages come again"
+"""What the agent is told of a turn that was cut off, of which nothing is lost."""
 _LONGEST_ERROR = 200
 _A_MOMENT = 0.1
 """What is over at a time of day is looked at so much later, when it is certainly over."""
 PostOutput = Literal["auto", "always", "never"]
-
-
-class Say(Protocol):
-    """Says something in a place, at once or as soon as there is a connection."""
-
-    def __call__(self, place: str, text: str, *, notice: bool = False, tags: Mapping[str, str] = ...) -> None:
-        """Say it."""
-
-
-class Feeder(Protocol):
-    """Takes prompts for the agent."""
-
-    @property
-    def ready(self) -> bool:
-        """Whether it takes one now."""
-
-    async def feed(self, text: str) -> None:
-        """Give the agent a prompt."""
 
 
 class Work:
@@ -66,7 +52,7 @@ class Work:
         tags: Callable[[], Mapping[str, str]] = dict,
         renew: Callable[[], None],
         answered: Callable[[Prompt, Turn], None] = lambda prompt, turn: None,
-        completed: Callable[[Prompt], None] = lambda prompt: None,
+        completion: Completion,
         further: Callable[[], Sequence[str]] = tuple,
         until: Callable[[], float | None] = lambda: None,
         now: Callable[[], datetime] = lambda: datetime.now().astimezone(),
@@ -85,7 +71,7 @@ class Work:
         self._tags = tags
         self._renew = renew
         self._answered = answered
-        self._completed = completed
+        self._completion = completion
         self._further = further
         self._until = until
         self._now = now
@@ -102,6 +88,8 @@ class Work:
         self._cool_at = 0.0  # until then agents alone begin no turn
         self._aborted = False
         self._is_unwanted = False  # aborted by the answer to a question: the agent ends its turn by itself
+        self._left_open = ""  # why the present turn ends without an end of its task
+        self._cut_off = ""  # why the present turn is broken off
         self._parked = False  # until a time that is known
         self.prompt: Prompt | None = None
         self.last: Prompt | None = None
@@ -197,7 +185,7 @@ class Work:
             self._drop(prompt)
             lost = []
         else:
-            lost = self._break(outcome, outcome)
+            lost = self._break(outcome, outcome, prompt, outcome)
         self._unsettled = 0
         return lost
 
@@ -208,6 +196,14 @@ class Work:
     def mark_aborted(self) -> None:
         """A person answered abort: the agent may still say how it ends its turn, and that is no finished task."""
         self._is_unwanted = self.prompt is not None
+
+    def leave_open(self, why: str) -> None:
+        """The present task cannot be finished in its turn, which goes on to its end: its messages come again."""
+        self._left_open = why
+
+    def cut_off(self, why: str) -> None:
+        """The present turn is broken off; its messages do not come again, and the agent is told why."""
+        self._cut_off = why
 
     async def _run(self) -> None:
         patience: float | None = None
@@ -265,9 +261,14 @@ class Work:
     async def _begin(self, mails: Sequence[Mail]) -> None:
         for note in self._further():
             self.tell(note)
-        prompt = self.last = compose(mails, self._note)
+        events = self._completion.tell(mails[0].place)
+        prompt = compose(mails, "\n".join(filter(None, [*events, self._note])))
+        if task := self._completion.continued(mails):
+            prompt = replace(prompt, task=task)
+        self.last = prompt
         self._turn = self._inbox.begin(mails, prompt.title)
         self.prompt, self._told, self._note, self._aborted = prompt, self._note, "", False
+        self._left_open = self._cut_off = ""
         self._closing.begin()
         self._is_unwanted = False
         self._begun(mails)
@@ -280,12 +281,14 @@ class Work:
             return
         if turn.limited_until is not None:
             self._inbox.spend(turn.tokens, turn.cost_usd)
-            self._inbox.broken(self._turn, "usage limit reached", blamed=False)
+            with self._inbox.at_once():
+                self._inbox.broken(self._turn, "usage limit reached", blamed=False)
+                self._completion.cut(prompt, "the provider's usage limit was reached", AGAIN)
             return
         if overspent and turn.interrupted and not prompt.mails[0].is_errand:
             self.tell(self._told)
             self._inbox.spend(turn.tokens, turn.cost_usd)
-            self._break("budget spent", "it was cut off too often", blamed=None)
+            self._break("budget spent", "it was cut off too often", prompt, "your budget was spent", blamed=None)
             return
         if turn.error and not turn.interrupted:
             self._failed(prompt, turn)
@@ -294,12 +297,19 @@ class Work:
         with self._inbox.at_once():
             if text := self._closing_text(prompt, turn):
                 self._say(prompt.target, text, tags={**replies_to(prompt), **self._tags()})
+            if self._left_open and not (turn.interrupted or prompt.mails[0].is_errand):
+                self._inbox.spend(turn.tokens, turn.cost_usd)
+                self._break("not finished", "it was cut off too often", prompt, self._left_open, blamed=None)
+                return
             self._answered(prompt, turn)
             outcome = ABORTED if self._is_unwanted else "interrupted" if turn.interrupted else "done"
             self._inbox.end(self._turn, outcome, turn.tokens, turn.cost_usd)
-        unread, _ = self._inbox.counts()
-        if outcome == "done" and not unread:
-            self._completed(prompt)
+            if self._is_unwanted:
+                self._completion.dropped(prompt)
+            else:
+                self._completion.ended(prompt, interrupted=turn.interrupted)
+            if turn.interrupted and self._cut_off:
+                self._completion.cut(prompt, self._cut_off, "Its messages do not come again")
 
     def _closing_text(self, prompt: Prompt, turn: Turn) -> str:
         """What is posted at the end of a turn; empty when nothing is."""
@@ -344,6 +354,7 @@ class Work:
         """A person has aborted the task; another agent that waits for an answer waits no longer."""
         with self._inbox.at_once():
             self._inbox.end(self._turn, ABORTED, tokens, cost_usd)
+            self._completion.dropped(prompt)
             called = [
                 mail
                 for mail in prompt.mails
@@ -351,13 +362,18 @@ class Work:
             ]
             self._give_up(called, "a person has aborted it")
 
-    def _break(self, outcome: str, why: str, *, blamed: bool | None = True) -> list[Mail]:
+    def _break(
+        self, outcome: str, why: str, cut: Prompt | None = None, told: str = "", *, blamed: bool | None = True
+    ) -> list[Mail]:
         """The turn has no end; what is given up with it is returned, and its senders are told.
 
-        Killed in between, nobody would ever tell them.
+        The agent is ``told`` why the prompt was ``cut`` off. Killed in between, nobody would ever tell them.
         """
         with self._inbox.at_once():
-            return self._give_up(self._inbox.broken(self._turn, outcome, blamed=blamed), why)
+            lost = self._give_up(self._inbox.broken(self._turn, outcome, blamed=blamed), why)
+            if cut is not None:
+                self._completion.cut(cut, told, "Nobody expects an answer any more" if lost else AGAIN)
+            return lost
 
     def _give_up(self, lost: list[Mail], why: str) -> list[Mail]:
         for mail in lost:
@@ -376,18 +392,3 @@ class Work:
 def _told(place: str, task: str) -> str:
     """A task as the prompt of any place may name it."""
     return fact_in_prompt(task) if is_channel(place) or not place else PRIVATE
-
-
-def given_up(mail: Mail, why: str) -> str:
-    """What is said of a message that is not answered any more."""
-    return f"{FAILED}{mail.sender}'s message {mail.msgid}: {why}"
-
-
-def replies_to(prompt: Prompt) -> dict[str, str]:
-    """The tag of what answers a prompt: a reply to the first of its messages that was said on IRC."""
-    return next(filter(None, map(reply_to, prompt.mails)), {})
-
-
-def reply_to(mail: Mail) -> dict[str, str]:
-    """The tag of what is said because of a message."""
-    return {ClientTag.REPLY.value: mail.msgid} if not mail.msgid.startswith("local.") else {}

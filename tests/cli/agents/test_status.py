@@ -16,7 +16,7 @@ from culture.cli.agents.table import plain, shown_time, table
 from culture.cli.app import app
 from tests.cli.agents.conftest import NICK, Machine, answer
 from tests.orchestrator.crew import eventually
-from tests.support.agents import playbook
+from tests.support.agents import playbook, prompts
 from tests.support.client import registered
 
 
@@ -66,8 +66,12 @@ async def test_a_paused_agent_says_so_and_a_stopped_one_shows_its_mail(machine: 
         assert (await machine.run("status", NICK)).code == 1
         assert f"{NICK} has mail and does not run: `culture start {NICK}`" in (await machine.run("status")).out
         await machine.run("start", NICK)
-        assert (await machine.run("resume", NICK)).out == f"{NICK} goes on.\n"
+        assert (await machine.run("resume", NICK, "--reason", "lunch is over")).out == f"{NICK} goes on.\n"
         assert await answer(ori) == "pong"
+        assert (
+            'UTC: somebody who looks after you let you go on: "lunch is over")'
+            in prompts(machine.shell.folder / "work")[-1]
+        )
 
 
 @pytest.mark.fault("E2")

@@ -16,6 +16,7 @@ from tests.clients.claude.fifo import Fifo, MakeFifo
 from tests.clients.claude.rooms import GENERAL, NICK, configured, spoken, working
 from tests.clients.conformance import eventually
 from tests.clients.shared.test_daemon import answered, until
+from tests.clients.shared.test_unfinished_work import complete, completed
 from tests.clients.watched import Watched
 from tests.support.agents import process
 from tests.support.client import registered
@@ -96,6 +97,29 @@ async def test_news_that_was_refused_a_turn_survives_a_kill_of_the_daemon(
             assert await answered(ori, GENERAL) == "ok"
             assert await daemon.stop() == 0
     assert model.journal.requests[-1].prompt.startswith(f"[SELF] {TOLD}")
+
+
+async def test_task_with_a_command_in_the_background_is_complete_with_its_end_and_a_pause_is_told(
+    ircd: IRCd, home: Path, model: Model, make_fifo: MakeFifo
+) -> None:
+    fifo = make_fifo()
+    async with working(ircd, home) as (daemon, ori):
+        ori.send(f"PRIVMSG {GENERAL} :@{NICK} test it {in_background(fifo)} [[say begun]]")
+        assert await answered(ori, GENERAL) == "begun"
+        await until(lambda: not daemon.work.busy)
+        await ori.sync()
+        assert completed(ori) == []
+        ori.send(f"PRIVMSG {NICK} :@{NICK} pause")
+        await until(lambda: daemon.notes.paused)
+        fifo.write("the end")
+        await until(lambda: daemon.inbox.counts() == (1, 0))
+        ori.send(f"PRIVMSG {GENERAL} :@{NICK} resume because the disk is free")
+        assert (await complete(ori)).startswith("test it")
+    prompt = model.journal.requests[-1].prompt
+    assert prompt.startswith(f"[SELF] {TOLD}")
+    assert "UTC: spark-ori paused you)" in prompt
+    assert 'UTC: spark-ori let you go on: "the disk is free")' in prompt
+    assert f"<spark-ori> @{NICK} resume because the disk is free" in prompt
 
 
 async def test_what_began_in_private_is_told_and_answered_there_and_not_in_the_turn_that_runs(

@@ -7,6 +7,7 @@ import pytest
 from culture.server.ircd import IRCd
 from tests.clients.claude.rooms import working
 from tests.clients.patience import answers_late
+from tests.clients.shared.test_unfinished_work import complete, completed
 from tests.support.model import Model
 
 SECONDS = 4.0
@@ -21,4 +22,8 @@ async def test_the_answer_is_a_prompt_of_its_own_and_no_news_of_a_command(
     monkeypatch.setenv("BASH_DEFAULT_TIMEOUT_MS", f"{1000 * SECONDS:.0f}")
     async with working(ircd, home, ask_bound=1) as (daemon, ori):
         await answers_late(daemon, ori, model, later=SECONDS + 0.5)
+        # "I wait for a word" completed nothing, the answer did.
+        assert (await complete(ori)).startswith("deploy")
+        await ori.sync()
+        assert len(completed(ori)) == 1
     assert not any("<task-notification>" in each.prompt for each in model.journal.requests)

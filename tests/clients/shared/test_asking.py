@@ -120,8 +120,10 @@ async def test_silence_pauses_the_agent_and_a_late_answer_is_refused(ircd: IRCd,
         ori.send(f"PRIVMSG #general :@{NICK} yes")
         assert "I am paused since then" in await told(ori, "too late for q1")
         # Perhaps it is meant for something else: the agent reads it, and that it is no answer.
+        # The task itself is given again after resume.
         assert [mail.remark for mail in daemon.inbox.unread()] == [
-            "your question q1 had an end before, and this changes nothing of it"
+            "",
+            "your question q1 had an end before, and this changes nothing of it",
         ]
 
 

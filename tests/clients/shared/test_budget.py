@@ -150,6 +150,10 @@ async def test_what_a_budget_cut_off_is_kept_and_goes_on_the_next_day(ircd: IRCd
         daemon.work.wake()
         assert await answered(ori, "#general") == "went on"
         await until(lambda: daemon.inbox.counts() == (0, 0))
+    cut = (
+        'your turn was cut off: your budget was spent. Its messages come again; it was about "work", asked by spark-ori'
+    )
+    assert cut in prompts(home / "work")[-1]
 
 
 async def test_killing_the_daemon_makes_no_turn_free(ircd: IRCd, home: Path) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -13,6 +14,7 @@ import pytest
 
 from culture.clients.shared import reporting
 from culture.clients.shared.budget import Quota
+from culture.clients.shared.completion import Completion
 from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.inbox import Inbox
 from culture.clients.shared.keeper import Keeper
@@ -24,6 +26,7 @@ from culture.clients.shared.queued import QueuedRunner
 from culture.clients.shared.records import Records
 from culture.clients.shared.recovery import Recovery
 from culture.clients.shared.turn import COMPACT, AgentDied, News, RunnerSetup, Turn
+from culture.clients.shared.unfinished_work import UnfinishedWork
 from culture.clients.shared.work import Work
 from culture.config.agents import RecoveryConfig, TrustConfig
 from culture.protocol.vocabulary import UserClass
@@ -380,6 +383,19 @@ class Hand:
         self.fed.append(text)
 
 
+def completion(inbox: Inbox) -> Completion:
+    return Completion(
+        UnfinishedWork(inbox._notes, time.time),
+        lambda prompt: None,
+        open_questions=tuple,
+        question=lambda number: None,
+        unread_in=inbox.unread_in,
+        in_background=lambda place: 0,
+        is_held=lambda: False,
+        note=str,
+    )
+
+
 @asynccontextmanager
 async def working(
     records: Records, inbox: Inbox, outbox: Outbox, cool_down: float = 0.0
@@ -397,6 +413,7 @@ async def working(
         may_begin=lambda: True,
         changed=lambda: None,
         renew=lambda: None,
+        completion=completion(inbox),
     )
     work.start()
     try:

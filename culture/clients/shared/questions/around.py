@@ -6,6 +6,7 @@ from typing import Protocol
 
 from culture.clients.shared.inbox import Mail
 from culture.clients.shared.once import Once
+from culture.clients.shared.questions.model import Question
 from culture.config.agents import AlertEvent
 from culture.protocol.mentions import mentions
 from culture.protocol.names import fold, is_channel
@@ -37,8 +38,8 @@ class Around:
     fire: Fire
     changed: Callable[[], None]
     task: Callable[[], str]
-    silence: Callable[[str, str], None]
-    """Does what silence means (pause, abort), for the task that asked."""
+    silence: Callable[[str, Question, bool], None]
+    """Does what silence means (pause, abort), for a question, and whether a call waited for it."""
     next_aside: Callable[[int, str], Mail | None]
     """The oldest unread message about a question from this place, which is read then."""
     read: Callable[[str], None]

@@ -348,10 +348,11 @@ class Questions:
             return
         self._around.fire("agent_timeout", posting.timeout(self._nick, question), place=question.place)
         answer = Answer(Outcome.TIMED_OUT, question=question.id, action=question.action or None)
+        awaited = self.is_awaited(question)
         self._end(question, answer)
         if question.action:
             self._around.notify(question.place, replies.silence(self._nick, question))
-            self._around.silence(question.action, question.task)
+            self._around.silence(question.action, question, awaited)
 
     def _was_spoken_of(self, question: Question) -> bool:
         """Whether the agent, which waits no longer, was given what may be the answer: then there was no silence."""
