@@ -118,7 +118,7 @@ class Scene:
             irc,
             self.once,
             lambda place, text, notice=False: self.notices.append((place, text)),
-            lambda event, text, place=None: self.alerts.append((event, text)),
+            lambda event, text, **more: self.alerts.append((event, text)),
             lambda: None,
             lambda: self.task,
             lambda action, question, awaited: self.acts.append(action),

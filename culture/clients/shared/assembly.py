@@ -18,7 +18,16 @@ from culture.clients.shared.supervisor import Supervisor, SupervisorSetup
 from culture.clients.shared.turn import Backend, RunnerSetup, chosen_model
 from culture.clients.shared.vouching import Company
 from culture.config import git_identity, paths
-from culture.config.agents import BACKEND_FIELDS, NO_SUPERVISOR, AgentConfig, AgentsConfig, SupervisorConfig
+from culture.config.agents import (
+    BACKEND_FIELDS,
+    NO_SUPERVISOR,
+    AgentConfig,
+    AgentsConfig,
+    ServerAddress,
+    SupervisorConfig,
+)
+from culture.config.errors import ConfigError
+from culture.config.exposure import is_loopback
 from culture.config.load import load_agents
 from culture.protocol.names import fold, nearest
 from culture.protocol.vocabulary import Environment
@@ -55,7 +64,22 @@ def assemble(config: AgentsConfig, nick: str, file: Path | None = None) -> Agent
         company=Company(config, file, read),
         gate=selection.gate_of(agent.nick, server, sandbox, watching),
         ask_bound=_ask_bound(agent, kind),
+        page=_page(agent, server),
     )
+
+
+def _page(agent: AgentConfig, server: ServerAddress) -> str | None:
+    """The address of the web page of a server on this machine, for the links in posts; None where none is told."""
+    said = agent.webhooks
+    if not is_loopback(server.host) or not any((said.url, said.on_question, said.on_timeout, said.on_error)):
+        return None
+    from culture.config.load import load_server  # brings all that a server can be told
+
+    try:
+        return load_server().config.web.url
+    except ConfigError as wrong:
+        log.warning("links in alerts do not lead to the web page: %s", wrong)
+        return None
 
 
 def _ask_bound(agent: AgentConfig, kind: Backend) -> float | None:

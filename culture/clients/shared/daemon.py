@@ -82,6 +82,7 @@ class AgentDaemon:
         company: Company | None = None,
         gate: NetworkGate | None = None,
         ask_bound: float | None = None,
+        page: str | None = None,
     ) -> None:
         self.config = config
         self.finished = asyncio.Event()
@@ -126,6 +127,7 @@ class AgentDaemon:
             bus=self.bus,
             records=self.records,
             server=f"{'ircs' if address.tls else 'irc'}://{address.host}:{address.port}",
+            page=page,
         )
         self.presence = Presence(self.transport)
         self.reading = Reading(self.buffer, self.notes, self.transport, self.held, self._is_hidden)

@@ -41,6 +41,25 @@ async def test_a_crash_is_told_in_the_channel_and_posted(ircd: IRCd, home: Path)
             assert await answered(ori, "#general") == "again"
 
 
+@pytest.mark.parametrize("page", ["https://mesh.example.org", None])
+async def test_a_question_is_posted_with_its_id_options_place_and_link(
+    ircd: IRCd, home: Path, page: str | None
+) -> None:
+    """The link leads to the web page where culture.yaml tells its address."""
+    (home / "culture.yaml").write_text(f"name: spark\n{f'web: {{url: {page!r}}}' if page else ''}\n")
+    async with receiving() as receiver, registered(ircd.port, "spark-ori") as ori:
+        config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, [])}, rules=hooked(receiver))
+        await ori.join("#general")
+        async with running(config, NICK) as daemon:
+            asking = asyncio.create_task(daemon.questions.ask("#general", "may I deploy?", 30, ("yes", "no")))
+            (got,) = await receiver.got()
+            asking.cancel()
+    assert (got.said["question"], got.said["options"], got.said["place"]) == ("q1", ["yes", "no"], "#general")
+    assert got.said["text"] == f'[QUESTION] {NICK} needs input: "may I deploy?" (q1: yes/no)'
+    there = f"{page}/questions/{NICK}/q1" if page else f"irc://127.0.0.1:{ircd.port}/%23general"
+    assert got.said["link"] == there
+
+
 @pytest.mark.requirement("J06", "J08")
 async def test_a_finished_task_is_told_once_when_nothing_more_waits(ircd: IRCd, home: Path) -> None:
     rules = [{"when": "sums", "steps": held(home)}]

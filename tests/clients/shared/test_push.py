@@ -46,7 +46,7 @@ async def test_only_questions_and_mentions_are_pushed_and_no_talk_of_agents(ircd
         assert notices == ["spark-ori: spark-a mentioned you in #general: @spark-ori I shall."]
         pushed = [(post.said["title"], post.said["message"]) for post in phone.posts]
         assert [text for title, text in pushed if title.endswith(": question")] == [
-            '[QUESTION] spark-a needs input: "Shall we stop?"'
+            '[QUESTION] spark-a needs input: "Shall we stop?" (q1: yes/no)'
         ]
         # Beside it at most that the two things were done which a person had called for.
         done = [text for title, text in pushed if title.endswith(": complete")]

@@ -24,8 +24,16 @@ class Notify(Protocol):
 class Fire(Protocol):
     """Tells people of an event."""
 
-    def __call__(self, event: AlertEvent, text: str, *, place: str | None = None) -> None:
-        """Tell it; ``place`` is where to read more."""
+    def __call__(
+        self,
+        event: AlertEvent,
+        text: str,
+        *,
+        place: str | None = None,
+        question: str = "",
+        options: Sequence[str] = (),
+    ) -> None:
+        """Tell it; ``place`` is where to read more, ``question`` its id with what one may answer."""
 
 
 @dataclass(frozen=True, slots=True)

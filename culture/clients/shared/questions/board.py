@@ -16,8 +16,8 @@ from culture.clients.shared.questions.model import Answer, Outcome, Question, in
 from culture.clients.shared.questions.store import NAMELESS, QuestionStore
 from culture.clients.shared.questions.waiting import Waiting
 from culture.clients.shared.trust import is_confirmed, why_not
-from culture.config.agents import TrustConfig
-from culture.protocol.names import fold
+from culture.config.agents import AlertEvent, TrustConfig
+from culture.protocol.names import fold, is_channel
 from culture.protocol.text import fact_in_prompt
 from culture.protocol.vocabulary import ClientTag
 from culture.transport import Message, NotSent
@@ -221,7 +221,7 @@ class Questions:
         """Something about a question that is no answer; whether the agent waits for it and has it now."""
         if not question.discussed:
             text = posting.discussion(self._nick, question, message.sender)
-            self._around.fire("agent_question", text, place=question.place)
+            self._fire("agent_question", text, question)
         question = self._store.discuss(question)
         if question.tool or question.asides > MOST_ASIDES:
             return False
@@ -295,7 +295,7 @@ class Questions:
         if current is not None and current.is_open:
             self._store.posted(current, said or (NAMELESS,))
         self._around.once.forget(question.key)
-        self._around.fire("agent_question", posting.alert(self._nick, question), place=question.place)
+        self._fire("agent_question", posting.alert(self._nick, question), question)
 
     async def _reply(self, question: Question, text: str, answer: "asyncio.Future[Answer]") -> None:
         try:
@@ -346,13 +346,18 @@ class Questions:
         if self._was_spoken_of(question):
             self.close(question, Answer(Outcome.TIMED_OUT, question=question.id))
             return
-        self._around.fire("agent_timeout", posting.timeout(self._nick, question), place=question.place)
+        self._fire("agent_timeout", posting.timeout(self._nick, question), question)
         answer = Answer(Outcome.TIMED_OUT, question=question.id, action=question.action or None)
         awaited = self.is_awaited(question)
         self._end(question, answer)
         if question.action:
             self._around.notify(question.place, replies.silence(self._nick, question))
             self._around.silence(question.action, question, awaited)
+
+    def _fire(self, event: AlertEvent, text: str, question: Question) -> None:
+        """Call people because of a question; what is asked in private is told without what it lets one choose."""
+        options = question.options if is_channel(question.place) else ()
+        self._around.fire(event, text, place=question.place, question=question.id, options=options)
 
     def _was_spoken_of(self, question: Question) -> bool:
         """Whether the agent, which waits no longer, was given what may be the answer: then there was no silence."""

@@ -35,6 +35,12 @@ class Alert:
     """One line without control characters."""
     link: str
     """Where to read more."""
+    place: str = ""
+    """The channel it is about; empty in private, and where it is about none."""
+    question: str = ""
+    """The id of the question, where it is one."""
+    options: tuple[str, ...] = ()
+    """What one may answer to that; empty where any text is an answer."""
 
     @property
     def severity(self) -> Severity:

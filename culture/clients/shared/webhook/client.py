@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Protocol, TypedDict
 from urllib.parse import quote
@@ -63,6 +64,7 @@ class WebhookClient:
         bus: MessageBus,
         records: Records,
         server: str = "irc://localhost:6667",
+        page: str | None = None,
         ways: Ways | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
@@ -70,6 +72,7 @@ class WebhookClient:
         self._say = say
         self._nick = nick
         self._server = server
+        self._page = page.rstrip("/") if page else None
         self._journal = Journal(records)
         self.noted: Callable[[str, str, str | None], None] = lambda event, text, place: None
         """Called with each alert: its event, text and place."""
@@ -101,17 +104,36 @@ class WebhookClient:
             async with asyncio.timeout(GRACE):
                 await asyncio.gather(*(courier.drained() for courier in [self._lines, *self._couriers.values()]))
 
-    def fire(self, event: AlertEvent, text: str, *, place: str | None = None) -> None:
-        """Something happened that people want to know; ``place`` is where to read more. Never waits, never fails."""
+    def fire(
+        self,
+        event: AlertEvent,
+        text: str,
+        *,
+        place: str | None = None,
+        question: str = "",
+        options: Sequence[str] = (),
+    ) -> None:
+        """Something happened that people want to know; ``place`` is where to read more. Never waits, never fails.
+
+        Of a ``question`` the posts tell its id and its ``options``.
+        """
         if event not in self._config.events:
             return
         self.noted(event, one_line(text, Profile.WEB), place)
-        alert = Alert(event, self._nick, one_line(text, Profile.WEB), self._link(place or self.channel))
+        line = one_line(text, Profile.WEB)
+        shown = tuple(one_line(each, Profile.WEB) for each in options)
+        channel = place if place is not None and is_channel(place) else ""
+        link = self._link(place or self.channel, question)
+        alert = Alert(event, self._nick, line, link, channel, question, shown)
         url = self._address(event)
         courier = self._couriers[url] if url is not None else None
         # On disk first: killed at any point from here, it is told or known to be unknown.
         if courier is not None:
-            courier.put(alert)
+            courier.put(
+                replace(
+                    alert, text=f"{line} ({question}{': ' if shown else ''}{'/'.join(shown)})" if question else line
+                )
+            )
         if self._lines.may_go:
             self._line(alert.text)
         else:
@@ -140,11 +162,13 @@ class WebhookClient:
         }
         return own[event] or self._config.url
 
-    def _link(self, place: str) -> str:
-        """Where to read more; a private talk has no address."""
-        channel = quote(place if is_channel(place) else self.channel, safe="")
+    def _link(self, place: str, question: str = "") -> str:
+        """Where to read more, or to answer a question; a private talk has no address."""
+        channel, nick = quote(place if is_channel(place) else self.channel, safe=""), quote(self._nick, safe="")
         if self._config.link is not None:
             return self._config.link.replace("{channel}", channel)
+        if self._page is not None:
+            return f"{self._page}/questions/{nick}/{question}" if question else f"{self._page}/rooms/{channel}"
         return f"{self._server}/{channel}"
 
     def _courier(self, url: str, bus: MessageBus) -> Courier:

@@ -59,6 +59,10 @@ STYLES: Mapping[Kind, Style] = {
 }
 
 
+_WITH_LINK: frozenset[Kind] = frozenset({"discord", "slack"})
+"""The receivers that have no field for the link of a question."""
+
+
 def kind_of(host: str) -> Kind:
     """The receiver, by its host."""
     name = host.lower().rstrip(".")
@@ -73,6 +77,8 @@ def text_for(kind: Kind, bundle: Bundle) -> str:
     """The text of the message; what does not fit is cut, with a link to the rest."""
     style = STYLES[kind]
     rest = f"\n{bundle.rest}" if bundle.more else ""
+    if bundle.gravest.question and kind in _WITH_LINK:
+        rest += f"\n{style.link.format(bundle.gravest.link)}"
     tail = f"… (cut: {style.link.format(bundle.gravest.link)})"
     return _fitted("\n".join(bundle.lines), style, style.longest - style.size(rest), tail) + rest
 
@@ -130,6 +136,9 @@ def _json(bundle: Bundle, topic: str) -> dict[str, object]:
         "text": text_for("json", bundle),
         "more": bundle.more,
         "link": alert.link,
+        "place": alert.place or None,
+        "question": alert.question or None,
+        "options": list(alert.options),
         "time": bundle.time,
     }
 
