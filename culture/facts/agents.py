@@ -12,6 +12,8 @@ from culture.protocol.names import fold
 from culture.protocol.vocabulary import FactKind, State
 
 STOPPED = "stopped"
+HELD, STANDING_DOWN = "held", "standing down"
+"""How an idle agent is shown that other agents cannot wake: with messages that wait for a person's word, or told to."""
 _UNKNOWN = "?"
 _LONGEST_WORD = 40
 _MOST_PCT = 999.0
@@ -55,6 +57,8 @@ class Agent:
     held: int = 0
     """So many messages wait for a person's word."""
     held_by: tuple[Held, ...] = ()
+    stood_down: bool = False
+    """Only people wake it."""
     questions: int = 0
     """So many wait for an answer."""
     is_here: bool = True
@@ -64,6 +68,11 @@ class Agent:
     def runs(self) -> bool:
         """Whether there is somebody to talk to."""
         return self.is_here and self.state != STOPPED
+
+    @property
+    def shown_state(self) -> str:
+        """Its state as people see it."""
+        return shown_state(self.state, stood_down=self.stood_down, held=self.held)
 
     @property
     def needs_somebody(self) -> bool:
@@ -93,6 +102,7 @@ class Agent:
             "unread": self.unread,
             "stale": self.stale,
             "held": self.held,
+            "stood_down": self.stood_down,
             "held_by": [{"nick": each.nick, "count": each.count, "why": each.why} for each in self.held_by],
             "last_message": None,
             "told": self.told.isoformat(),
@@ -100,6 +110,13 @@ class Agent:
             "questions": self.questions,
             "quiet": False,
         }
+
+
+def shown_state(state: str, *, stood_down: bool, held: int) -> str:
+    """State of an agent as people see it: of one that is idle, why agents cannot wake it."""
+    if state != State.IDLE:
+        return state
+    return STANDING_DOWN if stood_down else HELD if held else state
 
 
 def agents(facts: Iterable[Fact], here: Collection[str] | None = None) -> list[Agent]:
@@ -133,6 +150,7 @@ def _agent(fact: Fact, questions: int, is_here: bool) -> Agent:
         unread=said.count(value, "unread"),
         stale=said.count(value, "stale"),
         held=said.count(value, "held"),
+        stood_down=said.text(value, "stood-down") == "yes",
         held_by=tuple(_held(value.get("held-by"))),
         questions=questions,
         is_here=is_here,

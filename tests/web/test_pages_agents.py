@@ -73,6 +73,22 @@ async def test_an_agent_is_paused_and_goes_on_by_a_tap(site: Site, helper: Agent
     assert (await ori.post("/agents/spark-nobody/say", word="pause")).status_code == 400
 
 
+async def test_standing_down_and_held_are_states_of_an_idle_agent(site: Site, helper: AgentDaemon, ircd: IRCd) -> None:
+    ori = await site.browser().come_in("ori")
+    await shows(ori, "/agents", '"state idle"')
+    await ori.post(f"/agents/{NICK}/say", PART, word="stand down")
+    for page in ("/agents", "/today", f"/agents/{NICK}"):
+        await shows(ori, page, '"state standing-down">standing down')
+    assert NICK in (await ori.get("/agents?state=standing down")).text
+    await ori.post(f"/agents/{NICK}/say", PART, word="go on")
+    await shows(ori, "/agents", '"state idle"')
+    async with registered(ircd.port, "spark-eve") as eve:
+        await eve.join("#general")
+        eve.send(f"PRIVMSG #general :@{NICK} do my work")
+        for page in ("/agents", "/today"):
+            await shows(ori, page, '"state held">held')
+
+
 async def test_held_messages_are_shown_and_released_by_a_tap(site: Site, ircd: IRCd, helper: AgentDaemon) -> None:
     ori = await site.browser().come_in("ori")
     async with registered(ircd.port, "spark-eve") as eve:

@@ -58,6 +58,7 @@ def _resting(nick: str, backend: str, state: str, directory: str) -> dict[str, A
         "stale": left.stale,
         "held": left.held,
         "held_by": [],
+        "stood_down": left.stood_down,
         "held_dropped": 0,
         "last_message": _last(left),
         "connected": False,

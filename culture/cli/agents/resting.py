@@ -26,6 +26,7 @@ class Rest:
     last_msgid: str | None = None
     last_at: float | None = None
     held: int = 0
+    stood_down: bool = False
 
 
 def rest(nick: str) -> Rest:
@@ -43,9 +44,9 @@ def rest(nick: str) -> Rest:
         ).fetchone()
         last = records.execute("SELECT msgid, said FROM messages ORDER BY number DESC LIMIT 1").fetchone()
         held = _held(records)
-        paused, parked = (_note(records, key) for key in ("paused", "parked"))
+        paused, parked, down = (_note(records, key) for key in ("paused", "parked", "stood down"))
     msgid, at = last or (None, None)
-    return Rest(unread, stale, tokens, cost, turns, paused is not None, parked, msgid, at, held)
+    return Rest(unread, stale, tokens, cost, turns, paused is not None, parked, msgid, at, held, down is not None)
 
 
 def _held(records: sqlite3.Connection) -> int:

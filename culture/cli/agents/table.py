@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from culture.cli import output
+from culture.facts.agents import shown_state
 from culture.protocol.vocabulary import State
 
 _HEADINGS = ("AGENT", "BACKEND", "STATE", "SINCE", "TASK", "TOKENS", "USD", "CONTEXT", "UNREAD", "LAST MESSAGE")
@@ -63,11 +64,12 @@ def _told(report: Mapping[str, Any], figure: float, form: str) -> str:
 
 def _state(report: Mapping[str, Any]) -> str:
     state = str(report["state"])
+    shown = shown_state(state, stood_down=bool(report.get("stood_down")), held=report.get("held") or 0)
     if state in list(State) and not report["connected"]:
-        return f"{state}, offline"
+        return f"{shown}, offline"
     if then := report.get("next"):
         return f"{state}, then {then}"
-    return f"{state}, quiet" if report["quiet"] else state
+    return f"{shown}, quiet" if report["quiet"] else shown
 
 
 def _remark(report: Mapping[str, Any]) -> str:
@@ -79,6 +81,8 @@ def _remark(report: Mapping[str, Any]) -> str:
             )
         case State.ASKING:
             return f"{nick} waits for an answer to a question: `culture questions {nick}`."
+        case State.IDLE if report.get("stood_down"):
+            return f"{nick} is standing down, only people wake it: say `@{nick} go on` to end that."
         case State.PAUSED:
             return f"{nick} is paused: `culture resume {nick}`."
         case "stopped" if report["unread"]:

@@ -256,7 +256,8 @@ class AgentDaemon:
     def _state_told(self) -> dict[str, str]:
         """What the ledger is told of the agent's state; nothing before there is one."""
         shown = self.presence.facts
-        return {**shown, **self.purse.figures()} if UserKey.STATE.word in shown else {}
+        stood_down = {"stood-down": "yes"} if self.notes.stood_down else {}
+        return {**shown, **self.purse.figures(), **stood_down} if UserKey.STATE.word in shown else {}
 
     def _counts(self) -> dict[str, Any]:
         """What waits for the agent, as the ledger is told."""

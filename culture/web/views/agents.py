@@ -76,7 +76,7 @@ def _find(agents: list[Agent], nick: str) -> Agent | None:
 
 
 def _shown_state(agent: Agent) -> str:
-    return agent.state if agent.runs else "stopped"
+    return agent.shown_state if agent.runs else "stopped"
 
 
 VIEW = View(

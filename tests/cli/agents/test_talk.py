@@ -168,6 +168,8 @@ async def test_a_control_word_said_to_an_agent_is_one_without_a_mention(machine:
     down = await machine.run("ask", NICK, "stand", "down", "--timeout", "20")
     assert (down.code, down.out) == (0, "standing down: only people wake me, until one of them says go on.\n"), down.err
     assert (await machine.status())["stood_down"]
+    shown = (await machine.run("status")).out
+    assert "  standing down  " in shown and f"say `@{NICK} go on`" in shown
     assert (await machine.run("say", NICK, "go on")).code == 0
     paused = await machine.run("ask", NICK, "Pause")
     assert paused.out == "paused: messages are kept until you say resume.\n"
