@@ -6,7 +6,7 @@ from culture.clients.shared.background import MOST, NOWHERE, BackgroundWork
 from culture.clients.shared.turn import News
 from culture.server.ircd import IRCd
 from tests.clients.shared.test_daemon import NICK, until
-from tests.support.agents import agents_yaml, playbook, running
+from tests.support.agents import agents_yaml, playbook, prompts, running
 from tests.support.client import registered
 
 
@@ -41,6 +41,20 @@ def test_the_oldest_calls_are_forgotten() -> None:
     for number in range(MOST + 1):
         work.called(str(number))
     assert (work.place_of("0"), work.place_of("1"), work.place_of(str(MOST))) == (NOWHERE, "#general", "#general")
+
+
+async def test_news_of_nobody_knows_where_is_answered_nowhere(ircd: IRCd, home: Path) -> None:
+    """Rather than in a place to which it may not belong."""
+    async with registered(ircd.port, "spark-ori", "message-tags echo-message") as ori:
+        await ori.join("#general")
+        config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, [])})
+        async with running(config, NICK) as daemon:
+            daemon.minding.on_news(News("cron-1", NOWHERE, "look at the salaries"))
+            await until(lambda: daemon.inbox.spent_ever().turns == 1 and not daemon.work.busy)
+            ori.send(f"PRIVMSG #general :@{NICK} what now?")
+            await ori.expect("PRIVMSG", "#general", where=lambda each: each.params[1].startswith("heard: "))
+    assert not any("salaries" in param for each in ori.seen for param in each.params)
+    assert "what you say in this turn is posted nowhere" in prompts(home / "work")[0]
 
 
 async def test_news_that_comes_every_minute_is_one_message_and_begins_no_turn_of_an_agent_that_stood_down(
