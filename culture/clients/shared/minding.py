@@ -45,9 +45,10 @@ class Minding:
         goes_on = any(block.get("type") != "tool_result" for block in message.get("content", ()))
         if goes_on and (self._overspent or self._service.breaks_off) and (self._parts.work.busy or self._itself):
             # The tool call that was running is over, as the agent goes on.
-            if not self._overspent:
+            # Who pauses a team's member tells it to go on as well; what its own budget cuts off comes again.
+            self._broke_off = self._overspent and not self._service.breaks_off
+            if not self._broke_off:
                 self._parts.work.cut_off("you were paused")
-            self._broke_off = self._overspent  # who pauses a team's member tells it to go on as well
             self._overspent = self._service.breaks_off = False
             self._spawn(self._parts.keeper.interrupt())
         self._observe(message)

@@ -285,7 +285,7 @@ class Work:
                 self._inbox.broken(self._turn, "usage limit reached", blamed=False)
                 self._completion.cut(prompt, "the provider's usage limit was reached", AGAIN)
             return
-        if overspent and turn.interrupted and not prompt.mails[0].is_errand:
+        if overspent and turn.interrupted:
             self.tell(self._told)
             self._inbox.spend(turn.tokens, turn.cost_usd)
             self._break("budget spent", "it was cut off too often", prompt, "your budget was spent", blamed=None)
