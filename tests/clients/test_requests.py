@@ -130,7 +130,7 @@ async def test_channels_come_with_counts_and_members_with_modes(desk: NotedDesk)
     ]
     rows = await ask(desk, "irc_who", channel="#general")
     assert isinstance(rows, list)
-    assert [(row["nick"], row["modes"]) for row in rows] == [("spark-ori", "@"), ("spark-culture", "")]
+    assert [(row["nick"], row["modes"]) for row in rows] == [("spark-ori", "o"), ("spark-culture", "")]
 
 
 @pytest.mark.fault("E19")
