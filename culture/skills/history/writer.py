@@ -82,6 +82,7 @@ class Writer:
         self.is_stuck = False
         self.taken = self.written = 0
         self.unkept: set[int] = set()  # numbers of those that cannot be kept at all
+        self._is_told_of_taken = False
         self._lost = 0
         self.lost_in_all = 0
         self._lost_since = 0.0
@@ -196,11 +197,12 @@ class Writer:
 
     def _note_taken(self, entries: Sequence[Entry], taken: set[str]) -> None:
         """These ids are those of other messages, so that nothing is kept: an old file of ids was put back."""
-        if taken:
-            self.unkept.update(self.written + 1 + at for at, entry in enumerate(entries) if entry.msgid in taken)
+        self.unkept.update(self.written + 1 + at for at, entry in enumerate(entries) if entry.msgid in taken)
+        if taken and not self._is_told_of_taken:
+            self._is_told_of_taken = True  # there may be many, and one thing to do
             self._tell(
-                f"{len(taken)} messages cannot be kept, such as {min(taken)}: others have their ids; was an old"
-                " ids.json put back? Stop the server, delete ids.json in its data folder, start it"
+                f"{min(taken)}, and maybe others, cannot be kept: another message has this id; was an old ids.json put"
+                " back? Stop the server, delete ids.json in its data folder, start it"
             )
 
     def _keep_one(self, entry: Entry) -> bool:
