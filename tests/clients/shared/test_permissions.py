@@ -94,6 +94,13 @@ async def test_always_needs_a_pattern_and_a_person(stage: Scene) -> None:
     assert len(stage.room.lines) == posted + 1
 
 
+async def test_a_sentence_that_begins_with_always_is_a_message(stage: Scene) -> None:
+    """Item A4: it was taken for a pattern that is wrong, and kept from the agent."""
+    assert await asked(stage, "git status", "always run the linter before you commit", "always Bash(*)") is None
+    [mail] = stage.mail()
+    assert "always run the linter" in mail.text and mail.remark.startswith("no answer to your question q1")
+
+
 async def test_an_agent_allows_nothing_for_good(tmp_path: Path) -> None:
     stage = Scene(tmp_path, TrustConfig(agents="first"))
     stage.room.agents = ("spark-ori",)

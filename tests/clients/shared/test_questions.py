@@ -520,6 +520,26 @@ async def test_what_somebody_was_asked_in_private_nobody_else_answers_by_chance(
     assert "marmot" not in stage.told("spark-bob")
 
 
+async def test_what_is_more_than_a_choice_is_read_also_after_the_end_of_its_question(scene: Open) -> None:
+    """Item A4: nothing that is said to the agent is lost, also where it names a question that has ended."""
+    stage = scene(TrustConfig.model_validate({"timeout_action": "deny", "timeout": 0.02}))
+    for text, options in (("which database?", ()), ("Delete it?", ("yes", "no"))):
+        asking = await stage.ask(text, options)
+        stage.now += 1
+        assert (await ended(asking)).outcome is Outcome.TIMED_OUT
+    stage.say("spark-ori", f"@{NICK} Postgres 16", reply="posted.1")
+    assert stage.told("spark-ori").endswith("I read your message as one of its own.")
+    stage.say("spark-ori", f"@{NICK} q2 yes, and rebuild the documentation")
+    stage.say("spark-ori", f"@{NICK} yes, and publish it", reply="posted.2")
+    stage.say("spark-ori", f"@{NICK} Yes! q2")
+    assert stage.told("spark-ori").endswith("Nothing changes.")
+    assert [(mail.text.removeprefix(f"@{NICK} "), mail.remark) for mail in stage.mail()] == [
+        ("Postgres 16", 'it came after the end of your question q1, "which database?"'),
+        ("q2 yes, and rebuild the documentation", "your question q2 had an end before, and this changes nothing of it"),
+        ("yes, and publish it", "your question q2 had an end before, and this changes nothing of it"),
+    ]
+
+
 @pytest.mark.parametrize(
     "trust, place, text, tool, by, ends",
     [

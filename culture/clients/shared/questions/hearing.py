@@ -10,7 +10,7 @@ from culture.clients.shared.attention import without_call
 from culture.clients.shared.questions import replies
 from culture.clients.shared.questions.finding import Found, find
 from culture.clients.shared.questions.model import Answer, Outcome, Question, answered_by, outcome_of
-from culture.clients.shared.questions.permissions import ALWAYS, read_always
+from culture.clients.shared.questions.permissions import ALWAYS, is_pattern, read_always
 from culture.clients.shared.questions.store import QuestionStore
 from culture.clients.shared.trust import Vote, decide, needed, rules, why_not
 from culture.config.agents import TrustConfig
@@ -101,8 +101,9 @@ class Hearing:
         tie = self._tie(found, question, message)
         if question.tool and (why := read_always(said, question.tool)) is not None:
             reading, refusal = why
-            if refusal:
-                return self._tell(message, f"{question.id}: {refusal}")
+            if refusal and question.is_open:
+                self.notify(message.sender, f"{question.id}: {refusal}")
+                return Taken() if is_pattern(said) else Taken(False, question.number, replies.no_answer(question))
         else:
             reading = self._read(question, said, tie)
         if not question.is_open:
@@ -212,13 +213,18 @@ class Hearing:
         if not question.options and not found.named and answer.by != message.sender:
             return None
         same = answer.by == message.sender and reading.choice in (question.choice, answer.text)
-        said = replies.twice(question) if same else replies.answered_before(question, message.sender)
-        return self._past(question, found, message, said)
+        if same and (found.named or not question.options):
+            self.notify(message.sender, replies.twice(question))
+            return Taken()
+        told = replies.twice(question) if same else replies.answered_before(question, message.sender)
+        return self._past(question, found, message, told)
 
-    def _past(self, question: Question, found: Found, message: Message, said: str) -> Taken:
-        """The sender is told that it changes nothing; what names no question may be meant for something else."""
-        self.notify(message.sender, said)
-        if found.named or not question.options:
+    def _past(self, question: Question, found: Found, message: Message, told: str) -> Taken:
+        """The sender is told that it changes nothing; whatever is more than a choice for it the agent reads."""
+        self.notify(message.sender, told)
+        said = without_call(message.text, self.nick) or message.text
+        is_bare = bool(question.options) and answers.read(said, question.options, Tie.LOOSE).kind is Kind.ANSWER
+        if found.named and is_bare:
             return Taken()
         return Taken(False, question.number, replies.past(question))
 

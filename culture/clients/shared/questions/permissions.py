@@ -47,6 +47,12 @@ def pattern_of(said: str) -> str:
     return without_ids(said).partition(" ")[2].strip().strip("`")
 
 
+def is_pattern(said: str) -> bool:
+    """Whether ``always …`` names a pattern, right or wrong, or nothing at all; else it is a sentence."""
+    pattern = pattern_of(said)
+    return not pattern or _PATTERN.fullmatch(pattern) is not None
+
+
 def allows(pattern: str, tool: str, given: Mapping[str, object], directory: Path) -> bool:
     """Whether a pattern allows this use of a tool: ``:*`` at its end is any continuation, else ``*`` any text.
 

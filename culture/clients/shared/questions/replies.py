@@ -12,7 +12,7 @@ def late(question: Question) -> str:
     """Nobody answered in time."""
     became = {"pause": "I am paused since then", "deny": "it counted as no", "abort": "the task was aborted"}
     then = became.get(question.action, "I went on without an answer")
-    return f"too late for {question.id}: its time was over at {_clock(question.deadline)}, and {then}. Nothing changes."
+    return f"too late for {question.id}: its time was over at {_clock(question.deadline)}, and {then}. {_now(question)}"
 
 
 def silence(nick: str, question: Question) -> str:
@@ -35,7 +35,12 @@ def answered_before(question: Question, asks: str) -> str:
     is_private = not is_channel(question.place) and fold(question.place) != fold(asks)
     what = answer.outcome.value if is_private else short(question.choice or answer.text or answer.outcome.value, 80)
     when = _clock(question.closed or question.deadline)
-    return f'{question.id} was already answered{who} at {when}: "{what}". Nothing changes.'
+    return f'{question.id} was already answered{who} at {when}: "{what}". {_now(question)}'
+
+
+def _now(question: Question) -> str:
+    """What becomes of a message after the end of a question: an open one has no words that could decide anything."""
+    return "Nothing changes." if question.options else "I read your message as one of its own."
 
 
 def twice(question: Question) -> str:
@@ -137,7 +142,9 @@ def perhaps(question: Question) -> str:
 
 
 def past(question: Question) -> str:
-    """What a choice is that came after the end of a question, and may be meant for something else."""
+    """What a message is that came after the end of a question, or may be meant for something else."""
+    if not question.options:
+        return f'it came after the end of your question {question.id}, "{short(question.text, 120)}"'
     return f"your question {question.id} had an end before, and this changes nothing of it"
 
 
