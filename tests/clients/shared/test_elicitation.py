@@ -71,6 +71,19 @@ async def test_without_an_answer_the_program_is_told_why(stage: Scene) -> None:
     assert (await consulted(stage, [FormField("Else?")])).why == "nobody can be asked: no connection"
 
 
+async def test_answers_before_one_that_is_missing_are_not_lost(stage: Scene) -> None:
+    asked = await consulted(stage, [CACHE, FormField("How large?"), FormField("And why?")], "1", "2 GB", "deny")
+    assert asked == FormReply(
+        why='"Which cache?" was answered: "Redis". "How large?" was answered: "2 GB". denied by spark-ori: deny'
+    )
+
+
+@pytest.mark.parametrize("label", ["Pause", "abort", "Deny", "status", "Q1"])
+async def test_a_label_that_means_something_else_is_answered_by_its_number(stage: Scene, label: str) -> None:
+    """``abort`` would abort the task, ``pause`` pause the agent, ``q1`` name a question."""
+    assert await consulted(stage, [FormField("Which?", ((label, ""), ("Later", "")))], "1") == FormReply((label,))
+
+
 def test_a_form_of_a_server_becomes_fields_and_values() -> None:
     fields = fields_of_schema("lunch: Coffee?", FORM)
     assert [field.text for field in fields] == [

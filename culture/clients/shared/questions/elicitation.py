@@ -13,10 +13,13 @@ from culture.clients.shared.answers import DENY, NO, YES
 from culture.clients.shared.questions.board import Questions, TooManyQuestions
 from culture.clients.shared.questions.model import Answer, Outcome
 from culture.clients.shared.turn import FormField, FormReply
+from culture.protocol.vocabulary import Control
 from culture.transport import NotSent
 
 MOST_FIELDS = 5
 _WORD = re.compile(r"[A-Za-z][\w+-]{0,30}")
+_RESERVED = frozenset({DENY, *Control})
+"""Words that mean something else when people say them to an agent, whatever it has asked."""
 _NUMBERS: Mapping[str, Callable[[str], object]] = {"integer": int, "number": float}
 
 
@@ -28,19 +31,19 @@ class Elicitation:
         self._place = place
 
     async def ask(self, fields: Sequence[FormField]) -> FormReply:
-        """One value for each field; none at all when one of them is not answered."""
+        """One value for each field; when one is not answered, none but the reason, with the answers before it."""
         if not 0 < len(fields) <= MOST_FIELDS:
             return FormReply(why=f"{len(fields)} questions at once cannot be asked in a room, {MOST_FIELDS} can")
-        values = []
+        values: list[str] = []
         for field in fields:
             words = option_words(field)
             try:
                 answer = await self._questions.ask(self._place(), _worded(field, words), None, words)
             except (NotSent, TooManyQuestions) as refusal:
-                return FormReply(why=f"nobody can be asked: {refusal}")
+                return FormReply(why=_before(fields, values) + f"nobody can be asked: {refusal}")
             value = _value(answer, field, words)
             if value is None:
-                return FormReply(why=_why_none(answer))
+                return FormReply(why=_before(fields, values) + _why_none(answer))
             values.append(value)
         return FormReply(tuple(values))
 
@@ -50,10 +53,20 @@ def option_words(field: FormField) -> tuple[str, ...]:
     if not field.options or field.several:
         return ()
     labels = [label for label, _ in field.options]
-    are_words = all(_WORD.fullmatch(label) for label in labels) and DENY not in map(str.casefold, labels)
-    if are_words and len({label.casefold() for label in labels}) == len(labels):
+    if all(map(_is_word, labels)) and len({label.casefold() for label in labels}) == len(labels):
         return tuple(labels)
     return tuple(str(number) for number, _ in enumerate(labels, 1))
+
+
+def _is_word(label: str) -> bool:
+    """Whether people can answer with a label itself; ``pause`` pauses the agent, ``Q1`` names a question."""
+    is_free = label.casefold() not in _RESERVED and not answers.question_ids(label)
+    return is_free and _WORD.fullmatch(label) is not None
+
+
+def _before(fields: Sequence[FormField], values: Sequence[str]) -> str:
+    """The answers that people gave before there was none."""
+    return "".join(f'"{field.text}" was answered: "{value}". ' for field, value in zip(fields, values, strict=False))
 
 
 def _worded(field: FormField, words: Sequence[str]) -> str:
