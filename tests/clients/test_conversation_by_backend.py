@@ -3,10 +3,13 @@
 import asyncio
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from culture.clients.shared.daemon import AgentDaemon
+from culture.protocol.message import Message
 from culture.server.ircd import IRCd
 from tests.clients import test_four_makers as makers
 from tests.clients.test_four_makers import CLAUDE, CODEX, COPILOT, GENERAL, NICKS, OPEN, START, company, eventually
@@ -16,6 +19,7 @@ from tests.support.model import Model
 
 home, ircd, model = makers.home, makers.ircd, makers.model
 
+SKILL = "python3 -P -m culture.clients.shared.skill.irc_client"
 ASKS = {
     CLAUDE: {"permission_mode": "default"},
     CODEX: {"approval_policy": "untrusted"},
@@ -43,16 +47,19 @@ def editing(nick: str, file: Path) -> str:
     return f"[[call {name} {json.dumps(given)}]]"
 
 
-async def spoken(client: Client, nick: str) -> str:
-    """The next line of an agent in the channel; a program that starts may be silent for long."""
+async def said(client: Client, verb: str, target: str, where: Callable[[Message], bool]) -> Message:
+    """The next such message; a program on a busy machine may be silent for long."""
     async with asyncio.timeout(START):
         while True:
             try:
-                said = await client.expect("PRIVMSG", GENERAL)
+                return await client.expect(verb, target, where=where)
             except TimeoutError:
                 continue
-            if said.source.startswith(f"{nick}!"):
-                return said.params[1]
+
+
+async def spoken(client: Client, nick: str) -> str:
+    """The next line of an agent in the channel."""
+    return (await said(client, "PRIVMSG", GENERAL, lambda each: each.source.startswith(f"{nick}!"))).params[1]
 
 
 async def question(client: Client, nick: str) -> list[str]:
@@ -63,12 +70,12 @@ async def question(client: Client, nick: str) -> list[str]:
     return lines
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 @pytest.mark.parametrize("nick", NICKS)
 async def test_a_person_sees_the_whole_change_before_saying_yes(
     ircd: IRCd, home: Path, model: Model, nick: str
 ) -> None:
-    """Item A7: the diff of a change, and all lines of a command, in lines that pass for no other question's."""
+    """Items A4 and A7: the diff of a change and the end of a command are shown; an unrelated yes approves neither."""
     async with (
         registered(ircd.port, "spark-ori", "message-tags echo-message") as ori,
         company(ircd, home, model, settings=ASKS, nicks=[nick]) as daemons,
@@ -83,9 +90,11 @@ async def test_a_person_sees_the_whole_change_before_saying_yes(
             lines = await question(ori, nick)
         assert "greet.py [+1 -1, " in lines[1]
         assert f"  -{OLD}" in lines and f"  +{NEW}" in lines
+        ori.send(f"PRIVMSG {GENERAL} :@{nick} yes the README looks great now")
+        await said(ori, "NOTICE", "spark-ori", lambda each: "I cannot tell what that means" in each.params[1])
         assert "'hello'" in file.read_text()
         ori.send(f"PRIVMSG {GENERAL} :@{nick} yes")
-        assert await spoken(ori, nick) == "changed"
+        assert [await spoken(ori, nick) for _ in range(2)] == ["changed", "ok"]
         assert "'good evening'" in file.read_text()
         await eventually(lambda: not daemons[nick].work.busy)
         ori.send(f"PRIVMSG {GENERAL} :@{nick} clean [[bash touch made {'&& true ' * 40}; rm greet.py]] [[say kept]]")
@@ -95,6 +104,69 @@ async def test_a_person_sees_the_whole_change_before_saying_yes(
         # OpenCode ends its turn at a no, the others go on.
         await eventually(lambda: not (daemons[nick].questions.open or daemons[nick].work.busy))
         assert file.exists() and not (home / "work" / nick / "made").exists()
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("nick", NICKS)
+async def test_each_place_has_its_prompts_and_its_closing_texts(
+    ircd: IRCd, home: Path, model: Model, nick: str
+) -> None:
+    """Items A3, A5, A6, A8 and A9: it closes what it was asked, where it was asked, and knows what came between."""
+    judge, once = home / "judge.yaml", r"marmots=42(?![\s\S]*lunch)"
+    judge.write_text(json.dumps({"judge": [{"when": once, "verdict": "CORRECTION Mind the 42 marmots."}]}))
+    judges = {nick: {"agent": "scripted", "playbook": str(judge)}}
+    async with (
+        registered(ircd.port, "spark-ori", "message-tags echo-message") as ori,
+        company(ircd, home, model, judges, nicks=[nick]) as daemons,
+    ):
+        await ori.join(GENERAL)
+        counting = "[[bash echo marmots=$((40+2))]]"  # what comes of it only who sees results knows
+        work = f'[[bash {SKILL} send "{GENERAL}" "On it."]] {counting} [[say It is 42.]]'
+        ori.send(f"PRIVMSG {GENERAL} :@{nick} count {work}")
+        assert [await spoken(ori, nick) for _ in range(2)] == ["On it.", "It is 42."]
+        await eventually(lambda: not daemons[nick].work.busy)
+        await daemons[nick].supervision._supervisor.rest()  # type: ignore[union-attr]
+        first = model.journal.asked("count")[0].everything
+        assert f"You are {nick}, an agent" in first and "Talk on IRC with people and other agents." in first
+        ori.send(f"PRIVMSG {GENERAL} :@{nick} fyi: lunch at noon [[say [no reply]]]")
+        await eventually(lambda: bool(model.journal.asked("lunch at noon")))
+        await eventually(lambda: not daemons[nick].work.busy)
+
+        ori.send(f"PRIVMSG {GENERAL} :@{nick} build [[wait BUILT]] [[say built]]")
+        await eventually(lambda: bool(model.journal.asked("build")))
+        ori.send(f"PRIVMSG {nick} :my salary is 90 [[say noted]]")
+        ori.send(f"PRIVMSG {GENERAL} :@{nick} and me? [[say you too]]")
+        await eventually(lambda: daemons[nick].inbox.counts()[0] == 2)
+        model.release("BUILT")
+        noted = await said(ori, "PRIVMSG", "spark-ori", lambda each: each.source.startswith(f"{nick}!"))
+        assert noted.params[1] == "noted" and "+draft/reply" in noted.tags
+        await eventually(lambda: daemons[nick].inbox.counts() == (0, 0) and not daemons[nick].work.busy)
+        while "you too" not in makers.spoken(ori, nick):
+            await spoken(ori, nick)
+        assert makers.spoken(ori, nick) == ["On it.", "It is 42.", "built", "you too"]
+        assert any("Mind the 42 marmots." in each.everything for each in model.journal.requests)
+
+        if nick in (CLAUDE, CODEX):
+            await is_paused_and_told(ori, model, daemons[nick])
+    prompts = [each.prompt for each in model.journal.requests]
+    assert any("salary" in each for each in prompts)
+    assert not any("salary" in each and GENERAL in each for each in prompts)
+
+
+async def is_paused_and_told(ori: Client, model: Model, daemon: AgentDaemon) -> None:
+    """Item A8: after a pause in its work the agent reads who paused it, and who let it go on."""
+    nick = daemon.config.nick
+    ori.send(f"PRIVMSG {GENERAL} :@{nick} dig [[wait DUG]] [[say dug]]")
+    await eventually(lambda: bool(model.journal.asked("dig")))
+    ori.send(f"PRIVMSG {GENERAL} :@{nick} pause")
+    await eventually(lambda: daemon.notes.paused)
+    model.release("DUG")
+    await eventually(lambda: not daemon.work.busy)
+    ori.send(f"PRIVMSG {GENERAL} :@{nick} resume: the disk is free [[say on it again]]")
+    while await spoken(ori, nick) != "on it again":
+        pass
+    resumed = model.journal.requests[-1].prompt
+    assert "spark-ori paused you" in resumed and "spark-ori let you go on" in resumed
 
 
 CACHE = "Which cache shall I use?"
@@ -112,7 +184,7 @@ FORM_TOOLS = {CLAUDE: "mcp__lunch__order", COPILOT: "lunch-order"}
 """The name of the tool that asks by a form. OpenCode answers such a server that it knows no elicitation."""
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 @pytest.mark.parametrize("nick", ASKING_USER)
 async def test_what_a_program_asks_its_user_is_answered_in_the_room(
     ircd: IRCd, home: Path, model: Model, nick: str
