@@ -60,7 +60,11 @@ def open_database(path: Path, steps: Sequence[Step], *, busy: float = BUSY) -> D
     A file of an older schema is migrated in one transaction; one of a newer schema raises TooNew.
     The connection is in autocommit mode: whoever writes more than a row does it in a ``transaction``.
     """
-    os.close(paths.open_private(path, os.O_RDWR))
+    paths.private_directory(path.parent)
+    if path.is_symlink() or not path.exists():
+        # Never of a file that may be open: with any descriptor of it that is closed POSIX drops all locks that this
+        # process has there, and the next program that closes the database takes away the -wal from under it.
+        os.close(paths.open_private(path, os.O_RDWR))
     connection = sqlite3.connect(path, timeout=busy, isolation_level=None, check_same_thread=False, factory=Database)
     try:
         connection.execute("PRAGMA journal_mode=WAL")

@@ -1,6 +1,8 @@
 """SQLite files: durable, private, and brought to the newest schema all at once or not at all."""
 
 import sqlite3
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culture.server.database import TooNew, migrate, open_database, open_reader, pieces, version
+from culture.server.database import TooNew, migrate, open_database, open_reader, pieces, transaction, version
 from tests.support.client import PATIENCE
 
 FIRST = "CREATE TABLE messages (id INTEGER PRIMARY KEY, text TEXT NOT NULL); CREATE INDEX texts ON messages (text)"
@@ -182,3 +184,16 @@ def test_rows_go_in_their_order_and_in_few_pieces_of_few_sizes(count: int) -> No
     assert [row for piece in some for row in piece] == list(range(count))
     assert {len(piece) for piece in some} <= {1 << bit for bit in range(10)}
     assert len(some) <= count // 512 + 9
+
+
+def test_a_further_connection_does_not_let_others_take_the_files_away(tmp_path: Path) -> None:
+    """POSIX drops all locks of a process on a file with any descriptor of it that the process closes."""
+    path = tmp_path / "a.db"
+    steps = ("CREATE TABLE t (a)",)
+    with closing(open_database(path, steps)) as first:
+        open_database(path, steps).close()
+        program = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('SELECT * FROM t'); c.close()"
+        subprocess.run([sys.executable, "-c", program, str(path)], check=True)
+        with transaction(first):
+            first.execute("INSERT INTO t VALUES (1)")
+        assert (tmp_path / "a.db-wal").stat().st_size
