@@ -69,6 +69,11 @@ class Launched:
             self._processes[what] = process = make()
         return process
 
+    def code(self, what: str) -> int | None:
+        """How the process of that name has ended; None while it runs, or where it was not launched here."""
+        process = self._processes.get(what)
+        return None if process is None else process.poll()
+
     def all(self) -> "Mapping[str, subprocess.Popen[bytes]]":
         """All there are, and ever will be: from here on nothing is launched."""
         with self._lock:

@@ -18,6 +18,7 @@ from culture.cli.ending import Ending, everybody, holders, say
 from culture.cli.failing import fail
 from culture.cli.launched import Interrupts, Launched
 from culture.cli.living import as_running
+from culture.cli.server_restart import ServerRestart
 from culture.cli.settling import free_port, settle_the_person, settle_the_server, taken
 from culture.cli.watching.staying import has_terminal, interruptible, stay
 from culture.clients.shared import pidfile as daemons
@@ -61,7 +62,7 @@ def up(
     _refuse_port(choices)
     settings = as_running(choices).load().config
     interrupts = Interrupts()
-    run = Run(settings, settle_the_person(settings), detach or is_up, Launched(interrupts.held))
+    run = Run(settings, settle_the_person(settings), detach or is_up, Launched(interrupts.held), interrupts)
     if is_up:
         run.greet("is up already")
         raise typer.Exit(run.begin_beside(web=web, agent=agent, budget=budget))
@@ -103,7 +104,15 @@ def _refuse_port(choices: Choices) -> None:
 class Run:
     """One `culture up`: what it begins, and how that ends."""
 
-    def __init__(self, settings: ServerConfig, person: Account | None, in_background: bool, launched: Launched) -> None:
+    def __init__(
+        self,
+        settings: ServerConfig,
+        person: Account | None,
+        in_background: bool,
+        launched: Launched,
+        interrupts: Interrupts | None = None,
+    ) -> None:
+        self._interrupts = interrupts or Interrupts()
         self._settings = settings
         self._person = person
         self._in_background = in_background
@@ -116,12 +125,18 @@ class Run:
         """From the start of the server to its end, or until it can go on alone; the exit code."""
         try:
             self._start_server(choices)
+            server = ServerRestart(self._settings.name, choices, self._launched, self._interrupts)
             self.greet("is up")
             code = self.begin_beside(web=web, agent=agent, budget=budget)
             if self._in_background:
                 return code
             nick = nick_of(self._person, self._settings) if self._person is not None else None
             stay(self._settings, self._in_terminal, nick)
+            while (why := server.death()) is not None:
+                if not server.restart(why):
+                    self._end()
+                    return Exit.FAILED
+                stay(self._settings, self._in_terminal, nick)
         except KeyboardInterrupt:
             say("")
         except OSError:

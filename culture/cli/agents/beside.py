@@ -157,6 +157,7 @@ def _came(
 ) -> bool:
     try:
         launching.until_ready(nick, process, begun)
+        launching.until_at_work(nick, begun)
     except NotStarted as failure:
         if broken_off.is_set():
             return False

@@ -11,13 +11,15 @@ from pathlib import Path
 from culture.cli import output
 from culture.cli.launched import Launch, plainly
 from culture.clients.shared import pidfile
+from culture.clients.shared.skill.call import CallFailed, call
 from culture.config import paths
 from culture.config.agents import ServerAddress
-from culture.protocol.vocabulary import Environment
+from culture.protocol.vocabulary import Environment, State
 
 PATIENCE = 60.0
 """How long a daemon may take until its agent takes prompts."""
 STEP = 0.02
+STATUS_PATIENCE = 3.0
 LAST_LINES = 15
 # What belongs to whoever calls us: an agent that starts another must not pass on who it is.
 _NOT_OURS = (Environment.NICK.value, Environment.TOKEN.value, Environment.WIKI.value, "NOTIFY_SOCKET")
@@ -82,6 +84,23 @@ def until_ready(
         time.sleep(STEP)
     text = f"{nick} is not ready after {patience:g} s, and goes on trying; `culture stop {nick}` ends it:"
     raise NotStarted(text, said(nick, begun), None)
+
+
+def until_at_work(nick: str, begun: int, patience: float = PATIENCE) -> None:
+    """Wait until the agent's program takes prompts; NotStarted where that has died, which its daemon survives."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        try:
+            status = call(nick, "status", patience=STATUS_PATIENCE)
+        except CallFailed:
+            return  # its daemon is there and busy; `culture status` tells more
+        if not isinstance(status, dict):
+            return
+        if status.get("state") in (State.CRASHED, State.PARKED) and not status.get("budget"):
+            raise NotStarted(f"{nick}: its daemon runs, its program has crashed:", said(nick, begun), None)
+        if status.get("ready", True):
+            return
+        time.sleep(STEP)
 
 
 def said(nick: str, since: int) -> str:

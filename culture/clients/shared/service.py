@@ -341,6 +341,7 @@ class Service:
             "stood_down": parts.notes.stood_down,
             "last_message": {"msgid": heard.msgid, "at": heard.timestamp.isoformat()} if heard else None,
             "connected": parts.transport.connected,
+            "ready": parts.keeper.ready,
             "session": parts.notes.session,
             "questions": len(parts.questions.open),
             "webhook": parts.webhook.status(),

@@ -519,6 +519,37 @@ async def test_what_does_not_show_itself_is_not_waited_for(
     assert up.said.endswith("spark has stopped.\n") and "Traceback" not in up.said and "not start" not in up.said
 
 
+async def test_an_agent_whose_program_crashes_is_not_announced_as_here(at_home: Shell) -> None:
+    """Its daemon runs and starts it again; whoever typed `culture up` is told what it said, and the exit code is 1."""
+    at_home.write("name: spark\n")
+    work = at_home.folder / "work"
+    work.mkdir()
+    agent = {"nick": "spark-ant", "directory": str(work), "channels": ["#general"], "agent": "acp"}
+    settings = {"agents": [{**agent, "acp_command": ["/bin/false"], "supervisor": {"agent": "none"}}]}
+    at_home.write(json.dumps(settings), "agents.yaml")
+    up = await at_home.run("up", "--port", "0", "--no-web", "-d")
+    assert up.code == 1 and "is here" not in up.out, up.out
+    assert "spark-ant: its daemon runs, its program has crashed:" in up.err and "did not start" in up.err
+
+
+async def test_a_server_that_dies_is_restarted_and_else_said_why(at_home: Shell) -> None:
+    at_home.write("name: spark\n")
+    up = await at_home.spawn("up", "--port", "0", "--no-web", "--no-agent")
+    port, nick = place(await up.until("say hello"))
+    note = json.loads(note_of_holder(at_home.home / "run" / "spark.pid") or "{}")
+    os.kill(note["pid"], signal.SIGKILL)
+    said = await up.until("spark is up again")
+    assert "spark died (killed by SIGKILL)" in said
+    async with registered(port, f"{nick}2") as person:
+        await person.join("#general")
+    again = json.loads(note_of_holder(at_home.home / "run" / "spark.pid") or "{}")
+    assert again["pid"] != note["pid"]
+    at_home.write("name: spark\nlimits: wrong\n")
+    os.kill(again["pid"], signal.SIGKILL)
+    assert await up.ended() == 1
+    assert "spark cannot be restarted" in up.said and "`culture doctor`" in up.said and "Traceback" not in up.said
+
+
 async def test_what_the_readme_has_a_newcomer_type_is_answered(at_home: Shell) -> None:
     """The lines for a client without a client, then those to the agent, as they stand there; and all have one nick."""
     page = (ROOT / "README.md").read_text(encoding="utf-8").partition("## The first five minutes")[2]

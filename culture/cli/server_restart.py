@@ -1,0 +1,58 @@
+"""Restart of a server that dies under `culture up`: why it died, and when it is given up."""
+
+import signal
+import time
+from dataclasses import replace
+
+from culture.cli import background, pidfile
+from culture.cli.agents import launching
+from culture.cli.choices import Choices
+from culture.cli.ending import say
+from culture.cli.launched import Interrupts, Launched
+from culture.cli.watching.staying import interruptible
+from culture.config import paths
+from culture.server.errors import StartError
+
+MOST = 3
+WITHIN = 300.0
+"""A server that dies more often than this in so many seconds is not restarted."""
+_TAIL_BYTES = 4000
+
+
+class ServerRestart:
+    """Looks after the server that one `culture up` has launched."""
+
+    def __init__(self, name: str, choices: Choices, launched: Launched, interrupts: Interrupts) -> None:
+        self._name = name
+        self._launched = launched
+        self._interrupts = interrupts
+        self._deaths: list[float] = []
+        note = pidfile.running(name)
+        ports = {port for _, port in note.addresses} if note is not None else set()
+        # Any free port was chosen once: clients and agents know that one.
+        self._choices = replace(choices, port=ports.pop()) if choices.port == 0 and len(ports) == 1 else choices
+
+    def death(self) -> str | None:
+        """How the server died; None while it runs, and where it was told to stop."""
+        code = self._launched.code(self._name)
+        if not code or pidfile.running(self._name) is not None:
+            return None
+        return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+
+    def restart(self, why: str) -> bool:
+        """Say why it died and start it again; whether it is up."""
+        log, now = paths.log_file(self._name), time.monotonic()
+        lines = launching.said(self._name, max(0, launching.size(log) - _TAIL_BYTES))
+        say(f"culture: {self._name} died ({why}). The end of {log}:\n{lines}", err=True)
+        self._deaths = [*(at for at in self._deaths if now - at < WITHIN), now]
+        if len(self._deaths) > MOST:
+            say(f"culture: it died {len(self._deaths)} times and is not restarted: `culture doctor`", err=True)
+            return False
+        try:
+            with interruptible(self._interrupts):
+                note = background.start(self._name, self._choices.arguments, self._launched.launch)
+        except (background.EndedEarly, StartError, OSError) as error:
+            say(f"culture: {self._name} cannot be restarted: {error}\n`culture doctor` looks for the reason.", err=True)
+            return False
+        say(f"{self._name} is up again (pid {note.pid}).")
+        return True
