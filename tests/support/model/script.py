@@ -29,6 +29,8 @@ from pathlib import Path
 STEP = re.compile(
     r"\[\[(say|recite|script|think|bash|call|wait|sleep|usage|err|hang|die)(?:\s+(.*?))?\]\](?!\])", re.DOTALL
 )
+_EVENT = re.compile(r"^\([0-9]{2}:[0-9]{2} UTC: .*\)$", re.MULTILINE)
+"""What a daemon tells of earlier work: it names the task, with its steps, and asks for none of them."""
 _call_numbers = count(1)
 
 
@@ -116,7 +118,7 @@ def has_script(text: str) -> bool:
 
 def answer(prompt: str, results: int) -> Answer:
     """The answer to a prompt after this many results of tools; past the end of the script ``ok``."""
-    answers = list(_answers(list(_steps(prompt))))
+    answers = list(_answers(list(_steps(_EVENT.sub("", prompt)))))
     if results < len(answers):
         return answers[results]
     return Answer(DEFAULT, answers[-1].usage if answers else Usage())
