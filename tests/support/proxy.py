@@ -116,10 +116,8 @@ class _Connection:
         try:
             await _passable(weather)
             await asyncio.get_running_loop().sock_connect(self._sockets[1], ("127.0.0.1", port))
-            (from_client, to_client), (from_server, to_server) = [
-                await asyncio.open_connection(sock=each) for each in self._sockets
-            ]
-            self._writers = [to_client, to_server]
+            from_client, to_client = await self._streams(self._sockets[0])
+            from_server, to_server = await self._streams(self._sockets[1])
             self.ways["server"] = _Way(weather["server"], from_client, to_server)
             self.ways["client"] = _Way(weather["client"], from_server, to_client)
             async with asyncio.TaskGroup() as group:
@@ -132,6 +130,12 @@ class _Connection:
             await _passable(weather)
         finally:
             self._reset()
+
+    async def _streams(self, of: socket.socket) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Those of one side, closed at the end even if a cut comes before there are those of the other."""
+        reader, writer = await asyncio.open_connection(sock=of)
+        self._writers.append(writer)
+        return reader, writer
 
     def _reset(self) -> None:
         """End what has not ended yet, at once and without a farewell."""
