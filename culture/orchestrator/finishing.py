@@ -12,6 +12,7 @@ from culture.orchestrator.errors import NoAnswer
 from culture.orchestrator.git import GitFailed, commit_of, git
 from culture.orchestrator.hiring import SEEN, Hiring
 from culture.orchestrator.parts import Parts
+from culture.orchestrator.prompt_limit import PromptLimit
 from culture.orchestrator.salvage import is_dirty, salvage
 from culture.orchestrator.state import Stage, Task, What
 from culture.orchestrator.taskfacts import publish
@@ -34,6 +35,7 @@ class Finishing:
         self._parts = parts
         self._hiring = hiring
         self._tasks = tasks
+        self._sent_back = PromptLimit()
 
     def report(self, id: str, how: Report, text: str, by: str, msgid: str = "") -> None:
         """Write down what was reported; it is looked into beside."""
@@ -106,11 +108,12 @@ class Finishing:
         said = f"[{task.id}] is not done yet: {missing}."
         reply = data["msgid"].partition("/")[0]
         await parts.rooms.say_once(key, said, task.channel, parts.config.standup_channel, reply_to=reply)
-        if task.manager is not None:
+        more = self._sent_back.take(task.manager) if task.manager is not None else None
+        if task.manager is not None and more is not None:
             order = (
                 f"{said} See to it, then report again: TASK: {task.id} done: …; or, if you cannot, waiting or failed."
             )
-            await self._hiring.tell(task.manager, key.replace(" ", "-"), order)
+            await self._hiring.tell(task.manager, key.replace(" ", "-"), order + more)
 
     async def _finish(self, id: str) -> None:
         """Everybody goes, then the worktree."""

@@ -12,6 +12,7 @@ from culture.orchestrator.finishing import Finishing
 from culture.orchestrator.following import Following
 from culture.orchestrator.hiring import Hiring
 from culture.orchestrator.parts import Parts
+from culture.orchestrator.prompt_limit import PromptLimit
 from culture.orchestrator.rooms import parts as requests_in
 from culture.orchestrator.state import Member, Stage, Task, What
 from culture.orchestrator.taskfacts import publish
@@ -37,6 +38,7 @@ class Hearing:
         self._tasks = tasks
         self._finishing = finishing
         self._following = following
+        self._refusals = PromptLimit()
 
     async def hear(self, message: Message) -> None:
         """Act upon what was said."""
@@ -81,14 +83,15 @@ class Hearing:
         """Tell why nothing comes of a line: a member that wrote it is prompted, everybody else reads it."""
         key, line = f"refused-{msgid}", " ".join(message.text.split())[:_LONGEST_LINE]
         named = f"[{about.id}] " if about else ""
-        order = f'{named}Nothing came of your line in {name_in_prompt(message.channel)}: {why}. You wrote: "{line}"'
         author = self._author(message)
-        if author is not None:
+        more = self._refusals.take(author.nick) if author is not None else None
+        order = f'{named}Nothing came of your line in {name_in_prompt(message.channel)}: {why}. You wrote: "{line}"'
+        if author is not None and more is not None:
             # First the journal: a line that is known as refused is not looked at again after a crash.
-            self._hiring.promise(author.nick, key, order)
+            self._hiring.promise(author.nick, key, order + more)
         await self._parts.rooms.say_once(f"refused {msgid}", why, message.channel, reply_to=message.msgid)
-        if author is not None:
-            self._parts.jobs.start(key, self._hiring.tell(author.nick, key, order))
+        if author is not None and more is not None:
+            self._parts.jobs.start(key, self._hiring.tell(author.nick, key, order + more))
 
     def _author(self, message: Message) -> Member | None:
         """The member who wrote a line; None for people, and for whoever has a member's nick without its account."""

@@ -132,8 +132,12 @@ class Heartbeat:
         await asyncio.gather(*(self._guarded(member, self._look) for member in members))
         await self._budget.look()
         for task in parts.book.state.live_tasks():
-            await self._notice_standstill(task)
-            await publish(parts, task.id)
+            try:
+                await self._notice_standstill(task)
+                await publish(parts, task.id)
+            except Exception:
+                # The other tasks, and what is still to be said, do not wait for one that is broken.
+                log.exception("%s was not looked after", task.id)
         await self._conflicts.look()
         await parts.record.catch_up()
         await parts.rooms.catch_up()

@@ -1,11 +1,10 @@
 """Tasks at which nobody works: people read of it, then the manager is prompted, then the EM."""
 
-from pathlib import Path
-
 from culture.orchestrator.git import commit_of
 from culture.orchestrator.hiring import Hiring
 from culture.orchestrator.parts import Parts
 from culture.orchestrator.state import Stage, Task
+from culture.orchestrator.worktrees import branch_of
 
 STANDSTILL = 600.0
 """Seconds without work after which a task stands still."""
@@ -32,9 +31,10 @@ class Standstill:
         return await self._prompt(task, text)
 
     async def _prompt(self, task: Task, text: str) -> bool:
-        state, manager = self._parts.book.state, task.manager
+        parts, state, manager = self._parts, self._parts.book.state, task.manager
         team = "-".join(sorted(member.name for member in state.team_of(task.id)))
-        commit = await commit_of(Path(task.worktree), "HEAD") or ""
+        # Not in the worktree, which somebody may have removed.
+        commit = await commit_of(parts.config.project_dir, f"refs/heads/{branch_of(task.id)}") or ""
         key = f"still-{task.id}-{commit[:12]}-{team}"
         if manager is not None and key not in state.prompts:
             order = f"{text} Go on with it, or report, as in `TASK: {task.id} waiting: ` and for what."
