@@ -2,7 +2,7 @@
 
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from threading import Lock, current_thread, main_thread
 from types import FrameType
 
@@ -69,10 +69,14 @@ class Launched:
             self._processes[what] = process = make()
         return process
 
-    def code(self, what: str) -> int | None:
-        """How the process of that name has ended; None while it runs, or where it was not launched here."""
+    def code(self, what: str, patience: float) -> int | None:
+        """How the process of that name ends within so many seconds; None while it runs, or was not launched here."""
         process = self._processes.get(what)
-        return None if process is None else process.poll()
+        if process is None:
+            return None
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(patience)
+        return process.returncode
 
     def all(self) -> "Mapping[str, subprocess.Popen[bytes]]":
         """All there are, and ever will be: from here on nothing is launched."""

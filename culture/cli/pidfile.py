@@ -34,6 +34,8 @@ class Note:
     addresses: tuple[tuple[str, int], ...] = ()
     log: str = ""
     version: str = ""
+    stopping: bool = False
+    """Whether it was told to stop."""
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
@@ -44,7 +46,8 @@ class Note:
             options = tuple(map(str, said["options"]))
             pid, since, timeout = int(said["pid"]), float(said["since"]), float(said["shutdown_timeout"])
             log, version = (str(said.get(key, "")) for key in ("log", "version"))
-            return cls(pid, since, str(said["data_dir"]), timeout, options, addresses, log, version)
+            stopping = said.get("stopping") is True
+            return cls(pid, since, str(said["data_dir"]), timeout, options, addresses, log, version, stopping)
         except (ValueError, KeyError, TypeError):
             return None
 
@@ -79,12 +82,19 @@ class PidFile:
             raise StartError(already_running(self._server, Note.parse(taken.note))) from None
         try:
             yield self
-        finally:
-            self._lock.release(remove=True)
+        except BaseException:
+            self._lock.release()  # what it says tells `culture up` whether it was told to stop
+            raise
+        self._lock.release(remove=True)
 
     def accepts(self, addresses: Sequence[tuple[str, int]]) -> None:
         """Say where clients may connect from now on."""
         self._note = replace(self._note, addresses=tuple(addresses))
+        self._lock.write(str(self._note))
+
+    def stops(self) -> None:
+        """Say that the server was told to stop."""
+        self._note = replace(self._note, stopping=True)
         self._lock.write(str(self._note))
 
 
@@ -100,6 +110,15 @@ def running(server: str) -> Note | None:
     """The living server of that name; a file that nobody holds is no server, whatever it says."""
     text = note_of_holder(paths.pid_file(server))
     return Note.parse(text) if text is not None else None
+
+
+def was_told_to_stop(server: str) -> bool:
+    """Whether a server that is gone, and did not end in order, had been told to stop."""
+    try:
+        note = Note.parse(paths.pid_file(server).read_text(encoding="utf-8", errors="replace"))
+    except FileNotFoundError:
+        return False
+    return note is not None and note.stopping
 
 
 def all_running() -> list[str]:

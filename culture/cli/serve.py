@@ -6,6 +6,7 @@ import logging
 import resource
 import signal
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from operator import attrgetter
 
 from culture.cli import printing
@@ -79,6 +80,8 @@ class _Run:
         # The same signal once more is for somebody who does not want to wait: it ends the process at once.
         asyncio.get_running_loop().remove_signal_handler(number)
         self._told.set()
+        with suppress(OSError):  # a full disk must not keep it from stopping
+            self._pid_file.stops()
 
     def _reload(self, number: signal.Signals) -> None:
         log.info("%s: reading the configuration again", number.name)

@@ -17,6 +17,8 @@ MOST = 3
 WITHIN = 300.0
 """A server that dies more often than this in so many seconds is not restarted."""
 _TAIL_BYTES = 4000
+_EXIT_PATIENCE = 5.0
+"""Seconds that a process may take to exit once it holds its file no more."""
 
 
 class ServerRestart:
@@ -34,8 +36,10 @@ class ServerRestart:
 
     def death(self) -> str | None:
         """How the server died; None while it runs, and where it was told to stop."""
-        code = self._launched.code(self._name)
-        if not code or pidfile.running(self._name) is not None:
+        if pidfile.running(self._name) is not None:
+            return None
+        code = self._launched.code(self._name, _EXIT_PATIENCE)
+        if not code or pidfile.was_told_to_stop(self._name):
             return None
         return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 

@@ -35,6 +35,7 @@ from tests.cli.shell import ROOT, Process, Shell, said_port
 from tests.cli.test_mesh import WITHOUT_SKILLS
 from tests.realclients.weechat import weechat
 from tests.support.client import Client, connected, registered
+from tests.support.lockholder import locked
 from tests.support.ports import reserved
 
 GUIDE = "spark-guide"
@@ -548,6 +549,24 @@ async def test_a_server_that_dies_is_restarted_and_else_said_why(at_home: Shell)
     os.kill(again["pid"], signal.SIGKILL)
     assert await up.ended() == 1
     assert "spark cannot be restarted" in up.said and "`culture doctor`" in up.said and "Traceback" not in up.said
+
+
+async def test_a_server_that_was_told_to_stop_is_not_restarted_however_it_ends(at_home: Shell) -> None:
+    """`culture down` waits for a server that cannot write, and somebody ends it by force: that is no crash."""
+    at_home.write("name: spark\n")
+    up = await at_home.spawn("up", "--port", "0", "--no-web", "--no-agent")
+    port, nick = place(await up.until("say hello"))
+    note = json.loads(note_of_holder(at_home.home / "run" / "spark.pid") or "{}")
+    database = Path(note["data_dir"]) / "history" / "history.db"
+    async with locked(database), registered(port, f"{nick}2") as person:
+        await person.join("#general")
+        person.send("PRIVMSG #general :this waits for the disk")
+        await person.sync()
+        os.kill(note["pid"], signal.SIGTERM)
+        await person.expect("ERROR")
+        os.kill(note["pid"], signal.SIGTERM)  # the second one ends it at once
+        assert await up.ended() == 0
+    assert "spark has stopped.\n" in up.said and "died" not in up.said and "up again" not in up.said
 
 
 async def test_what_the_readme_has_a_newcomer_type_is_answered(at_home: Shell) -> None:
