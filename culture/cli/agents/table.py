@@ -27,7 +27,7 @@ def table(reports: Sequence[Mapping[str, Any]], now: datetime) -> str:
     remarks = [
         remark
         for report in reports
-        for remark in (_remark(report), *_on_held(report), *_on_alerts(report, now))
+        for remark in (_remark(report), *_on_disk(report), *_on_held(report), *_on_alerts(report, now))
         if remark
     ]
     return "\n".join([*lines, *(["", *map(plain, remarks)] if remarks else [])])
@@ -92,6 +92,12 @@ def _remark(report: Mapping[str, Any]) -> str:
         case "starting":
             return f"{nick} is not ready yet: `culture logs {nick}`."
     return ""
+
+
+def _on_disk(report: Mapping[str, Any]) -> Iterator[str]:
+    """A daemon that can store nothing, and so does nothing."""
+    if why := report.get("disk"):
+        yield f"{report['nick']} cannot write to its disk: {plain(why)}. Nothing is lost; make room, and it goes on."
 
 
 def _on_held(report: Mapping[str, Any]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from culture.clients.shared.base import AgentRunnerBase, SupervisorBase
 from culture.clients.shared.bus import MessageBus
 from culture.clients.shared.completion import Completion
 from culture.clients.shared.condition import may_begin, show
+from culture.clients.shared.disk_trouble import DiskTrouble
 from culture.clients.shared.errands import Errands
 from culture.clients.shared.greeting import Greeting
 from culture.clients.shared.hearing import Hearing
@@ -226,6 +227,7 @@ class AgentDaemon:
             self.held,
             self.vouching,
             self.unfinished,
+            DiskTrouble(config.nick, self.records, self.transport, self.webhook),
         )
         self.service = Service(self._parts, self.finished.set, self._show, ask_bound)
         self.socket = SocketServer(
@@ -298,6 +300,7 @@ class AgentDaemon:
         # At once: each may have to wait for a program that hangs, or for a server.
         await asyncio.gather(self.keeper.stop(), self.supervision.stop(), self.webhook.stop())
         await self.bus.stop()
+        await self._parts.disk.stop()
         await self.socket.stop()
         if self.gate is not None:
             await self.gate.stop()

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from culture.clients.shared.disk_trouble import DiskTrouble
 from culture.clients.shared.errands import Errands
 from culture.clients.shared.held import HeldMail
 from culture.clients.shared.hiring import Hiring
@@ -50,6 +51,7 @@ class Parts:
     held: HeldMail
     vouching: Vouching
     unfinished: UnfinishedWork
+    disk: DiskTrouble
 
     @property
     def task(self) -> str:

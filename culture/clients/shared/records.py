@@ -2,10 +2,10 @@
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from culture.config import paths
 
@@ -128,17 +128,32 @@ PRAGMA user_version = 1;
 """
 
 
+_DISK = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN})
+"""Errors that say of the disk that nothing can be written."""
+
+
 class Records:
     """An open database; what is done inside ``change`` happens whole or not at all."""
 
     def __init__(self, path: Path) -> None:
+        self.path = path
+        self.on_full: Callable[[str], None] = lambda why: None
+        """Called with the reason of each write that the disk refused."""
         os.close(paths.open_private(path, os.O_RDWR))
         self._connection = sqlite3.connect(path, isolation_level=None)
-        self.execute = self._connection.execute
         self.execute("PRAGMA journal_mode = WAL")
         # Survives kill -9. A power cut takes messages and the mark behind them together, so they come again.
         self.execute("PRAGMA synchronous = NORMAL")
         self._connection.executescript(SCHEMA)
+
+    def execute(self, statement: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> sqlite3.Cursor:
+        """Run one statement; outside of ``change`` it is committed at once."""
+        try:
+            return self._connection.execute(statement, parameters)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF in _DISK:
+                self.on_full(str(error))
+            raise
 
     def close(self) -> None:
         """Let go of the file."""

@@ -326,6 +326,7 @@ class Service:
             "tokens_ever": ever.tokens,
             "cost_usd_ever": round(ever.cost_usd, 6),
             "cannot": parts.keeper.cannot,
+            "disk": parts.disk.why,
             "budget": parts.purse.why_not(),
             "subscription": parts.purse.is_subscription,
             "windows": [
@@ -358,7 +359,8 @@ class Service:
         since = f"since {parts.presence.since:%H:%M} UTC"
         quiet = "; quiet hours, messages wait" if parts.work.is_quiet else ""
         then = "; pauses after this turn" if parts.presence.then else ""
-        return f"{state.value}{task} {since}, {unread} unread{quiet}{then}. {self.spent()}"
+        disk = f"; cannot write to its disk: {parts.disk.why}" if parts.disk.why else ""
+        return f"{state.value}{task} {since}, {unread} unread{quiet}{then}{disk}. {self.spent()}"
 
     def spent(self) -> str:
         """What today has cost, in a line."""

@@ -112,10 +112,11 @@ class WebhookClient:
         place: str | None = None,
         question: str = "",
         options: Sequence[str] = (),
+        in_channel: bool = True,
     ) -> None:
         """Something happened that people want to know; ``place`` is where to read more. Never waits, never fails.
 
-        Of a ``question`` the posts tell its id and its ``options``.
+        Of a ``question`` the posts tell its id and its ``options``. The caller may say the line in the channel itself.
         """
         if event not in self._config.events:
             return
@@ -134,9 +135,9 @@ class WebhookClient:
                     alert, text=f"{line} ({question}{': ' if shown else ''}{'/'.join(shown)})" if question else line
                 )
             )
-        if self._lines.may_go:
+        if in_channel and self._lines.may_go:
             self._line(alert.text)
-        else:
+        elif in_channel:
             self._lines.put(alert)
             self._lines.nudge()
         if courier is not None:

@@ -41,6 +41,18 @@ def unable(nick: str, why: str) -> str:
     return f"[ESCALATION] {nick} cannot start again and is parked: {why}. Reply @{nick} resume"
 
 
+def disk_failed(nick: str, why: str, folder: str) -> str:
+    """An agent whose daemon cannot store anything."""
+    return (
+        f"[ERROR] {nick} cannot write to its disk: {why}. Nothing is lost, and nothing goes on. Make room in {folder}"
+    )
+
+
+def disk_recovered(nick: str) -> str:
+    """An agent whose daemon can store again."""
+    return f"{nick} can write to its disk again and goes on."
+
+
 def complete(nick: str, task: str, place: str) -> str:
     """An agent that is done; what it was asked in private is told to nobody else."""
     if is_channel(place):
