@@ -148,9 +148,12 @@ class Scene:
         timeout: float | None = None,
         tool: str = "",
         bound: float | None = None,
+        in_turn: bool = False,
     ) -> "asyncio.Task[Answer]":
         """The agent asks; what it gets is the task's result."""
-        asking = asyncio.create_task(self.questions.ask(place, text, timeout, options, tool, bound=bound))
+        asking = asyncio.create_task(
+            self.questions.ask(place, text, timeout, options, tool, bound=bound, in_turn=in_turn)
+        )
         self._asking.append(asking)
         await self.settled()
         return asking

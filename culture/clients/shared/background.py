@@ -24,6 +24,8 @@ class BackgroundWork:
     def __init__(self) -> None:
         self.place: Callable[[], str] = lambda: NOWHERE
         """Place of the turn that runs; ``NOWHERE`` between turns."""
+        self.moved: Callable[[], None] = lambda: None
+        """Called when a command runs in the background that did not before."""
         self._calls: dict[str, str] = {}
         self._wakeups: dict[str, str] = {}
         self._callers: dict[str, str] = {}  # the call of each task
@@ -51,7 +53,9 @@ class BackgroundWork:
 
     def runs(self, tasks: Iterable[str], agents: Iterable[str] = ()) -> None:
         """These tasks, and no others, run in the background now; some of them are sub-agents."""
-        self._running, self._agents = tuple(tasks), tuple(agents)
+        before, self._running, self._agents = self.commands, tuple(tasks), tuple(agents)
+        if self.commands - before:
+            self.moved()
 
     @property
     def running(self) -> tuple[str, ...]:
@@ -62,6 +66,11 @@ class BackgroundWork:
     def agents(self) -> tuple[str, ...]:
         """Those of them that are sub-agents, which use tokens."""
         return self._agents
+
+    @property
+    def commands(self) -> frozenset[str]:
+        """Those of them that are no sub-agents."""
+        return frozenset(self._running) - frozenset(self._agents)
 
     def running_in(self, place: str) -> int:
         """Number of tasks that run in the background and were begun in a place."""

@@ -473,6 +473,7 @@ class AgentDaemon:
             runner.take_whispers = self.supervision.take
             runner.permit = self.leave.permit
             runner.consult = Elicitation(self.questions, self.leave.place).ask
+            runner.background.moved = self.questions.release_calls
             runner.background.place = lambda: self.work.prompt.target if self.work.prompt is not None else NOWHERE
         return runner
 

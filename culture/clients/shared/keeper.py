@@ -114,6 +114,11 @@ class Keeper:
         """The runner there is now."""
         return self._runner
 
+    @property
+    def runs_commands(self) -> bool:
+        """Whether a command runs in the background, as far as the backend tells."""
+        return isinstance(self._runner, QueuedRunner) and bool(self._runner.background.commands)
+
     def in_background(self, place: str) -> int:
         """Number of commands and sub-agents begun in a place that run in the background, as far as the backend tells.
 

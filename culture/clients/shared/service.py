@@ -89,7 +89,9 @@ class Service:
         """Post a question and wait."""
         channel = self._place(channel)
         try:
-            answer = await self._parts.questions.ask(channel, question, timeout, options, bound=self._ask_bound)
+            answer = await self._parts.questions.ask(
+                channel, question, timeout, options, bound=self._bound(), in_turn=True
+            )
         except (NotSent, TooManyQuestions) as refusal:
             raise RequestFailed(str(refusal)) from None
         return cast(Answer, answer.for_agent())
@@ -97,10 +99,15 @@ class Service:
     async def again(self, id: str, reply: str | None) -> Answer:
         """Wait on for a question."""
         try:
-            answer = await self._parts.questions.again(id, reply, bound=self._ask_bound)
+            answer = await self._parts.questions.again(id, reply, bound=self._bound(), in_turn=True)
         except (NotSent, NoSuchQuestion) as refusal:
             raise RequestFailed(str(refusal)) from None
         return cast(Answer, answer.for_agent())
+
+    def _bound(self) -> float | None:
+        """Seconds that a call waits for an answer: none where it comes from the background, between two turns."""
+        is_left_behind = self._parts.keeper.runs_commands and not self._parts.work.busy
+        return 0.0 if is_left_behind else self._ask_bound
 
     async def questions(self, closed: bool) -> list[dict[str, object]]:
         """What the agent has asked."""

@@ -46,6 +46,20 @@ async def test_a_call_that_waits_no_longer_leaves_its_question_as_it_was(stage: 
     assert mail.remark == ('answers your question q1, "Delete 47 files?": ANSWERED, and spark-ori was logged in')
 
 
+async def test_a_call_that_is_left_behind_by_its_turn_gets_no_answer_that_the_agent_would_not_have(
+    stage: Scene,
+) -> None:
+    """It runs in the background of its program, where what it prints is nobody's word."""
+    left = await stage.ask(in_turn=True)
+    tool = await stage.ask("Bash: make", tool="Bash")
+    stage.questions.turn_over()
+    stage.say("spark-ori", f"@{NICK} yes q1")
+    stage.say("spark-ori", f"@{NICK} yes q2")
+    assert [(await each).outcome for each in (left, tool)] == [Outcome.ASKED, Outcome.ANSWERED]
+    [mail] = stage.mail()
+    assert mail.remark.startswith('answers your question q1, "Delete 47 files?": ANSWERED')
+
+
 @pytest.mark.parametrize("noted", [False, True])
 async def test_nothing_is_lost_between_the_answer_and_its_prompt(stage: Scene, noted: bool) -> None:
     await (await stage.ask(bound=BOUND))

@@ -104,26 +104,34 @@ class Questions:
         *,
         detail: str = "",
         bound: float | None = None,
+        in_turn: bool = False,
     ) -> Answer:
-        """Post the question and wait, for at most ``bound`` seconds; one that was posted before is taken up again."""
+        """Post the question and wait, for at most ``bound`` seconds; one that was posted before is taken up again.
+
+        A call of the agent's own, ``in_turn``, waits no longer than its turn.
+        """
         question = self._store.same(place, text, options, tool, detail)
         if question is None:
             question = await self._new(place, text, timeout, tuple(options), tool, detail)
-        elif (answer := self._kept(question)) is not None:
-            return answer
+        elif (kept := self._kept(question)) is not None:
+            return kept
         elif timeout is not None and self._store.clock() + timeout < question.deadline:
             question = self._store.shorten(question, self._store.clock() + timeout)
         self._deadlines.arm(question.number, question.deadline)
-        return await self._wait(question, bound)
+        with self._waiting.one(question.number, in_turn=in_turn) as answer:
+            await self._publish(question)
+            return await _within(bound, question, answer)
 
-    async def again(self, id: str, reply: str | None = None, *, bound: float | None = None) -> Answer:
-        """Take the wait for a question up again, after a reply to whoever asked back; for at most ``bound`` seconds."""
+    async def again(
+        self, id: str, reply: str | None = None, *, bound: float | None = None, in_turn: bool = False
+    ) -> Answer:
+        """Take the wait for a question up again, after a reply to whoever asked back; bounded as in ``ask``."""
         question = self._store.get(int(id[1:])) if id[:1] in "qQ" and id[1:].isdecimal() and len(id) < 12 else None
         if question is None:
             known = posting.listed(self.open) or "none"
             raise NoSuchQuestion(f"you have asked no question {id}; open: {known}")
         # It waits already while it replies: who reads that may answer before the server has called it stored.
-        with self._waiting.one(question.number) as answer:
+        with self._waiting.one(question.number, in_turn=in_turn) as answer:
             if reply:
                 await self._reply(question, reply, answer)
             if answer.done():
@@ -179,7 +187,15 @@ class Questions:
 
     def turn_over(self) -> None:
         """The agent's turn is over, and so is what it had to be told in it."""
+        self.release_calls()
         self._store.settle()
+
+    def release_calls(self) -> None:
+        """The agent's calls wait no longer, and the answer comes as a prompt.
+
+        They may run in the background of its program, where what they are told counts as nobody's word.
+        """
+        self._waiting.leave_turn(lambda number: Answer(Outcome.ASKED, question=f"q{number}"))
 
     def abandon(self, task: str) -> None:
         """The task that asked is aborted."""
@@ -319,11 +335,6 @@ class Questions:
                 if msgid is not None:
                     self._around.read(msgid)
         return question.answer
-
-    async def _wait(self, question: Question, bound: float | None) -> Answer:
-        with self._waiting.one(question.number) as answer:
-            await self._publish(question)
-            return await _within(bound, question, answer)
 
     def _expire(self, number: int) -> None:
         try:

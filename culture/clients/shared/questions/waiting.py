@@ -26,6 +26,7 @@ class Waiting:
         self._changed = changed
         self._unheard = unheard
         self._calls: dict[int, _Calls] = {}
+        self._in_turn: dict[Call, int] = {}  # calls that end with the turn, and the number of their question
 
     def __len__(self) -> int:
         return len(self._calls)
@@ -34,17 +35,20 @@ class Waiting:
         return number in self._calls
 
     @contextmanager
-    def one(self, number: int) -> Iterator[Call]:
-        """One call that waits, until it has what it waited for or is cut off."""
+    def one(self, number: int, *, in_turn: bool = False) -> Iterator[Call]:
+        """One call that waits, until it has what it waited for or is cut off; ``in_turn`` it ends with the turn."""
         call: Call = asyncio.get_running_loop().create_future()
         calls = self._calls.setdefault(number, _Calls())
         calls.open.append(call)
+        if in_turn:
+            self._in_turn[call] = number
         self._changed()
         try:
             yield call
             calls.heard = calls.heard or _is_told(call)
         finally:
             calls.open.remove(call)
+            self._in_turn.pop(call, None)
             if not calls.open and self._calls.get(number) is calls:
                 del self._calls[number]
             if _is_told(call) and not calls.heard and not any(map(_is_told, calls.open)):
@@ -61,6 +65,12 @@ class Waiting:
         for call in waiting:
             call.set_result(answer)
         return bool(waiting)
+
+    def leave_turn(self, told: Callable[[int], Answer]) -> None:
+        """The turn is over: its calls that have no answer are told this, and wait no longer."""
+        for call, number in self._in_turn.items():
+            if not call.done():
+                call.set_result(told(number))
 
     def refuse(self, number: int, why: Exception) -> None:
         """There is no such question after all: nobody will ever answer those who wait."""
