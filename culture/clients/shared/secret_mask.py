@@ -35,6 +35,8 @@ _ASSIGNED = re.compile(
 
 # What a shell would run, or what ends a word: nobody approves what is hidden behind a mask.
 _RUNS = re.compile(r"[$`|<>(){}\n]")
+# A file or an address is no secret, and what is done with it is what people approve: ``-F token=@/home/ori/.ssh/id``.
+_POINTS_ELSEWHERE = re.compile(r"[@~.]|/[A-Za-z]{2,}(?:/|\Z)|[a-z][a-z0-9+.-]{0,19}:/", re.IGNORECASE)
 _KEY_LINES = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:\s[+ -]?[A-Za-z0-9+/=]{40,80})+"
     r"(?:\s[+ -]?[A-Za-z0-9+/=]{1,80}(?=\s[+ -]?-----END))?"
@@ -42,14 +44,16 @@ _KEY_LINES = re.compile(
 
 
 def mask_for_approval(text: str, environment: Mapping[str, str] | None = None) -> str:
-    """The text without secrets for people who approve it: nothing that a shell would run is masked with them."""
+    """The text without secrets for people who approve it: no file, address or code for a shell is masked with them."""
     for value in _values(os.environ if environment is None else environment):
         text = text.replace(value, MASK)
     text = _KEY_LINES.sub(MASK, text)
     text = _TOKENS.sub(lambda found: found[0] if _RUNS.search(found[0]) or " " in found[0] else MASK, text)
     text = _BEARER.sub(rf"\1{MASK}", text)
     text = _PASSWORD_IN_URL.sub(lambda found: _unless_it_runs(found, found[2]), text)
-    return _ASSIGNED.sub(lambda found: _unless_it_runs(found, ""), text)
+    return _ASSIGNED.sub(
+        lambda found: found[0] if _POINTS_ELSEWHERE.match(found[2]) else _unless_it_runs(found, ""), text
+    )
 
 
 def _unless_it_runs(found: re.Match[str], end: str) -> str:
