@@ -1,7 +1,7 @@
 """What is said in answer to mail: the tags of replies, and that no answer will come."""
 
 from culture.clients.shared.inbox import Mail
-from culture.clients.shared.prompts import Prompt
+from culture.clients.shared.prompts import Prompt, title_of
 from culture.protocol.vocabulary import ClientTag
 
 FAILED = "[ERROR] I gave up on "
@@ -10,6 +10,8 @@ FAILED = "[ERROR] I gave up on "
 
 def given_up(mail: Mail, why: str) -> str:
     """What is said of a message that is not answered any more."""
+    if mail.is_own:
+        return f'{FAILED}news of my own program, "{title_of(mail)}": {why}'
     return f"{FAILED}{mail.sender}'s message {mail.msgid}: {why}"
 
 

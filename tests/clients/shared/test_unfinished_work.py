@@ -220,3 +220,16 @@ async def test_agent_is_told_of_a_turn_in_which_its_daemon_was_killed(ircd: IRCd
     assert notes(home) == [
         '(your daemon ended in a turn. Its messages come again; it was about "work", asked by spark-ori in #general)'
     ]
+
+
+async def test_news_that_is_given_up_is_named_by_its_words(ircd: IRCd, home: Path) -> None:
+    file = playbook(home, [{"when": "long test", "steps": [{"error": "API Error: 529 overloaded"}]}])
+    config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": file})
+    async with registered(ircd.port, "spark-ori") as ori, running(config, NICK) as daemon:
+        await ori.join("#general")
+        daemon.inbox.news("n1", "#general", "your command long test has ended")
+        daemon.work.wake()
+        await ori.expect("NOTICE", "#general", "[ERROR] API Error: 529 overloaded; I try once more.")
+        told = await ori.expect("NOTICE", "#general")
+        words = "your command long test has ended"
+        assert told.params[1] == f'[ERROR] I gave up on news of my own program, "{words}": API Error: 529 overloaded'
