@@ -86,11 +86,23 @@ def _is_meant(said: str, option: str, tie: Tie) -> bool:
     """Whether what stands beside a choice leaves no doubt that the text is about this question."""
     if tie is Tie.NAMED:
         return True
-    beside = {word.casefold() for word in _WORDS.findall(_word(option).sub(" ", said, count=1))}
+    beside = _beside(said, option)
     if tie is Tie.LOOSE:
         return not beside
     no = _word(option).match(said) if option.casefold() == NO else None
     return beside <= _ASSENT or (no is not None and _REASON.match(said, no.end()) is not None)
+
+
+def says_more(text: str, options: Sequence[str]) -> bool:
+    """Whether a text says something beside one of these options and words of assent."""
+    said = without_ids(text)
+    option = next((each for each in options if _names(said, each)), None)
+    return option is None or not _beside(said, option) <= _ASSENT
+
+
+def _beside(said: str, option: str) -> set[str]:
+    """The words beside the first occurrence of an option."""
+    return {word.casefold() for word in _WORDS.findall(_word(option).sub(" ", said, count=1))}
 
 
 def _names(text: str, option: str) -> bool:

@@ -60,6 +60,17 @@ async def test_an_option_is_chosen_by_its_number_or_its_word(stage: Scene) -> No
     assert await consulted(stage, [toppings], "2, milk") == FormReply(("brown sugar, milk",))
 
 
+async def test_words_beside_an_option_reach_the_agent(stage: Scene) -> None:
+    """Item A4: the program is given the option alone, and the rest of the answer was lost."""
+    assert await consulted(stage, [CACHE], "use 2 please") == FormReply(("In memory",))
+    assert stage.mail() == []
+    assert await consulted(stage, [CACHE], "q2 2, with port 6380") == FormReply(("In memory",))
+    may_it = FormField("May I?", (("yes", ""), ("no", "")))
+    assert await consulted(stage, [may_it], "no, later") == FormReply(("no",))
+    assert [mail.text.removeprefix(f"@{NICK} ") for mail in stage.mail()] == ["q2 2, with port 6380", "no, later"]
+    assert all("answers your question" in mail.remark for mail in stage.mail())
+
+
 async def test_without_an_answer_the_program_is_told_why(stage: Scene) -> None:
     assert (await consulted(stage, [CACHE], "abort")).why == "aborted by spark-ori: abort"
     assert (await consulted(stage, [CACHE], "deny")).values is None

@@ -101,6 +101,17 @@ async def test_a_sentence_that_begins_with_always_is_a_message(stage: Scene) -> 
     assert "always run the linter" in mail.text and mail.remark.startswith("no answer to your question q1")
 
 
+async def test_words_beside_a_yes_reach_the_agent(stage: Scene) -> None:
+    """Item A4: a permission tells the program yes and nothing else, so that work asked for beside it was lost."""
+    for yes in ("yes q1", "ok, yes please", "always Bash(make c:*)"):
+        assert await asked(stage, f"make {yes[:1]}", yes) == Permit(True)
+    assert stage.mail() == []
+    assert await asked(stage, "make docs", "q4: yes, and run the tests afterwards") == Permit(True)
+    [mail] = stage.mail()
+    assert mail.text == f"@{NICK} q4: yes, and run the tests afterwards"
+    assert mail.remark == 'answers your question q4, ""Bash: make docs Proceed? [y/N]"": ANSWERED'
+
+
 async def test_an_agent_allows_nothing_for_good(tmp_path: Path) -> None:
     stage = Scene(tmp_path, TrustConfig(agents="first"))
     stage.room.agents = ("spark-ori",)

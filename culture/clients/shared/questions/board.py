@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
+from culture.clients.shared import answers
 from culture.clients.shared.answers import ABORT
 from culture.clients.shared.inbox import own_msgid
 from culture.clients.shared.questions import posting, replies
@@ -262,6 +263,14 @@ class Questions:
         elif answer.msgid is not None:
             self._around.reopen(answer.msgid, question.number, remark)
 
+    def pass_on(self, answer: Answer) -> None:
+        """Only the choice of an answer was used: the agent reads the words beside it as a message."""
+        question = self._store.get(int((answer.question or "q0")[1:]))
+        if question is None or answer.msgid is None:
+            return
+        if answers.says_more(answer.text or "", question.options):
+            self._around.reopen(answer.msgid, question.number, replies.remark(question, answer))
+
     async def _new(
         self, place: str, text: str, timeout: float | None, options: tuple[str, ...], tool: str, detail: str
     ) -> Question:
@@ -315,8 +324,8 @@ class Questions:
 
     async def _reply(self, question: Question, text: str, answer: "asyncio.Future[Answer]") -> None:
         try:
-            answers = self._asked_back.get(question.number, "")
-            said = await self._around.post(question.place, posting.ANSWER_PREFIX + text, answers)
+            asked_back = self._asked_back.get(question.number, "")
+            said = await self._around.post(question.place, posting.ANSWER_PREFIX + text, asked_back)
         except NotSent:
             # What came meanwhile the agent is told by this call, and by nothing else.
             if not answer.done():

@@ -44,6 +44,8 @@ class Elicitation:
             value = _value(answer, field, words)
             if value is None:
                 return FormReply(why=_before(fields, values) + _why_none(answer))
+            if words:
+                self._questions.pass_on(answer)
             values.append(value)
         return FormReply(tuple(values))
 

@@ -52,7 +52,8 @@ class Leave:
         except (NotSent, TooManyQuestions) as refusal:
             return Permit(False, f"nobody can be asked: {refusal}")
         if answer.outcome is Outcome.ANSWERED:
-            self._remember(answer, tool)
+            if not self._remember(answer, tool):
+                self._questions.pass_on(answer)
             if await self._described(tool, given) != use:
                 return Permit(False, _CHANGED)
         return _permit(answer)
@@ -63,9 +64,13 @@ class Leave:
             return await asyncio.to_thread(describe, tool, given, self._directory)
         return describe(tool, given, self._directory)
 
-    def _remember(self, answer: Answer, tool: str) -> None:
-        if (always := permissions.read_always(answer.text or "", tool)) is not None and not always[1]:
-            self._notes.allowed = (*self._notes.allowed, permissions.pattern_of(answer.text or ""))
+    def _remember(self, answer: Answer, tool: str) -> bool:
+        """Keep what a person allows for good; whether it was that."""
+        always = permissions.read_always(answer.text or "", tool)
+        if always is None or always[1]:
+            return False
+        self._notes.allowed = (*self._notes.allowed, permissions.pattern_of(answer.text or ""))
+        return True
 
     def place(self) -> str:
         """Where the task came from: its channel, or the person who gave it in private; else the general one."""
