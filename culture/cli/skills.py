@@ -21,6 +21,7 @@ from culture.protocol.vocabulary import Exit
 group = typer.Typer(help="Teach agents' programs to use IRC.", no_args_is_help=True)
 
 SKILL = "irc"
+PAGE = "SKILL.md"
 MISSING = "not installed"
 LOADED = "at its start"
 """The program is given the skill whenever an agent starts."""
@@ -94,9 +95,11 @@ def _rows(name: str, kind: Backend, home: Path | None) -> Iterator[tuple[str, st
     if not contents:
         yield name, "needs none", ""
         return
-    for folder in folders(kind, home):
-        state = _state(folder, contents)
-        yield name, LOADED if state == MISSING and kind.loads_skill else state, str(folder)
+    states = {folder: _state(folder, contents) for folder in folders(kind, home)}
+    # What is installed wins: then nothing is loaded at the start.
+    is_loaded = kind.loads_skill and set(states.values()) == {MISSING}
+    for folder, state in states.items():
+        yield name, LOADED if is_loaded else state, str(folder)
 
 
 def folders(kind: Backend, home: Path | None = None) -> Iterator[Path]:
@@ -108,7 +111,16 @@ def folders(kind: Backend, home: Path | None = None) -> Iterator[Path]:
 def has_skill(kind: Backend, home: Path) -> bool:
     """Whether agents of this kind have the skill in that home; True as well for kinds that need none."""
     contents = skill_files(kind)
-    return not contents or kind.loads_skill or any((folder / "SKILL.md").exists() for folder in folders(kind, home))
+    return not contents or kind.loads_skill or any((folder / PAGE).exists() for folder in folders(kind, home))
+
+
+def has_other_skill(kind: Backend, home: Path) -> bool:
+    """Whether that home has a skill of another version, which wins over the one of this version.
+
+    Several kinds of agents share a folder, where the skill is that of the kind which was installed last.
+    """
+    known = {None, *(skill_files(each).get(PAGE) for each in installed().values())}
+    return bool(skill_files(kind)) and any(_content(folder / PAGE) not in known for folder in folders(kind, home))
 
 
 def skill_files(kind: Backend) -> dict[str, bytes]:

@@ -186,7 +186,7 @@ async def test_the_other_commands(daemon: SocketServer, desk: NotedDesk) -> None
     assert (await client("part", "#new")).out == "Left #new.\n"
     assert (await client("channels")).out == "#general  5 members\n#quiet  1 member\n"
     people = (await client("who", "#general")).out.splitlines()
-    assert people == ["@spark-ori  human  account ori", "spark-culture  agent  away: working"]
+    assert people == ["spark-ori  human  operator  account ori", "spark-culture  agent  away: working"]
     assert "compacted" in (await client("compact")).out
     assert "cleared" in (await client("clear")).out
     assert [said[0] for said in desk.done] == ["join", "part", "who", "compact", "clear"]

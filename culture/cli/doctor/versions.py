@@ -9,7 +9,7 @@ from pathlib import Path
 from culture import __version__
 from culture.cli.doctor.finding import Finding, error, hint, warning
 from culture.cli.doctor.scene import Scene
-from culture.cli.skills import has_skill
+from culture.cli.skills import has_other_skill, has_skill
 from culture.clients.claude.found import PLUGIN_MANIFEST
 from culture.clients.shared.backends import NoBackend, backend
 from culture.config.installation import installation, installed_version
@@ -42,17 +42,27 @@ def of_python(python: tuple[int, ...], sqlite: tuple[int, ...], options: frozens
 def skills(scene: Scene) -> Iterator[Finding]:
     """Whether the agents' programs have the irc skill."""
     missing: dict[tuple[str, str], list[str]] = {}
+    others: dict[tuple[str, str], list[str]] = {}
     for agent in scene.agents:
         try:
             home = Path(pwd.getpwnam(agent.user).pw_dir) if agent.user is not None else Path.home()
-            if not has_skill(backend(agent.agent), home):
-                missing.setdefault((agent.agent, "" if agent.user is None else str(home)), []).append(agent.nick)
+            made, group = backend(agent.agent), (agent.agent, "" if agent.user is None else str(home))
+            if not has_skill(made, home):
+                missing.setdefault(group, []).append(agent.nick)
+            elif has_other_skill(made, home):
+                others.setdefault(group, []).append(agent.nick)
         except (KeyError, OSError, NoBackend):
             continue  # told by other checks, or not ours to look at
     for (kind, elsewhere), nicks in missing.items():
         yield hint(
             f"the irc skill of {kind} is not installed",
             f"{', '.join(nicks)} know how to send, read and ask only from the help of irc_client",
+            f"`culture skills install {kind}{f' --home {elsewhere}' if elsewhere else ''}`",
+        )
+    for (kind, elsewhere), nicks in others.items():
+        yield hint(
+            f"the irc skill of {kind} that is installed is of another version",
+            f"{', '.join(nicks)} may not know what is new, such as that an answer comes as a prompt",
             f"`culture skills install {kind}{f' --home {elsewhere}' if elsewhere else ''}`",
         )
     if not PLUGIN_MANIFEST.exists() and any(agent.agent == "claude" for agent in scene.agents):

@@ -9,6 +9,8 @@ import pytest
 from culture import __version__
 from culture.cli.doctor.finding import Severity
 from culture.cli.doctor.versions import of_python
+from culture.cli.skills import skill_files
+from culture.clients.shared.backends import backend
 from culture.config.installation import installation
 from culture.config.team import ROLES
 from tests.cli.doctor.conftest import NICK, Patient
@@ -83,3 +85,20 @@ def test_an_agent_whose_program_has_no_irc_skill(patient: Patient, monkeypatch: 
     assert patient.found("versions.skills") == []
     monkeypatch.setattr("culture.cli.doctor.versions.PLUGIN_MANIFEST", patient.shell.folder / "gone.json")
     assert patient.one("versions.skills").severity is Severity.ERROR
+
+
+def test_an_agent_whose_program_has_the_irc_skill_of_another_version(patient: Patient) -> None:
+    patient.agents({"agent": "claude"})
+    page = skill_files(backend("codex"))["SKILL.md"].decode()
+    put(patient, ".agents/skills/irc/SKILL.md", page)
+    assert patient.found("versions.skills") == [], "kinds of agents share that folder"
+    put(patient, ".claude/skills/irc/SKILL.md", page.replace("6: not answered yet", "7: not answered yet"))
+    finding = patient.one("versions.skills")
+    assert finding.severity is Severity.HINT and finding.next == "`culture skills install claude`"
+
+
+def put(patient: Patient, name: str, text: str) -> None:
+    """A file in the user's home."""
+    file = Path.home() / name
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
