@@ -90,6 +90,23 @@ def links(page: Path) -> Iterator[Path]:
             yield (page.parent / target).resolve()
 
 
+def test_a_founding_decision_names_every_page_that_amends_it() -> None:
+    folder = ROOT / "docs" / "decisions"
+    founding = re.split(
+        r"^(\d+)a?\. ", (folder / "0000-founding-decisions.md").read_text(encoding="utf-8"), flags=re.MULTILINE
+    )
+    decisions = dict[str, str]()
+    for number, text in zip(founding[1::2], founding[2::2], strict=True):
+        decisions[number] = decisions.get(number, "") + text
+    amended = set[str]()
+    for page in folder.glob("*.md"):
+        said = re.search(r"^Amends decisions? ([\d, and]+)", page.read_text(encoding="utf-8"), re.MULTILINE)
+        for number in re.findall(r"\d+", said[1]) if said is not None else ():
+            amended.add(number)
+            assert f"]({page.name})" in decisions[number], f"decision {number} does not name {page.name}"
+    assert amended >= {"12", "13", "21", "25", "26"}
+
+
 def test_whoever_follows_the_links_of_the_readme_finds_every_page() -> None:
     found, waiting = set[Path](), [ROOT / "README.md"]
     while waiting:

@@ -35,7 +35,7 @@ _ASSIGNED = re.compile(
 
 # What a shell would run, or what ends a word: nobody approves what is hidden behind a mask.
 _RUNS = re.compile(r"[$`|<>(){}\n]")
-# A file or an address is no secret, and what is done with it is what people approve: ``-F token=@/home/ori/.ssh/id``.
+# A file or an address is no secret, and what is done with it is what people approve: ``-F token=@/srv/ori/.ssh/id``.
 _POINTS_ELSEWHERE = re.compile(r"[@~.]|/[A-Za-z]{2,}(?:/|\Z)|[a-z][a-z0-9+.-]{0,19}:/", re.IGNORECASE)
 _KEY_LINES = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:\s[+ -]?[A-Za-z0-9+/=]{40,80})+"

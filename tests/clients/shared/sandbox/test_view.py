@@ -179,7 +179,7 @@ def test_hooks_and_settings_that_could_be_replaced_are_refused(name: str, owner:
 async def test_folders_that_the_user_cannot_reach_are_passed_over(
     jail: Jail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A PATH that was taken over from root names folders such as /root/bin. Root reaches all but the loop."""
+    """A PATH that was taken over from root names folders such as root's bin. Root reaches all but the loop."""
     loop, closed = tmp_path / "loop", tmp_path / "closed"
     loop.symlink_to(loop)
     (closed / "bin").mkdir(parents=True)
