@@ -108,9 +108,9 @@ class Acts:
         """The agent asks for each; the sender says yes, and then a person does. The first that may decides."""
         found = {}
         for name, sender in self._present.items():
-            asked = asyncio.create_task(self._stage.daemons[agent].service.ask(GENERAL, f"what for {name}?", 60))
+            asked = asyncio.create_task(self._stage.daemons[agent].questions.ask(GENERAL, f"what for {name}?", 60))
             answer = await self._answered(agent, sender, asked, "this")
-            found[name] = YES if answer["by"] == sender.nick else NO
+            found[name] = YES if answer.by == sender.nick else NO
         return found
 
     async def _permit(self) -> dict[str, str]:
