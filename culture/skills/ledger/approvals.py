@@ -7,7 +7,7 @@ answer, and the server on which it publishes the fact finds that message in its 
   question, and its sender had logged in with a credential;
 - ``false``: the history contradicts the fact;
 - ``unknown``: it cannot be told, and the reason says why: the history is off, the message is another server's or calls
-  somebody else, or nothing proves the login.
+  somebody else, the fact does not say when the question was asked, or nothing proves the login.
 
 What the message means is not judged: that is between the person and the agent.
 """
@@ -90,6 +90,8 @@ def _compared(said: Said, fields: Mapping[str, Any]) -> Verdict:
         return Verdict(Verified.FALSE, "the message is older than the question")
     if claimed != said.kind:
         return Verdict(Verified.FALSE, f"{_short(nick)} was of class {said.kind}")
+    if asked is None:
+        return Verdict(Verified.UNKNOWN, "the fact does not say when the question was asked", False)
     if said.account is None:
         return Verdict(Verified.UNKNOWN, f"{_short(nick)} was not logged in", False)
     if Tag.KEYBOARD.value in said.tags:

@@ -126,6 +126,11 @@ async def test_an_approval_is_verified_against_the_message_that_it_names(tmp_pat
         found = await published(claude, answer(await said(mia, "#work", "@spark-claude yes"), "spark-mia"))
         assert found["verified"] == "unknown" and "local uid" in found["verified_why"]
         assert "human_confirmed" not in found
+        # A yes of whatever age would do for a question of which nobody knows when it was asked.
+        for asked in (None, "yesterday", "2026-01-01T00:00:00"):
+            found = await published(claude, answer(yes, asked=asked))
+            assert found["verified"] == "unknown" and "when the question was asked" in found["verified_why"]
+            assert "human_confirmed" not in found
         # Nothing named, or a message of another server that is not here.
         for fact in (answer(None), answer("thor.1.1")):
             assert (await published(claude, fact))["verified"] == "unknown"
