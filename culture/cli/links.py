@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from culture.cli import pidfile
+from culture.cli import output, pidfile
 from culture.config.links import Link
 from culture.config.model import ServerConfig
 from culture.federation import status
@@ -57,7 +57,7 @@ def described(row: dict[str, Any]) -> str:
     if row.get("secret") == "old":
         facts.append("by its old secret")
     problem = f"; {row['problem']}" if row.get("problem") else ""
-    return f"{row['name']}  {', '.join(facts)}{problem}"
+    return output.shown(f"{row['name']}  {', '.join(facts)}{problem}")
 
 
 def _trust(trust: str, channels: Iterable[str]) -> str:

@@ -116,7 +116,7 @@ def status(config: ConfigFile = None, name: Name = None, as_json: AsJson = False
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(note.since))
         typer.echo(f"The page of {server} is at {note.url or '(not ready yet)'} (pid {note.pid}) since {since}.")
         if note.problem:
-            typer.echo(f"It is not connected to {server}: {note.problem}")
+            typer.echo(output.shown(f"It is not connected to {server}: {note.problem}"))
     if note is None:
         raise typer.Exit(Exit.FAILED)
 

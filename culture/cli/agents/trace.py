@@ -231,8 +231,8 @@ def shown(story: Story) -> str:
     if story.said is not None:
         lines = [f"{story.msgid}  {story.said.place}  <{story.said.sender}> {plain(story.said.text, _LONGEST_TEXT)}"]
     lines += [f"  {_moment(step.at):23}  {step.state:9}  {step.by or '-'}  on {step.server}" for step in story.steps]
-    lines += [plain(f"  {nick} {why}") for nick, why in story.waits.items()]
-    return "\n".join(lines)
+    lines += [f"  {nick} {why}" for nick, why in story.waits.items()]
+    return "\n".join(map(plain, lines))
 
 
 def _moment(at: str) -> str:

@@ -11,8 +11,9 @@ import pytest
 from culture.cli.agents import delegating, launching, logs, talk
 from culture.cli.agents.asked import table as questions_table
 from culture.cli.agents.table import table
-from culture.cli.agents.trace import Story, because, shown
+from culture.cli.agents.trace import Said, Step, Story, because, shown
 from culture.cli.failing import fail
+from culture.cli.links import described
 from culture.clients.shared.questions.model import Question
 from culture.config import paths
 from culture.config.agents import AgentConfig
@@ -64,6 +65,17 @@ def test_tables_are_harmless() -> None:
 def test_what_an_agent_says_of_its_state_is_harmless_in_a_story() -> None:
     why = because(Receipt.INJECTED, {"state": EVIL, "task": EVIL}, False)
     assert is_harmless(shown(Story("spark.x.1", None, (), {NICK: why})))
+
+
+def test_a_story_is_harmless_wherever_it_was_said_and_whoever_had_it() -> None:
+    said = Said("", f"eve{EVIL}", f"#x{EVIL}", EVIL, ())
+    step = Step("delivered", "", f"by{EVIL}", f"on{EVIL}")
+    assert is_harmless(shown(Story(f"spark.x.1{EVIL}", said, (step,), {f"nick{EVIL}": EVIL})))
+
+
+def test_the_words_of_a_peer_about_a_link_are_harmless() -> None:
+    row = {"name": "thor", "state": "dialling", "trust": "full", "problem": f"it said: {EVIL}"}
+    assert is_harmless(described(row)) and "it said: " in described(row)
 
 
 @pytest.mark.parametrize("state", [{"tokens": "nan"}, {"cost-usd": "inf"}, {"since": "x"}, {"task": [1]}, {"state": 1}])
