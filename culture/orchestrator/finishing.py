@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from culture.lib.git import GitFailed
 from culture.orchestrator import merging
 from culture.orchestrator.dispatch import Report
 from culture.orchestrator.errors import NoAnswer
-from culture.orchestrator.git import GitFailed, commit_of, git
+from culture.orchestrator.git import commit_of, git
 from culture.orchestrator.hiring import SEEN, Hiring
 from culture.orchestrator.parts import Parts
 from culture.orchestrator.prompt_limit import PromptLimit

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from culture.config import git_identity
-from culture.orchestrator.git import GitFailed, commit_of, git, holds, readable
+from culture.lib import git_identity
+from culture.lib.git import GitFailed
+from culture.orchestrator.git import commit_of, git, holds, readable
 from culture.orchestrator.locks import drop_leftovers
 from culture.orchestrator.worktrees import Worktrees, branch_of
 
@@ -111,7 +112,7 @@ async def _merged_here(
     try:
         # At a person's word, and with their name.
         words = ("merge", "--no-ff", "--no-edit", "-m", message, theirs)
-        await git(project, *words, environment=signature, quietly=False, patience=_MERGE_PATIENCE)
+        await git(project, *words, environment=signature, as_person=True, patience=_MERGE_PATIENCE)
     except BaseException as error:
         await _undo(project, before)
         if not isinstance(error, GitFailed) or await commit_of(project, "HEAD") != before:
@@ -179,7 +180,7 @@ async def _merged_aside(
     tree = (await git(project, "merge-tree", "--write-tree", before, theirs)).split()[0]
     parents = ("-p", before, "-p", theirs)
     words = ("commit-tree", tree, *parents, "-m", message)
-    commit = (await git(project, *words, environment=signature, quietly=False)).strip()
+    commit = (await git(project, *words, environment=signature, as_person=True)).strip()
     await git(project, "update-ref", f"refs/heads/{target}", commit, before)
     return commit
 

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from itertools import combinations
 from pathlib import Path
 
-from culture.orchestrator.git import GitFailed, git, readable
+from culture.lib.git import GitFailed
+from culture.orchestrator.git import git, readable
 
 
 async def changed(worktree: Path, base: str) -> frozenset[str]:

@@ -3,11 +3,11 @@
 import logging
 from collections.abc import Collection
 
+from culture.lib.git import GitFailed
 from culture.orchestrator.budget import TEAM
 from culture.orchestrator.errors import NotHired
 from culture.orchestrator.finishing import Finishing
 from culture.orchestrator.following import Following
-from culture.orchestrator.git import GitFailed
 from culture.orchestrator.hearing import Hearing
 from culture.orchestrator.hiring import Hiring
 from culture.orchestrator.parts import Parts

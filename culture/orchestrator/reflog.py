@@ -14,14 +14,14 @@ _LONGEST = 4 * 1024 * 1024
 async def left_behind(project: Path, git_dir: Path, kept: str) -> list[str]:
     """The newest commits that only the worktree's own files name, such as those of a detached HEAD or an autostash."""
     named = "\n".join(sorted(_named_in(git_dir)))
-    known = await git(project, "cat-file", "--batch-check=%(objectname) %(objecttype)", given=named.encode())
+    known = await git(project, "cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=named.encode())
     commits = [line.split()[0] for line in known.splitlines() if line.endswith(" commit")]
     if not commits:
         return []
     given = "\n".join([*commits, *([f"^{kept}"] if kept else [])]).encode()
     # With --all, but for this option, the HEAD of every worktree would count as a ref that stays.
     asked = ("rev-list", "--topo-order", "--parents", "--stdin", "--not", "--single-worktree", "--all")
-    listed = [line.split() for line in (await git(project, *asked, given=given)).splitlines()]
+    listed = [line.split() for line in (await git(project, *asked, stdin=given)).splitlines()]
     parents = {each for _, *above in listed for each in above}
     return [commit for commit, *_ in listed if commit not in parents]
 

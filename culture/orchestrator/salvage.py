@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from culture.orchestrator.git import OURSELVES, GitFailed, commit_of, git, holds
+from culture.lib.git import GitFailed
+from culture.orchestrator.git import OURSELVES, commit_of, git, holds
 from culture.orchestrator.locks import drop_leftovers
 from culture.orchestrator.reflog import left_behind
 from culture.orchestrator.worktrees import RESCUES, inside
@@ -133,7 +134,7 @@ async def _committed(
                 "--pathspec-from-file=-",
                 "--pathspec-file-nul",
                 environment=own,
-                given=given,
+                stdin=given,
             )
         tree = (await git(worktree, "write-tree", environment=own)).strip()
         parents = ("-p", parent) if parent is not None else ()

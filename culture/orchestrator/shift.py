@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from culture.lib.git import GitFailed
 from culture.orchestrator import prompts
 from culture.orchestrator.budget import TEAM
 from culture.orchestrator.errors import NoAnswer, NotHired
 from culture.orchestrator.following import Following
-from culture.orchestrator.git import GitFailed, git, readable
+from culture.orchestrator.git import git, readable
 from culture.orchestrator.handles import handle
 from culture.orchestrator.hiring import Hiring
 from culture.orchestrator.neighbours import one_at_a_time

@@ -12,7 +12,8 @@ from pathlib import Path
 from shlex import quote
 
 from culture.config.paths import leads_out
-from culture.orchestrator.git import GitFailed, commit_of, git, holds
+from culture.lib.git import GitFailed
+from culture.orchestrator.git import commit_of, git, holds
 
 FOLDER = ".worktrees"
 RESCUES = "refs/culture/rescue"

@@ -1,19 +1,19 @@
 """A bare git repository, written by git's plumbing alone: no work tree, no hooks, nobody's configuration."""
 
 import os
-import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from culture.wiki.errors import DiskFull, Refused, Unavailable
+from culture.lib.git import QUIET, Git, GitFailed, isolated
+from culture.wiki.errors import DiskFull, Refused, Unavailable, WikiError
 from culture.wiki.locking import held
 
 BRANCH = "refs/heads/main"
 NOTHING = "0" * 40
-_SETTINGS = ("core.hooksPath=/dev/null", "core.fsync=all", "gc.auto=0", "log.showSignature=false", "core.quotePath=off")
+_SETTINGS = {**QUIET, "core.fsync": "all", "log.showSignature": "false", "core.quotePath": "off"}
 _TIMEOUT = 60.0
 _LOCKS = ("HEAD.lock", f"{BRANCH}.lock")
 # Git holds the lock of a branch for milliseconds: one that is older belongs to nobody who lives.
@@ -26,8 +26,8 @@ _ROOM_NEEDED = 64 * 1024
 _LOOSE_LIMIT = 24
 
 
-class GitFailed(Unavailable):
-    """Git refused; the text is what it said."""
+class GitRefused(Unavailable):
+    """Git did not do what it was told; the text is what it said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Repository:
         """The newest commit; NOTHING before the first."""
         try:
             return self.git("rev-parse", "--verify", "--quiet", f"{BRANCH}^{{commit}}").decode().strip()
-        except GitFailed as failed:
+        except GitRefused as failed:
             if str(failed):
                 raise
             return NOTHING
@@ -91,7 +91,7 @@ class Repository:
         for _ in ids:
             header, _, rest = rest.partition(b"\n")
             if header.endswith(b"missing"):
-                raise GitFailed(f"the wiki is damaged: {header.decode()}; `git fsck` in {self.folder} tells more")
+                raise GitRefused(f"the wiki is damaged: {header.decode()}; `git fsck` in {self.folder} tells more")
             size = int(header.split()[2])
             found.append(rest[:size])
             rest = rest[size + 1 :]
@@ -128,7 +128,7 @@ class Repository:
             try:
                 self.git("update-ref", BRANCH, new, old)
                 return True
-            except GitFailed as failed:
+            except GitRefused as failed:
                 if self.head() != old:
                     return False
                 if not self._clear_leftovers():
@@ -144,33 +144,25 @@ class Repository:
 
     def git(self, *arguments: str, stdin: bytes = b"", index: bool = False) -> bytes:
         """Run git; what it printed."""
-        command = ["git", *(word for setting in _SETTINGS for word in ("-c", setting)), *arguments]
+        own = {"GIT_INDEX_FILE": str(self._index)} if index else {}
+        environment = isolated(self.folder, GIT_NO_REPLACE_OBJECTS="1", GIT_LITERAL_PATHSPECS="1", **own)
         try:
-            done = subprocess.run(
-                command,
-                input=stdin,
-                capture_output=True,
-                cwd=self.folder,
-                env=self._environment(index),
-                umask=0o077,
-                timeout=_TIMEOUT,
-                check=False,
-            )
+            return Git(self.folder, environment, _SETTINGS, umask=0o077).run(*arguments, stdin=stdin, patience=_TIMEOUT)
         except FileNotFoundError:
             raise Unavailable(f"there is no wiki in {self.folder}, or git is not installed") from None
-        except subprocess.TimeoutExpired:
-            raise Unavailable(f"git {arguments[0]} took longer than {_TIMEOUT:g} s") from None
-        if done.returncode:
-            self._fail(done.stderr.decode(errors="replace").strip())
-        return done.stdout
+        except GitFailed as failed:
+            if failed.code < 0:
+                raise Unavailable(str(failed)) from None
+            raise self._refusal(failed.words.strip()) from None
 
-    def _fail(self, said: str) -> None:
+    def _refusal(self, words: str) -> WikiError:
+        """What an error of git means for whoever writes."""
         room = os.statvfs(self.folder)
-        if any(words in said for words in _NO_ROOM) or room.f_bavail * room.f_frsize < _ROOM_NEEDED:
-            raise DiskFull(f"the disk of the wiki is full ({self.folder}); nothing was written")
-        if "appears as both a file and as a directory" in said:
-            raise Refused("a folder of the wiki has the name of that page's file")
-        raise GitFailed(said)
+        if any(each in words for each in _NO_ROOM) or room.f_bavail * room.f_frsize < _ROOM_NEEDED:
+            return DiskFull(f"the disk of the wiki is full ({self.folder}); nothing was written")
+        if "appears as both a file and as a directory" in words:
+            return Refused("a folder of the wiki has the name of that page's file")
+        return GitRefused(words)
 
     def _clear_leftovers(self) -> bool:
         """Remove the locks of a git that was killed; whether there were any."""
@@ -185,17 +177,3 @@ class Repository:
             except FileNotFoundError:
                 continue
         return found
-
-    def _environment(self, index: bool) -> dict[str, str]:
-        """Nothing of ours but the path: no identity, no configuration, no other repository."""
-        return {
-            "PATH": os.environ.get("PATH", os.defpath),
-            "LC_ALL": "C",
-            "GIT_DIR": str(self.folder),
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_TERMINAL_PROMPT": "0",
-            "GIT_NO_REPLACE_OBJECTS": "1",
-            "GIT_LITERAL_PATHSPECS": "1",
-            **({"GIT_INDEX_FILE": str(self._index)} if index else {}),
-        }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.config.git_identity import signature
+from culture.lib.git_identity import signature
 from culture.orchestrator.merging import NotMerged, conflicts, diff, main_branch, merge, summary
 from culture.orchestrator.overlap import changed, overlaps
 from culture.orchestrator.worktrees import Worktrees

@@ -18,8 +18,9 @@ from culture.config import paths
 from culture.config.agents import ServerAddress
 from culture.config.load import load_team
 from culture.config.team import TeamConfig
+from culture.lib.git import GitFailed
 from culture.orchestrator.book import look
-from culture.orchestrator.git import GitFailed, git
+from culture.orchestrator.git import git
 from culture.orchestrator.merging import NotMerged, main_branch
 from culture.orchestrator.names import load as names
 from culture.orchestrator.names import next_name

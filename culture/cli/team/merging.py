@@ -11,11 +11,11 @@ from culture.cli.agent_access import for_people, open_to_agents
 from culture.cli.failing import fail
 from culture.cli.team.place import ASK_THERE, Slug, chosen
 from culture.config import paths
-from culture.config.git_identity import ADDRESS, TEAM
 from culture.config.team import TeamConfig
+from culture.lib.git import GitFailed
+from culture.lib.git_identity import ADDRESS, TEAM
 from culture.orchestrator import merging
 from culture.orchestrator.book import look
-from culture.orchestrator.git import GitFailed
 from culture.orchestrator.merging import Merged, NotMerged
 from culture.orchestrator.state import Stage
 from culture.orchestrator.worktrees import Worktrees

@@ -14,7 +14,7 @@ from culture.cli.choices import AsJson
 from culture.cli.failing import fail
 from culture.cli.team.place import ASK_THERE, Slug, chosen
 from culture.config.team import TeamConfig
-from culture.orchestrator.git import GitFailed
+from culture.lib.git import GitFailed
 from culture.orchestrator.rescues import Rescue, rescues
 from culture.orchestrator.rescues import drop as drop_ref
 from culture.orchestrator.worktrees import RESCUES

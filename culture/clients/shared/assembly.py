@@ -17,7 +17,7 @@ from culture.clients.shared.sandbox.bubblewrap import Sandbox
 from culture.clients.shared.supervisor import Supervisor, SupervisorSetup
 from culture.clients.shared.turn import Backend, RunnerSetup, chosen_model
 from culture.clients.shared.vouching import Company
-from culture.config import git_identity, paths
+from culture.config import paths
 from culture.config.agents import (
     BACKEND_FIELDS,
     NO_SUPERVISOR,
@@ -29,6 +29,7 @@ from culture.config.agents import (
 from culture.config.errors import ConfigError
 from culture.config.exposure import is_loopback
 from culture.config.load import load_agents
+from culture.lib import git_identity
 from culture.protocol.names import fold, nearest
 from culture.protocol.vocabulary import Environment
 from culture.transport import Address, Identity

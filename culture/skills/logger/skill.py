@@ -5,6 +5,7 @@ from pathlib import Path
 
 from culture.config import paths
 from culture.config import skills as config
+from culture.lib.git import GitFailed
 from culture.server.events import (
     ChannelRenamed,
     Joined,
@@ -18,7 +19,7 @@ from culture.server.events import (
     TopicSet,
 )
 from culture.server.skill import Host, Skill, hook
-from culture.skills.logger.repository import GitFailed, Repository
+from culture.skills.logger.repository import Repository
 from culture.skills.logger.scribe import Logged, moment
 from culture.skills.logger.writer import Noted, Writer
 
@@ -145,7 +146,7 @@ class Logger(Skill):
             await asyncio.to_thread(repository.commit, message, patience, not last)
         except GitFailed as failed:
             if self._commits:
-                self.host.tell_operators(f"cannot commit the logs: {failed}; they are written all the same")
+                self.host.tell_operators(f"cannot commit the logs: {failed.reason}; they are written all the same")
             self._commits = False
         else:
             if not self._commits:

@@ -14,7 +14,7 @@ from culture.clients.shared.assembly import make_runner
 from culture.clients.shared.backends import backend
 from culture.clients.shared.queued import QueuedRunner
 from culture.config.agents import BACKEND_FIELDS, AgentConfig
-from culture.config.git_identity import VARIABLES
+from culture.lib.git import IDENTITY_VARIABLES
 from tests.cli.agents.conftest import NICK, Machine
 from tests.cli.shell import Shell
 from tests.support.agents import playbook
@@ -178,10 +178,10 @@ def test_an_agent_signs_its_commits_where_git_knows_nobody(tmp_path: Path, monke
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("GIT_CONFIG_SYSTEM", os.devnull)
-    for variable in VARIABLES:
+    for variable in IDENTITY_VARIABLES:
         monkeypatch.delenv(variable, raising=False)
     agent = AgentConfig(nick="spark-one", agent="scripted", directory=tmp_path, channels=("#a",))
     own = make_runner(agent, None, "a token").setup.environment
-    assert {own[variable] for variable in VARIABLES} == {"spark-one", "spark-one@culture.invalid"}
+    assert {own[variable] for variable in IDENTITY_VARIABLES} == {"spark-one", "spark-one@culture.invalid"}
     (tmp_path / ".gitconfig").write_text("[user]\n  name = Ori\n  email = ori@example.org\n")
-    assert not set(VARIABLES) & set(make_runner(agent, None, "a token").setup.environment)
+    assert not set(IDENTITY_VARIABLES) & set(make_runner(agent, None, "a token").setup.environment)

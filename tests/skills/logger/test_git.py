@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from culture.skills.logger.repository import GitFailed, Repository
+from culture.lib.git import GitFailed
+from culture.skills.logger.repository import Repository
 from tests.skills.logger.conftest import Logging
 from tests.skills.logger.test_trouble import OPERATORS, operator, told
 from tests.support.client import PATIENCE, registered

@@ -1,0 +1,6 @@
+"""Tools that every package but ``protocol`` may use; they import nothing of ours but ``protocol``.
+
+- ``git``: runs git, with hooks off, a scrubbed environment, a deadline and bounded output
+- ``git_identity``: the name and address that sign a commit
+- ``threads``: blocking work in a thread of its own
+"""

@@ -1,0 +1,37 @@
+"""Blocking work in a thread of its own, awaited as a future."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
+
+Result = TypeVar("Result")
+
+
+def in_thread(work: Callable[[], Result], name: str) -> "asyncio.Future[Result]":
+    """Run ``work`` in a daemon thread. Nobody has to wait for it: neither whoever gives up, nor the end of the program.
+
+    Unlike ``asyncio.to_thread`` it needs no free place in a pool, so work that waits for other work cannot block it.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Result] = loop.create_future()
+
+    def settle(result: Result | None, error: BaseException | None) -> None:
+        if not future.done():
+            if error is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(result)  # type: ignore[arg-type]
+
+    def run() -> None:
+        result, error = None, None
+        try:
+            result = work()
+        except Exception as raised:
+            error = raised
+        with suppress(RuntimeError):  # the loop is gone
+            loop.call_soon_threadsafe(settle, result, error)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return future
