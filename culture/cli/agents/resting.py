@@ -9,7 +9,7 @@ from datetime import datetime
 
 from culture.config import paths
 
-PATIENCE = 1.0
+FILE_TIMEOUT = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,5 +75,5 @@ def _opened(nick: str) -> Iterator[sqlite3.Connection | None]:
     if not file.exists():
         yield None
         return
-    with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=PATIENCE)) as records:
+    with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=FILE_TIMEOUT)) as records:
         yield records
