@@ -128,15 +128,15 @@ def test_every_package_has_its_place_in_the_table() -> None:
         ("culture.protocol.names", "from culture.lib import git"),
         ("culture.lib.git", "from culture.config import paths"),
         ("culture.lib.git", "import pydantic"),
-        ("culture.server.router", "from culture.cli import main"),
-        ("culture.server.router", "from ..skills.history import store"),
-        ("culture.server.router", "def late():\n    from culture.federation import mesh"),
-        ("culture.server.router", "import claude_agent_sdk"),
+        ("culture.server.core.router", "from culture.cli import main"),
+        ("culture.server.core.router", "from ..skills.history import store"),
+        ("culture.server.core.router", "def late():\n    from culture.federation import mesh"),
+        ("culture.server.core.router", "import claude_agent_sdk"),
         ("culture.config.load", "importlib.import_module('culture.server')"),
         ("culture.transport.irc", "from culture.server.events import Said"),
         ("culture.skills.logger", "from culture.federation.log import EventLog"),
-        ("culture.wiki.serving", "from culture.bridge.tools import build"),
-        ("culture.door.serving", "from culture.wiki.tools import build"),
+        ("culture.wiki.server", "from culture.bridge.tools import build"),
+        ("culture.mcp_http.server", "from culture.wiki.tools import build"),
         ("culture.clients.shared.daemon", "from culture.clients.claude import BACKEND"),
         ("culture.clients.codex.agent_runner", "from culture.clients.claude import BACKEND"),
     ],
@@ -148,10 +148,13 @@ def test_a_forbidden_import_is_found(module: str, source: str) -> None:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("culture.server.router", "from culture.protocol import Message\nfrom .network import Network\nimport asyncio"),
+        (
+            "culture.server.core.router",
+            "from culture.protocol import Message\nfrom .network import Network\nimport asyncio",
+        ),
         ("culture.clients.codex.agent_runner", "from culture.clients.shared.base import QueuedRunner\nimport openai"),
         ("culture.web.pages", "from culture.wiki import pages"),
-        ("culture.cli.server", "from culture.server.ircd import IRCd\nimport typer"),
+        ("culture.cli.server.command", "from culture.server.ircd import IRCd\nimport typer"),
     ],
 )
 def test_an_allowed_import_is_not(module: str, source: str) -> None:

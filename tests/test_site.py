@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.config.schema import keys
+from culture.config.introspect import keys
 from tools.pictures import drawn
 from tools.site import reference
 from tools.site.build import build

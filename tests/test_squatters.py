@@ -12,13 +12,14 @@ from types import SimpleNamespace
 import pytest
 import typer
 
-from culture.bridge.desk import Desk
+from culture.bridge.client import Desk
 from culture.bridge.settings import from_environment
-from culture.cli import background, webpage
-from culture.cli.agents import person
+from culture.cli.agents import irc_session
 from culture.cli.doctor import ports
-from culture.cli.doctor.finding import Severity
-from culture.cli.doctor.scene import Scene
+from culture.cli.doctor.inventory import Scene
+from culture.cli.doctor.runner import Severity
+from culture.cli.server import background
+from culture.cli.web import process
 from culture.clients.shared.assembly import assemble
 from culture.config import paths, peer_uid
 from culture.config.agents import ServerAddress
@@ -26,15 +27,15 @@ from culture.config.links import Link
 from culture.config.model import Listen
 from culture.config.peer_uid import PortHeld, check_peer
 from culture.protocol.vocabulary import UserClass
-from culture.server.accounts.model import new_account
-from culture.server.accounts.store import AccountStore
-from culture.server.oidc import errors as issuers
-from culture.server.oidc.fetch import fetch
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.accounts import new_account
+from culture.server.auth.oidc import errors as issuers
+from culture.server.auth.oidc.fetch import fetch
 from culture.transport import Address, Identity, IRCTransport, Unreachable
-from culture.transport.asking import ask_once
-from culture.transport.dialling import dial
-from culture.web.ledger import Ledger
-from culture.web.serving import serving as showing
+from culture.transport.dialer import dial
+from culture.transport.one_shot import ask_once
+from culture.web.app import serving as showing
+from culture.web.ledger_client import Ledger
 from culture.wiki.errors import Unavailable
 from culture.wiki.remote import RemoteWiki
 from tests.federation.raw import mesh_of
@@ -181,7 +182,7 @@ async def test_doctor_tells_who_holds_the_port_and_which_programs_wait(
 
 def test_doctor_tells_of_a_page_that_is_not_connected(home: Path) -> None:
     (home / "culture.yaml").write_text('{"name": "spark"}')
-    with webpage.held("spark") as change_note:
+    with process.held("spark") as change_note:
         change_note(url="http://127.0.0.1:6680", port=6680)
         assert list(ports.pages(Scene())) == []
         change_note(problem="port 6667 of this machine is held by user nobody")
@@ -200,7 +201,7 @@ async def test_the_command_line_ends_at_a_squatter_and_says_who_it_is(
     async with squatting(monkeypatch) as squatter:
         there = Address("127.0.0.1", squatter.port)
         with pytest.raises(Unreachable, match=f"held by user {USER}, not by you"):
-            async with person.present(person.Person(there, NICK)):
+            async with irc_session.present(irc_session.Person(there, NICK)):
                 pass
         with pytest.raises(PortHeld, match="nothing was said to them"):
             await ask_once(there, Identity("ori"), "REDEEM", "ori", "key", "password")

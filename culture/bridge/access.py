@@ -12,10 +12,10 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from culture.bridge.kept import Client, Contents, Grant
+from culture.bridge.token_file import Client, Contents, Grant
 from culture.config import paths
-from culture.config.compare import same_secret
 from culture.config.lockfile import LockFile, Taken
+from culture.config.secret_compare import same_secret
 from culture.protocol.names import fold
 
 DAY = 86400.0

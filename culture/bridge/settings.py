@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
-from culture.config.exposure import is_loopback
+from culture.config.listen_policy import is_loopback
 from culture.config.values import Settings, channel_name
 from culture.protocol.names import valid_nick
 from culture.protocol.vocabulary import Channel

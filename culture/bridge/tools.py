@@ -12,8 +12,8 @@ from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
 from culture.bridge.callers import NOBODY, Caller, Pace
-from culture.bridge.desk import MOST, Desk
-from culture.bridge.text import NOTE, Members, Reading, said, somebody
+from culture.bridge.client import MOST, Desk
+from culture.bridge.tool_answers import NOTE, Members, Reading, said, somebody
 from culture.protocol.text import Profile, clean
 from culture.transport import NotSent
 

@@ -67,6 +67,6 @@ def _assembled(word: str) -> "typer.Typer":
 
 
 def _code(error: StartError) -> Exit:
-    from culture.server.installed import WrongSkill  # brings the server with it
+    from culture.server.skill_host.loader import WrongSkill  # brings the server with it
 
     return Exit.WRONG_CONFIGURATION if isinstance(error, WrongSkill) else Exit.FAILED

@@ -6,16 +6,14 @@ from typing import Annotated, NoReturn
 import typer
 
 from culture.cli.agent_access import open_to_agents
-from culture.cli.choices import AsJson, Choices, ConfigFile
+from culture.cli.options import AsJson, Choices, ConfigFile
 from culture.cli.output import as_json as in_json
-from culture.cli.secret import NoTerminal, ask_password
+from culture.cli.secret_input import NoTerminal, ask_password
 from culture.protocol.names import nearest
 from culture.protocol.vocabulary import Exit, UserClass
-from culture.server.accounts.errors import AccountRefused, NoSuchAccount
-from culture.server.accounts.model import Account, account_name, new_account, via_word
-from culture.server.accounts.password import UnfitPassword, prepare
-from culture.server.accounts.store import AccountStore
-from culture.server.accounts.verifier import Verifier
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.accounts import Account, AccountRefused, NoSuchAccount, account_name, new_account, via_word
+from culture.server.auth.password import UnfitPassword, Verifier, prepare
 
 group = typer.Typer(help="Say who may log in to the server.", no_args_is_help=True)
 

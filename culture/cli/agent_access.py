@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import typer
 from typer.core import TyperCommand
 
-from culture.cli.failing import fail
+from culture.cli.output import fail
 from culture.protocol.vocabulary import Exit
 
 _OPEN = "__open_to_agents__"

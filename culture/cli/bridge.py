@@ -7,19 +7,19 @@ import typer
 
 from culture.bridge.access import Access
 from culture.bridge.settings import BridgeSettings, WrongSetting, from_environment
-from culture.cli import foreground, tokens
+from culture.cli import bridge_tokens, mcp_serve
 from culture.cli.agent_access import open_to_agents
-from culture.cli.agents.place import server_user
-from culture.cli.choices import Choices
+from culture.cli.agents.local_servers import server_user
 from culture.cli.commands import Listing
-from culture.cli.failing import fail
+from culture.cli.options import Choices
+from culture.cli.output import fail
 from culture.config import paths
 from culture.protocol.vocabulary import Exit
 
-_SERVING = "culture.bridge.serving"
+_SERVING = "culture.bridge.server"
 
 group = typer.Typer(help="Give programs without a daemon a place on IRC (MCP).", no_args_is_help=True)
-group.add_typer(tokens.group, name="token", cls=Listing)
+group.add_typer(bridge_tokens.group, name="token", cls=Listing)
 
 Host = Annotated[str | None, typer.Option("--host", metavar="ADDRESS", help="Listen here, in place of MCP_HOST.")]
 Port = Annotated[int | None, typer.Option("--port", min=0, max=65535, metavar="PORT", help="In place of MCP_PORT.")]
@@ -35,18 +35,18 @@ def serve(host: Host = None, port: Port = None) -> None:
     scheme = "https" if settings.mcp_tls_cert else "http"
 
     def shown(taken: int) -> str:
-        here = f"{scheme}://{foreground.shown_place(settings.mcp_host, taken)}"
+        here = f"{scheme}://{mcp_serve.shown_place(settings.mcp_host, taken)}"
         return f"MCP at {settings.mcp_public_url or here}/mcp"
 
-    serving = foreground.loaded(_SERVING).serving(settings, Access(), tokens.login_of)
-    foreground.over_http(serving, settings.mcp_host, settings.mcp_port, shown)
+    serving = mcp_serve.loaded(_SERVING).serving(settings, Access(), bridge_tokens.login_of)
+    mcp_serve.over_http(serving, settings.mcp_host, settings.mcp_port, shown)
 
 
 @group.command()
 @open_to_agents
 def stdio() -> None:
     """Serve the one program that started this, over standard input and output."""
-    foreground.over_stdio(foreground.loaded(_SERVING).serve_stdio(_settings(), tokens.login_of))
+    mcp_serve.over_stdio(mcp_serve.loaded(_SERVING).serve_stdio(_settings(), bridge_tokens.login_of))
 
 
 def _settings(**more: object) -> BridgeSettings:

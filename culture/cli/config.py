@@ -5,7 +5,7 @@ from pathlib import Path
 import typer
 
 from culture.cli.agent_access import open_to_agents
-from culture.cli.secret import is_open_to_others
+from culture.cli.secret_input import is_open_to_others
 from culture.config import paths
 from culture.config.errors import ConfigError, Key, Problem
 from culture.config.load import Loaded, load_agents, load_server
@@ -13,7 +13,7 @@ from culture.config.model import ServerConfig
 from culture.config.provenance import has_secrets
 from culture.config.values import Settings
 from culture.protocol.vocabulary import Exit
-from culture.server.installed import WrongSkill, wanted
+from culture.server.skill_host.loader import WrongSkill, wanted
 
 group = typer.Typer(help="Look at the configuration files.", no_args_is_help=True)
 

@@ -1,12 +1,16 @@
-"""Text of others as commands print it: for the terminal of a person, or for the model of an agent that runs them."""
+"""Ending a command that cannot do what it was asked for, or that nobody agreed to."""
 
 import os
+import sys
 from functools import lru_cache
+from typing import NoReturn
+
+import typer
 
 from culture.config.process_owner import own_agent
 from culture.protocol import text
 from culture.protocol.text import Profile
-from culture.protocol.vocabulary import Environment
+from culture.protocol.vocabulary import Environment, Exit
 
 
 def reader() -> Profile:
@@ -28,3 +32,25 @@ def as_json(data: object) -> str:
     """The data as JSON that a terminal shows and does not obey, and in which no model finds a frame."""
     made = text.as_json(data)
     return text.clean(made, Profile.MODEL) if reader() is Profile.MODEL else made
+
+
+def fail(text: str, code: Exit = Exit.FAILED) -> NoReturn:
+    """Say why, and end."""
+    typer.echo(f"culture: {shown(text)}", err=True)
+    raise typer.Exit(code)
+
+
+def confirm(question: str, is_sure: bool) -> None:
+    """Go on when the person at the terminal agrees, or said so before with ``--yes``."""
+    if is_sure:
+        return
+    if not sys.stdin.isatty():
+        fail(f"{question} Nobody is there to be asked: add --yes.", Exit.USAGE)
+    if not typer.confirm(question, err=True):
+        typer.echo("Nothing was changed.", err=True)
+        raise typer.Exit(Exit.FAILED)
+
+
+def is_coloured() -> bool:
+    """Whether standard output is a terminal, and NO_COLOR is not set (no-color.org)."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")

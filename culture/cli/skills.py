@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 
 from culture.cli.agent_access import open_to_agents
-from culture.cli.choices import AsJson
-from culture.cli.failing import fail
+from culture.cli.options import AsJson
 from culture.cli.output import as_json as in_json
+from culture.cli.output import fail
 from culture.clients.claude import hooks
 from culture.clients.shared.backends import NoBackend, backend, installed
 from culture.clients.shared.turn import Backend

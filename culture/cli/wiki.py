@@ -10,24 +10,24 @@ from typing import Annotated, Any
 
 import typer
 
-from culture.cli import foreground, output
+from culture.cli import mcp_serve, output
 from culture.cli.agent_access import open_to_agents
-from culture.cli.amounts import shown_moment, shown_size
-from culture.cli.choices import AsJson, Choices
-from culture.cli.connect import example_nick
-from culture.cli.failing import fail
+from culture.cli.connect_hints import example_nick
+from culture.cli.humanize import shown_moment, shown_size
+from culture.cli.options import AsJson, Choices
 from culture.cli.output import as_json as shown_json
+from culture.cli.output import fail
 from culture.config import paths
 from culture.config.errors import ConfigError
 from culture.config.load import load_team
 from culture.config.process_owner import SOME_AGENT, own_agent
-from culture.orchestrator.record import wiki_folder
+from culture.orchestrator.wiki_record import wiki_folder
 from culture.protocol.text import Profile
 from culture.protocol.vocabulary import Environment, Exit
-from culture.server.ids import MICROSECONDS
+from culture.server.core.ids import MICROSECONDS
 from culture.wiki.errors import Conflict, NoSuchPage, Refused, WikiError
+from culture.wiki.page_templates import Kind, filled
 from culture.wiki.pages import Pages, folder_of
-from culture.wiki.templates import Kind, filled
 
 group = typer.Typer(help="Pages that outlast the talk: read, write, serve to agents.", no_args_is_help=True)
 
@@ -155,17 +155,17 @@ def serve(
     ] = False,
 ) -> None:
     """Serve the wiki to agents by MCP, at /mcp and /sse, until told to stop."""
-    parts = foreground.loaded("culture.wiki.serving")
+    parts = mcp_serve.loaded("culture.wiki.server")
     with _told():
         wiki = _wiki(project)
         if stdio:
-            foreground.over_stdio(parts.serve_stdio(wiki, _author(None)))
+            mcp_serve.over_stdio(parts.serve_stdio(wiki, _author(None)))
 
         def shown(taken: int) -> str:
-            place = foreground.shown_place(host, taken)
+            place = mcp_serve.shown_place(host, taken)
             return f"{wiki.folder.name} is served at http://{place}/mcp (and /sse); Ctrl-C ends it."
 
-        foreground.over_http(parts.serving(wiki, host, port, is_trusted=_is_trusted()), host, port, shown)
+        mcp_serve.over_http(parts.serving(wiki, host, port, is_trusted=_is_trusted()), host, port, shown)
 
 
 def _is_trusted() -> bool:
@@ -194,7 +194,7 @@ def _wiki(project: str | None) -> Pages:
 
 def _here() -> str | None:
     """The team whose folder this is; None where there is none, or several."""
-    from culture.cli.team.place import teams_of
+    from culture.cli.team.select_team import teams_of
 
     try:
         teams = teams_of(Path.cwd())
@@ -205,7 +205,7 @@ def _here() -> str | None:
 
 def _of_team(slug: str) -> Path | None:
     """Where a team has its wiki; None for a project that has no team."""
-    from culture.cli.team.place import TEAM, known
+    from culture.cli.team.select_team import TEAM, known
 
     if slug not in known():
         return None

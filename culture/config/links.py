@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from culture.config.exposure import is_loopback
+from culture.config.listen_policy import is_loopback
 from culture.config.values import (
     Channel,
     Duration,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from pydantic import ValidationError
 
 from culture.config import paths
-from culture.config.document import Document, Value, read
 from culture.config.errors import ConfigError, Key, Problem
 from culture.config.values import Settings
+from culture.config.yaml_document import Document, Value, read
 from culture.protocol.vocabulary import Environment
 
 if TYPE_CHECKING:  # each file's model takes a while to come, and a command seldom needs all three
@@ -109,6 +109,6 @@ def _validated(
     try:
         return model.model_validate(document.data, context=context)
     except ValidationError as error:
-        from culture.config.explain import explain  # most files are right
+        from culture.config.error_messages import explain  # most files are right
 
         raise explain(error, model, document, options) from error

@@ -7,12 +7,11 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from culture.config import exposure, paths
+from culture.config import listen_policy, paths
 from culture.config import skills as builtin
-from culture.config.digest import Digest
 from culture.config.links import Federation, Link, check_links
-from culture.config.metrics import Metrics
 from culture.config.oidc import Oidc
+from culture.config.services import Digest, Metrics, Web
 from culture.config.values import (
     Count,
     Duration,
@@ -25,7 +24,6 @@ from culture.config.values import (
     Settings,
     is_said,
 )
-from culture.config.web import Web
 from culture.protocol.names import short_name, valid_short_name
 from culture.protocol.vocabulary import Channel as WellKnown
 
@@ -86,13 +84,13 @@ class Listen(Settings):
 
     host: str = "127.0.0.1"
     port: Port = 6667
-    tls: exposure.Tls | None = None
-    websocket: exposure.WebSocket | None = None
+    tls: listen_policy.Tls | None = None
+    websocket: listen_policy.WebSocket | None = None
 
     @property
     def is_loopback(self) -> bool:
         """Can only this machine reach it?"""
-        return exposure.is_loopback(self.host)
+        return listen_policy.is_loopback(self.host)
 
 
 def _at_least_one(listen: tuple[Listen, ...]) -> tuple[Listen, ...]:
@@ -248,7 +246,7 @@ class ServerConfig(Settings):
     def _strangers_meet_tls(self) -> Self:
         for position, each in enumerate(self.listen):
             if not (each.is_loopback or each.tls or self.trusted_network):
-                raise Misfit(exposure.unprotected(each.host), "listen", position, "host")
+                raise Misfit(listen_policy.unprotected(each.host), "listen", position, "host")
         return self
 
     @model_validator(mode="after")
@@ -286,7 +284,7 @@ class ServerConfig(Settings):
     @model_validator(mode="after")
     def _the_page_is_safe_from_readers(self) -> Self:
         if self.web.is_exposed and not (self.web.tls or self.trusted_network):
-            raise Misfit(exposure.unprotected(self.web.host), "web", "host")
+            raise Misfit(listen_policy.unprotected(self.web.host), "web", "host")
         return self
 
     def built_in(self) -> dict[str, builtin.Builtin]:

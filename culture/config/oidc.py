@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
-from culture.config.exposure import is_loopback
+from culture.config.listen_policy import is_loopback
 from culture.config.values import Duration, Misfit, Settings
 
 _DISCOVERY = "/.well-known/openid-configuration"

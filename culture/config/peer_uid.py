@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Protocol
 
-from culture.config.exposure import is_loopback
+from culture.config.listen_policy import is_loopback
 
 _SOCK_DIAG = 4  # NETLINK_SOCK_DIAG
 _BY_FAMILY = 20  # SOCK_DIAG_BY_FAMILY

@@ -9,8 +9,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from culture.config.errors import Key, dotted
+from culture.config.introspect import is_secret
 from culture.config.load import Loaded
-from culture.config.schema import is_secret
 from culture.config.values import Settings
 
 HIDDEN = "******"

@@ -3,9 +3,9 @@
 import logging
 from typing import TYPE_CHECKING
 
-from culture.config.compare import same_secret
-from culture.config.exposure import is_loopback
 from culture.config.links import Link as LinkSettings
+from culture.config.listen_policy import is_loopback
+from culture.config.secret_compare import same_secret
 from culture.federation.codec import LATER
 from culture.federation.codec.fields import number
 from culture.federation.codec.messages import OPEN_TAG
@@ -16,9 +16,9 @@ from culture.federation.peer import Peer
 from culture.federation.trust import is_vouched_for
 from culture.protocol.message import Message
 from culture.protocol.names import short_name
-from culture.server.doorman import group_of
+from culture.server.core.tally import Tally
+from culture.server.net.connection_limits import group_of
 from culture.server.skill import Host
-from culture.server.tally import Tally
 
 if TYPE_CHECKING:
     from culture.federation.mesh import Mesh

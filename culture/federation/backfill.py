@@ -13,7 +13,7 @@ from culture.federation.peer import Peer
 from culture.federation.topology import LinkState
 from culture.federation.trust import EVERYWHERE, message_crosses
 from culture.protocol.message import Message
-from culture.server.network import Network
+from culture.server.core.network import Network
 from culture.server.skill import Host
 
 if TYPE_CHECKING:

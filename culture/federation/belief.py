@@ -11,6 +11,9 @@ from culture.protocol.mentions import mentions
 from culture.protocol.modes import Change, Kind
 from culture.protocol.names import fold, is_channel, valid_channel, valid_short_name
 from culture.protocol.vocabulary import ChannelMode, LoginProof, Tag, UserClass, Verified
+from culture.server.core.isupport import MODE_KINDS, USER_MODES
+from culture.server.core.network import Network
+from culture.server.core.state import Channel
 from culture.server.events import (
     AccountSet,
     Arrived,
@@ -31,9 +34,6 @@ from culture.server.events import (
     Walloped,
     nick_of,
 )
-from culture.server.isupport import MODE_KINDS, USER_MODES
-from culture.server.network import Network
-from culture.server.state import Channel
 
 # Registered and local is each server's own word.
 OWN_MODES = frozenset({ChannelMode.REGISTERED.value, ChannelMode.LOCAL.value})

@@ -3,7 +3,7 @@
 from importlib import import_module
 from pathlib import Path
 
-from culture.config.exposure import Tls
+from culture.config.listen_policy import Tls
 from culture.config.model import ServerConfig
 
 _DAYS = 36_500
@@ -25,7 +25,7 @@ def ensured(config: ServerConfig) -> Tls:
         return known
     files = _files(config)
     # What makes certificates takes long to load, and hardly anybody needs it.
-    import_module("culture.server.certificates").make([config.name], _DAYS, files.certificate, files.key)
+    import_module("culture.server.net.certificates").make([config.name], _DAYS, files.certificate, files.key)
     return files
 
 

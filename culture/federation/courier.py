@@ -10,9 +10,9 @@ from culture.federation.link import Link, Stage
 from culture.federation.logfile import Held
 from culture.federation.trust import check_source, crosses_by_name, is_vouched, may_write, owner_of, unvouched
 from culture.protocol.message import Message
+from culture.server.core.encode import wire
 from culture.server.events import Invited, Noted, Receipted, Redacted, Said
 from culture.server.skill import Host
-from culture.server.wire import wire
 
 if TYPE_CHECKING:
     from culture.federation.mesh import Mesh

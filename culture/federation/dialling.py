@@ -8,8 +8,8 @@ import socket
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from culture.config.exposure import Tls
 from culture.config.links import Link as Settings
+from culture.config.listen_policy import Tls
 from culture.config.peer_uid import PortHeld, check_peer
 from culture.federation import certificate
 from culture.federation.trust import has_authority
@@ -19,7 +19,7 @@ from culture.server.skill import Host
 if TYPE_CHECKING:
     from culture.federation.mesh import Mesh
     from culture.federation.peer import Peer
-    from culture.server.layers.tls import DiallingTls
+    from culture.server.net.tls import DiallingTls
 
 log = logging.getLogger(__name__)
 
@@ -256,9 +256,7 @@ class Dialler:
     def _tls(self, settings: Settings) -> "DiallingTls":
         """With our own certificate, where there is one: by it the other side knows us."""
         # OpenSSL takes longer to load than the rest of the server: only those who use it wait for it.
-        layer: DiallingTls = import_module("culture.server.layers.tls").DiallingTls(
-            self._own_tls(), settings.fingerprint
-        )
+        layer: DiallingTls = import_module("culture.server.net.tls").DiallingTls(self._own_tls(), settings.fingerprint)
         return layer
 
     def _own_tls(self) -> Tls | None:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from culture.federation.link import Link
 from culture.protocol.message import Message
-from culture.server.ids import Stamp
+from culture.server.core.ids import Stamp
 
 _MOST = 10_000
 MOST_NOTED = 500_000

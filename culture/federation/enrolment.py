@@ -13,12 +13,12 @@ from culture.federation import book
 from culture.federation.book import Book, Entries, UnreadableBook
 from culture.protocol.message import Message
 from culture.protocol.names import fold, short_name
+from culture.server.auth.invitations import Invitation, Invitations, NotInvited, UnreadableInvitations, path_of
+from culture.server.auth.login_attempts import TOO_MANY
 from culture.server.commands import Later, command
 from culture.server.context import Context
 from culture.server.errors import Failed
-from culture.server.handlers.login import is_private
-from culture.server.invitations import Invitation, Invitations, NotInvited, UnreadableInvitations, path_of
-from culture.server.logins import TOO_MANY
+from culture.server.handlers.authenticate import is_private
 from culture.server.skill import Host
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from culture.protocol.names import is_channel
+from culture.server.core.ids import Stamp
 from culture.server.events import ChannelRenamed, Event, Kicked, MetadataSet, ModeSet, TopicSet, Walloped
-from culture.server.ids import Stamp
 
 _REMEMBERED = 20_000
 

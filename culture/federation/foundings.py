@@ -9,12 +9,12 @@ from culture.config.model import CHANNEL_FLAGS
 from culture.federation.settings import RANK_PARTS, base_flags, founded
 from culture.protocol.modes import Change
 from culture.protocol.names import fold
-from culture.server.changes.channels import UNMARKED
+from culture.server.core.changes.channels import UNMARKED
+from culture.server.core.ids import MICROSECONDS
+from culture.server.core.network import Network
+from culture.server.core.state import Channel
 from culture.server.events import ModeSet
-from culture.server.ids import MICROSECONDS
-from culture.server.network import Network
 from culture.server.skill import Host
-from culture.server.state import Channel
 
 FLAGS = frozenset(CHANNEL_FLAGS)
 _FRESH = 30.0

@@ -9,8 +9,8 @@ from culture.federation.peer import Peer
 from culture.protocol.message import Message
 from culture.protocol.names import fold, short_name
 from culture.protocol.vocabulary import FactKind
+from culture.server.core.render import iso_time
 from culture.server.events import Noted
-from culture.server.render import iso_time
 from culture.server.skill import Host
 
 if TYPE_CHECKING:

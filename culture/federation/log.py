@@ -28,7 +28,7 @@ from culture.federation.logfile import (
     taken_back,
 )
 from culture.federation.seen import Seen
-from culture.server.ids import Stamp
+from culture.server.core.ids import Stamp
 
 log = logging.getLogger(__name__)
 

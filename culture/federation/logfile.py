@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from culture.federation.codec.fields import read_stamp
 from culture.protocol.message import Message
+from culture.server.core.ids import MICROSECONDS, Stamp
 from culture.server.database import Step, open_database, open_reader, pieces, transaction
-from culture.server.ids import MICROSECONDS, Stamp
 
 STEPS: tuple[Step, ...] = (
     """

@@ -33,11 +33,11 @@ from culture.protocol.message import Message
 from culture.protocol.names import fold, short_name
 from culture.protocol.numerics import Numeric
 from culture.server.commands import command
-from culture.server.connection import Connection
 from culture.server.context import Context
+from culture.server.core.visibility import is_operator
 from culture.server.errors import Refused
+from culture.server.net.connection import Connection
 from culture.server.skill import Host, Skill
-from culture.server.visibility import is_operator
 
 _LOOK = 1.0
 _LINGER = 5.0

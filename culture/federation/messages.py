@@ -26,10 +26,10 @@ from culture.federation.trust import (
 )
 from culture.protocol.mentions import may_mention, mentions
 from culture.protocol.message import Message, ProtocolError
+from culture.server.core.ids import MICROSECONDS, Stamp
+from culture.server.core.state import reaches
 from culture.server.events import Noted, Receipted, Redacted, Said, ToldOpen
-from culture.server.ids import MICROSECONDS, Stamp
 from culture.server.skill import Host
-from culture.server.state import reaches
 
 if TYPE_CHECKING:
     from culture.federation.mesh import Mesh

@@ -10,8 +10,8 @@ from culture.federation.core import Core
 from culture.federation.link import Link
 from culture.protocol.message import ProtocolError
 from culture.protocol.stream import LineBuffer
-from culture.server.connection import Connection
-from culture.server.poller import Flushable
+from culture.server.net.connection import Connection
+from culture.server.net.poller import Flushable
 
 log = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from culture.federation.codec import encode
 from culture.federation.codec.messages import CLOSED
 from culture.protocol.message import NO_TAGS
+from culture.server.core.ids import MICROSECONDS, Stamp
 from culture.server.events import Said
-from culture.server.ids import MICROSECONDS, Stamp
 
 _make = tuple.__new__  # what a NamedTuple's own constructor does, without the call around it
 _PLAIN = re.compile(

@@ -15,8 +15,8 @@ from culture.federation.splits import Splits
 from culture.federation.topology import LinkState, Way, read_state, state_line
 from culture.federation.trust import NotTheirs, check_origin, crosses_by_name, has_authority, is_restricted
 from culture.protocol.message import Message
+from culture.server.core.ids import MICROSECONDS
 from culture.server.events import ChannelRenamed, Event, Linked
-from culture.server.ids import MICROSECONDS
 from culture.server.skill import Host
 
 if TYPE_CHECKING:

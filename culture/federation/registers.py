@@ -17,12 +17,12 @@ from culture.protocol.message import Message
 from culture.protocol.modes import Change
 from culture.protocol.names import fold, is_channel
 from culture.protocol.vocabulary import ChannelMode
-from culture.server.changes.channels import LATEST, UNMARKED, forget_removed, part_of
+from culture.server.core.changes.channels import LATEST, UNMARKED, forget_removed, part_of
+from culture.server.core.ids import MICROSECONDS
+from culture.server.core.network import Network
+from culture.server.core.state import MEMBER_MODES, Channel, Mark
 from culture.server.events import Event, Joined, Kicked, MetadataSet, ModeSet, TopicSet
-from culture.server.ids import MICROSECONDS
-from culture.server.network import Network
 from culture.server.skill import Host
-from culture.server.state import MEMBER_MODES, Channel, Mark
 
 _NEVER = Mark(-1, 0.0, "", 0)
 Apply = Callable[[Event, int | None], None]

@@ -14,6 +14,9 @@ from culture.federation.trust import UNVOUCHED_TAG, check_room, crosses, owner_o
 from culture.protocol.message import NO_TAGS, Message
 from culture.protocol.modes import Change
 from culture.protocol.names import fold, valid_channel, valid_local_nick
+from culture.server.core.ids import MICROSECONDS, Stamp
+from culture.server.core.network import Network
+from culture.server.core.state import MEMBER_MODES, Channel, User
 from culture.server.events import (
     AccountSet,
     Arrived,
@@ -28,10 +31,7 @@ from culture.server.events import (
     Renamed,
     UserModeSet,
 )
-from culture.server.ids import MICROSECONDS, Stamp
-from culture.server.network import Network
 from culture.server.skill import Host
-from culture.server.state import MEMBER_MODES, Channel, User
 
 _MEMBERS_PER_LINE = 200
 _SHOWN_MODES = frozenset("Bio")

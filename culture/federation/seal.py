@@ -4,7 +4,7 @@ import hashlib
 import secrets
 from pathlib import Path
 
-from culture.config.compare import same_secret
+from culture.config.secret_compare import same_secret
 from culture.server import disk
 
 _SIZE = 32

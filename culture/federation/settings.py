@@ -9,9 +9,9 @@ from culture.federation.codec.fields import Garbled, number
 from culture.protocol.message import Message
 from culture.protocol.names import fold, owner, short_name, valid_channel
 from culture.protocol.vocabulary import ChannelMode
-from culture.server.changes.channels import LATEST
-from culture.server.ids import MICROSECONDS
-from culture.server.state import MEMBER_MODES, Channel, ListEntry, Mark, Topic
+from culture.server.core.changes.channels import LATEST
+from culture.server.core.ids import MICROSECONDS
+from culture.server.core.state import MEMBER_MODES, Channel, ListEntry, Mark, Topic
 
 OWN = frozenset({ChannelMode.REGISTERED.value, ChannelMode.LOCAL.value})
 """+P, its founder and what is kept on disk are each server's own, and so is what stays at home."""

@@ -12,6 +12,7 @@ from culture.federation.trust import check_origin, check_room, crosses, has_auth
 from culture.protocol.message import Message
 from culture.protocol.names import fold, valid_channel
 from culture.protocol.vocabulary import ChannelMode
+from culture.server.core.state import MEMBER_MODES, Channel, User
 from culture.server.events import (
     Arrived,
     ChannelRenamed,
@@ -27,7 +28,6 @@ from culture.server.events import (
     nick_of,
 )
 from culture.server.skill import Host, hook
-from culture.server.state import MEMBER_MODES, Channel, User
 
 if TYPE_CHECKING:
     from culture.federation.mesh import Mesh

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from culture.federation.trust import owner_of
+from culture.server.core.state import User
 from culture.server.events import Left, Unlinked
 from culture.server.skill import Host
-from culture.server.state import User
 
 if TYPE_CHECKING:
     from culture.federation.mesh import Mesh

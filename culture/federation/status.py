@@ -8,9 +8,9 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from culture.config.compare import same_secret
 from culture.config.model import ServerConfig
 from culture.config.paths import open_private
+from culture.config.secret_compare import same_secret
 from culture.federation.link import Link, Stage
 from culture.server.skill import Host
 

@@ -7,9 +7,9 @@ from culture.federation.codec.fields import Garbled
 from culture.protocol.message import Message
 from culture.protocol.names import fold, is_channel, short_name, valid_local_nick
 from culture.protocol.vocabulary import ChannelMode
+from culture.server.core.network import Network
+from culture.server.core.state import Channel, User
 from culture.server.events import Arrived, ChannelRenamed, Event, MetadataSet, Renamed, nick_of
-from culture.server.network import Network
-from culture.server.state import Channel, User
 
 if TYPE_CHECKING:
     from culture.federation.link import Link

@@ -5,9 +5,9 @@ import logging
 
 from culture.config.team import TeamConfig
 from culture.orchestrator.errors import NoAnswer
-from culture.orchestrator.hiring import SEEN, Hiring
+from culture.orchestrator.journal.state import Member, State, What
+from culture.orchestrator.members.hiring import SEEN, Hiring
 from culture.orchestrator.parts import Parts
-from culture.orchestrator.state import Member, State, What
 
 log = logging.getLogger(__name__)
 

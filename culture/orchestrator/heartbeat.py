@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from culture.orchestrator.budget import Budget
-from culture.orchestrator.conflicts import Conflicts
-from culture.orchestrator.context import Fill
 from culture.orchestrator.errors import NoAnswer, Stays
-from culture.orchestrator.handles import figures, handle
-from culture.orchestrator.hearing import CHECK
-from culture.orchestrator.hiring import SEEN, Hiring
+from culture.orchestrator.inbound import CHECK
+from culture.orchestrator.journal.state import Member, Task
+from culture.orchestrator.members.handles import figures, handle
+from culture.orchestrator.members.hiring import SEEN, Hiring
+from culture.orchestrator.members.members import Fill
+from culture.orchestrator.members.recovery import Recovery
+from culture.orchestrator.members.shift import Shift
 from culture.orchestrator.parts import Parts
-from culture.orchestrator.recovery import Recovery
-from culture.orchestrator.shift import Shift
-from culture.orchestrator.standstill import STANDSTILL, Standstill
-from culture.orchestrator.state import Member, Task
-from culture.orchestrator.taskfacts import publish
+from culture.orchestrator.repository.overlap import Conflicts
+from culture.orchestrator.tasks.ledger import publish
+from culture.orchestrator.tasks.standstill import STANDSTILL, Standstill
 from culture.protocol.text import Profile, clean
 
 log = logging.getLogger(__name__)

@@ -4,14 +4,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from culture.config.team import TeamConfig
-from culture.orchestrator.book import Book
-from culture.orchestrator.daemons import MemberDaemons
-from culture.orchestrator.jobs import Jobs
-from culture.orchestrator.record import Record
-from culture.orchestrator.rooms import Rooms
-from culture.orchestrator.roster import Roster
-from culture.orchestrator.session import ManagedAgent
-from culture.orchestrator.worktrees import Worktrees
+from culture.orchestrator.background import Jobs
+from culture.orchestrator.irc import Rooms
+from culture.orchestrator.journal.store import Book
+from culture.orchestrator.members.daemons import MemberDaemons
+from culture.orchestrator.members.members import ManagedAgent
+from culture.orchestrator.members.roster import Roster
+from culture.orchestrator.repository.worktrees import Worktrees
+from culture.orchestrator.wiki_record import Record
 from culture.protocol.vocabulary import Channel
 
 _LONGEST_KEY = 200

@@ -6,17 +6,17 @@ from collections.abc import Collection
 from culture.lib.git import GitFailed
 from culture.orchestrator.budget import TEAM
 from culture.orchestrator.errors import NotHired
-from culture.orchestrator.finishing import Finishing
-from culture.orchestrator.following import Following
-from culture.orchestrator.hearing import Hearing
-from culture.orchestrator.hiring import Hiring
+from culture.orchestrator.inbound import Hearing
+from culture.orchestrator.journal.state import Member, Stage, Task, What
+from culture.orchestrator.members.hiring import Hiring
+from culture.orchestrator.members.recovery import Recovery
+from culture.orchestrator.members.shift import Shift
+from culture.orchestrator.members.worker_followup import Following
 from culture.orchestrator.parts import Parts
-from culture.orchestrator.recovery import Recovery
-from culture.orchestrator.salvage import salvage
-from culture.orchestrator.shift import Shift
-from culture.orchestrator.state import Member, Stage, Task, What
-from culture.orchestrator.tasks import Tasks
-from culture.orchestrator.worktrees import InUse
+from culture.orchestrator.repository.salvage import salvage
+from culture.orchestrator.repository.worktrees import InUse
+from culture.orchestrator.tasks.task_end import Finishing
+from culture.orchestrator.tasks.tasks import Tasks
 
 log = logging.getLogger(__name__)
 

@@ -8,21 +8,21 @@ from contextlib import asynccontextmanager
 
 from culture.orchestrator.budget import Budget
 from culture.orchestrator.errors import NotHired
-from culture.orchestrator.finishing import Finishing
-from culture.orchestrator.following import Following
-from culture.orchestrator.hearing import Hearing
 from culture.orchestrator.heartbeat import Heartbeat, Judge
-from culture.orchestrator.hiring import Hiring
-from culture.orchestrator.journal import Entry, Phase
+from culture.orchestrator.inbound import Hearing
+from culture.orchestrator.journal.journal import Entry, Phase
+from culture.orchestrator.journal.state import Member, What
+from culture.orchestrator.members.hiring import Hiring
+from culture.orchestrator.members.members import ManagedAgent
+from culture.orchestrator.members.recovery import Recovery
+from culture.orchestrator.members.shift import Shift
+from culture.orchestrator.members.usage_watch import UsageWatch
+from culture.orchestrator.members.worker_followup import Following
 from culture.orchestrator.parts import Parts
 from culture.orchestrator.prompts import load
 from culture.orchestrator.reconcile import Reconciling
-from culture.orchestrator.recovery import Recovery
-from culture.orchestrator.session import ManagedAgent
-from culture.orchestrator.shift import Shift
-from culture.orchestrator.state import Member, What
-from culture.orchestrator.tasks import Tasks
-from culture.orchestrator.usage_watch import UsageWatch
+from culture.orchestrator.tasks.task_end import Finishing
+from culture.orchestrator.tasks.tasks import Tasks
 from culture.transport import Message
 from culture.wiki.names import SPRINT_STATE
 

@@ -10,31 +10,31 @@ from typing import TYPE_CHECKING
 from culture.config.model import ServerConfig
 from culture.protocol.message import Message
 from culture.protocol.numerics import Numeric
-from culture.server.accounts.store import AccountStore
-from culture.server.auth import Authenticator
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.authenticator import Authenticator
+from culture.server.auth.login_attempts import Logins
 from culture.server.commands import Command
-from culture.server.connection import Connection
+from culture.server.core.encode import wire
+from culture.server.core.ids import Stamp
+from culture.server.core.multiline import Batches
+from culture.server.core.network import Network
+from culture.server.core.recent_messages import Recent, Trace
+from culture.server.core.router import Router
+from culture.server.core.session import Session
+from culture.server.core.state import Channel, User
+from culture.server.core.tasks import Tasks
+from culture.server.core.visibility import no_such_channel, no_such_nick
 from culture.server.errors import Failed, Refused
 from culture.server.events import Event, Said
-from culture.server.ids import Stamp
-from culture.server.layers import Layer
-from culture.server.logins import Logins
-from culture.server.markers import ReadMarkers
 from culture.server.metrics import Metrics
-from culture.server.monitors import Monitors
-from culture.server.multiline import Batches
-from culture.server.network import Network
-from culture.server.recent import Recent, Trace
-from culture.server.router import Router
-from culture.server.session import Session
-from culture.server.state import Channel, User
-from culture.server.subscriptions import Subscriptions
-from culture.server.tasks import Tasks
-from culture.server.visibility import no_such_channel, no_such_nick
-from culture.server.wire import wire
+from culture.server.net.connection import Connection
+from culture.server.net.layers import Layer
+from culture.server.subscriptions.metadata import Subscriptions
+from culture.server.subscriptions.monitor import Monitors
+from culture.server.subscriptions.read_markers import ReadMarkers
 
 if TYPE_CHECKING:
-    from culture.server.skills import Skills
+    from culture.server.skill_host.running_skills import Skills
 
 _LONGEST_WORD = 200  # bytes: a reply that repeats it still has room for its own text
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from culture.protocol.modes import Change
-from culture.server.ids import Stamp
+from culture.server.core.ids import Stamp
 
 # ``source`` is who did it as others see them: ``nick!user@host``, or the name of a server.
 

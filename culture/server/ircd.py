@@ -8,44 +8,45 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
-from culture.config.exposure import without_logins
+from culture.config.listen_policy import without_logins
 from culture.config.model import Listen, ServerConfig
 from culture.protocol.message import Message
-from culture.server import keepalive, linking, revocation
-from culture.server.accounts.store import AccountStore
-from culture.server.arrival import depart
-from culture.server.auth import Authenticator, NetworkAuth, uids_of
-from culture.server.bystanders import Bystanders
-from culture.server.connection import Connection
+from culture.server.auth import account_watch
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.authenticator import Authenticator, NetworkAuth, uids_of
+from culture.server.auth.login_attempts import Logins
+from culture.server.auth.oidc.tokens import IssuedTokens
+from culture.server.channels.ownership import StandingRooms
+from culture.server.channels.registered_channels import Registered
 from culture.server.context import Context, Parts
-from culture.server.dispatch import Dispatcher
-from culture.server.doorman import ConnectionGroups, Doorman, used_descriptors
+from culture.server.core.dispatch import Dispatcher
+from culture.server.core.encode import wire
+from culture.server.core.ids import Ids
+from culture.server.core.multiline import Batches
+from culture.server.core.network import Network
+from culture.server.core.recent_messages import Recent
+from culture.server.core.router import Router
+from culture.server.core.session import Session
+from culture.server.core.session_lifecycle import depart
+from culture.server.core.tasks import Tasks
 from culture.server.errors import StartError
-from culture.server.figures import Figures
-from culture.server.founding import StandingRooms
 from culture.server.handlers import COMMANDS
 from culture.server.handlers.capability import OFFERED
-from culture.server.ids import Ids
-from culture.server.listener import Listener
 from culture.server.lock import DataLock
-from culture.server.logins import Logins
-from culture.server.markers import ReadMarkers
+from culture.server.metric_sources import Figures
 from culture.server.metrics import Metrics
-from culture.server.monitors import Monitors
-from culture.server.multiline import Batches
-from culture.server.network import Network
-from culture.server.oidc.tokens import IssuedTokens
-from culture.server.poller import Poller
-from culture.server.recent import Recent
-from culture.server.registered import Registered
-from culture.server.router import Router
-from culture.server.scraping import Endpoint
-from culture.server.session import Session
-from culture.server.skills import Skills
-from culture.server.subscriptions import Subscriptions
-from culture.server.tasks import Tasks
-from culture.server.wire import wire
-from culture.server.wrapping import Wrapping
+from culture.server.metrics_http import Endpoint
+from culture.server.net import keepalive
+from culture.server.net.connection import Connection
+from culture.server.net.connection_limits import ConnectionGroups, Doorman, used_descriptors
+from culture.server.net.listener import Listener, Wrapping
+from culture.server.net.poller import Poller
+from culture.server.skill_host import federation_watch
+from culture.server.skill_host.running_skills import Skills
+from culture.server.subscriptions.metadata import Subscriptions
+from culture.server.subscriptions.monitor import Monitors
+from culture.server.subscriptions.notify_events import Bystanders
+from culture.server.subscriptions.read_markers import ReadMarkers
 
 log = logging.getLogger(__name__)
 
@@ -230,8 +231,8 @@ class IRCd:
         for listener in self._listeners:
             listener.start()
         self.parts.tasks.start(self._sweep())
-        self.parts.tasks.start(revocation.watch(self.parts))
-        self.parts.tasks.start(linking.watch(self.parts))
+        self.parts.tasks.start(account_watch.watch(self.parts))
+        self.parts.tasks.start(federation_watch.watch(self.parts))
         self._running = True
         log.info("%s listens on %s", config.name, ", ".join(map(str, self._listeners)))
 

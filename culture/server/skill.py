@@ -12,22 +12,22 @@ from culture.config.model import ServerConfig
 from culture.config.paths import private_directory
 from culture.config.values import Settings
 from culture.protocol.message import Message
-from culture.server import operators
 from culture.server.commands import marked
-from culture.server.connection import Connection
 from culture.server.context import Context, Parts
+from culture.server.core import operator_notices
+from culture.server.core.batches import Batch
+from culture.server.core.ids import Ids, Stamp
+from culture.server.core.network import Network
+from culture.server.core.recent_messages import Trace
+from culture.server.core.router import REPEATABLE
+from culture.server.core.session import Session
+from culture.server.core.state import User
 from culture.server.errors import is_end
 from culture.server.events import Event, Said, ToldOpen
-from culture.server.ids import Ids, Stamp
-from culture.server.layers import Layer
 from culture.server.metrics import Read
-from culture.server.netsplit import Batch
-from culture.server.network import Network
-from culture.server.poller import Flushable
-from culture.server.recent import Trace
-from culture.server.router import REPEATABLE
-from culture.server.session import Session
-from culture.server.state import User
+from culture.server.net.connection import Connection
+from culture.server.net.layers import Layer
+from culture.server.net.poller import Flushable
 
 _MARK = "__hook__"
 _DEEPEST = 20  # events that follow from one another
@@ -286,7 +286,7 @@ class Host:
 
     def tell_operators(self, text: str) -> None:
         """Log it, and tell the IRC operators who are here; any thread may."""
-        self._parts.skills.on_loop(operators.tell, self._parts, f"{self._skill}: {text}")
+        self._parts.skills.on_loop(operator_notices.tell, self._parts, f"{self._skill}: {text}")
 
     def over(self) -> None:
         """The skill is switched off: what it began ends, what it asked to be called for is called no more."""

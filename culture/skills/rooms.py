@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from culture.config.skills import Rooms as Wanted
 from culture.protocol.names import fold, is_channel
 from culture.protocol.vocabulary import ChannelKey, UserKey
+from culture.server.core.state import Channel, User
 from culture.server.events import Invited, MetadataSet
 from culture.server.skill import Host, Skill, hook
-from culture.server.state import Channel, User
 
 MOST_INVITATIONS = 50
 """So many follow from one change; a tag that everybody has is of no use."""

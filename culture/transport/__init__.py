@@ -1,6 +1,7 @@
 """Being on IRC as somebody: one connection that is made again when it is lost, and loses nothing."""
 
-from culture.transport.base import (
+from culture.transport.irc import IRCTransport
+from culture.transport.types import (
     Address,
     Condition,
     Cursor,
@@ -11,12 +12,11 @@ from culture.transport.base import (
     Message,
     NoHistory,
     NotSent,
+    Timing,
     Transport,
     Unreachable,
     WrongServer,
 )
-from culture.transport.irc import IRCTransport
-from culture.transport.timing import Timing
 from culture.transport.view import View
 
 __all__ = [

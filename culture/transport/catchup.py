@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 
 from culture.protocol.message import Message as Line
 from culture.protocol.vocabulary import Verb
-from culture.transport.base import Mark, Message, NotSent
 from culture.transport.batches import Item
-from culture.transport.delivery import Delivery
+from culture.transport.dedup import Delivery
 from culture.transport.history import between, by_id, by_time, has_history, page_size, talks
-from culture.transport.reading import LOCAL
+from culture.transport.parse_messages import LOCAL
 from culture.transport.requests import lines_of
 from culture.transport.session import Session
+from culture.transport.types import Mark, Message, NotSent
 
 log = logging.getLogger(__name__)
 

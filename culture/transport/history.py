@@ -1,15 +1,17 @@
 """Asking for what was said before (IRCv3 draft/chathistory)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from culture.protocol.message import Message as Line
-from culture.transport.base import Message, NoHistory, NotSent
+from culture.protocol.vocabulary import Tag, UserClass, Verb
 from culture.transport.batches import TARGETS, Batch
-from culture.transport.reading import LOCAL
+from culture.transport.parse_messages import LOCAL
 from culture.transport.requests import lines_of
 from culture.transport.sending import check_target
 from culture.transport.session import Session
+from culture.transport.types import Message, NoHistory, NotSent
 
 CAP = "draft/chathistory"
 _VERB = "CHATHISTORY"
@@ -74,3 +76,35 @@ def _names(items: list[Line | Batch]) -> Iterator[str]:
             for line in lines_of(item.items):
                 if len(line.params) > 2 and line.params[0] == "TARGETS":
                     yield line.params[1]
+
+
+_WORDS, _MEANING = "SEARCH", "SEMANTIC"
+
+
+async def found(session: Session, channel: str, text: str, by_meaning: bool) -> list[Message]:
+    """What was said in a channel with all these words, oldest first; or what is nearest in meaning, best first."""
+    check_target(channel)
+    action = _MEANING if by_meaning else _WORDS
+    return said(lines_of(await session.command(Line(Verb.HISTORY.value, (action, channel, " ".join(text.split()))))))
+
+
+def said(lines: Iterable[Line]) -> list[Message]:
+    """The messages of an answer; a line without an id goes on with the one before it."""
+    messages: list[Message] = []
+    for line in lines:
+        if line.verb != Verb.HISTORY.value or len(line.params) < 4:
+            continue
+        channel, sender, time, text = line.params[:4]
+        msgid = line.tags.get("msgid", "")
+        last = messages[-1] if messages else None
+        if last is not None and last.msgid and not msgid and last.sender == sender:
+            messages[-1] = replace(last, text=f"{last.text}\n{text}")
+        else:
+            at, kind = datetime.fromisoformat(time), _kind(line.tags.get(Tag.CLASS.value, ""))
+            messages.append(Message(channel, sender, text, at, msgid, kind=kind, missed=True))
+    return messages
+
+
+def _kind(word: str) -> UserClass:
+    """A server that does not tell the class vouches for nobody."""
+    return UserClass(word) if word in set(UserClass) else UserClass.UNKNOWN

@@ -8,7 +8,17 @@ from datetime import UTC, datetime
 from culture.protocol.message import NO_TAGS
 from culture.protocol.message import Message as Line
 from culture.protocol.vocabulary import Receipt
-from culture.transport.base import (
+from culture.transport.catchup import Unavailable, can_catch_up, catch_up
+from culture.transport.channels import Rooms, hinted
+from culture.transport.dedup import Delivery
+from culture.transport.history import between, by_id, by_time, found, page_size
+from culture.transport.profile import Standing, get_metadata, set_metadata
+from culture.transport.reconnect import Keeper, Setup
+from culture.transport.requests import lines_of, refusal
+from culture.transport.sending import check_target
+from culture.transport.session import Session
+from culture.transport.speaker import Speaker
+from culture.transport.types import (
     Address,
     Cursor,
     Identity,
@@ -25,22 +35,11 @@ from culture.transport.base import (
     OnProgress,
     OnReceipt,
     OnState,
+    Timing,
     guarded,
 )
-from culture.transport.catchup import Unavailable, can_catch_up, catch_up
-from culture.transport.delivery import Delivery
-from culture.transport.history import between, by_id, by_time, page_size
-from culture.transport.keeping import Keeper, Setup
-from culture.transport.people import look_around, who
-from culture.transport.requests import lines_of, refusal
-from culture.transport.rooms import Rooms, hinted
-from culture.transport.searching import found
-from culture.transport.sending import check_target
-from culture.transport.session import Session
-from culture.transport.speaking import Speaker
-from culture.transport.standing import Standing, get_metadata, set_metadata
-from culture.transport.timing import Timing
 from culture.transport.view import View
+from culture.transport.who import look_around, who
 
 log = logging.getLogger(__name__)
 

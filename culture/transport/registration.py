@@ -9,7 +9,7 @@ from culture.protocol.message import Message
 from culture.protocol.names import short_name
 from culture.protocol.vocabulary import Cap
 from culture.transport import sasl
-from culture.transport.base import Hopeless, Identity, WrongServer
+from culture.transport.types import Hopeless, Identity, WrongServer
 
 WANTED = (
     "message-tags",

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from itertools import count
 
 from culture.protocol.message import Message
-from culture.transport.base import NotSent
 from culture.transport.batches import LABELED, Batch, Item
+from culture.transport.types import NotSent
 
 _MAY_WAIT = ("263",)
 _REFUSALS = ("716", "734", "902", "904", "905", "906", "908")

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Collection
 from typing import Protocol
 
-from culture.transport.base import Hopeless, Identity
+from culture.transport.types import Hopeless, Identity
 
 PIECE = 400
 _ITERATIONS = 10_000_000

@@ -8,7 +8,7 @@ from culture.protocol.caps import MULTILINE, MULTILINE_CONCAT
 from culture.protocol.message import NO_TAGS, Message, format_tags
 from culture.protocol.split import LONGEST_PREFIX, cut_line, room, split_text
 from culture.protocol.stream import CLIENT_TAGS_LIMIT
-from culture.transport.base import NotSent
+from culture.transport.types import NotSent
 
 _LINE_END = re.compile(r"\r\n|[\r\n\0]")
 _CTCP = "\x01"

@@ -10,15 +10,15 @@ from typing import Protocol
 from culture.protocol.caps import MULTILINE
 from culture.protocol.message import Message as Line
 from culture.protocol.vocabulary import Cap, Receipt, Tag
-from culture.transport.base import Member, Message, NotSent
 from culture.transport.batches import HISTORY, LABELED, TARGETS, Batch, Batches, Item
 from culture.transport.connection import Connection
 from culture.transport.pace import Pace
-from culture.transport.reading import Reader, time_of
+from culture.transport.parse_messages import Reader, time_of
 from culture.transport.requests import Answer, Requests, refusal
 from culture.transport.sending import Limits
+from culture.transport.types import Member, Message, NotSent
 from culture.transport.view import View
-from culture.transport.watching import apply
+from culture.transport.view_updates import apply
 
 log = logging.getLogger(__name__)
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from culture.protocol.vocabulary import Feature, UserClass
-from culture.transport.base import Member
 from culture.transport.isupport import ISupport
+from culture.transport.types import Member
 
 
 class User:

@@ -1,4 +1,4 @@
-"""The page put together."""
+"""A page in operation."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -10,17 +10,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from culture.mcp_http import http
 from culture.transport import Identity
+from culture.web.connection_pool import Seats
 from culture.web.database import Database
-from culture.web.files import files
-from culture.web.ledger import Ledger, OnProblem
-from culture.web.links import Links
+from culture.web.ledger_client import Ledger, OnProblem
+from culture.web.login_links import Links
 from culture.web.page import Page, Person
 from culture.web.push import Post, Pusher
-from culture.web.seats import Seats
 from culture.web.security import Gate
 from culture.web.sessions import Sessions
 from culture.web.site import Settings, Site
+from culture.web.static_files import files
 from culture.web.throttle import Throttle
 from culture.web.view import View, found
 
@@ -101,3 +102,22 @@ async def _not_found(request: Request, _error: Exception) -> Response:
 
 async def _failed(request: Request, _error: Exception) -> Response:
     return Page(request).refuse("Something went wrong here; the log of the page says what.", 500)
+
+
+@asynccontextmanager
+async def serving(
+    settings: Settings, post: Post | None = None, on_problem: OnProblem | None = None
+) -> AsyncIterator[Settings]:
+    """The settings of a page that runs, with the port it has; port 0 takes a free one.
+
+    ``on_problem`` is told why the page is not connected to its server, and nothing once it is.
+    """
+    tls = settings.web.tls
+    with http.listening(settings.web.host, settings.port) as listener:
+        settings = replace(settings, port=listener.getsockname()[1])
+        app = create(settings, post=post, on_problem=on_problem)
+        async with http.serving(app, listener, tls.certificate if tls else None, tls.key if tls else None):
+            try:
+                yield settings
+            finally:
+                app.state.site.seats.end_streams()

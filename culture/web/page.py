@@ -10,12 +10,12 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from culture.facts.ledger import Fact
+from culture.ledger_views.ledger import Fact
 from culture.transport import IRCTransport
-from culture.web import drawing
+from culture.web import templates
 
 if TYPE_CHECKING:
-    from culture.web.seats import Seat
+    from culture.web.connection_pool import Seat
     from culture.web.site import Site
 
 
@@ -137,7 +137,7 @@ class Page:
             "server": self.web.settings.server.name,
             "path": self.request.scope.get("raw_path", b"/").decode("ascii"),
         }
-        return Markup(drawing.environment().get_template(template).render({**context, **values}))
+        return Markup(templates.environment().get_template(template).render({**context, **values}))
 
     def _position(self) -> str:
         """Where the news begin that this page does not have yet; empty where nobody is told any."""

@@ -11,9 +11,9 @@ from datetime import UTC, datetime, timedelta
 from culture.protocol.names import fold
 from culture.protocol.text import Profile, clean
 from culture.transport import Message, NotSent
-from culture.web.drawing import room_path
+from culture.web.connection_pool import Seat, Seats
 from culture.web.page import Person
-from culture.web.seats import Seat, Seats
+from culture.web.templates import room_path
 
 log = logging.getLogger(__name__)
 

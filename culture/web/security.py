@@ -12,9 +12,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from culture.config.compare import same_secret
-from culture.config.exposure import is_loopback
+from culture.config.listen_policy import is_loopback
 from culture.config.peer_uid import IS_KNOWN, uid_of
+from culture.config.secret_compare import same_secret
 from culture.web.page import Person, csrf_of
 from culture.web.sessions import Sessions
 from culture.web.site import Settings

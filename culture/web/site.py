@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from culture.config.model import ServerConfig
-from culture.config.web import Web
+from culture.config.services import Web
 from culture.transport import Address
-from culture.web.ledger import Ledger
-from culture.web.links import Links
-from culture.web.seats import Seats
+from culture.web.connection_pool import Seats
+from culture.web.ledger_client import Ledger
+from culture.web.login_links import Links
 from culture.web.sessions import Sessions, Standing
 from culture.web.throttle import Throttle
 

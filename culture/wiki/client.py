@@ -4,7 +4,7 @@ import asyncio
 from typing import Protocol
 
 from culture.wiki.pages import Pages
-from culture.wiki.values import Change, Entry, Hit, Page, Written
+from culture.wiki.types import Change, Entry, Hit, Page, Written
 
 
 class WikiClient(Protocol):

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,11 +10,37 @@ from typing import Self
 
 from culture.config import paths
 from culture.protocol.names import valid_nick
-from culture.wiki import finding, log, names, templates
+from culture.wiki import history, names, page_templates
 from culture.wiki.errors import Conflict, NoSuchPage, Refused, Unavailable
 from culture.wiki.locking import held
 from culture.wiki.repository import NOTHING, File, Repository
-from culture.wiki.values import REVISION_LENGTH, Change, Entry, Hit, Page, Written, revision_of
+from culture.wiki.types import REVISION_LENGTH, Change, Entry, Hit, Line, Page, Written, revision_of
+
+_SHOWN = 3
+_LINE_LIMIT = 240
+_NAME_WEIGHT = 1000
+
+
+def match(words: str, name: str, text: str) -> tuple[int, tuple[Line, ...]]:
+    """How well the page fits (0: a word is missing) and the first lines with one of the words."""
+    wanted = folded(words).split()
+    title, body = folded(name), folded(text)
+    if not wanted or not all(word in title or word in body for word in wanted):
+        return 0, ()
+    rank = sum(_NAME_WEIGHT * (word in title) + body.count(word) for word in wanted)
+    lines = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if any(word in folded(line) for word in wanted):
+            lines.append(Line(number, line.strip()[:_LINE_LIMIT]))
+            if len(lines) == _SHOWN:
+                break
+    return rank, tuple(lines)
+
+
+def folded(text: str) -> str:
+    """The form in which texts compare."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+
 
 PAGE_LIMIT = 128 * 1024
 """Bytes of a page: a conflict's three texts still fit into one answer."""
@@ -75,7 +102,7 @@ class Pages:
                 begun.mkdir(mode=paths.PRIVATE_DIRECTORY)
                 repository = Repository(begun)
                 repository.create()
-                first = {names.path_of(name): text.encode() for name, text in templates.first_pages().items()}
+                first = {names.path_of(name): text.encode() for name, text in page_templates.first_pages().items()}
                 repository.swap(NOTHING, repository.commit(NOTHING, first, FOUNDER, "Begin the wiki"))
                 begun.rename(folder)
         return cls(folder)
@@ -98,7 +125,7 @@ class Pages:
         if file is None:
             raise NoSuchPage(f"there is no page {name}")
         name = file.path.removesuffix(names.SUFFIX)
-        changes = log.changes(self._repository, snapshot.commit, file.path, None if revision else 1)
+        changes = history.changes(self._repository, snapshot.commit, file.path, None if revision else 1)
         for change in changes:
             if change.revision.startswith(revision):
                 text = self._text(change.blob)
@@ -117,7 +144,7 @@ class Pages:
                     return written
                 subject = " ".join(message.split())[:MESSAGE_LIMIT] or f"Write {name}"
                 contents = {names.path_of(name): text.encode()}
-                commit = self._repository.commit(snapshot.commit, contents, author, log.printable(subject))
+                commit = self._repository.commit(snapshot.commit, contents, author, history.printable(subject))
                 if self._repository.swap(snapshot.commit, commit):
                     self._repository.tidy()
                     return Written(name, revision_of(text))
@@ -128,7 +155,7 @@ class Pages:
         snapshot = self._snapshot()
         inside = names.key(under.strip("/"))
         files = [file for file in _files(snapshot) if not inside or names.key(file.path).startswith(inside + "/")]
-        last = log.last_changes(self._repository, snapshot.commit, {file.path for file in files})
+        last = history.last_changes(self._repository, snapshot.commit, {file.path for file in files})
         return [
             Entry(name, file.blob[:REVISION_LENGTH], file.size, last[file.path].author, last[file.path].time)
             for file in files
@@ -142,7 +169,7 @@ class Pages:
         found = []
         for file, data in zip(files, texts, strict=True):
             name = file.path.removesuffix(names.SUFFIX)
-            rank, lines = finding.found(words, name, data.decode(errors="replace"))
+            rank, lines = match(words, name, data.decode(errors="replace"))
             if rank:
                 found.append((-rank, name, Hit(name, file.blob[:REVISION_LENGTH], lines)))
         return [hit for _, _, hit in sorted(found)[:limit]]
@@ -154,7 +181,7 @@ class Pages:
         file = snapshot.find(name)
         if file is None:
             raise NoSuchPage(f"there is no page {name}")
-        found = log.changes(self._repository, snapshot.commit, file.path, limit)
+        found = history.changes(self._repository, snapshot.commit, file.path, limit)
         return [Change(each.revision, each.author, each.time, each.message, each.commit) for each in found]
 
     def _snapshot(self) -> Snapshot:
@@ -187,7 +214,7 @@ class Pages:
     def _base(self, snapshot: Snapshot, name: str, revision: str) -> str | None:
         if not revision:
             return ""
-        for change in log.changes(self._repository, snapshot.commit, names.path_of(name), None):
+        for change in history.changes(self._repository, snapshot.commit, names.path_of(name), None):
             if change.revision.startswith(revision[:REVISION_LENGTH]):
                 return self._text(change.blob)
         return None

@@ -13,7 +13,7 @@ from culture.wiki.errors import Conflict, DiskFull, Unavailable, WikiError
 from culture.wiki.locking import NO_ROOM
 from culture.wiki.names import key, page_name
 from culture.wiki.pages import check
-from culture.wiki.values import Change, Entry, Hit, Page, Written, revision_of
+from culture.wiki.types import Change, Entry, Hit, Page, Written, revision_of
 
 MOST_WAITING = 1000
 

@@ -12,12 +12,12 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
 
-from culture.config.exposure import is_loopback
+from culture.config.listen_policy import is_loopback
 from culture.config.peer_uid import check_peer
-from culture.wiki.callers import HEADER
 from culture.wiki.errors import Conflict, Unavailable, WikiError
+from culture.wiki.identity import HEADER
 from culture.wiki.tools import BASE, CURRENT, ERRORS, FACTS, TEXT
-from culture.wiki.values import Change, Entry, Hit, Line, Page, Written
+from culture.wiki.types import Change, Entry, Hit, Line, Page, Written
 
 _PATIENCE = 30.0
 _SETTING = "serve the wiki as the user who uses it"

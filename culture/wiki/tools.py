@@ -14,7 +14,7 @@ from culture.protocol.text import Profile, clean
 from culture.protocol.vocabulary import VENDOR
 from culture.wiki.errors import Conflict, DiskFull, NoSuchPage, Refused, Unavailable, WikiError
 from culture.wiki.pages import Pages
-from culture.wiki.values import Page
+from culture.wiki.types import Page
 
 NAME = "dev-wiki"
 FACTS = f"{VENDOR}wiki"

@@ -10,8 +10,8 @@ from typing import Protocol
 
 from culture.protocol.message import Message
 from culture.protocol.vocabulary import UserClass
-from culture.server.accounts.model import new_account
-from culture.server.accounts.store import AccountStore
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.accounts import new_account
 from tests.bridge.program import Program
 from tests.support.client import PATIENCE, Client, connected
 from tests.support.people import verifier

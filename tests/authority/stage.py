@@ -9,19 +9,19 @@ from typing import Any, NoReturn
 import pytest
 
 from culture.bridge.access import Access
-from culture.bridge.serving import serving as bridging
+from culture.bridge.server import serving as bridging
 from culture.bridge.settings import from_environment
-from culture.cli.agents import login
-from culture.cli.team.assembling import assemble
+from culture.cli.agents import agent_login
+from culture.cli.team.factory import assemble
 from culture.clients.shared.daemon import AgentDaemon
-from culture.config import exposure
+from culture.config import listen_policy
 from culture.config.links import Link
 from culture.config.model import Listen
 from culture.orchestrator.errors import NotStarted
 from culture.orchestrator.team import Team
 from culture.protocol.message import Message
 from culture.protocol.vocabulary import UserClass
-from culture.server.accounts.store import AccountStore
+from culture.server.auth.account_store import AccountStore
 from culture.server.ircd import IRCd
 from tests.authority.senders import (
     GENERAL,
@@ -97,7 +97,7 @@ class Stage:
         self._accounts["thor"].person("uma", str(os.getuid()))
         store = AccountStore(self._folder / "spark" / "accounts.json", "spark")
         for nick in (STRICT, VOTING, "spark-team-demo", "spark-Harper"):
-            login.ensure(nick, store, always_on=False)
+            agent_login.ensure(nick, store, always_on=False)
         return tokens
 
     async def _servers(self) -> tuple[IRCd, dict[str, IRCd]]:
@@ -109,7 +109,7 @@ class Stage:
             others[name] = await self._serving(name, links=(theirs,), self_registration="anybody")
             address = f"127.0.0.1:{others[name].port}"
             links.append(Link(name=name, secret=_SECRET, address=address, trust=trust, **crosses))  # type: ignore[arg-type]
-        page = exposure.WebSocket(origins=(ORIGIN,))
+        page = listen_policy.WebSocket(origins=(ORIGIN,))
         spark = await self._serving(
             "spark",
             listen=(Listen(port=0), Listen(port=0, websocket=page)),
@@ -168,7 +168,7 @@ class Stage:
         come["a person, by local user id"] = await self._client(port, "spark-mia")
         come["an agent"] = await self._client(port, "spark-rover", tokens["spark-rover"])
         em = self.team.parts.em
-        come["the EM of the team, an agent"] = await self._client(port, em, login.token(em) or "")
+        come["the EM of the team, an agent"] = await self._client(port, em, agent_login.token(em) or "")
         come["a bot"] = await self._client(port, "spark-helper", tokens["spark-helper"])
         come["who registered an account"] = await self._registered(port, "spark-selfie")
         come["who has no account"] = await self._client(port, "spark-eve")

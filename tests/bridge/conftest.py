@@ -11,7 +11,7 @@ pytest.importorskip("mcp", reason="the extra culture[bridge] is not installed")
 
 from culture.bridge.access import Access
 from culture.bridge.callers import Pace
-from culture.bridge.serving import serving as bridging
+from culture.bridge.server import serving as bridging
 from culture.bridge.settings import from_environment
 from culture.server.ircd import IRCd
 from tests.bridge.program import Program, over_http

@@ -8,11 +8,11 @@ import httpx2
 import pytest
 
 from culture.bridge.access import Access
-from culture.cli.agents.login import keep
-from culture.cli.tokens import login_of
+from culture.cli.agents.agent_login import keep
+from culture.cli.bridge_tokens import login_of
 from culture.clients.shared.pidfile import DaemonFile
 from culture.protocol.vocabulary import Exit
-from culture.server.accounts.store import AccountStore
+from culture.server.auth.account_store import AccountStore
 from tests.bridge.program import over_http
 from tests.cli.shell import Shell, said_port
 from tests.support.client import PATIENCE, registered

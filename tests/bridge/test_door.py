@@ -9,8 +9,8 @@ import pytest
 
 from culture.bridge.access import Access
 from culture.bridge.settings import BridgeSettings, WrongSetting, from_environment
-from culture.config.exposure import Tls
-from culture.door import admission
+from culture.config.listen_policy import Tls
+from culture.mcp_http import admission
 from culture.server.ircd import IRCd
 from tests.bridge.conftest import Bridge
 from tests.support.client import PATIENCE

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from culture.bridge.callers import NOBODY, Caller
-from culture.bridge.desk import Desk
-from culture.bridge.seats import Seats
+from culture.bridge.client import Desk
+from culture.bridge.connection_pool import Seats
 from culture.bridge.settings import from_environment
 from culture.protocol.vocabulary import UserClass
-from culture.server.accounts.model import new_account
-from culture.server.accounts.store import AccountStore
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.accounts import new_account
 from culture.server.ircd import IRCd
 from culture.transport import Address, NotSent
 from tests.bridge.conftest import Bridge
@@ -145,7 +145,7 @@ async def test_a_nick_that_was_taken_meanwhile_is_given_up(ircd: IRCd) -> None:
 
 
 async def test_without_a_server_a_call_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("culture.bridge.desk._COMING", 0.05)
+    monkeypatch.setattr("culture.bridge.client._COMING", 0.05)
     with reserved() as port:
         desk = Desk(from_environment({"IRC_PORT": str(port)}), lambda _: None)
         async with desk.running():

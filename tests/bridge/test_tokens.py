@@ -10,12 +10,12 @@ import pytest
 from mcp import Client as MCPClient
 
 from culture.bridge.access import ACCESS_LIFETIME, CODE_LIFETIME, DAY, LIFETIME, Access, Broken
-from culture.bridge.desk import Desk
+from culture.bridge.bearer_tokens import caller_of
+from culture.bridge.client import Desk
 from culture.bridge.settings import from_environment
-from culture.bridge.shown import caller_of
 from culture.bridge.tools import build
 from culture.protocol.vocabulary import UserClass
-from culture.server.accounts.model import new_account
+from culture.server.auth.accounts import new_account
 from culture.server.ircd import IRCd
 from tests.bridge.conftest import Bridge
 from tests.bridge.program import Program, Refused, over_http, over_sse

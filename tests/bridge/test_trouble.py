@@ -12,7 +12,7 @@ import pytest
 
 from culture.bridge.access import Access
 from culture.bridge.callers import Pace
-from culture.bridge.shares import AT_ONCE, SESSIONS
+from culture.bridge.quotas import AT_ONCE, SESSIONS
 from culture.server.ircd import IRCd
 from tests.bridge.conftest import Bridge
 from tests.bridge.program import Refused, over_http, over_sse

@@ -12,9 +12,9 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, async_playwright
 
-from culture.cli.agents import login
+from culture.cli.agents import agent_login
 from culture.protocol.vocabulary import UserClass
-from culture.server.accounts.model import new_account
+from culture.server.auth.accounts import new_account
 from culture.server.ircd import IRCd
 from tests.browser.tabs import Tabs, watched
 from tests.support.people import accounts_of, verifier
@@ -112,7 +112,7 @@ async def ircd(home: Path) -> AsyncIterator[IRCd]:
     """A server that knows ori, ada, and two agents: imp, which tests play, and bee, which has a daemon."""
     store = accounts_of(home, "ori", "ada")
     store.add(new_account("imp", UserClass.AGENT, verifier=verifier()))
-    login.ensure("spark-bee", store, always_on=False)
+    agent_login.ensure("spark-bee", store, always_on=False)
     async with serving(home) as running:
         yield running
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, Request, Response, expect
 
-from culture.web.links import make_link
+from culture.web.login_links import make_link
 from tests.support.web import Site
 
 DESK = "desk"

@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import expect
 
 from culture.server.ircd import IRCd
-from culture.web.links import make_link
+from culture.web.login_links import make_link
 from tests.browser.tabs import DESK, PHONE, SIZES, Tabs, find, line, press, say, shows
 from tests.support.client import registered
 from tests.support.people import PASSWORD

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from playwright.async_api import BrowserContext, Page, expect
 
-from culture.config.exposure import WebSocket
+from culture.config.listen_policy import WebSocket
 from culture.config.model import Listen
 from culture.protocol.vocabulary import UserClass
-from culture.server.accounts.model import new_account
-from culture.server.accounts.store import AccountStore
-from culture.server.accounts.verifier import Verifier
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.accounts import new_account
+from culture.server.auth.password import Verifier
 from culture.server.ircd import IRCd
 from tests.realclients.asking import BEE, asking_agent
 from tests.support.client import registered

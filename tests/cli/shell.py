@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from culture.cli.pidfile import Note
+from culture.cli.server.pid_file import Note
 from culture.config.lockfile import note_of_holder
 
 ROOT = Path(__file__).resolve().parents[2]

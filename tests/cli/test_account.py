@@ -13,15 +13,14 @@ from pathlib import Path
 import pytest
 import typer
 
-from culture.cli import webaccount
 from culture.cli.account import Program, change_class
 from culture.cli.app import app
+from culture.cli.web import account
 from culture.config.model import ServerConfig
 from culture.protocol.vocabulary import Exit, UserClass
-from culture.server.accounts.errors import AccountRefused, Revoked
-from culture.server.accounts.login import Check, Done, check_password
-from culture.server.accounts.model import Subject, new_account
-from culture.server.accounts.store import AccountStore
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.accounts import AccountRefused, Revoked, Subject, new_account
+from culture.server.auth.credential_check import Check, Done, check_password
 
 CERTIFICATE = ":".join(["AB"] * 32)
 
@@ -98,23 +97,23 @@ def test_the_page_gets_an_account_and_keeps_its_token(accounts: Accounts) -> Non
     settings = ServerConfig(
         name="spark", data_dir=accounts.home / "data", accounts_file=accounts.home / "accounts.json"
     )
-    token = webaccount.ensure(settings)
+    token = account.ensure(settings)
     file = accounts.home / "data" / "web" / "secret"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600 and stat.S_IMODE(file.parent.stat().st_mode) == 0o700
-    assert webaccount.ensure(settings) == token and accounts.lets_in("web", token)
+    assert account.ensure(settings) == token and accounts.lets_in("web", token)
     file.write_text("another\n")
-    again = webaccount.ensure(settings)
+    again = account.ensure(settings)
     assert again != token and accounts.lets_in("web", again) and not accounts.lets_in("web", token)
     accounts.run("revoke", "web")
     with pytest.raises(AccountRefused, match="culture account passwd web"):
-        webaccount.ensure(settings)
+        account.ensure(settings)
 
 
 def test_the_page_takes_nobodys_account(accounts: Accounts) -> None:
     accounts.run("add", "web", "--password-stdin", typed="x\n")
     settings = ServerConfig(name="spark", accounts_file=accounts.home / "accounts.json")
     with pytest.raises(AccountRefused, match="the human account web"):
-        webaccount.ensure(settings)
+        account.ensure(settings)
 
 
 def test_a_password_is_changed_and_taken_away(accounts: Accounts) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from culture.protocol.vocabulary import UserClass
-from culture.server.accounts.model import new_account
-from culture.server.accounts.store import AccountStore
-from culture.server.ids import begin_epoch
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.accounts import new_account
+from culture.server.core.ids import begin_epoch
 from culture.skills.history.entry import Entry, Sort
 from culture.skills.history.sqlite import SQLiteStore
 from tests.cli.shell import Result, Shell

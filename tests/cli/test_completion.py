@@ -133,8 +133,8 @@ def test_help_and_completion_load_no_other_command() -> None:
     ("command", "too_much"),
     [
         (("status",), ("asyncio", "culture.config.model", "culture.config.team", "culture.transport")),
-        (("say", "#general", "hi"), ("culture.clients.shared.work", "culture.server.accounts", "culture.config.team")),
-        (("answer", "spark-bot", "q1", "yes"), ("culture.clients.shared.questions", "culture.server.accounts")),
+        (("say", "#general", "hi"), ("culture.clients.shared.work", "culture.server.auth", "culture.config.team")),
+        (("answer", "spark-bot", "q1", "yes"), ("culture.clients.shared.questions", "culture.server.auth")),
     ],
 )
 def test_what_is_typed_all_day_loads_only_what_it_needs(
@@ -143,7 +143,7 @@ def test_what_is_typed_all_day_loads_only_what_it_needs(
     monkeypatch.setenv("CULTURE_HOME", str(tmp_path))
     (tmp_path / "culture.yaml").write_text("{name: spark, listen: [{host: 127.0.0.1, port: 1}]}\n")
     loaded = _loaded_by(*command)
-    assert "culture.cli.agents.known" in loaded
+    assert "culture.cli.agents.select_agents" in loaded
     assert not loaded.intersection(too_much)
 
 

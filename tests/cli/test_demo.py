@@ -11,9 +11,9 @@ from urllib.request import urlopen
 
 import pytest
 
-from culture.cli.demo.cast import BUILDER, DIGGER, ECHO, MOST_HOPS, SCOUT, WORKSHOP, YOU
 from culture.cli.demo.home import processes_of
-from culture.facts.ledger import Fact, facts
+from culture.cli.demo.participants import BUILDER, DIGGER, ECHO, MOST_HOPS, SCOUT, WORKSHOP, YOU
+from culture.ledger_views.ledger import Fact, facts
 from culture.transport import Address, Identity, IRCTransport
 from tests.cli.shell import Process, Shell
 from tests.support.client import PATIENCE

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from culture.cli import helping, topics
+from culture.cli import help, topics
 from culture.cli.app import app
+from culture.cli.command_tree import Node, tree
 from culture.cli.commands import COMMANDS, SECTIONS
-from culture.cli.tree import Node, tree
 from culture.config.agents import BudgetConfig, TrustConfig
 from culture.config.installation import Installation, Installer
-from culture.config.web import Web
+from culture.config.services import Web
 from culture.protocol.vocabulary import Exit
 
 TREE = Path(__file__).resolve().parents[2]
@@ -108,6 +108,6 @@ def test_the_upgrade_of_a_clone_begins_with_its_newest_files(
 ) -> None:
     source = tmp_path / "a clone"
     (source / ".git" if is_clone else source).mkdir(parents=True)
-    monkeypatch.setattr(helping, "installation", lambda: Installation(Installer.MAKE, "python", source))
+    monkeypatch.setattr(help, "installation", lambda: Installation(Installer.MAKE, "python", source))
     fetch = f"git -C '{source}' pull && " if is_clone else ""
     assert f"upgrade:                       {fetch}make -C '{source}' env\n" in told("install")

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from culture.cli.code import Code, NoCode
-from culture.cli.mesh import group
-from culture.cli.meshbook import ask_trust
+from culture.cli.mesh.command import group
+from culture.cli.mesh.common import ask_trust
+from culture.cli.mesh.invite_code import Code, NoCode
 from culture.protocol.vocabulary import Exit
 from tests.cli.shell import Process, Shell
 from tests.cli.test_mesh import WITHOUT_SKILLS, done

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from culture import cli
 from culture.cli.app import app
-from culture.cli.tree import Node, tree
+from culture.cli.command_tree import Node, tree
 
 LISTING = ("Show", "List", "Find", "Say whether", "Say what happened", "Say how much", "Tell")
 NO_LISTS = {

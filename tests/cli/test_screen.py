@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from culture.cli.watching.screen import EVERY, Screen
-from culture.facts.agents import Agent
-from culture.facts.alerts import Alert
-from culture.facts.questions import Question
+from culture.cli.up.live_lines import EVERY, Screen
+from culture.ledger_views.agents import Agent
+from culture.ledger_views.alerts import Alert
+from culture.ledger_views.questions import Question
 from culture.protocol.vocabulary import ClientTag, UserClass
 from culture.transport import Message
 

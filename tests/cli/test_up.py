@@ -14,19 +14,19 @@ from typing import Any
 import pytest
 import typer
 
-from culture.cli import pidfile
 from culture.cli.app import app
-from culture.cli.connect import example_nick, how_to_be_found, how_to_connect
-from culture.cli.ending import Ending
-from culture.cli.launched import Interrupts
-from culture.cli.team import down as team_down
-from culture.cli.team.place import TEAM
-from culture.cli.watching import staying
+from culture.cli.connect_hints import example_nick, how_to_be_found, how_to_connect
+from culture.cli.server import pid_file
+from culture.cli.team import up as team_down
+from culture.cli.team.select_team import TEAM
+from culture.cli.up import wait
+from culture.cli.up.child_processes import Interrupts
+from culture.cli.up.shutdown import Ending
 from culture.config.model import Limits, Listen, ServerConfig
-from culture.orchestrator.lock import FILE
+from culture.orchestrator.repository.locks import FILE
 from culture.protocol.names import valid_local_nick
 from culture.protocol.vocabulary import UserClass
-from culture.server.accounts.model import new_account
+from culture.server.auth.accounts import new_account
 from tests.cli.shell import ROOT, Shell, said_port
 from tests.support.client import registered
 
@@ -73,13 +73,13 @@ def test_up_is_interrupted_in_order_also_while_its_loop_is_being_made(
         return make()
 
     monkeypatch.setenv("CULTURE_HOME", str(tmp_path))
-    note = pidfile.Note(os.getpid(), 0.0, "", 1.0)
-    monkeypatch.setattr(pidfile, "running", lambda name: note)
-    monkeypatch.setattr(staying, "plain_listener", lambda *given: None)
+    note = pid_file.Note(os.getpid(), 0.0, "", 1.0)
+    monkeypatch.setattr(pid_file, "running", lambda name: note)
+    monkeypatch.setattr(wait, "plain_listener", lambda *given: None)
     monkeypatch.setattr("asyncio.events.new_event_loop", interrupted)
     try:
-        with staying.interruptible(Interrupts()):
-            staying.stay(ServerConfig(name="spark"), in_terminal=False)
+        with wait.interruptible(Interrupts()):
+            wait.stay(ServerConfig(name="spark"), in_terminal=False)
     except KeyboardInterrupt:
         pytest.fail("the making of the loop was broken off")
 
@@ -87,11 +87,11 @@ def test_up_is_interrupted_in_order_also_while_its_loop_is_being_made(
 def test_a_second_signal_does_not_break_off_how_up_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever presses Ctrl-C twice, or closes the terminal as well, leaves nothing running."""
     monkeypatch.setenv("CULTURE_HOME", str(tmp_path))
-    note = pidfile.Note(os.getpid(), 0.0, "", 1.0)
-    monkeypatch.setattr(pidfile, "running", lambda name: note)
-    monkeypatch.setattr(staying, "plain_listener", lambda *given: signal.raise_signal(signal.SIGINT))
-    with staying.interruptible(Interrupts()):
-        staying.stay(ServerConfig(name="spark"), in_terminal=False)
+    note = pid_file.Note(os.getpid(), 0.0, "", 1.0)
+    monkeypatch.setattr(pid_file, "running", lambda name: note)
+    monkeypatch.setattr(wait, "plain_listener", lambda *given: signal.raise_signal(signal.SIGINT))
+    with wait.interruptible(Interrupts()):
+        wait.stay(ServerConfig(name="spark"), in_terminal=False)
         handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
         assert all(callable(handler) and handler is not signal.default_int_handler for handler in handlers), handlers
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

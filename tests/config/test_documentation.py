@@ -6,9 +6,9 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from culture.config.agents import AgentsConfig, Rules
+from culture.config.introspect import keys
 from culture.config.load import load_agents, load_server
 from culture.config.model import NEEDS_RESTART, ServerConfig
-from culture.config.schema import keys
 from culture.config.values import seconds
 from tests.config.conftest import Write
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from culture.config.introspect import keys
 from culture.config.load import Loaded, Options, load_server
 from culture.config.model import ServerConfig
 from culture.config.provenance import Row, effective
-from culture.config.schema import keys
 from tests.config.conftest import Write
 
 

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from culture.config.document import parse
 from culture.config.errors import ConfigError
 from culture.config.load import Options, load_server
 from culture.config.model import Listen, ServerConfig
+from culture.config.yaml_document import parse
 from tests.config.conftest import Write
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from culture.config.links import Federation, Link
 from culture.config.model import Listen, Operator
 from culture.protocol.names import fold
+from culture.server.core.state import Channel
 from culture.server.ircd import IRCd
-from culture.server.state import Channel
 from tests.support.client import Client, registered
 from tests.support.mesh import Edge, eventually
 from tests.support.ports import reserved

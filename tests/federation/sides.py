@@ -11,9 +11,9 @@ from culture.federation.foundings import Verdict
 from culture.federation.roster import Intake, Roster, burst
 from culture.protocol.message import Message
 from culture.protocol.names import fold
+from culture.server.core.ids import Stamp
+from culture.server.core.network import Network
 from culture.server.events import Arrived, Event, Left
-from culture.server.ids import Stamp
-from culture.server.network import Network
 from culture.server.skill import Host
 
 

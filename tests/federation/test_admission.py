@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from culture.cli import fingerprint
-from culture.config.exposure import Tls
+from culture.cli.server import certificate
 from culture.config.links import Federation, Link
+from culture.config.listen_policy import Tls
 from culture.config.model import Listen
 from culture.server.ircd import IRCd
 from tests.federation.raw import SECRET, RawPeer, mesh_of, raw_peer
@@ -148,8 +148,8 @@ class TestTls:
     async def linked(self, tmp_path: Path) -> AsyncIterator[tuple[IRCd, Path]]:
         """A server with a TLS listener that knows thor by its certificate."""
         own, _ = made(tmp_path, "spark")
-        _, fingerprint = made(tmp_path, "thor")
-        link = Link(name="thor", secret=SECRET, fingerprint=fingerprint)
+        _, certificate = made(tmp_path, "thor")
+        link = Link(name="thor", secret=SECRET, fingerprint=certificate)
         async with spark(tmp_path, link, listen=(Listen(port=0, tls=own), Listen(port=0))) as ircd:
             yield ircd, tmp_path
 
@@ -200,7 +200,7 @@ class TestTls:
 
     async def test_who_has_no_certificate_to_show_hears_of_it(self, linked: tuple[IRCd, Path]) -> None:
         ircd, folder = linked
-        there = fingerprint.of(folder / "spark.pem")
+        there = certificate.of(folder / "spark.pem")
         dials = Link(name="spark.local", secret=SECRET, address=f"127.0.0.1:{ircd.port}", fingerprint=there)
         async with serving(folder / "thor", name="thor", links=(dials,)) as thor:
             await eventually(lambda: "none to show" in mesh_of(thor).dialler.problems.get("spark", ""))

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from culture.config.links import Link
+from culture.server.channels.registered_channels import dump, dump_channel, parse
+from culture.server.core.state import Channel
 from culture.server.ircd import IRCd
-from culture.server.kept import dump, dump_channel, parse
-from culture.server.state import Channel
 from tests.federation.raw import SECRET, mesh_of, raw_peer
 from tests.support.client import Client, registered
 from tests.support.mesh import eventually

@@ -15,7 +15,7 @@ from culture.protocol import message as protocol
 from culture.protocol.message import Message
 from culture.protocol.modes import Change
 from culture.server import events as e
-from culture.server.ids import Stamp
+from culture.server.core.ids import Stamp
 
 PAGE = (Path(protocol.__file__).parent / "extensions" / "federation.md").read_text(encoding="utf-8")
 SHOWN = [Message.parse(line) for line in re.findall(r"^    (\S.*)$", PAGE.partition("\nMessages:\n")[2], re.MULTILINE)]

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from culture.config.links import Link
 from culture.federation.link import Stage
 from culture.federation.logfile import Entry, Held, Kept, LogFile, LogReader, Settled
+from culture.server.core.ids import Stamp
 from culture.server.events import Redacted, Said
-from culture.server.ids import Stamp
 from culture.server.skill import Host
 from tests.federation.raw import SECRET, mesh_of, raw_peer
 from tests.federation.test_backfill import FAST, PAIR, TRIANGLE, net, topologies

@@ -5,7 +5,7 @@ from typing import cast
 from culture.federation.doubts import Doubts
 from culture.federation.link import Link
 from culture.protocol.message import Message
-from culture.server.ids import Stamp
+from culture.server.core.ids import Stamp
 
 LINE = Message("PRIVMSG", ("#x", "hello"), "thor-ada")
 

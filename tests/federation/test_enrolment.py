@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from culture.config.exposure import Tls
 from culture.config.links import Link
+from culture.config.listen_policy import Tls
 from culture.config.model import Listen
 from culture.federation import book, certificate
 from culture.federation.book import Book
 from culture.protocol.message import Message
-from culture.server.invitations import Invitation, Invitations, Kind, digest_of, new_key, path_of
+from culture.server.auth.invitations import Invitation, Invitations, Kind, digest_of, new_key, path_of
 from culture.server.ircd import IRCd
 from culture.transport import Address, Hopeless, Identity
-from culture.transport.asking import Declined, ask_once
+from culture.transport.one_shot import Declined, ask_once
 from tests.federation.raw import mesh_of
 from tests.support.client import Client, connected
 from tests.support.elsewhere import elsewhere

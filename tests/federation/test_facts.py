@@ -9,8 +9,8 @@ import pytest
 from culture.config.links import Link
 from culture.federation.linkfacts import milliseconds, roughly
 from culture.protocol.vocabulary import UserClass
-from culture.server.accounts.model import new_account
-from culture.server.accounts.store import AccountStore
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.accounts import new_account
 from culture.server.events import Noted
 from tests.federation import meshes
 from tests.federation.meshes import Servers, linked

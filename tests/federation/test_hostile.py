@@ -10,7 +10,7 @@ import pytest
 from culture.config.links import Link
 from culture.federation import courier, doubts, roster, seen, settings, topology, trust
 from culture.federation.roster import Roster
-from culture.server.changes.channels import LATEST
+from culture.server.core.changes.channels import LATEST
 from culture.server.ircd import IRCd
 from tests.federation.raw import EPOCH, SECRET, RawPeer, mesh_of, raw_peer
 from tests.support.client import registered

@@ -16,7 +16,7 @@ from culture.federation import log as module
 from culture.federation import logfile
 from culture.federation.log import EventLog
 from culture.federation.logfile import Cursor, Held
-from culture.server.ids import Stamp
+from culture.server.core.ids import Stamp
 from tests.support.client import PATIENCE
 from tests.support.mesh import eventually
 

@@ -7,9 +7,9 @@ import pytest
 
 from culture.protocol.message import Message
 from culture.protocol.vocabulary import Tag, UserClass
-from culture.server.accounts.model import new_account
-from culture.server.accounts.store import AccountStore
-from culture.transport.reading import Reader
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.accounts import new_account
+from culture.transport.parse_messages import Reader
 from culture.transport.view import View
 from tests.federation.meshes import Servers, linked
 from tests.federation.test_trust import linked as linked_with_thor

@@ -11,9 +11,9 @@ from culture.config.model import Listen
 from culture.config.skills import Embeddings, History
 from culture.protocol.message import Message
 from culture.protocol.vocabulary import UserClass
-from culture.server.accounts.model import new_account
-from culture.server.accounts.store import AccountStore
-from culture.server.ids import begin_epoch
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.accounts import new_account
+from culture.server.core.ids import begin_epoch
 from tests.federation.meshes import Servers, linked
 from tests.skills.history.playing import CAPS, all_missed, history, missed, targets
 from tests.support.client import PATIENCE, Client, connected, registered

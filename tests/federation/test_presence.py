@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from culture.server.kept import parse
+from culture.server.channels.registered_channels import parse
 from tests.federation.meshes import Servers, linked
 from tests.support.mesh import eventually
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from culture.cli.agents import login
+from culture.cli.agents import agent_login
 from culture.cli.commands import assembled
 from culture.config.links import Link
 from culture.config.load import load_server
 from culture.config.model import Listen, ServerConfig
-from culture.server.accounts.store import AccountStore
+from culture.server.auth.account_store import AccountStore
 from culture.server.ircd import IRCd
 from tests.federation.raw import SECRET, mesh_of
 from tests.support.agents import agents_yaml, playbook, prompts, running
@@ -214,7 +214,7 @@ async def test_the_recipe_gives_nobody_outside_a_turn_at_home(tmp_path: Path, mo
     async with recipe(tmp_path, monkeypatch) as (steps, spark, chat), AsyncExitStack() as stack:
         tls_port, nick = chat.ports[1], "spark-claude"
         home = steps.home("spark")
-        login.ensure(nick, AccountStore(home / "accounts.json", "spark"))
+        agent_login.ensure(nick, AccountStore(home / "accounts.json", "spark"))
         agent = {"nick": nick, "playbook": playbook(home, []), "channels": ["#help"]}
         daemon = await stack.enter_async_context(running(agents_yaml(home, spark.ports[0], agent), nick))
         ada, eve = [await stack.enter_async_context(connected(tls_port, tls=client_context())) for _ in range(2)]

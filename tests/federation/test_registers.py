@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culture.protocol.modes import Change
+from culture.server.core.state import Channel
 from culture.server.events import Joined, MetadataSet, ModeSet, Parted, Renamed, TopicSet
-from culture.server.state import Channel
 from tests.federation.sides import Clock, Side
 
 NAMES = ("a", "b", "c")

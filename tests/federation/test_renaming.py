@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from culture.server.core.state import User
 from culture.server.events import Arrived, ChannelRenamed, Event, Joined, Parted
-from culture.server.state import User
 from tests.federation.test_backfill import FAST, PAIR, TRIANGLE, net, topologies
 from tests.federation.virtual import Net, Server
 

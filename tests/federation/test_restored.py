@@ -7,7 +7,7 @@ import pytest
 
 from culture.config.links import Link
 from culture.config.model import Listen
-from culture.server.ids import begin_epoch
+from culture.server.core.ids import begin_epoch
 from tests.support.client import registered
 from tests.support.ports import reserved
 from tests.support.servers import serving

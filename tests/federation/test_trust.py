@@ -13,10 +13,10 @@ from culture.config.links import Link
 from culture.federation.belief import believed, kind_of, qualified
 from culture.federation.codec import Garbled
 from culture.protocol.modes import Change
+from culture.server.core.ids import Stamp
+from culture.server.core.network import Network
 from culture.server.events import Arrived, MetadataSet, ModeSet, Renamed, Said
-from culture.server.ids import Stamp
 from culture.server.ircd import IRCd
-from culture.server.network import Network
 from tests.federation.raw import EPOCH, SECRET, RawPeer, mesh_of, raw_peer
 from tests.support.client import Client, connected, registered
 from tests.support.people import PASSWORD, accounts_of

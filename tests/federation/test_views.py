@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from culture.config.metrics import Metrics
+from culture.config.services import Metrics
 from culture.federation.views import mesh_status
 from culture.protocol.message import Message
 from tests.federation.meshes import Servers, linked

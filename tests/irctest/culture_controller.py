@@ -20,9 +20,9 @@ from irctest.runner import NotImplementedByController
 from irctest.specifications import Capabilities, OptionalBehaviors
 
 from culture.protocol.vocabulary import UserClass
-from culture.server.accounts.model import new_account
-from culture.server.accounts.store import AccountStore
-from culture.server.accounts.verifier import Verifier
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.accounts import new_account
+from culture.server.auth.password import Verifier
 
 HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parents[1]
@@ -203,7 +203,7 @@ class CultureController(BaseServerController, DirectoryBasedController):
         assert self.directory
         listen: dict[str, Any] = {"host": self.hostname, "port": self.port}
         if ssl:
-            from culture.server import certificates
+            from culture.server.net import certificates
 
             files = {name: self.directory / f"{name}.pem" for name in ("certificate", "key")}
             certificates.make([self.hostname], 1, **files)

@@ -13,14 +13,14 @@ from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import Any
 
-from culture.cli.team.assembling import assemble, launcher
+from culture.cli.team.factory import assemble, launcher
 from culture.clients.shared import pidfile
 from culture.clients.shared.processes import end_all
 from culture.config import paths
 from culture.config.load import load_team
 from culture.config.team import ROLES, TeamConfig
-from culture.orchestrator.daemons import Child, Launch
 from culture.orchestrator.heartbeat import Judge
+from culture.orchestrator.members.daemons import Child, Launch
 from culture.orchestrator.team import Team
 from tests.support.agents import prompts
 from tests.support.client import Client

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from culture.cli.app import app
-from culture.orchestrator.journal import Entry, Journal, Phase
-from culture.orchestrator.state import What
+from culture.orchestrator.journal.journal import Entry, Journal, Phase
+from culture.orchestrator.journal.state import What
 
 _write = Journal.write
 _begin = os.environ.get("DIE_FROM", What.TASK.value)

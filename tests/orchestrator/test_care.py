@@ -15,10 +15,10 @@ from culture.cli.team.status import status
 from culture.clients.shared import pidfile
 from culture.config import paths
 from culture.orchestrator.heartbeat import IDLE_QUESTION
-from culture.orchestrator.judging import judge
-from culture.orchestrator.state import Stage, What
+from culture.orchestrator.idle_judge import judge
+from culture.orchestrator.journal.state import Stage, What
+from culture.orchestrator.repository.worktrees import Worktrees
 from culture.orchestrator.team import Team
-from culture.orchestrator.worktrees import Worktrees
 from culture.server.ircd import IRCd
 from culture.wiki.pages import Pages, folder_of
 from tests.orchestrator.conftest import git_in

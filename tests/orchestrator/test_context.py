@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culture.config.team import DEFAULT_ROLES, HAIKU, OPUS, SONNET
-from culture.orchestrator.context import ContextTracker, Fill
-from culture.orchestrator.models import ModelTier
+from culture.orchestrator.members.members import ContextTracker, Fill, ModelTier
 
 
 @pytest.mark.requirement("O14")

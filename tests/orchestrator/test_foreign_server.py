@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 from culture.cli.app import app
 from culture.config import paths
 from culture.config.load import load_team
-from culture.orchestrator.book import Book
-from culture.orchestrator.merging import merge
-from culture.orchestrator.neighbours import names_of_others
-from culture.orchestrator.state import Stage, What
+from culture.orchestrator.journal.state import Stage, What
+from culture.orchestrator.journal.store import Book
+from culture.orchestrator.members.other_teams import names_of_others
+from culture.orchestrator.repository.merge import merge
 from culture.server.ircd import IRCd
 from culture.wiki.client import LocalWiki
 from culture.wiki.names import SPRINT_STATE

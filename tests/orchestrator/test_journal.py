@@ -5,10 +5,10 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culture.orchestrator.journal import Entry, Journal, Phase
-from culture.orchestrator.replay import MOST, replayed
-from culture.orchestrator.snapshot import as_data, from_data
-from culture.orchestrator.state import Stage, State, What
+from culture.orchestrator.journal.journal import Entry, Journal, Phase
+from culture.orchestrator.journal.replay import MOST, replayed
+from culture.orchestrator.journal.state import Stage, State, What
+from culture.orchestrator.journal.store import as_data, from_data
 
 TASK = {"id": "demo-1", "text": "do it", "by": "spark-ori", "msgid": "spark.e.1"}
 TREE = {"id": "demo-1", "path": "w", "branch": "b"}

@@ -12,8 +12,8 @@ import pytest
 
 from culture.clients.shared import pidfile
 from culture.config import paths
-from culture.orchestrator.book import look
-from culture.orchestrator.state import Stage, State
+from culture.orchestrator.journal.state import Stage, State
+from culture.orchestrator.journal.store import look
 from culture.server.ircd import IRCd
 from tests.orchestrator.conftest import git_in
 from tests.orchestrator.crew import COMMIT, HANDS_OVER, IS_FULL, MANAGER, TAKES_OVER, end_members, team_yaml, until

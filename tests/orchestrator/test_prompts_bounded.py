@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.orchestrator.standstill import STANDSTILL
+from culture.orchestrator.tasks.standstill import STANDSTILL
 from culture.server.ircd import IRCd
 from tests.orchestrator.crew import at_work, end_members, eventually, heard, prompts_of, team_yaml, until
 from tests.orchestrator.test_prompts_to_act import SILENT, rests

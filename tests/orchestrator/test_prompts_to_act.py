@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from culture.config import paths
-from culture.orchestrator.book import look
-from culture.orchestrator.standstill import STANDSTILL
-from culture.orchestrator.state import Stage, State
+from culture.orchestrator.journal.state import Stage, State
+from culture.orchestrator.journal.store import look
+from culture.orchestrator.tasks.standstill import STANDSTILL
 from culture.orchestrator.team import Team
 from culture.server.ircd import IRCd
 from tests.orchestrator.crew import at_work, end_members, eventually, heard, prompts_of, team_yaml, until

@@ -9,10 +9,10 @@ from culture.clients.shared.assembly import backend_fields
 from culture.config.agents import BACKEND_FIELDS
 from culture.config.load import load_agents
 from culture.config.team import TeamConfig
-from culture.orchestrator.journal import Entry, Phase
-from culture.orchestrator.replay import replayed
-from culture.orchestrator.roster import Roster
-from culture.orchestrator.state import State, What
+from culture.orchestrator.journal.journal import Entry, Phase
+from culture.orchestrator.journal.replay import replayed
+from culture.orchestrator.journal.state import State, What
+from culture.orchestrator.members.roster import Roster
 from culture.wiki.pages import folder_of
 
 HIRED = {"channels": ["#work-demo-1"], "order": "", "order_key": "k"}

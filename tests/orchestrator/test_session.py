@@ -11,14 +11,13 @@ from typing import Any
 
 import pytest
 
-from culture.cli.agents.launching import launch
+from culture.cli.agents.daemon_launch import launch
 from culture.clients.shared import ending, pidfile
 from culture.clients.shared.ending import Ended
 from culture.clients.shared.processes import carrying
-from culture.orchestrator.context import ContextTracker, Fill
-from culture.orchestrator.daemons import Away, Child, MemberDaemons
 from culture.orchestrator.errors import NoAnswer, NotStarted, Stays
-from culture.orchestrator.session import AgentSession, ManagedAgent
+from culture.orchestrator.members.daemons import Away, Child, MemberDaemons
+from culture.orchestrator.members.members import AgentSession, ContextTracker, Fill, ManagedAgent
 from culture.server.ircd import IRCd
 from tests.clients.shared.test_daemon import held, until
 from tests.support.agents import agents_yaml, playbook, prompts

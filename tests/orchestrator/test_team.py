@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from culture.orchestrator.errors import NotHired
-from culture.orchestrator.merging import merge
-from culture.orchestrator.state import Stage
+from culture.orchestrator.journal.state import Stage
+from culture.orchestrator.repository.merge import merge
 from culture.protocol.vocabulary import ClientTag
 from culture.server.ircd import IRCd
 from culture.wiki.names import SPRINT_STATE

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from culture.orchestrator.overlap import changed
-from culture.orchestrator.rescues import drop, rescues
-from culture.orchestrator.salvage import INCOMPLETE, Kept, is_dirty, salvage
-from culture.orchestrator.worktrees import Unsafe, Worktrees
+from culture.orchestrator.repository.overlap import changed
+from culture.orchestrator.repository.rescue_refs import drop, rescues
+from culture.orchestrator.repository.salvage import INCOMPLETE, Kept, is_dirty, salvage
+from culture.orchestrator.repository.worktrees import Unsafe, Worktrees
 from tests.orchestrator.conftest import git_in
 
 
@@ -324,7 +324,7 @@ async def test_one_that_is_half_removed_does_not_count_as_one_whose_files_were_d
         raise InterruptedError
 
     with monkeypatch.context() as patch:
-        patch.setattr("culture.orchestrator.worktrees.shutil.rmtree", cut)
+        patch.setattr("culture.orchestrator.repository.worktrees.shutil.rmtree", cut)
         with pytest.raises(InterruptedError):
             await trees.remove("demo-1")
     assert (await salvage(project, made.path, "demo-1", "again")).ref == kept.ref

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.orchestrator.state import Stage
+from culture.orchestrator.journal.state import Stage
 from tests.orchestrator.conftest import git_in
 from tests.support.mesh import mesh
 from tests.support.teamscripts import SERVER, furnish

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from culture.config.exposure import Tls
+from culture.config.listen_policy import Tls
 from culture.config.model import Listen
 from culture.server.ircd import IRCd
 from tests.support.servers import serving

@@ -1,6 +1,6 @@
 """Logins for tests without accounts: who shows a password is logged in to the account of that name."""
 
-from culture.server.auth import Credentials, Identity
+from culture.server.auth.authenticator import Credentials, Identity
 from tests.support.client import Client
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.server.arrival import DISCONNECTED
+from culture.server.core.session_lifecycle import DISCONNECTED
 from culture.server.ircd import IRCd
 from tests.skills.history.playing import CAPS, missed
 from tests.support.client import Client, connected, registered

@@ -3,12 +3,12 @@
 import pytest
 
 from culture.protocol.modes import Change
-from culture.server.connection import Connection
+from culture.server.channels.join_reply import names_rows
 from culture.server.context import Context
+from culture.server.core.session import Session
 from culture.server.events import Arrived, Joined, ModeSet, Parted
 from culture.server.ircd import IRCd
-from culture.server.members import names_rows
-from culture.server.session import Session
+from culture.server.net.connection import Connection
 from tests.support.client import connected, registered
 from tests.support.servers import Serve
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from culture.protocol.vocabulary import UserClass
-from culture.server.accounts.model import new_account
-from culture.server.accounts.store import AccountStore
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.accounts import new_account
 from tests.support.client import connected
 from tests.support.servers import Serve
 

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from culture.server.channels.registered_channels import dump, dump_channel
+from culture.server.core.state import Channel
 from culture.server.ircd import IRCd
-from culture.server.kept import dump, dump_channel
-from culture.server.state import Channel
 from tests.federation.test_trust import linked
 from tests.server.conftest import Crowd
 from tests.server.rooms import codes, lines
-from tests.server.test_registered import house
+from tests.server.test_registered_channels import house
 from tests.support.client import Client, connected, registered
 from tests.support.people import PASSWORD, accounts_of
 from tests.support.servers import Serve, serving

@@ -10,13 +10,13 @@ from culture.config.links import Link
 from culture.config.model import Admin, Operator
 from culture.protocol.message import Message
 from culture.protocol.vocabulary import UserClass
-from culture.server import revocation
-from culture.server.accounts.model import new_account
-from culture.server.accounts.store import AccountStore
-from culture.server.accounts.verifier import Verifier
+from culture.server.auth import account_watch
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.accounts import new_account
+from culture.server.auth.password import Verifier
+from culture.server.core.isupport import MODE_KINDS, USER_MODES, tokens
 from culture.server.handlers.capability import OFFERED
 from culture.server.ircd import IRCd
-from culture.server.isupport import MODE_KINDS, USER_MODES, tokens
 from tests.support.client import Client, connected
 from tests.support.clock import Clock
 from tests.support.servers import config_for
@@ -80,7 +80,7 @@ def is_answer(line: str) -> bool:
 async def test_the_examples_are_what_happens(tmp_path: Path, verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each line of the server in an example comes, in this order; others may come between."""
     # Whoever has the nick of a new account has a second to log in; the hash of a password may take longer here.
-    monkeypatch.setattr(revocation, "PERIOD", 3_600.0)
+    monkeypatch.setattr(account_watch, "PERIOD", 3_600.0)
     clock = Clock()
     config = config_for(
         tmp_path,

@@ -94,7 +94,7 @@ async def test_lingering_connections_give_their_descriptors(serve: Serve, monkey
             client.send("QUIT")
             await client.expect("ERROR")
         assert len(ircd._closing) == 3
-        monkeypatch.setattr("culture.server.doorman.descriptors", lambda: 0)
+        monkeypatch.setattr("culture.server.net.connection_limits.descriptors", lambda: 0)
         for left in (2, 1, 0):
             async with registered(ircd.port, f"spark-c{left}"):
                 assert sum(each.is_open for each in ircd._closing) <= left

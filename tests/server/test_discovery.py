@@ -10,7 +10,7 @@ import pytest
 
 from culture.config.model import Operator
 from culture.protocol.message import Message
-from culture.server.auth import Credentials, Identity
+from culture.server.auth.authenticator import Credentials, Identity
 from culture.server.ircd import IRCd
 from tests.server.conftest import Crowd
 from tests.support.client import Client

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.config.exposure import WebSocket
+from culture.config.listen_policy import WebSocket
 from culture.config.model import Flood, Listen, Rate
 from culture.protocol.vocabulary import Exit
 from culture.server.errors import StartError

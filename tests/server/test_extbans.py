@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from culture.server.core.state import User, covers, full_mask
 from culture.server.ircd import IRCd
-from culture.server.state import User, covers, full_mask
 from tests.server.rooms import codes, lines
 from tests.server.test_notify import ByPassword, log_in
 from tests.support.client import Client, connected, registered

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culture.config.model import Flood, Limits, Rate
-from culture.server.doorman import Doorman
-from culture.server.flood import Bucket
+from culture.server.core.flood import Bucket
+from culture.server.net.connection_limits import Doorman
 from tests.support.client import connected, registered
 from tests.support.servers import Serve
 

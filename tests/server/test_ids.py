@@ -10,7 +10,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culture.server.ids import BLOCK, Ids
+from culture.server.core.ids import BLOCK, Ids
 
 
 def fixed() -> float:
@@ -54,7 +54,7 @@ def test_a_restored_folder_without_the_file_has_another_epoch(tmp_path: Path) ->
 
 def test_kill_9_between_ids_repeats_none(tmp_path: Path) -> None:
     program = (
-        "import sys, time; from pathlib import Path; from culture.server.ids import Ids\n"
+        "import sys, time; from pathlib import Path; from culture.server.core.ids import Ids\n"
         "ids = Ids(Path(sys.argv[1]), 'spark', time.time)\n"
         "while True: print(ids.stamp().msgid, flush=True)"
     )

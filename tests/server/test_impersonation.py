@@ -16,11 +16,11 @@ from culture.config import peer_uid
 from culture.config.model import Limits
 from culture.protocol.vocabulary import UserClass
 from culture.server import disk
-from culture.server.accounts.login import WRONG, Check, Failed
-from culture.server.accounts.model import new_account
-from culture.server.accounts.store import AccountStore
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.accounts import new_account
+from culture.server.auth.credential_check import WRONG, Check, Failed
+from culture.server.auth.login_attempts import Logins
 from culture.server.ircd import IRCd
-from culture.server.logins import Logins
 from tests.support.client import connected, registered
 from tests.support.people import PASSWORD, accounts_of, authenticate, come_in, plain, verifier
 from tests.support.servers import Serve, serving

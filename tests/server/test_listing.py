@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from culture.config.model import Operator
 from culture.protocol.message import Message
-from culture.server.handlers.listing import Filter
+from culture.server.core.state import Channel
+from culture.server.handlers.list_channels import Filter
 from culture.server.ircd import IRCd
-from culture.server.state import Channel
 from tests.server.conftest import Crowd
 from tests.support.client import Client
 from tests.support.clock import Clock

@@ -7,9 +7,9 @@ from contextlib import AsyncExitStack
 import pytest
 
 from culture.config.model import Limits
-from culture.server import keepalive
 from culture.server.events import Arrived, Joined
 from culture.server.ircd import IRCd
+from culture.server.net import keepalive
 from tests.server.conftest import Crowd
 from tests.support.client import connected, registered
 from tests.support.servers import Serve

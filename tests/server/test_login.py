@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from culture.protocol.vocabulary import UserClass
-from culture.server.accounts.model import new_account
-from culture.server.accounts.store import AccountStore
-from culture.server.accounts.verifier import Verifier
-from culture.server.auth import Credentials, NetworkAuth
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.accounts import new_account
+from culture.server.auth.authenticator import Credentials, NetworkAuth
+from culture.server.auth.password import Verifier
 from culture.server.errors import Refused
 from culture.server.ircd import IRCd
 from tests.support.client import Client, connected, registered

@@ -13,7 +13,7 @@ from culture.protocol.message import Message
 from culture.protocol.modes import Kind, parse_changes
 from culture.protocol.stream import LINE_LIMIT
 from culture.protocol.vocabulary import ChannelMode
-from culture.server.isupport import CHANNEL_MODES, MODE_KINDS, USER_MODES
+from culture.server.core.isupport import CHANNEL_MODES, MODE_KINDS, USER_MODES
 from tests.server.conftest import Crowd
 from tests.server.rooms import codes, lines, modes_of, room_of
 from tests.support.client import Client, registered

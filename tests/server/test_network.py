@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 
 from culture.protocol.modes import Change
 from culture.protocol.names import fold
+from culture.server.core.ids import Stamp
+from culture.server.core.network import Network
+from culture.server.core.state import Channel, User
 from culture.server.events import (
     Arrived,
     AwaySet,
@@ -25,9 +28,6 @@ from culture.server.events import (
     UserModeSet,
     Walloped,
 )
-from culture.server.ids import Stamp
-from culture.server.network import Network
-from culture.server.state import Channel, User
 
 STANDING = "#General"
 NICKS = ("ada", "Ori", "ORI", "eve", "bob")

@@ -3,7 +3,7 @@
 import pytest
 
 from culture.protocol.message import Message
-from culture.server.auth import Credentials, Identity
+from culture.server.auth.authenticator import Credentials, Identity
 from culture.server.events import AccountSet, HostSet
 from culture.server.ircd import IRCd
 from tests.server.conftest import Crowd

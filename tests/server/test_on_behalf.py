@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from culture.protocol.vocabulary import UserClass
-from culture.server.accounts.model import new_account
-from culture.server.accounts.store import AccountStore
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.accounts import new_account
 from culture.server.ircd import IRCd
 from tests.support.client import Client, connected
 from tests.support.people import PASSWORD, accounts_of, authenticate, come_in, plain, verifier
@@ -148,7 +148,7 @@ async def test_a_page_revoked_while_its_password_is_checked_acts_for_nobody(page
 @pytest.mark.fault("C3")
 async def test_wrong_passwords_at_the_page_keep_nobody_out_of_it(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     """C3: all people of a page come from one address, also where nobody can tell whose connection it is."""
-    monkeypatch.setattr("culture.server.logins._who", lambda session: "the page's address")
+    monkeypatch.setattr("culture.server.auth.login_attempts._who", lambda session: "the page's address")
     async with connected(page.ircd.port) as guessing:
         for _ in range(4):
             assert (await authenticate(guessing, "PLAIN", plain("ori", "wrong"))).verb == "904"

@@ -6,8 +6,8 @@ import socket
 import pytest
 
 from culture.config.model import Listen
-from culture.server.listener import Listener
-from culture.server.poller import Poller
+from culture.server.net.listener import Listener
+from culture.server.net.poller import Poller
 from tests.support.client import registered
 from tests.support.servers import Serve
 

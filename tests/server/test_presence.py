@@ -3,7 +3,7 @@
 import pytest
 
 from culture.protocol.stream import LINE_LIMIT
-from culture.server.auth import Credentials, Identity
+from culture.server.auth.authenticator import Credentials, Identity
 from tests.server.conftest import Crowd
 from tests.server.rooms import codes, lines
 from tests.support.client import registered

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.server.auth import Credentials, Identity
+from culture.server.auth.authenticator import Credentials, Identity
 from culture.server.ircd import IRCd
 from tests.server.conftest import Crowd
 from tests.support.client import Client, connected, registered

@@ -2,12 +2,12 @@
 
 import pytest
 
+from culture.server.core.ids import Stamp
+from culture.server.core.network import Network
+from culture.server.core.recent_messages import Recent
+from culture.server.core.router import Router
 from culture.server.events import Left, Renamed, Said
-from culture.server.ids import Stamp
 from culture.server.ircd import IRCd
-from culture.server.network import Network
-from culture.server.recent import Recent
-from culture.server.router import Router
 from tests.server.conftest import Crowd
 from tests.support.client import Client, registered
 from tests.support.servers import Serve

@@ -7,7 +7,7 @@ from typing import NoReturn
 import pytest
 
 from culture.config.model import Operator
-from culture.server.handlers import login
+from culture.server.handlers import authenticate as authenticate_handlers
 from tests.cli.shell import Shell
 from tests.support.client import connected
 from tests.support.people import PASSWORD, accounts_of, authenticate, come_in, plain
@@ -63,7 +63,7 @@ async def test_no_secret_is_logged_when_we_fail(
     def fail(*_: object) -> NoReturn:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(login, "check_password", fail)
+    monkeypatch.setattr(authenticate_handlers, "check_password", fail)
     accounts = accounts_of(tmp_path, "ori")
     async with serve(accounts_file=accounts.path) as ircd, connected(ircd.port) as ori:
         ori.send(f"PASS ori:{PASSWORD}")

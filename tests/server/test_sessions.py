@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from culture.server.auth import Credentials, Identity
+from culture.server.auth.authenticator import Credentials, Identity
+from culture.server.core.session import Session
 from culture.server.ircd import IRCd
-from culture.server.session import Session
 from tests.support.client import Client, connected, registered
 from tests.support.servers import serving
 

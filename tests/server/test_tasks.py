@@ -2,7 +2,7 @@
 
 import asyncio
 
-from culture.server.tasks import Tasks
+from culture.server.core.tasks import Tasks
 
 
 async def test_what_was_started_a_moment_ago_leaves_nothing_unawaited() -> None:

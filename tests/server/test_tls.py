@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from culture.config.exposure import Tls
+from culture.config.listen_policy import Tls
 from culture.config.model import Listen
 from culture.server.ircd import IRCd
 from tests.cli.shell import Shell

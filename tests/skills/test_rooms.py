@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from culture.protocol.vocabulary import UserClass
-from culture.server.accounts.model import new_account
+from culture.server.auth.accounts import new_account
 from culture.server.ircd import IRCd
 from tests.support.agents import agents_yaml, running
 from tests.support.client import Client, connected, registered

@@ -15,9 +15,9 @@ from culture.cli.app import app
 from culture.clients.shared.daemon import AgentDaemon
 from culture.clients.shared.desk import RequestFailed
 from culture.clients.shared.skill import hook, shown
-from culture.orchestrator import dispatch
-from culture.orchestrator.dispatch import Speaker
-from culture.orchestrator.rooms import parts as requests_in
+from culture.orchestrator.irc import parts as requests_in
+from culture.orchestrator.tasks import task_lines
+from culture.orchestrator.tasks.task_lines import Speaker
 from culture.protocol.text import name_in_prompt
 from culture.protocol.vocabulary import Environment, UserClass
 from culture.transport import Address, Identity, IRCTransport, NotSent
@@ -173,8 +173,8 @@ class Attack:
         """Only people and the EM give tasks: nothing of a program is one."""
         speakers = [Speaker(PROGRAM, kind) for kind in (UserClass.BOT, UserClass.UNKNOWN, UserClass.AGENT)]
         for request in requests_in(text):
-            wanted = dispatch.read(request)
-            if wanted is not None and any(dispatch.may(speaker, wanted, EM, None) for speaker in speakers):
+            wanted = task_lines.read(request)
+            if wanted is not None and any(task_lines.may(speaker, wanted, EM, None) for speaker in speakers):
                 self.found.append(f"a task: {request!r}")
             self.count("lines that begin with TASK:")
 

@@ -11,9 +11,9 @@ from culture.protocol.message import Message
 from culture.protocol.numerics import Numeric
 from culture.server.commands import Later, command
 from culture.server.context import Context
+from culture.server.core.session import Session
 from culture.server.errors import Failed, Refused
 from culture.server.events import Joined, Said
-from culture.server.session import Session
 from culture.server.skill import Host, Skill, hook
 
 CAP = "example.org/clumsy"

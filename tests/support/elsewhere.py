@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from culture.server import listener
+from culture.server.net import listener
 
 _NETWORK = 0x40000000  # CLONE_NEWNET
 _ADDRESS = "198.51.100.7"

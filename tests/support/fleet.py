@@ -11,8 +11,8 @@ from pathlib import Path
 
 from culture.clients.shared.processes import end_all
 from culture.protocol.vocabulary import UserClass
-from culture.server.accounts.model import new_account
-from culture.server.accounts.store import AccountStore
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.accounts import new_account
 from tests.support.agents import DaemonProcess, agents_yaml, playbook, prompts
 from tests.support.mesh import Mesh, eventually
 

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from culture.config.exposure import Tls
+from culture.config.listen_policy import Tls
 
 AUDIENCE = "culture"
 Private = RSAPrivateKey | EllipticCurvePrivateKey | Ed25519PrivateKey

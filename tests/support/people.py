@@ -6,9 +6,9 @@ from pathlib import Path
 
 from culture.protocol.message import Message
 from culture.protocol.vocabulary import UserClass
-from culture.server.accounts.model import new_account
-from culture.server.accounts.store import AccountStore
-from culture.server.accounts.verifier import Verifier
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.accounts import new_account
+from culture.server.auth.password import Verifier
 from tests.support.client import Client
 
 PASSWORD = "correct horse"

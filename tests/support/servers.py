@@ -7,7 +7,7 @@ from typing import Any
 
 from culture.config.model import Flood, Limits, Listen, Rate, ServerConfig
 from culture.config.skills import Embeddings, History
-from culture.server.auth import Authenticator
+from culture.server.auth.authenticator import Authenticator
 from culture.server.ircd import IRCd
 
 UNLIMITED = Flood(loopback=Rate(rate=0.0))

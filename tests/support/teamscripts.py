@@ -12,11 +12,11 @@ from culture.clients.shared.instructions import instructions
 from culture.config import paths
 from culture.config.load import load_team
 from culture.config.team import TeamConfig
-from culture.orchestrator.journal import Entry, Phase
+from culture.orchestrator.journal.journal import Entry, Phase
+from culture.orchestrator.journal.replay import replayed
+from culture.orchestrator.journal.state import What
+from culture.orchestrator.members.roster import Roster
 from culture.orchestrator.prompts import HANDOFF, load
-from culture.orchestrator.replay import replayed
-from culture.orchestrator.roster import Roster
-from culture.orchestrator.state import What
 from tests.support.model.told import missing
 
 SERVER, SLUG, STANDUP = "spark", "demo", "#standup-demo"

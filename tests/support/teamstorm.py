@@ -17,8 +17,8 @@ from typing import Any
 
 from culture.clients.shared import pidfile
 from culture.config import paths
-from culture.orchestrator.book import look
-from culture.orchestrator.state import Stage, State
+from culture.orchestrator.journal.state import Stage, State
+from culture.orchestrator.journal.store import look
 from tests.support.client import PATIENCE, registered
 from tests.support.clock import after
 from tests.support.mesh import Mesh

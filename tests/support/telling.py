@@ -15,8 +15,8 @@ from typing import Any
 
 from culture.protocol.names import owner
 from culture.protocol.vocabulary import UserClass
-from culture.server.accounts.model import new_account
-from culture.server.accounts.store import AccountStore
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.accounts import new_account
 from tests.support.agentstorm import EDGES, NAMES, SETTLING, AgentStorm, people_of
 from tests.support.clock import after
 from tests.support.fleet import agents_on

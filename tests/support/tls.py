@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from culture.config.exposure import Tls
-from culture.server import certificates
-from culture.server.layers import Layer
+from culture.config.listen_policy import Tls
+from culture.server.net import certificates
+from culture.server.net.layers import Layer
 
 
 def made(folder: Path, name: str, days: int = 30, ago: int = 0) -> tuple[Tls, str]:

@@ -12,11 +12,11 @@ from typing import Any
 
 import httpx
 
-from culture.cli import webaccount
-from culture.config.web import Web
+from culture.cli.web import account as webaccount
+from culture.config.services import Web
 from culture.transport import Address
-from culture.web.links import make_link
-from culture.web.serving import serving
+from culture.web.app import serving
+from culture.web.login_links import make_link
 from culture.web.site import Settings, data_folder
 from tests.support.people import PASSWORD
 from tests.support.servers import config_for

@@ -11,8 +11,8 @@ import pytest
 
 from culture.config.model import Listen
 from culture.protocol.vocabulary import UserClass
-from culture.server.accounts.model import new_account
-from culture.server.accounts.store import AccountStore
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.accounts import new_account
 from culture.server.ircd import IRCd
 from culture.transport import Address, Condition, Hopeless, Identity
 from tests.support.client import registered
@@ -184,6 +184,6 @@ async def test_a_certificate_of_ones_own_logs_in(ircd: IRCd, come: Come, files: 
 
 async def test_scram_logs_in(ircd: IRCd, come: Come, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a password could be read on the way, it is proven instead."""
-    monkeypatch.setattr("culture.transport.keeping.is_private", lambda writer: False)
+    monkeypatch.setattr("culture.transport.reconnect.is_private", lambda writer: False)
     ada = await come(ircd.port, "", ["#general"], identity=Identity("spark-ada", "ada", PASSWORD))
     assert ada.irc.view.account == "ada"

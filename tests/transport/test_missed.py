@@ -10,8 +10,8 @@ import pytest
 from culture.config.skills import Embeddings, History
 from culture.server.ircd import IRCd
 from culture.transport import Mark, Message, catchup
-from culture.transport.delivery import Delivery
-from culture.transport.reading import LOCAL
+from culture.transport.dedup import Delivery
+from culture.transport.parse_messages import LOCAL
 from tests.support.client import registered
 from tests.support.mesh import mesh
 from tests.support.proxy import proxied
@@ -140,7 +140,7 @@ async def test_live_ones_wait_for_what_was_missed(ircd: IRCd, come: Come, monkey
 
 
 async def test_more_than_can_wait_is_fetched_as_well(ircd: IRCd, come: Come, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("culture.transport.delivery._HELD", 2)
+    monkeypatch.setattr("culture.transport.dedup._HELD", 2)
     notebook = Notebook()
     rounds = 0
     plain = catchup._by_arrival
@@ -228,7 +228,7 @@ async def test_who_was_told_too_much_at_once_while_history_sleeps_goes_on_hearin
     ircd: IRCd, come: Come, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What could not be held is missed as well; nothing waits for a release that never comes."""
-    monkeypatch.setattr("culture.transport.delivery._HELD", 2)
+    monkeypatch.setattr("culture.transport.dedup._HELD", 2)
     notebook = Notebook()
     plain = catchup._by_arrival
     tries = 0
@@ -299,7 +299,7 @@ def test_a_mark_is_made_of_the_newest() -> None:
 
 
 def test_each_message_is_delivered_once_and_memory_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("culture.transport.delivery._SEEN", 10)
+    monkeypatch.setattr("culture.transport.dedup._SEEN", 10)
     heard: list[Message] = []
     delivery = Delivery(heard.append, None)
     for number in [*range(50), *range(45, 50)]:

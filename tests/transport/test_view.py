@@ -8,7 +8,7 @@ from culture.protocol.message import Message as Line
 from culture.protocol.vocabulary import UserClass, UserKey
 from culture.server.ircd import IRCd
 from culture.transport.view import View
-from culture.transport.watching import apply
+from culture.transport.view_updates import apply
 from tests.support.client import registered
 from tests.support.mesh import mesh
 from tests.transport.conftest import Come

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from culture.protocol.vocabulary import UserClass
-from culture.server.accounts.model import new_account
+from culture.server.auth.accounts import new_account
 from culture.server.ircd import IRCd
 from tests.support.people import accounts_of, verifier
 from tests.support.servers import serving

@@ -9,11 +9,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from culture.server.accounts.store import AccountStore
-from culture.server.accounts.verifier import Verifier
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.password import Verifier
 from culture.web import security
 from culture.web.database import opened
-from culture.web.links import make_link
+from culture.web.login_links import make_link
 from culture.web.sessions import Sessions
 from culture.web.throttle import TRIES
 from culture.web.views.events import MOST

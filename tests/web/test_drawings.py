@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culture.facts.ledger import Fact
-from culture.facts.links import mesh
-from culture.facts.spend import Spent
-from culture.web.chart import COLOURS, HEIGHT, WIDTH, chart
-from culture.web.figures import anchor, limit, money, short, span, word
+from culture.ledger_views.ledger import Fact
+from culture.ledger_views.links import mesh
+from culture.ledger_views.spend import Spent
 from culture.web.markdown import rendered
-from culture.web.picture import picture
-from tests.facts.made import NONSENSE
+from culture.web.mesh_svg import picture
+from culture.web.spend_chart import COLOURS, HEIGHT, WIDTH, chart
+from culture.web.templates import anchor, limit, money, short, span, word
+from tests.ledger_views.made import NONSENSE
 
 TODAY = date(2026, 3, 19)
 TAGS = {

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from culture.server.invitations import Invitation, Invitations, digest_of, new_key, path_of
+from culture.server.auth.invitations import Invitation, Invitations, digest_of, new_key, path_of
 from culture.server.ircd import IRCd
 from tests.support.web import Site
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.cli.agents.login import ensure
+from culture.cli.agents.agent_login import ensure
 from culture.clients.shared.daemon import AgentDaemon
 from culture.server.ircd import IRCd
 from tests.support.agents import agents_yaml, running

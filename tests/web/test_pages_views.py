@@ -8,9 +8,9 @@ import pytest
 
 from culture.server.ircd import IRCd
 from culture.transport import Address, Identity
-from culture.web.board import Board
-from culture.web.ledger import Ledger
-from culture.web.picture import picture
+from culture.web.ledger_client import Ledger
+from culture.web.mesh_model import Board
+from culture.web.mesh_svg import picture
 from culture.wiki.pages import Pages, folder_of
 from tests.federation.meshes import linked
 from tests.support.web import Site, until

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from culture.cli.webpush import post
+from culture.cli.web.command import post
 from culture.server.ircd import IRCd
 from culture.transport import Identity
+from culture.web.connection_pool import Seats
 from culture.web.page import Person
 from culture.web.push import NotPushed, Push, Pusher
-from culture.web.seats import Seats
-from culture.web.speaking import speak
+from culture.web.slash_commands import speak
 from tests.support.client import Client, connected
 from tests.support.people import PASSWORD, authenticate, come_in, plain
 from tests.support.receiver import receiving

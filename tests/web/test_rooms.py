@@ -188,8 +188,8 @@ async def test_who_could_not_be_seated_in_time_is_not_left_on_the_server(
         reached.set()
         await asyncio.Event().wait()
 
-    monkeypatch.setattr("culture.web.seats._OPENING", 2.0)
-    monkeypatch.setattr("culture.web.seats.take_stock", hangs)
+    monkeypatch.setattr("culture.web.connection_pool._OPENING", 2.0)
+    monkeypatch.setattr("culture.web.connection_pool.take_stock", hangs)
     ori = site.browser()
     await ori.log_in("ori")
     assert reached.is_set()

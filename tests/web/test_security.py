@@ -8,11 +8,11 @@ import pytest
 from starlette.routing import Route
 
 from culture.protocol.vocabulary import UserClass
-from culture.server.accounts.model import new_account
-from culture.server.accounts.store import AccountStore
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.accounts import new_account
 from culture.server.ircd import IRCd
 from culture.web.database import opened
-from culture.web.links import Links
+from culture.web.login_links import Links
 from culture.web.security import OPEN, OPEN_BELOW
 from culture.web.sessions import Sessions
 from culture.web.throttle import Throttle

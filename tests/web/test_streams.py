@@ -5,7 +5,7 @@ from pathlib import Path
 from culture.config.model import Listen
 from culture.server.ircd import IRCd
 from culture.web.database import opened
-from culture.web.hub import Hub
+from culture.web.event_stream import Hub
 from culture.web.sessions import Sessions
 from tests.support.client import Client, connected
 from tests.support.people import PASSWORD, accounts_of, authenticate, come_in, plain

@@ -13,8 +13,7 @@ from markupsafe import Markup
 
 import culture.web
 from culture.protocol.text import Profile, clean
-from culture.web.drawing import environment
-from culture.web.text import said
+from culture.web.templates import environment, said
 
 VENDOR = Path(culture.web.__file__).parent / "vendor"
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from culture.wiki.errors import Conflict, NoSuchPage, Refused
+from culture.wiki.page_templates import Kind, filled
 from culture.wiki.pages import FOUNDER, PAGE_LIMIT, Pages
-from culture.wiki.templates import Kind, filled
-from culture.wiki.values import revision_of
+from culture.wiki.types import revision_of
 from tests.wiki.git import check, clone, git, push
 
 

@@ -13,8 +13,8 @@ from culture.wiki.errors import Conflict, DiskFull, NoSuchPage, Refused, Unavail
 from culture.wiki.pages import Pages
 from culture.wiki.queue import QueuedWiki
 from culture.wiki.remote import RemoteWiki
-from culture.wiki.serving import serving
-from culture.wiki.values import revision_of
+from culture.wiki.server import serving
+from culture.wiki.types import revision_of
 from tests.support.ports import reserved
 from tests.support.small_disk import fill, small_disk
 from tests.wiki.git import clone, push

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from culture.wiki.errors import DiskFull
 from culture.wiki.pages import Pages
-from culture.wiki.values import revision_of
+from culture.wiki.types import revision_of
 from tests.cli.shell import ROOT
 from tests.support.clock import after
 from tests.support.small_disk import fill, small_disk

@@ -12,8 +12,8 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from culture.config.agents import AgentsConfig
+from culture.config.introspect import block, is_secret
 from culture.config.model import ServerConfig
-from culture.config.schema import block, is_secret
 from culture.config.team import TeamConfig
 from culture.config.values import seconds
 from tools.site.nav import ROOT

@@ -8,8 +8,8 @@ import typer
 
 from culture.cli import output
 from culture.cli.agent_access import open_to_agents
-from culture.cli.failing import fail
 from culture.cli.output import as_json as in_json
+from culture.cli.output import fail
 from culture.clients.shared.backends import NoBackend, backend, found, installed
 from culture.clients.shared.programs import Found
 from culture.clients.shared.turn import Backend

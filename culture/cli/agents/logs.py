@@ -9,8 +9,8 @@ import typer
 
 from culture.cli import output
 from culture.cli.agent_access import open_to_agents
-from culture.cli.agents.known import Nick, load, meant, unknown
-from culture.cli.failing import fail
+from culture.cli.agents.select_agents import Nick, load, meant, unknown
+from culture.cli.output import fail
 from culture.config import paths
 from culture.protocol.names import fold
 

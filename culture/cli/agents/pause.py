@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from culture.cli.agents.delegating import delegated
-from culture.cli.agents.known import Nick, listed, picked
-from culture.cli.failing import fail
+from culture.cli.agents.select_agents import Nick, listed, picked
+from culture.cli.agents.sudo import delegated
+from culture.cli.output import fail
 from culture.clients.shared import pidfile
 from culture.clients.shared.skill.call import CallFailed, call
 

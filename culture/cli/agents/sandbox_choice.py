@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from culture.cli.failing import fail
+from culture.cli.output import fail
 from culture.clients.shared.sandbox.bubblewrap import PROGRAM, obstacle
 from culture.protocol.vocabulary import Exit
 

@@ -3,19 +3,206 @@
 import os
 import shutil
 import subprocess
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from culture.cli.agents import units
-from culture.cli.agents.known import Everyone, Nicks, chosen, load
-from culture.cli.choices import Choices
-from culture.cli.failing import fail
-from culture.cli.team import place
+from culture.bridge.settings import BridgeSettings
+from culture.cli.agents.select_agents import Everyone, Nicks, chosen, load
+from culture.cli.options import Choices
+from culture.cli.output import fail
+from culture.cli.team import select_team
 from culture.clients.shared import pidfile
+from culture.config import paths
 from culture.config.peer_uid import user_name
-from culture.protocol.vocabulary import Exit
+from culture.config.services import Digest
+from culture.protocol.vocabulary import Environment, Exit
+
+SERVER_UNIT = "culture-server.service"
+BRIDGE_UNIT = "culture-bridge.service"
+DIGEST_UNIT = "culture-digest.service"
+DIGEST_TIMER = "culture-digest.timer"
+USER_FOLDER = Path(".config/systemd/user")
+SYSTEM_FOLDER = Path("/etc/systemd/system")
+MARK = "# Written by `culture service install`; it is replaced by the next one."
+
+_UNIT = """\
+{mark}
+[Unit]
+Description={description}
+Wants=network-online.target
+After=network-online.target{after}
+
+[Service]
+Type=notify
+ExecStart={command}
+{environment}
+{user}Restart=on-failure
+RestartSec=5
+# A wrong configuration does not get better by trying again.
+RestartPreventExitStatus={wrong}
+KillMode={kill}
+TimeoutStopSec=60
+{more}
+[Install]
+WantedBy={target}
+"""
+
+_ONCE = """\
+{mark}
+[Unit]
+Description={description}
+After=network-online.target {server}
+
+[Service]
+Type=oneshot
+ExecStart={command}
+{environment}
+{user}{more}"""
+
+_TIMER = """\
+{mark}
+[Unit]
+Description={description}
+
+[Timer]
+{when}
+
+[Install]
+WantedBy=timers.target
+"""
+
+_NOTHING: Mapping[str, str] = {}
+# What an agent's programs may need, and a server and a bridge do not.
+_CONFINED = "NoNewPrivileges=yes\nUMask=0077\n"
+_CONFINED_FOR_ALL = f"{_CONFINED}PrivateTmp=yes\nProtectSystem=full\n"
+
+
+def agent_unit(nick: str) -> str:
+    """The name of an agent's unit."""
+    return f"culture@{nick}.service"
+
+
+def team_unit(slug: str) -> str:
+    """The name of the unit of a team's orchestrator."""
+    return f"culture-team@{slug}.service"
+
+
+def unit_folder(system: bool) -> Path:
+    """Where systemd looks for the units of this user, or of the machine."""
+    configured = os.environ.get("XDG_CONFIG_HOME")
+    user = Path(configured) / "systemd/user" if configured else Path.home() / USER_FOLDER
+    return SYSTEM_FOLDER if system else user
+
+
+def for_agent(nick: str, system: bool) -> str:
+    """The unit that runs one agent."""
+    return _unit(f"culture agent {nick}", ("start", "--foreground", nick), system, after=f" {SERVER_UNIT}")
+
+
+def for_server(system: bool) -> str:
+    """The unit that runs the server; SIGHUP has it read its configuration again."""
+    more = f"ExecReload=/bin/kill -HUP $MAINPID\n{_confined(system)}"
+    return _unit("culture server", ("server", "start", "--foreground"), system, more=more)
+
+
+def for_bridge(system: bool) -> str:
+    """The unit that runs the bridge, with the settings of this shell; secrets are read from files, not from units."""
+    fields = BridgeSettings.model_fields
+    said = {name.upper(): os.environ.get(name.upper()) for name in fields if fields[name].repr}
+    settings = {name: value for name, value in said.items() if value is not None}
+    after, more = f" {SERVER_UNIT}", _confined(system)
+    return _unit("culture bridge", ("bridge", "serve"), system, after=after, more=more, variables=settings)
+
+
+def for_team(slug: str, system: bool) -> str:
+    """The unit that runs a team's orchestrator; its members outlive it, and the next one finds them."""
+    words = ("team", "up", "--team", slug)
+    return _unit(f"culture team {slug}", words, system, after=f" {SERVER_UNIT}", kill="process")
+
+
+def for_digest(settings: Digest, system: bool) -> dict[str, str]:
+    """The unit that posts a digest, and the timer that starts it as often as the settings say."""
+    once = _ONCE.format(
+        mark=MARK,
+        description="culture digest",
+        server=SERVER_UNIT,
+        command=_command(("digest", "--scheduled")),
+        environment=_environment(_variables(system)),
+        user=_user(system),
+        more=_confined(system),
+    )
+    every = f"OnActiveSec={settings.every:.0f}\nOnUnitActiveSec={settings.every:.0f}"
+    when = f"OnCalendar=*-*-* {settings.at}:00\nPersistent=true" if settings.at else every
+    return {
+        DIGEST_UNIT: once,
+        DIGEST_TIMER: _TIMER.format(mark=MARK, description="when culture digest runs", when=when),
+    }
+
+
+def _confined(system: bool) -> str:
+    return _CONFINED_FOR_ALL if system else _CONFINED
+
+
+def _unit(
+    description: str,
+    words: tuple[str, ...],
+    system: bool,
+    *,
+    after: str = "",
+    more: str = "",
+    kill: str = "mixed",
+    variables: Mapping[str, str] = _NOTHING,
+) -> str:
+    named = {**_variables(system), **variables}
+    return _UNIT.format(
+        mark=MARK,
+        description=description.replace("%", "%%"),
+        after=after,
+        command=_command(words),
+        environment=_environment(named),
+        user=_user(system),
+        wrong=Exit.WRONG_CONFIGURATION.value,
+        kill=kill,
+        more=more,
+        target="multi-user.target" if system else "default.target",
+    )
+
+
+def _command(words: tuple[str, ...]) -> str:
+    return " ".join(map(quoted, (sys.executable, "-m", "culture", *words))).replace("$", "$$")
+
+
+def _environment(variables: Mapping[str, str]) -> str:
+    return "\n".join(f"Environment={quoted(f'{name}={value}')}" for name, value in variables.items())
+
+
+def _user(system: bool) -> str:
+    return f"User={user_name(os.geteuid())}\n" if system else ""
+
+
+def _variables(system: bool) -> dict[str, str]:
+    """What the daemon finds its files, its socket and the agent's program by."""
+    here = str(Path(sys.executable).parent)
+    variables = {
+        Environment.HOME.value: str(paths.home()),
+        "PATH": os.pathsep.join(dict.fromkeys([here, *os.environ.get("PATH", os.defpath).split(os.pathsep)])),
+    }
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    if system and runtime:
+        # The commands look for the socket where this shell has it.
+        variables["XDG_RUNTIME_DIR"] = runtime
+    return variables
+
+
+def quoted(word: str) -> str:
+    """A word as systemd reads it."""
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("\n", "\\n")
+    return f'"{escaped}"' if escaped != word or any(mark in word for mark in " \t;'#") else word
+
 
 group = typer.Typer(help="Have systemd run agents, the server, the bridge and teams.", no_args_is_help=True)
 
@@ -57,7 +244,7 @@ def install(
     if show:
         typer.echo("\n".join(wanted.values()), nl=False)
         return
-    where = folder or units.folder(system)
+    where = folder or unit_folder(system)
     for name, text in wanted.items():
         _write(where / name, text)
         typer.echo(f"written  {where / name}")
@@ -79,16 +266,14 @@ def uninstall(
     folder: Folder = None,
 ) -> None:
     """Stop units of systemd and remove their files."""
-    where = folder or units.folder(system)
+    where = folder or unit_folder(system)
     if not (nicks or everyone or server or bridge or teams or digest):
         fail("say which agent, --all, --server, --bridge, --team or --digest", Exit.USAGE)
-    names = [units.agent_unit(nick) for nick in nicks or ()]
+    names = [agent_unit(nick) for nick in nicks or ()]
     if everyone:
-        names += [file.name for file in sorted(where.glob(units.agent_unit("*"))) if units.MARK in file.read_text()]
-    names += (
-        [units.SERVER_UNIT] * server + [units.BRIDGE_UNIT] * bridge + [units.team_unit(slug) for slug in teams or ()]
-    )
-    names += [units.DIGEST_TIMER, units.DIGEST_UNIT] * digest
+        names += [file.name for file in sorted(where.glob(agent_unit("*"))) if MARK in file.read_text()]
+    names += [SERVER_UNIT] * server + [BRIDGE_UNIT] * bridge + [team_unit(slug) for slug in teams or ()]
+    names += [DIGEST_TIMER, DIGEST_UNIT] * digest
     there = [name for name in dict.fromkeys(names) if (where / name).exists()]
     if not there:
         typer.echo(f"There is nothing to remove in {where}.")
@@ -101,12 +286,12 @@ def uninstall(
 
 def _services(server: bool, bridge: bool, teams: list[str] | None, system: bool) -> dict[str, str]:
     """The units that are no agents', by name."""
-    found = {units.SERVER_UNIT: units.for_server(system)} if server else {}
+    found = {SERVER_UNIT: for_server(system)} if server else {}
     if bridge:
-        found[units.BRIDGE_UNIT] = units.for_bridge(system)
+        found[BRIDGE_UNIT] = for_bridge(system)
     for slug in teams or ():
-        place.chosen(slug)
-        found[units.team_unit(slug)] = units.for_team(slug, system)
+        select_team.chosen(slug)
+        found[team_unit(slug)] = for_team(slug, system)
     return found
 
 
@@ -114,7 +299,7 @@ def _digest(system: bool) -> dict[str, str]:
     settings = Choices().load().config.digest
     if not settings.is_posted:
         fail("culture.yaml does not say where to: set digest.channel or digest.webhook", Exit.WRONG_CONFIGURATION)
-    return units.for_digest(settings, system)
+    return for_digest(settings, system)
 
 
 def _agents(nicks: list[str] | None, everyone: bool, system: bool) -> dict[str, str]:
@@ -123,7 +308,7 @@ def _agents(nicks: list[str] | None, everyone: bool, system: bool) -> dict[str, 
     for agent in chosen(load(), nicks, everyone):
         if agent.user not in (None, user_name(os.geteuid())):
             fail(f"{agent.nick} runs as {agent.user}: put it into that user's own agents.yaml and install it there")
-        found[units.agent_unit(agent.nick)] = units.for_agent(agent.nick, system)
+        found[agent_unit(agent.nick)] = for_agent(agent.nick, system)
     return found
 
 
@@ -141,11 +326,11 @@ def _write(file: Path, text: str) -> None:
 def _next(wanted: dict[str, str], where: Path, system: bool) -> None:
     """What is left to do."""
     command = "systemctl" if system else "systemctl --user"
-    if where != units.folder(system):
-        typer.echo(f"Move them to {units.folder(system)} on a machine with systemd; then:")
+    if where != unit_folder(system):
+        typer.echo(f"Move them to {unit_folder(system)} on a machine with systemd; then:")
     elif not _RUNNING.exists():
         typer.echo("systemd does not run here. Where it does:")
-    names = " ".join(name for name in wanted if name != units.DIGEST_UNIT)  # its timer starts it
+    names = " ".join(name for name in wanted if name != DIGEST_UNIT)  # its timer starts it
     typer.echo(f"  {command} daemon-reload && {command} enable --now {names}")
     if not system:
         typer.echo("  loginctl enable-linger   # once, so that they run while you are not logged in")

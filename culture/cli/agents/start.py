@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
-from culture.cli.agents import launching, login
-from culture.cli.agents.as_user import WrongUser, other_user
-from culture.cli.agents.known import AgentsFile, Everyone, Nicks, chosen, load
-from culture.cli.agents.launching import NotStarted
-from culture.cli.background import check_server
-from culture.cli.failing import fail
+from culture.cli.agents import agent_login, daemon_launch
+from culture.cli.agents.daemon_launch import NotStarted
+from culture.cli.agents.select_agents import AgentsFile, Everyone, Nicks, chosen, load
+from culture.cli.agents.sudo import WrongUser, other_user
+from culture.cli.output import fail
+from culture.cli.server.background import check_server
 from culture.clients.shared import pidfile
 from culture.config.agents import AgentConfig, AgentsConfig
 from culture.config.errors import ConfigError
@@ -73,7 +73,7 @@ def _by_user(agents: Iterable[AgentConfig]) -> tuple[list[AgentConfig], list[Age
 
 
 def _hand_over(agents: list[AgentConfig], file: Path | None) -> int:
-    from culture.cli.agents.handed import hand_over
+    from culture.cli.agents.sudo import hand_over
 
     user = other_user(agents[0])
     assert user is not None
@@ -87,8 +87,8 @@ def _hand_over(agents: list[AgentConfig], file: Path | None) -> int:
 def _prepare(nick: str, settings: AgentsConfig) -> bool:
     """See to the agent's account; False when it cannot have one."""
     try:
-        hint = login.prepare(nick, settings.server)
-    except login.NoLogin as wrong:
+        hint = agent_login.prepare(nick, settings.server)
+    except agent_login.NoLogin as wrong:
         typer.echo(f"culture: {nick} was not started: {wrong}", err=True)
         return False
     if hint:
@@ -104,7 +104,7 @@ def at_once(do: Callable[[str], int], nicks: Iterable[str]) -> list[int]:
 
 def _start(nick: str, file: Path | None) -> int:
     try:
-        note = launching.start(nick, file)
+        note = daemon_launch.start(nick, file)
     except NotStarted as failure:
         typer.echo(f"culture: {failure}", err=True)
         return Exit.WRONG_CONFIGURATION if failure.code == Exit.WRONG_CONFIGURATION else Exit.FAILED

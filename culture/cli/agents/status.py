@@ -7,14 +7,17 @@ from typing import Annotated, Any
 import typer
 
 from culture.cli.agent_access import open_to_agents
-from culture.cli.agents.delegating import delegated_report
-from culture.cli.agents.known import AgentsFile, load, picked
-from culture.cli.agents.report import STOPPED, report
-from culture.cli.agents.table import table
+from culture.cli.agents.agent_report import STOPPED, report
+from culture.cli.agents.irc_session import Person, present
+from culture.cli.agents.report_table import table
+from culture.cli.agents.select_agents import AgentsFile, load, picked
+from culture.cli.agents.sudo import delegated_report
 from culture.cli.output import as_json as in_json
 from culture.clients.shared import pidfile
 from culture.config.agents import AgentConfig, AgentsConfig
-from culture.protocol.vocabulary import Exit
+from culture.ledger_views.agents import agents
+from culture.ledger_views.ledger import facts, online
+from culture.protocol.vocabulary import Exit, FactKind
 
 _AT_ONCE = 16
 _UNKNOWN = "?"
@@ -48,9 +51,9 @@ def status(
 
 
 def _everywhere(nick: str | None) -> list[dict[str, Any]]:
-    from culture.cli.agents import everywhere, person  # for this alone
+    from culture.cli.agents import irc_session  # for this alone
 
-    found = person.run(everywhere.reports(person.person(None)))
+    found = irc_session.run(reports(irc_session.person(None)))
     if nick is None:
         return found
     [name] = picked([each["nick"] for each in found], [nick], everyone=False)
@@ -72,3 +75,15 @@ def _report(nick: str, agent: AgentConfig | None) -> dict[str, Any]:
         return report(nick, _UNKNOWN)
     theirs = delegated_report(agent) if agent.user is not None else None
     return theirs or report(nick, agent.agent, str(agent.directory))
+
+
+_MOST = "limit=1000"
+
+
+async def reports(who: Person) -> list[dict[str, Any]]:
+    """One report for each agent that has said what it does within the days that the ledger keeps."""
+    async with present(who) as transport:
+        states = await facts(transport, FactKind.STATE, "*", _MOST)
+        questions = await facts(transport, FactKind.QUESTION, "*", _MOST)
+        here = await online(transport, [fact.nick for fact in states])
+    return [agent.as_data() for agent in agents([*states, *questions], here)]

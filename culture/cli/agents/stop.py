@@ -2,11 +2,11 @@
 
 import typer
 
-from culture.cli.agents.delegating import delegated
-from culture.cli.agents.known import AgentsFile, Everyone, Nicks, chosen, listed, load, picked
+from culture.cli.agents.select_agents import AgentsFile, Everyone, Nicks, chosen, listed, load, picked
 from culture.cli.agents.start import at_once, start_all
-from culture.cli.amounts import counted
-from culture.cli.failing import fail
+from culture.cli.agents.sudo import delegated
+from culture.cli.humanize import counted
+from culture.cli.output import fail
 from culture.clients.shared import ending, pidfile
 from culture.clients.shared.ending import Ended
 from culture.config import paths

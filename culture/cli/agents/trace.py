@@ -9,12 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from culture.cli.agent_access import for_people
-from culture.cli.agents.person import USE_IRC_CLIENT, AsNick, Person, person, present, run, within
-from culture.cli.agents.report import STOPPED
-from culture.cli.agents.table import plain
-from culture.cli.failing import fail
+from culture.cli.agents.agent_report import STOPPED
+from culture.cli.agents.irc_session import USE_IRC_CLIENT, AsNick, Person, person, present, run, within
+from culture.cli.agents.report_table import plain
 from culture.cli.output import as_json as in_json
-from culture.facts.ledger import Fact, facts, online
+from culture.cli.output import fail
+from culture.ledger_views.ledger import Fact, facts, online
 from culture.protocol.mentions import may_mention, mentions
 from culture.protocol.message import Message as Line
 from culture.protocol.names import fold, is_channel

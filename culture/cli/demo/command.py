@@ -8,10 +8,9 @@ from typing import Annotated
 
 import typer
 
-from culture.cli.demo.cast import AGENTS, EVE, HERE, THERE, YOU
-from culture.cli.demo.narrator import Narrator
+from culture.cli.demo.narrator import Narrator, Show
+from culture.cli.demo.participants import AGENTS, EVE, HERE, THERE, YOU
 from culture.cli.demo.scenes import SCENES, TITLES
-from culture.cli.demo.show import Show
 from culture.cli.demo.stage import HOST, Missed, Stage, raised
 from culture.protocol.vocabulary import Exit
 from culture.transport import NotSent

@@ -1,10 +1,22 @@
 """The scenes; each returns when what it shows has happened, and raises Missed when it has not."""
 
-from culture.cli.demo.cast import BUILDER, CHANNELS, DIGGER, ECHO, EVE, HERE, MOST_HOPS, SCOUT, THERE, WORKSHOP, YOU
-from culture.cli.demo.show import Show
+from culture.cli.demo.narrator import Show
+from culture.cli.demo.participants import (
+    BUILDER,
+    CHANNELS,
+    DIGGER,
+    ECHO,
+    EVE,
+    HERE,
+    MOST_HOPS,
+    SCOUT,
+    THERE,
+    WORKSHOP,
+    YOU,
+)
 from culture.cli.demo.stage import HOST, Missed
-from culture.facts.ledger import Fact
-from culture.facts.links import LINKED
+from culture.ledger_views.ledger import Fact
+from culture.ledger_views.links import LINKED
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import Channel, FactKind, Receipt, State
 from culture.transport import Message

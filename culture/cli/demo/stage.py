@@ -10,11 +10,11 @@ from importlib import import_module
 from pathlib import Path
 from threading import Thread
 
-from culture.cli import background
-from culture.cli.agents import launching
-from culture.cli.demo import cast
-from culture.cli.demo.cast import EVE, HERE, THERE, YOU, Person
+from culture.cli.agents import daemon_launch
+from culture.cli.demo import participants
 from culture.cli.demo.home import end_those_of, temporary_home
+from culture.cli.demo.participants import EVE, HERE, THERE, YOU, Person
+from culture.cli.server import background
 from culture.clients.shared import ending
 from culture.config import paths
 from culture.protocol.names import fold
@@ -63,15 +63,15 @@ class Seat:
         self.nick = person.nick
         self.ears = Ears()
         identity = Identity(person.nick, person.nick, person.token, bot=False)
-        self.transport = IRCTransport(Address(HOST, port), identity, cast.CHANNELS, on_message=self.ears.hear)
+        self.transport = IRCTransport(Address(HOST, port), identity, participants.CHANNELS, on_message=self.ears.hear)
 
-    def sees(self, nick: str, channel: str = cast.CHANNELS[0]) -> bool:
+    def sees(self, nick: str, channel: str = participants.CHANNELS[0]) -> bool:
         """Whether somebody is in a channel, for all this person knows."""
         return any(fold(member.nick) == fold(nick) for member in self.transport.members(channel))
 
     def sees_all(self, channel: str) -> bool:
         """Whether both people are in a channel, and the agents where they belong."""
-        agents = cast.AGENTS if channel in cast.WHERE_AGENTS_ARE else ()
+        agents = participants.AGENTS if channel in participants.WHERE_AGENTS_ARE else ()
         return all(self.sees(nick, channel) for nick in (YOU, EVE, *agents))
 
 
@@ -121,7 +121,7 @@ async def until(what: str, fact: Callable[[], bool]) -> None:
 async def raised(port: int, web: bool) -> AsyncIterator[Stage]:
     """The stage, ready to play; at the end nothing of it is left, however the end came."""
     with temporary_home() as folder:
-        caretaker, hands = _caretaker(folder), ThreadPoolExecutor(len(cast.AGENTS) + 1)
+        caretaker, hands = _caretaker(folder), ThreadPoolExecutor(len(participants.AGENTS) + 1)
         try:
             async with AsyncExitStack() as stack:
                 stage = await _raise(folder, port, web, hands, stack)
@@ -132,15 +132,15 @@ async def raised(port: int, web: bool) -> AsyncIterator[Stage]:
 
 async def _raise(folder: Path, port: int, web: bool, hands: ThreadPoolExecutor, stack: AsyncExitStack) -> Stage:
     secret = folder / "link.secret"
-    secret.write_text(cast.new_secret(), encoding="utf-8")
+    secret.write_text(participants.new_secret(), encoding="utf-8")
     secret.chmod(paths.PRIVATE_FILE)
     shared = secret.read_text(encoding="utf-8")
-    thor = await _serve(hands, cast.write_server(folder, THERE, 0, {"name": HERE, "secret": shared}), THERE)
+    thor = await _serve(hands, participants.write_server(folder, THERE, 0, {"name": HERE, "secret": shared}), THERE)
     link = {"name": THERE, "address": f"{HOST}:{thor}", "secret": shared}
-    spark = await _serve(hands, cast.write_server(folder, HERE, port, link), HERE)
+    spark = await _serve(hands, participants.write_server(folder, HERE, port, link), HERE)
     ports = {HERE: spark, THERE: thor}
-    you, eve = (Seat(cast.admit(folder, nick), ports[nick.partition("-")[0]]) for nick in (YOU, EVE))
-    nicks = [(nick, server) for server in ports for nick in cast.write_agents(folder, server, ports[server])]
+    you, eve = (Seat(participants.admit(folder, nick), ports[nick.partition("-")[0]]) for nick in (YOU, EVE))
+    nicks = [(nick, server) for server in ports for nick in participants.write_agents(folder, server, ports[server])]
     loop = asyncio.get_running_loop()
     daemons = [loop.run_in_executor(hands, _start, folder, nick, server) for nick, server in nicks]
     showing = loop.run_in_executor(hands, _page, folder) if web else None
@@ -161,16 +161,16 @@ async def _serve(hands: ThreadPoolExecutor, file: Path, name: str) -> int:
 
 def _start(folder: Path, nick: str, server: str) -> None:
     try:
-        launching.start(nick, cast.agents_file(folder, server), PATIENCE)
-    except launching.NotStarted as failure:
+        daemon_launch.start(nick, participants.agents_file(folder, server), PATIENCE)
+    except daemon_launch.NotStarted as failure:
         raise Missed(str(failure)) from None
 
 
 def _page(folder: Path) -> tuple[str, str]:
     """The link to the page, or why there is none."""
     try:
-        page = import_module("culture.cli.demo.page")  # loads what serves pages, which takes a while
-        return page.show(cast.server_file(folder, HERE), YOU), ""
+        page = import_module("culture.cli.demo.web_page")  # loads what serves pages, which takes a while
+        return page.show(participants.server_file(folder, HERE), YOU), ""
     except ModuleNotFoundError as missing:
         return "", f"{missing.name} is not installed"
     except Exception as error:
@@ -213,7 +213,7 @@ def _caretaker(folder: Path) -> "subprocess.Popen[bytes]":
 
 async def _clear(folder: Path, hands: ThreadPoolExecutor, caretaker: "subprocess.Popen[bytes]") -> None:
     """End the daemons, then whatever else runs in the folder."""
-    await asyncio.gather(*(_end(nick) for nick in cast.AGENTS))
+    await asyncio.gather(*(_end(nick) for nick in participants.AGENTS))
     await asyncio.to_thread(_end_everything, folder, hands)
     assert caretaker.stdin is not None
     caretaker.kill()

@@ -5,11 +5,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from culture.cli.doctor.finding import Finding, error, hint, ok, warning
-from culture.cli.doctor.openings import knows_people
-from culture.cli.doctor.scene import Scene, shown
-from culture.cli.doctor.workers import SCRIPTED, Worker, listed, workers
-from culture.cli.team.place import TEAM
+from culture.cli.doctor.agent_exposure import SCRIPTED, Worker, knows_people, listed, workers
+from culture.cli.doctor.inventory import Scene, shown
+from culture.cli.doctor.runner import Finding, error, hint, ok, warning
+from culture.cli.team.select_team import TEAM
 from culture.clients.shared.backends import NoBackend, backend
 from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.sandbox import selection

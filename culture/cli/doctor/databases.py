@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from culture.cli.amounts import counted, shown_size
-from culture.cli.doctor.finding import Finding, error, hint, ok, warning
-from culture.cli.doctor.scene import Scene, shown
-from culture.cli.doctor.walking import walked
+from culture.cli.doctor.inventory import Scene, shown, walked
+from culture.cli.doctor.runner import Finding, error, hint, ok, warning
+from culture.cli.humanize import counted, shown_size
 from culture.server.database import BUSY
 
 _TIME = 0.5

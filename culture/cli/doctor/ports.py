@@ -4,14 +4,14 @@ import socket
 from collections.abc import Iterator
 from importlib import import_module
 
-from culture.cli.doctor.finding import Finding, error, hint, warning
-from culture.cli.doctor.scene import Scene, Server, shown
+from culture.cli.doctor.inventory import Scene, Server, shown
+from culture.cli.doctor.runner import Finding, error, hint, warning
 from culture.config import paths
 from culture.config.agents import ServerAddress
-from culture.config.exposure import is_loopback
+from culture.config.listen_policy import is_loopback
 from culture.protocol.names import fold, owner
-from culture.server.ports import explain
-from culture.server.ports import owner as process_at
+from culture.server.net.port_conflict import explain
+from culture.server.net.port_conflict import owner as process_at
 
 
 def answering(scene: Scene) -> Iterator[Finding]:
@@ -64,7 +64,7 @@ def _addresses(scene: Scene) -> Iterator[tuple[str, ServerAddress]]:
 def pages(scene: Scene) -> Iterator[Finding]:
     """Every web page that is shown is connected to its server."""
     # Its modules take long to load, and the other checks do without.
-    webpage = import_module("culture.cli.webpage")
+    webpage = import_module("culture.cli.web.process")
     for server in scene.servers:
         note = webpage.running(server.config.name)
         if note is not None and note.problem:

@@ -1,5 +1,6 @@
 """``culture history export``: what was said, written down."""
 
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -10,14 +11,81 @@ from typing import Annotated, NamedTuple, TextIO
 
 import typer
 
-from culture.cli.choices import Choices, ConfigFile, DataDir, Name
-from culture.cli.failing import fail
-from culture.cli.history.choices import Channel, Private, Since, Until
-from culture.cli.history.entries import Reader, as_json
-from culture.cli.history.opening import History, is_private, opened
+from culture.cli import humanize
+from culture.cli.history.open_store import History, is_private, opened
+from culture.cli.humanize import exact_moment
+from culture.cli.options import Choices, ConfigFile, DataDir, Name
+from culture.cli.output import fail
 from culture.cli.progress import Progress
 from culture.config import paths
+from culture.protocol import text
+from culture.protocol.text import Profile, clean
+from culture.skills.history.entry import Entry, Sort, event_of
 from culture.skills.history.store import Kept, time_of
+from culture.skills.logger.format import Logged, Scribe, moment
+
+Channel = Annotated[
+    list[str] | None,
+    typer.Option("--channel", metavar="CHANNEL", help="Of this channel alone; may be repeated."),
+]
+Since = Annotated[
+    int | None,
+    typer.Option(
+        "--since", metavar="DATE", parser=humanize.option(humanize.moment), help="Not before this date (UTC)."
+    ),
+]
+Until = Annotated[
+    int | None,
+    typer.Option("--until", metavar="DATE", parser=humanize.option(humanize.moment), help="Before this date (UTC)."),
+]
+Private = Annotated[bool, typer.Option("--private", help="Private conversations too.")]
+
+
+def as_json(entry: Entry) -> str:
+    """Everything that is kept of it, in one line."""
+    data = json.loads(entry.data) if entry.data else {}
+    said = {
+        "msgid": entry.msgid,
+        "time": exact_moment(entry.at),
+        "place": entry.place,
+        "target": entry.target,
+        "verb": entry.verb,
+        "source": entry.source,
+        "account": entry.account,
+        "class": entry.kind,
+        "text": entry.text,
+        "tags": data.pop("tags", {}),
+        "mentions": data.pop("mentions", []),
+        "lines": data.pop("lines", []),
+        "status": entry.status,
+        "closed": entry.closed,
+        "data": data,
+    }
+    return text.as_json(said, indent=None)
+
+
+class Reader:
+    """Writes entries down as people read them, in the manner of weechat's logs; where they were said, if asked to."""
+
+    def __init__(self, with_place: bool) -> None:
+        self._scribe = Scribe()
+        self._with_place = with_place
+
+    def lines(self, entry: Entry) -> Iterator[str]:
+        """The lines of an entry; none for what was taken back, or has no text to be read."""
+        if entry.sort is Sort.REDACTED or entry.verb == "TAGMSG":
+            return
+        event = event_of(entry)
+        assert isinstance(event, Logged)
+        for row in self._scribe.rows(event, (entry.target,)):
+            where = f"{_place(entry)}\t" if self._with_place else ""
+            yield f"{moment(row.at)}\t{where}{clean(row.who, Profile.LOG)}\t{clean(row.text, Profile.LOG)}"
+
+
+def _place(entry: Entry) -> str:
+    """The channel, or the two who talk."""
+    one, _, other = entry.place.partition(" ")
+    return f"{one[2:]},{other[2:]}" if other else clean(entry.target, Profile.LOG)
 
 
 class Format(StrEnum):

@@ -6,16 +6,16 @@ from typing import Annotated
 
 import typer
 
-from culture.cli import amounts
-from culture.cli.amounts import counted, shown_moment, shown_size
-from culture.cli.choices import Choices, ConfigFile, DataDir, Name
-from culture.cli.failing import confirm, fail
-from culture.cli.history.opening import History, is_private, opened
+from culture.cli import humanize
+from culture.cli.history.open_store import History, is_private, opened
+from culture.cli.humanize import counted, shown_moment, shown_size
+from culture.cli.options import Choices, ConfigFile, DataDir, Name
+from culture.cli.output import confirm, fail
 from culture.cli.progress import Progress, elapsing
 from culture.config.skills import Retention
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import Exit
-from culture.server.ids import MICROSECONDS
+from culture.server.core.ids import MICROSECONDS
 from culture.skills.history.retention import PRIVATE, Excess, Pieces, excess
 from culture.skills.history.store import Stats, Store, Unavailable, time_of
 
@@ -33,13 +33,16 @@ def prune(
     older_than: Annotated[
         float | None,
         typer.Option(
-            "--older-than", metavar="AGE", parser=amounts.option(amounts.duration), help="What is older: 90d."
+            "--older-than", metavar="AGE", parser=humanize.option(humanize.duration), help="What is older: 90d."
         ),
     ] = None,
     keep_size: Annotated[
         int | None,
         typer.Option(
-            "--keep-size", metavar="SIZE", parser=amounts.option(amounts.size), help="The oldest beyond 100MB, of each."
+            "--keep-size",
+            metavar="SIZE",
+            parser=humanize.option(humanize.size),
+            help="The oldest beyond 100MB, of each.",
         ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,

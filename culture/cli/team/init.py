@@ -10,21 +10,21 @@ from typing import Annotated, Any
 import typer
 
 from culture.cli.agent_access import for_people
-from culture.cli.agents.person import server_address
+from culture.cli.agents.irc_session import server_address
 from culture.cli.agents.sandbox_choice import SandboxOption, choose_sandbox
-from culture.cli.failing import fail
-from culture.cli.team.place import ASK_THERE, TEAM, known
+from culture.cli.output import fail
+from culture.cli.team.select_team import ASK_THERE, TEAM, known
 from culture.config import paths
 from culture.config.agents import ServerAddress
 from culture.config.load import load_team
 from culture.config.team import TeamConfig
 from culture.lib.git import GitFailed
-from culture.orchestrator.book import look
-from culture.orchestrator.git import git
-from culture.orchestrator.merging import NotMerged, main_branch
+from culture.orchestrator.journal.store import look
+from culture.orchestrator.members.other_teams import names_of_others
 from culture.orchestrator.names import load as names
 from culture.orchestrator.names import next_name
-from culture.orchestrator.neighbours import names_of_others
+from culture.orchestrator.repository.git import git
+from culture.orchestrator.repository.merge import NotMerged, main_branch
 from culture.protocol.names import short_name
 from culture.protocol.vocabulary import Exit
 from culture.wiki.pages import Pages, folder_of

@@ -12,16 +12,16 @@ from typing import Annotated
 import typer
 
 from culture.cli.agent_access import for_people
-from culture.cli.agents import login
-from culture.cli.choices import Choices, ConfigFile
-from culture.cli.failing import fail
-from culture.cli.team.place import ASK_THERE
+from culture.cli.agents import agent_login
+from culture.cli.options import Choices, ConfigFile
+from culture.cli.output import fail
+from culture.cli.team.select_team import ASK_THERE
 from culture.config.team import TeamConfig
 from culture.orchestrator.names import SHIPPED, listed, next_names
 from culture.protocol.names import valid_nick
 from culture.protocol.vocabulary import Exit
-from culture.server.accounts.errors import AccountRefused
-from culture.server.accounts.store import AccountStore
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.accounts import AccountRefused
 
 NUMBER = 100
 _DEFAULT_EM: str = TeamConfig.model_fields["em_name"].default
@@ -55,8 +55,8 @@ def logins(
     for name in (f"team-{slug}", em, *names):
         nick = f"{server.short_name}-{name}"
         try:
-            typer.echo(f"{nick} {login.issue(nick, store, always_on=False)}")
-        except (login.NoLogin, AccountRefused) as refused:
+            typer.echo(f"{nick} {agent_login.issue(nick, store, always_on=False)}")
+        except (agent_login.NoLogin, AccountRefused) as refused:
             fail(f"{nick}: {refused}")
 
 
@@ -66,7 +66,7 @@ def _take() -> None:
         nick, _, token = line.strip().partition(" ")
         if not valid_nick(nick, _LONGEST_NICK) or not token.isascii() or not token.isprintable() or " " in token:
             fail("this is nothing that `culture team logins` printed: nick and token, a line each", Exit.USAGE)
-        login.keep(nick, token)
+        agent_login.keep(nick, token)
         kept += 1
     if not kept:
         fail("nothing came: pipe `culture team logins SLUG` into this", Exit.USAGE)

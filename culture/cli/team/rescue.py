@@ -9,17 +9,17 @@ import typer
 
 from culture.cli import output
 from culture.cli.agent_access import for_people, open_to_agents
-from culture.cli.amounts import counted, shown_moment
-from culture.cli.choices import AsJson
-from culture.cli.failing import fail
-from culture.cli.team.place import ASK_THERE, Slug, chosen
+from culture.cli.humanize import counted, shown_moment
+from culture.cli.options import AsJson
+from culture.cli.output import fail
+from culture.cli.team.select_team import ASK_THERE, Slug, chosen
 from culture.config.team import TeamConfig
 from culture.lib.git import GitFailed
-from culture.orchestrator.rescues import Rescue, rescues
-from culture.orchestrator.rescues import drop as drop_ref
-from culture.orchestrator.worktrees import RESCUES
+from culture.orchestrator.repository.rescue_refs import Rescue, rescues
+from culture.orchestrator.repository.rescue_refs import drop as drop_ref
+from culture.orchestrator.repository.worktrees import RESCUES
 from culture.protocol.vocabulary import Exit
-from culture.server.ids import MICROSECONDS
+from culture.server.core.ids import MICROSECONDS
 
 group = typer.Typer(help="Work that was not committed when a task ended: list and drop it.", no_args_is_help=True)
 Result = TypeVar("Result")

@@ -7,12 +7,12 @@ import typer
 
 from culture.cli import output
 from culture.cli.agent_access import open_to_agents
-from culture.cli.team.place import Slug, chosen, running
+from culture.cli.team.select_team import Slug, chosen, running
 from culture.clients.shared import pidfile
 from culture.config import paths
-from culture.orchestrator.book import look
-from culture.orchestrator.state import Member, State, Task
-from culture.orchestrator.worktrees import Worktrees
+from culture.orchestrator.journal.state import Member, State, Task
+from culture.orchestrator.journal.store import look
+from culture.orchestrator.repository.worktrees import Worktrees
 
 _TITLE = 50
 

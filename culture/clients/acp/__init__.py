@@ -12,6 +12,6 @@ BACKEND = Backend(
     # OpenCode and Qwen Code end a command after 120 s.
     ask_bound=90.0,
     asks=("permissions", frozenset({"ask", "deny"})),
-    finder="culture.clients.acp.found:found",
+    finder="culture.clients.acp.detect:found",
     needs_of="culture.clients.acp.options:needs",
 )

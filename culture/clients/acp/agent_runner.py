@@ -23,12 +23,12 @@ from acp.schema import (
 )
 
 from culture.clients.acp.answer import FULL, LOST, Answer, Meter, failure, odd_stop, tokens
-from culture.clients.acp.link import Link, require
+from culture.clients.acp.escape_prompt import as_text, without_files, without_skills
 from culture.clients.acp.options import Permissions, options
-from culture.clients.acp.permitting import Desk, response
+from culture.clients.acp.permissions import Desk, response
+from culture.clients.acp.process import Link, require
 from culture.clients.acp.quirks import program_of, quirks_of
 from culture.clients.acp.sessions import Sessions
-from culture.clients.acp.wording import as_text, without_files, without_skills
 from culture.clients.shared.instructions import joined
 from culture.clients.shared.processes import carrying, end_all, tokened
 from culture.clients.shared.queued import UNKNOWN_EXIT, QueuedRunner

@@ -10,9 +10,9 @@ from acp import RequestError
 from acp.schema import AgentCapabilities, Implementation, LoadSessionResponse, ResumeSessionResponse
 
 from culture.clients.acp.answer import failure
-from culture.clients.acp.choosing import choose
-from culture.clients.acp.link import Link
+from culture.clients.acp.model_mode import choose
 from culture.clients.acp.options import Options
+from culture.clients.acp.process import Link
 from culture.clients.acp.quirks import program_of, quirks_of
 from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.programs import Found, note_version

@@ -15,7 +15,7 @@ BACKEND = Backend(
     # After 120 s it moves a command to its background, and takes its end for no word of a user.
     ask_bound=90.0,
     asks=("permission_mode", frozenset({"default", "acceptEdits", "plan", "auto"})),
-    finder="culture.clients.claude.found:found",
+    finder="culture.clients.claude.detect:found",
     needs=ProgramNeeds(
         folders=(".claude",),
         logins=(".claude/.credentials.json",),

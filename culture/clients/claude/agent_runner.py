@@ -35,7 +35,7 @@ from culture.clients.claude.answer import (
     tool_results,
     was_interrupted,
 )
-from culture.clients.claude.found import PROGRAM, TRIED
+from culture.clients.claude.detect import PROGRAM, TRIED
 from culture.clients.claude.options import DEEPEST, effort, options
 from culture.clients.claude.prices import Estimate
 from culture.clients.claude.quotas import REJECTED, quotas

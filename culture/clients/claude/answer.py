@@ -16,7 +16,7 @@ from claude_agent_sdk import (
 )
 from claude_agent_sdk.types import ContentBlock, ServerToolUseBlock
 
-from culture.clients.claude.found import to_log_in
+from culture.clients.claude.detect import to_log_in
 from culture.clients.claude.prices import price
 from culture.clients.shared.tool_result import tool_result
 

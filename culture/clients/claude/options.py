@@ -6,16 +6,31 @@ from pathlib import Path
 from typing import get_args
 
 from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
-from claude_agent_sdk.types import CanUseTool, EffortLevel, HookEvent, PermissionMode, SdkPluginConfig
+from claude_agent_sdk.types import CanUseTool, EffortLevel, HookEvent, McpServerConfig, PermissionMode, SdkPluginConfig
 
-from culture.clients.claude import found
+from culture.clients.claude import detect
 from culture.clients.claude.instructions import appended
-from culture.clients.claude.mcp import mcp_servers
+from culture.clients.shared import mcp
 from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.options import check_directory, chosen
 from culture.clients.shared.programs import installing
 from culture.clients.shared.sandbox.bubblewrap import Sandbox
 from culture.clients.shared.turn import RunnerSetup
+
+
+def mcp_servers(said: object, environment: Mapping[str, str]) -> dict[str, McpServerConfig]:
+    """The servers by their names, as they are written: on its command line, where anybody can read them, Claude Code
+    gets no secret; it puts the variables of its environment there itself."""
+    return {server.name: _config(server) for server in mcp.mcp_servers(said, environment)}
+
+
+def _config(server: mcp.McpServer) -> McpServerConfig:
+    if server.kind == "stdio":
+        return {"type": "stdio", "command": server.command, "args": list(server.args), "env": dict(server.env)}
+    if server.kind == "sse":
+        return {"type": "sse", "url": server.url, "headers": dict(server.headers)}
+    return {"type": "http", "url": server.url, "headers": dict(server.headers)}
+
 
 BYPASS: PermissionMode = "bypassPermissions"
 NEVER_ASKS: frozenset[PermissionMode] = frozenset({BYPASS, "dontAsk"})
@@ -102,16 +117,16 @@ def plugins(setup: RunnerSetup, environment: Mapping[str, str]) -> list[SdkPlugi
     """Our own skill as a local plugin, so that nothing is written into the user's home; an installed skill wins."""
     contained = setup.sandbox.needs.set if setup.sandbox is not None else {}
     variables = {**os.environ, **environment, **contained}
-    if found.installed_skill(variables, setup.directory) is not None or not found.PLUGIN.is_dir():
+    if detect.installed_skill(variables, setup.directory) is not None or not detect.PLUGIN.is_dir():
         return []
-    return [{"type": "local", "path": str(found.PLUGIN)}]
+    return [{"type": "local", "path": str(detect.PLUGIN)}]
 
 
 def launcher(sandbox: Sandbox | None, environment: Mapping[str, str]) -> Path | None:
     """What the SDK shall start instead of the program that it finds by itself: the same one, in its sandbox."""
     if sandbox is None:
         return None
-    program = found.program()
+    program = detect.program()
     if program is None:
         raise WrongConfiguration(f"Claude Code is not installed: {installing('claude')}")
     return sandbox.launcher(program, environment)

@@ -12,7 +12,7 @@ BACKEND = Backend(
     # After 10 s its shell lets the agent go on without the command, and says nothing of its end.
     ask_bound=8.0,
     asks=("approval_policy", frozenset({"on-request", "untrusted"})),
-    finder="culture.clients.codex.found:found",
+    finder="culture.clients.codex.detect:found",
     needs=ProgramNeeds(
         folders=(".codex",),
         logins=(".codex/auth.json",),

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 
 from culture.clients.codex.app_server import AppServer
-from culture.clients.codex.found import KEYS, home, to_log_in
+from culture.clients.codex.detect import KEYS, home, to_log_in
 from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.programs import first_set
 

@@ -9,7 +9,7 @@ from culture.clients.codex import account, approvals, options
 from culture.clients.codex.answer import LIMITED, Collected, Meter, failure, freed, is_full, quotas, reason, result
 from culture.clients.codex.app_server import AppServer, Params, Refusal, with_tools
 from culture.clients.codex.conversation import Conversation
-from culture.clients.codex.found import PROGRAM, TRIED
+from culture.clients.codex.detect import PROGRAM, TRIED
 from culture.clients.codex.instructions import added
 from culture.clients.codex.user_questions import NOBODY
 from culture.clients.shared.budget import Quota

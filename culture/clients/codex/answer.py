@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from culture.clients.codex.found import to_log_in
+from culture.clients.codex.detect import to_log_in
 from culture.clients.shared.budget import Quota
 from culture.clients.shared.tool_result import tool_result
 

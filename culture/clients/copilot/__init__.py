@@ -12,7 +12,7 @@ BACKEND = Backend(
     # After 30 s it moves a command to its background.
     ask_bound=25.0,
     asks=("permission_mode", frozenset({"ask"})),
-    finder="culture.clients.copilot.found:found",
+    finder="culture.clients.copilot.detect:found",
     needs=ProgramNeeds(
         folders=(".copilot",),
         settings=(

@@ -31,12 +31,12 @@ from copilot.session_events import (
 
 from culture.clients.copilot import user_questions
 from culture.clients.copilot.answer import Collected, normalised, not_logged_in, result, tokens
-from culture.clients.copilot.asking import wanted
 from culture.clients.copilot.conversation import UNREACHABLE, Conversation
-from culture.clients.copilot.found import PROGRAM, TRIED, known_login
+from culture.clients.copilot.detect import PROGRAM, TRIED, known_login
 from culture.clients.copilot.instructions import appended
-from culture.clients.copilot.live import START_PATIENCE, Live
 from culture.clients.copilot.options import DEEP, asks, read
+from culture.clients.copilot.permissions import wanted
+from culture.clients.copilot.process import START_PATIENCE, Live
 from culture.clients.copilot.tasks import Shells
 from culture.clients.shared.asking import OpenQuestions
 from culture.clients.shared.background import REFUSED, is_same_prompt

@@ -11,7 +11,7 @@ from copilot.session_events import (
     ToolExecutionCompleteData,
 )
 
-from culture.clients.copilot.found import TO_LOG_IN
+from culture.clients.copilot.detect import TO_LOG_IN
 from culture.clients.shared.tool_result import tool_result
 from culture.clients.shared.turn import Turn
 

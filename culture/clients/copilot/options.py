@@ -8,7 +8,7 @@ from typing import get_args
 
 from copilot.session import ProviderConfig, ReasoningEffort
 
-from culture.clients.copilot.found import INSTALL, PATH_VARIABLE, program
+from culture.clients.copilot.detect import INSTALL, PATH_VARIABLE, program
 from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.options import check_directory, chosen
 

@@ -9,8 +9,8 @@ from copilot.session_events import AssistantUsageData, PermissionRequest, Sessio
 
 from culture.clients.copilot.answer import Collected, tokens
 from culture.clients.copilot.conversation import UNREACHABLE, Conversation
-from culture.clients.copilot.live import Live
 from culture.clients.copilot.options import read
+from culture.clients.copilot.process import Live
 from culture.clients.shared.processes import end_all
 from culture.clients.shared.supervisor import NoJudgement, Supervisor, SupervisorSetup
 from culture.clients.shared.turn import AgentDied

@@ -10,5 +10,5 @@ BACKEND = Backend(
     skill="culture.clients.scripted",
     skill_folders=(),
     watched=False,
-    finder="culture.clients.scripted.found:found",
+    finder="culture.clients.scripted.detect:found",
 )

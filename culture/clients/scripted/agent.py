@@ -17,8 +17,8 @@ import threading
 import time
 from pathlib import Path
 
-from culture.clients.scripted.breaking import Breaking, BrokenOff
-from culture.clients.scripted.performing import ApiError, Performance
+from culture.clients.scripted.execute import ApiError, Performance
+from culture.clients.scripted.interruptible import Breaking, BrokenOff
 from culture.clients.scripted.playbook import BUILT_IN, Playbook, read
 from culture.clients.scripted.prompt import meant, without_events
 from culture.clients.scripted.session import FOLDER, Session

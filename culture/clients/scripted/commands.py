@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO
 
-from culture.clients.scripted.breaking import Breaking, BrokenOff
+from culture.clients.scripted.interruptible import Breaking, BrokenOff
 
 MOST_OUTPUT = 64 * 1024
 TOOK_TOO_LONG = 124

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from culture.clients.scripted.checking import Value, checked_steps
+from culture.clients.scripted.playbook_schema import Value, checked_steps
 from culture.clients.scripted.steps import Step
 from culture.clients.shared.documents import Document
 from culture.clients.shared.documents import read as read_document

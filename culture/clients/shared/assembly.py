@@ -27,7 +27,7 @@ from culture.config.agents import (
     SupervisorConfig,
 )
 from culture.config.errors import ConfigError
-from culture.config.exposure import is_loopback
+from culture.config.listen_policy import is_loopback
 from culture.config.load import load_agents
 from culture.lib import git_identity
 from culture.protocol.names import fold, nearest

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from culture.clients.shared.errors import WrongConfiguration
-from culture.config import document
-from culture.config.document import Document
+from culture.config import yaml_document
 from culture.config.errors import ConfigError, Key, Problem
+from culture.config.yaml_document import Document
 
 __all__ = ["Document", "Key", "read", "wrong"]
 
@@ -15,7 +15,7 @@ def read(file: Path) -> Document:
     if not file.is_file():
         raise WrongConfiguration(str(Problem(file, 0, (), "there is no such file", "correct the path or write it")))
     try:
-        return document.read(file)
+        return yaml_document.read(file)
     except ConfigError as error:
         raise WrongConfiguration(str(error)) from error
 

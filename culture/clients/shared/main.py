@@ -15,11 +15,12 @@ from culture.clients.shared.orphans import adopted_orphans
 from culture.clients.shared.pidfile import DaemonFile
 from culture.clients.shared.socket_file import SocketTaken
 from culture.clients.shared.watchdog import Watchdog
-from culture.config import notify, paths
+from culture.config import paths
 from culture.config.agents import ServerAddress
 from culture.config.errors import ConfigError
 from culture.config.lockfile import Taken
-from culture.config.log_lines import start_logging
+from culture.lib import sd_notify
+from culture.lib.log_lines import start_logging
 from culture.protocol.vocabulary import Exit
 from culture.transport import Hopeless, WrongServer
 
@@ -86,10 +87,10 @@ async def _serve(daemon: AgentDaemon, ready: Callable[[], None]) -> int:
             ready()
             # Not before: who started it reads there why it did not come up.
             bound(daemon.config.nick)
-            notify.notify("READY=1")
+            sd_notify.notify("READY=1")
             log.info("%s is ready", daemon.config.nick)
             await told
-        notify.notify("STOPPING=1")
+        sd_notify.notify("STOPPING=1")
     finally:
         for task in (starting, told):
             task.cancel()

@@ -67,6 +67,7 @@ class Minding:
                 self._parts.work.tell(note)
         finally:
             # Whatever cannot be noted: work that does not know of the end would wait for it for ever.
+            self._parts.purse.end_turn()
             await self._parts.work.ended(turn, overspent=broke_off)
         self._parts.purse.look(turn.cost_usd)
         self._service.note_usage()

@@ -67,6 +67,10 @@ class Purse:
         self._notes.running = (tokens, cost_usd)
         return self._standing().level is Level.GONE
 
+    def end_turn(self) -> None:
+        """Count the present turn no more: from here on the inbox counts it, and both would count it twice."""
+        self._running = Spent()
+
     @property
     def running(self) -> Spent:
         """What the present turn has used so far, which the inbox does not have yet."""

@@ -2,8 +2,8 @@
 
 from culture.federation.codec.fields import Decoders, Encoded, Encoders, optional
 from culture.protocol.message import Message
+from culture.server.core.ids import Stamp
 from culture.server.events import ChannelRenamed, Event, Invited, Joined, Kicked, MetadataSet, Parted, TopicSet
-from culture.server.ids import Stamp
 
 
 def _encode_joined(event: Joined) -> Encoded:

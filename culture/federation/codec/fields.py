@@ -5,8 +5,8 @@ from typing import Any
 
 from culture.protocol.message import Message, ProtocolError
 from culture.protocol.names import valid_short_name
+from culture.server.core.ids import MICROSECONDS, Stamp
 from culture.server.events import Event
-from culture.server.ids import MICROSECONDS, Stamp
 
 _LONGEST_SEQ, _LONGEST_EPOCH = 18, 40
 

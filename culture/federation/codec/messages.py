@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from culture.federation.codec.fields import Decoders, Encoded, Encoders, optional
 from culture.protocol.message import NO_TAGS, Message
+from culture.server.core.ids import Stamp
 from culture.server.events import Event, Line, Noted, Receipted, Redacted, Said
-from culture.server.ids import Stamp
 
 _OWN = frozenset(
     {"id", "at", "account", "kind", "mentions", "lines", "v", "n", "seal", "away", "modes", "meta", "none", "got"}

@@ -5,8 +5,8 @@ import json
 from culture.federation.codec.fields import Decoders, Encoded, Encoders
 from culture.protocol.message import Message
 from culture.protocol.modes import Change
+from culture.server.core.ids import Stamp
 from culture.server.events import Event, ModeSet, UserModeSet
-from culture.server.ids import Stamp
 
 
 def _encode_user_modes(event: UserModeSet) -> Encoded:

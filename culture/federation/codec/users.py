@@ -2,8 +2,8 @@
 
 from culture.federation.codec.fields import Decoders, Encoded, Encoders, optional
 from culture.protocol.message import Message
+from culture.server.core.ids import Stamp
 from culture.server.events import AccountSet, Arrived, AwaySet, Event, HostSet, Left, RealnameSet, Renamed, Walloped
-from culture.server.ids import Stamp
 
 # Arrived: NICK nick hops user host server +modes :real name, from its server (RFC 2813 §4.1.3)
 

@@ -4,19 +4,19 @@ from culture.protocol.caps import MULTILINE, VERSION_302, lines
 from culture.protocol.message import Message
 from culture.protocol.numerics import Numeric
 from culture.protocol.vocabulary import Cap
-from culture.server.arrival import complete
 from culture.server.commands import Later, command
 from culture.server.context import Context
+from culture.server.core.multiline import offer as multiline_offer
+from culture.server.core.session_lifecycle import complete
 from culture.server.errors import Refused
 from culture.server.handlers.account import CAPABILITY as ACCOUNT_REGISTRATION
 from culture.server.handlers.account import may_make_account
 from culture.server.handlers.account import offer as account_registration
-from culture.server.handlers.login import mechanisms
-from culture.server.markers import CAP as READ_MARKER
-from culture.server.metadata import offer as metadata_offer
-from culture.server.multiline import offer as multiline_offer
-from culture.server.subscriptions import CAPABILITY as METADATA
-from culture.server.subscriptions import is_aware
+from culture.server.handlers.authenticate import mechanisms
+from culture.server.subscriptions.metadata import CAPABILITY as METADATA
+from culture.server.subscriptions.metadata import is_aware
+from culture.server.subscriptions.metadata_replies import offer as metadata_offer
+from culture.server.subscriptions.read_markers import CAP as READ_MARKER
 
 OFFERED: dict[str, str | None] = {
     "account-notify": None,

@@ -2,20 +2,20 @@
 
 from itertools import zip_longest
 
-from culture.config.compare import same_secret
+from culture.config.secret_compare import same_secret
 from culture.protocol.message import Message
 from culture.protocol.names import fold, valid_channel
 from culture.protocol.numerics import Numeric
 from culture.protocol.split import clip, room
+from culture.server.channels.join_reply import named, show_channel, show_elsewhere, show_topic
+from culture.server.channels.ownership import name_fault, rank_at_entry, warn_of_confusable
 from culture.server.commands import command
 from culture.server.context import Context
-from culture.server.entering import named, show_channel, show_elsewhere, show_topic
+from culture.server.core.state import Channel
+from culture.server.core.visibility import sees_channel
 from culture.server.errors import Refused
 from culture.server.events import Invited, Joined, Kicked, Parted, TopicSet
-from culture.server.founding import name_fault, rank_at_entry, warn_of_confusable
-from culture.server.metadata import sync_elsewhere
-from culture.server.state import Channel
-from culture.server.visibility import sees_channel
+from culture.server.subscriptions.metadata_replies import sync_elsewhere
 
 
 @command("JOIN", params=1)

@@ -9,8 +9,8 @@ from culture.protocol.names import nearest
 from culture.protocol.numerics import Numeric
 from culture.server.commands import Command, command
 from culture.server.context import Context
+from culture.server.core.visibility import hinted
 from culture.server.errors import Refused
-from culture.server.visibility import hinted
 
 _ROOM = 380  # what a line of text may take beside its fixed part
 _INDEX = "index"

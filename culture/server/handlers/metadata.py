@@ -12,11 +12,20 @@ from culture.protocol.split import room
 from culture.protocol.vocabulary import ChannelKey, UserClass
 from culture.server.commands import command
 from culture.server.context import Context, as_word
+from culture.server.core.state import Channel, User, same
+from culture.server.core.visibility import sees_channel
 from culture.server.errors import Failed
 from culture.server.events import MetadataSet
-from culture.server.metadata import ALL, VERB, answer, may_read, row, sync_later, synced, synced_all
-from culture.server.state import Channel, User, same
-from culture.server.visibility import sees_channel
+from culture.server.subscriptions.metadata_replies import (
+    ALL,
+    VERB,
+    answer,
+    may_read,
+    row,
+    sync_later,
+    synced,
+    synced_all,
+)
 
 _KEY = re.compile(r"[a-z0-9_./-]+")
 _ROOM = 350  # what a list of keys may take beside the fixed part of its line

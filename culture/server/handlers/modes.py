@@ -9,14 +9,14 @@ from culture.protocol.names import fold, is_channel, short_name, valid_short_nam
 from culture.protocol.numerics import Numeric
 from culture.protocol.split import room
 from culture.protocol.vocabulary import ChannelMode
+from culture.server.channels.ownership import check_registration, may_operate, may_release
 from culture.server.commands import command
 from culture.server.context import Context
+from culture.server.core.isupport import KEY_LENGTH, MODE_KINDS, USER_MODES
+from culture.server.core.state import Channel, full_mask
+from culture.server.core.visibility import sees_channel
 from culture.server.errors import Refused
 from culture.server.events import ModeSet, UserModeSet
-from culture.server.founding import check_registration, may_operate, may_release
-from culture.server.isupport import KEY_LENGTH, MODE_KINDS, USER_MODES
-from culture.server.state import Channel, full_mask
-from culture.server.visibility import sees_channel
 
 _LISTS = {
     "b": (Numeric.RPL_BANLIST, Numeric.RPL_ENDOFBANLIST),

@@ -6,11 +6,11 @@ from culture.protocol.caps import MULTILINE
 from culture.protocol.message import Message
 from culture.server.commands import Unanswered, command
 from culture.server.context import Context, as_word
+from culture.server.core.labeled_response import labelled
+from culture.server.core.multiline import Batch
+from culture.server.core.render import Flavour
 from culture.server.errors import Failed, Refused
-from culture.server.handlers.messaging import client_tags, say
-from culture.server.labels import labelled
-from culture.server.multiline import Batch
-from culture.server.render import Flavour
+from culture.server.handlers.messages import client_tags, say
 
 _NAME = re.compile(r"[A-Za-z0-9-]{1,64}")
 

@@ -7,10 +7,10 @@ from culture.protocol.names import is_channel
 from culture.protocol.numerics import Numeric
 from culture.server.commands import Later, command
 from culture.server.context import Context
+from culture.server.core.recent_messages import Trace
+from culture.server.core.state import Channel
 from culture.server.errors import Failed, Refused
 from culture.server.events import Redacted
-from culture.server.recent import Trace
-from culture.server.state import Channel
 
 VERB = "REDACT"
 

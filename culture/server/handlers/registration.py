@@ -1,18 +1,18 @@
 """Coming and going: PASS, NICK, USER, PING, PONG, QUIT."""
 
-from culture.config.compare import same_secret
+from culture.config.secret_compare import same_secret
 from culture.protocol.message import Message
 from culture.protocol.names import fold, reserved, valid_local_nick, valid_nick
 from culture.protocol.numerics import Numeric
 from culture.protocol.split import clip
-from culture.server.arrival import check_ownership, complete
+from culture.server.auth.local_user import account_at
 from culture.server.commands import Later, command
 from culture.server.context import Context
+from culture.server.core.session_lifecycle import check_ownership, complete
+from culture.server.core.state import same
 from culture.server.errors import Refused
 from culture.server.events import Renamed
-from culture.server.handlers.login import log_in_by_password
-from culture.server.keyboard import account_at
-from culture.server.state import same
+from culture.server.handlers.authenticate import log_in_by_password
 
 
 @command("PASS", params=1, early=True)

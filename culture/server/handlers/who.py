@@ -8,10 +8,10 @@ from culture.protocol.names import is_channel, matches, short_name
 from culture.protocol.numerics import Numeric
 from culture.server.commands import command
 from culture.server.context import Context, as_word
+from culture.server.core.isupport import PERSON
+from culture.server.core.state import Channel, User, symbols
+from culture.server.core.visibility import is_operator, sees_channel, sees_member, sees_user
 from culture.server.handlers.whois import idle, is_bot, is_person
-from culture.server.isupport import PERSON
-from culture.server.state import Channel, User, symbols
-from culture.server.visibility import is_operator, sees_channel, sees_member, sees_user
 
 _ORDER = "tcuihsnfdlaor"  # of the columns of WHOX, whatever the order they are asked in
 _LONGEST_TOKEN = 3

@@ -10,12 +10,12 @@ from culture.protocol.numerics import Numeric
 from culture.protocol.vocabulary import UserClass
 from culture.server.commands import command
 from culture.server.context import Context, as_word
+from culture.server.core.render import iso_time
+from culture.server.core.state import User, same, symbols
+from culture.server.core.visibility import is_operator, no_such_nick, sees_member
 from culture.server.errors import Refused
-from culture.server.handlers.information import check_target
-from culture.server.metadata import whois_rows
-from culture.server.render import iso_time
-from culture.server.state import User, same, symbols
-from culture.server.visibility import is_operator, no_such_nick, sees_member
+from culture.server.handlers.server_info import check_target
+from culture.server.subscriptions.metadata_replies import whois_rows
 
 _ROOM = 380  # what a list of names may take beside the fixed part of its line
 _MOST_USERHOST = 5

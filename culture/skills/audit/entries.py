@@ -7,8 +7,8 @@ from typing import Any
 from culture.protocol.names import is_channel
 from culture.protocol.split import clip
 from culture.protocol.vocabulary import FactKind
+from culture.server.core.render import iso_time
 from culture.server.events import Noted, Redacted, Said, nick_of
-from culture.server.render import iso_time
 from culture.skills.ledger.facts import is_approval, verdict_fields
 
 _LONGEST_TEXT = 400

@@ -5,11 +5,11 @@ from typing import NamedTuple
 from culture.protocol.names import fold, owner, valid_nick
 from culture.protocol.numerics import Numeric
 from culture.server.context import Context
+from culture.server.core.ids import MICROSECONDS, Stamp
+from culture.server.core.state import Channel, User, reaches
 from culture.server.errors import Refused
 from culture.server.events import Arrived, ChannelRenamed, Joined, Left, Renamed, nick_of
-from culture.server.ids import MICROSECONDS, Stamp
 from culture.server.skill import Host, hook
-from culture.server.state import Channel, User, reaches
 from culture.skills.history.entry import ACCOUNT, Entry, conversation, party
 from culture.skills.history.store import LATEST, Store, Talk, View
 

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 from culture.protocol.message import Message
 from culture.protocol.names import is_channel, valid_nick
-from culture.server.batches import batched
 from culture.server.commands import Later, command
 from culture.server.context import Context
+from culture.server.core.batches import batched
+from culture.server.core.encode import wire
+from culture.server.core.ids import MICROSECONDS
+from culture.server.core.render import iso_time
 from culture.server.errors import Failed
-from culture.server.ids import MICROSECONDS
-from culture.server.render import iso_time
-from culture.server.wire import wire
 from culture.skills.history.access import Access, Readable
 from culture.skills.history.archive import Archive
 from culture.skills.history.playback import played

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from culture.protocol.message import NO_TAGS
 from culture.protocol.modes import Change
 from culture.protocol.names import fold
+from culture.server.core.ids import MICROSECONDS, Stamp
 from culture.server.events import (
     Event,
     Joined,
@@ -22,7 +23,6 @@ from culture.server.events import (
     Said,
     TopicSet,
 )
-from culture.server.ids import MICROSECONDS, Stamp
 
 ACCOUNT = "a:"
 """Begins the party that is an account."""

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from culture.protocol.message import Message
 from culture.protocol.vocabulary import Cap, ClientTag, Receipt, Tag
-from culture.server.ids import Stamp
-from culture.server.session import Session
+from culture.server.core.ids import Stamp
+from culture.server.core.session import Session
 from culture.server.skill import Host
 from culture.skills.history.writer import Item, Spoken, Writer
 

@@ -8,8 +8,8 @@ from culture.protocol.message import Message
 from culture.protocol.vocabulary import Batch, Verb
 from culture.server.commands import Later
 from culture.server.context import Context
+from culture.server.core.encode import wire
 from culture.server.errors import Failed
-from culture.server.wire import wire
 from culture.skills.history.access import Access, Reader
 from culture.skills.history.archive import Archive
 from culture.skills.history.entry import Entry

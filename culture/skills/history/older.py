@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from culture.protocol.names import is_channel
 from culture.server.context import Context
+from culture.server.core.recent_messages import Trace
 from culture.server.events import Said
-from culture.server.recent import Trace
 from culture.skills.history.access import Access
 from culture.skills.history.archive import Archive
 from culture.skills.history.entry import Entry, event_of

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 
 from culture.protocol.message import Message
-from culture.server.ids import MICROSECONDS
-from culture.server.labels import tagged
-from culture.server.render import render
-from culture.server.session import Session
-from culture.server.wire import wire
+from culture.server.core.encode import wire
+from culture.server.core.ids import MICROSECONDS
+from culture.server.core.labeled_response import tagged
+from culture.server.core.render import render
+from culture.server.core.session import Session
 from culture.skills.history.entry import Entry, event_of
 from culture.skills.history.store import Kept
 

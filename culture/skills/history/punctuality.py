@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from culture.server.ids import MICROSECONDS
+from culture.server.core.ids import MICROSECONDS
 
 LAG = 10 * MICROSECONDS
 """So long after its time an entry may be written and is on time all the same."""

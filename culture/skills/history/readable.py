@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from culture.protocol.message import Message
 from culture.protocol.split import room, split_text
 from culture.server.context import Context
-from culture.server.ids import MICROSECONDS
-from culture.server.wire import wire
+from culture.server.core.encode import wire
+from culture.server.core.ids import MICROSECONDS
 from culture.skills.history.entry import Entry
 from culture.skills.history.store import Kept
 

@@ -4,8 +4,8 @@ from collections.abc import Collection
 
 from culture.protocol.message import Message
 from culture.protocol.vocabulary import Cap, ClientTag, Receipt, Tag
+from culture.server.core.render import iso_time
 from culture.server.events import Receipted
-from culture.server.render import iso_time
 from culture.server.skill import Host, hook
 from culture.skills.history.intake import Intake
 

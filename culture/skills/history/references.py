@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from culture.server.markers import valid_time
+from culture.server.subscriptions.read_markers import valid_time
 from culture.skills.history.store import Store, View, position_at
 
 TYPES = ("msgid", "timestamp")

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from culture.protocol.names import fold
-from culture.server.arrival import DISCONNECTED
+from culture.server.core.ids import MICROSECONDS, Stamp
+from culture.server.core.session import Session
+from culture.server.core.session_lifecycle import DISCONNECTED
+from culture.server.core.state import Channel, User
 from culture.server.events import AwaySet, Joined, Left, Said, nick_of
-from culture.server.ids import MICROSECONDS, Stamp
-from culture.server.session import Session
 from culture.server.skill import Host, hook
-from culture.server.state import Channel, User
 from culture.skills.history.access import Access
 from culture.skills.history.archive import Archive
 from culture.skills.history.chathistory import CAP

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from culture.config.skills import History, Retention
 from culture.protocol.names import fold
-from culture.server.ids import MICROSECONDS
+from culture.server.core.ids import MICROSECONDS
 from culture.skills.history.archive import Archive
 from culture.skills.history.store import Stats, Store, Unavailable
 

@@ -11,8 +11,8 @@ from culture.protocol.split import cut_line, room
 from culture.protocol.vocabulary import Tag, Verb
 from culture.server.commands import Later, command
 from culture.server.context import Context
+from culture.server.core.visibility import no_such_channel
 from culture.server.errors import Failed, Refused
-from culture.server.visibility import no_such_channel
 from culture.skills.history.access import Access
 from culture.skills.history.archive import Archive
 from culture.skills.history.missed import ACTION as MISSED

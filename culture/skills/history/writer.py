@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from culture.protocol.names import fold
+from culture.server.core.ids import MICROSECONDS
 from culture.server.events import Said, nick_of
-from culture.server.ids import MICROSECONDS
 from culture.skills.history.entry import Entry, conversation, party, said_entry
 from culture.skills.history.store import Damaged, Store, Unavailable
 

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 from culture.protocol.mentions import calls_all, mentions
 from culture.protocol.names import fold, is_channel
 from culture.protocol.vocabulary import Tag, UserClass, Verified
+from culture.server.core.state import User
 from culture.server.events import Said, nick_of
 from culture.server.skill import Host
-from culture.server.state import User
 from culture.skills.ledger.facts import CONFIRMED, moment
 
 _SKEW = 60.0

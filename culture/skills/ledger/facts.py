@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import FactKind, Verified
+from culture.server.core.ids import MICROSECONDS
 from culture.server.events import Noted, nick_of
-from culture.server.ids import MICROSECONDS
 
 LONGEST = 2_000
 """Bytes of what a fact says: escaped it must fit into the tags of a line."""

@@ -10,9 +10,9 @@ from culture.protocol.names import fold, is_channel, owner
 from culture.protocol.vocabulary import FactKind, Receipt, Verb
 from culture.server.commands import Later, command
 from culture.server.context import Context
+from culture.server.core.recent_messages import Trace
 from culture.server.errors import Failed
 from culture.server.events import Noted, Receipted, nick_of
-from culture.server.recent import Trace
 from culture.server.skill import Host
 
 MOST_AT_ONCE = 12

@@ -17,14 +17,14 @@ from culture.protocol.numerics import Numeric
 from culture.protocol.vocabulary import ClientTag, FactKind, UserClass, Verb
 from culture.server.commands import Later, command
 from culture.server.context import Context
+from culture.server.core.encode import wire
+from culture.server.core.flood import Bucket
+from culture.server.core.ids import MICROSECONDS
 from culture.server.errors import Failed, Refused
 from culture.server.events import Noted
-from culture.server.flood import Bucket
-from culture.server.ids import MICROSECONDS
 from culture.server.skill import Host, Skill, hook, repeatable
-from culture.server.wire import wire
 from culture.skills.keeping import Keeping
-from culture.skills.ledger import asking
+from culture.skills.ledger import query
 from culture.skills.ledger.approvals import Verdict, corrected, verdict_on
 from culture.skills.ledger.facts import (
     LONGEST,
@@ -38,7 +38,7 @@ from culture.skills.ledger.facts import (
     verdict_fields,
     without_verdict,
 )
-from culture.skills.ledger.introduction import Introduction
+from culture.skills.ledger.initial_sync import Introduction
 from culture.skills.ledger.receipts import Receipts
 from culture.skills.ledger.store import Store
 
@@ -114,7 +114,7 @@ class Ledger(Skill):
             case "PUT" if len(words) == 2:
                 return self._put(ctx, words[0], words[1], message.tags.get(ClientTag.FACT.value, ""))
             case "GET":
-                return self._get(ctx, asking.read(words))
+                return self._get(ctx, query.read(words))
         raise Failed(Verb.LEDGER, "INVALID_PARAMS", what, text="LEDGER PUT kind key, or LEDGER GET kind")
 
     def _put(self, ctx: Context, kind: str, key: str, value: str) -> Later:
@@ -166,7 +166,7 @@ class Ledger(Skill):
             raise Refused(Numeric.ERR_NOPRIVILEGES, text=_NO_READER)
         if "message-tags" not in ctx.session.caps.enabled:
             raise Failed(Verb.LEDGER, "NEED_TAGS", text="What facts say is in a tag: ask for message-tags first")
-        return Later(self._find(asked), lambda found: ctx.pull(asking.rows(self.host.name, asked, found)))
+        return Later(self._find(asked), lambda found: ctx.pull(query.rows(self.host.name, asked, found)))
 
     async def _find(self, asked: Question) -> list[Fact]:
         """What was said before the question is part of the answer."""

@@ -19,8 +19,8 @@ from culture.server.events import (
     TopicSet,
 )
 from culture.server.skill import Host, Skill, hook
+from culture.skills.logger.format import Logged, moment
 from culture.skills.logger.repository import Repository
-from culture.skills.logger.scribe import Logged, moment
 from culture.skills.logger.writer import Noted, Writer
 
 _PAUSE = 0.2  # seconds in which events gather, so that a busy channel's file is not opened for each

@@ -11,8 +11,8 @@ from typing import Any
 from culture.protocol.names import fold
 from culture.protocol.text import Profile, clean
 from culture.skills.logger.files import Files, Line
-from culture.skills.logger.folders import file_of
-from culture.skills.logger.scribe import Logged, Row, Scribe, moment
+from culture.skills.logger.format import Logged, Row, Scribe, moment
+from culture.skills.logger.paths import file_of
 
 Noted = tuple[Logged, tuple[str, ...]]
 """An event, and the channels concerned where it does not name one."""

@@ -16,9 +16,9 @@ from culture.server.context import Context
 from culture.server.errors import Failed, Refused
 from culture.server.events import ChannelRenamed, Redacted, Said, nick_of
 from culture.server.skill import Host, Skill, hook
-from culture.skills.urlindex import question
-from culture.skills.urlindex.access import Doors
+from culture.skills.urlindex import query
 from culture.skills.urlindex.answers import notices, rows
+from culture.skills.urlindex.channel_access import Doors
 from culture.skills.urlindex.facts import Fact, Found, Heard, Moved, TakenBack
 from culture.skills.urlindex.links import may_link
 from culture.skills.urlindex.search import Reader, Unreadable
@@ -100,8 +100,8 @@ class UrlIndex(Skill):
 
         URLS [how many] is for people: the links of the channel that you last spoke in or joined.
         """
-        asked = question.read(message.params, self._rows)
-        if isinstance(asked, question.Search):
+        asked = query.read(message.params, self._rows)
+        if isinstance(asked, query.Search):
             view = self._doors.view(ctx.user)
             find = partial(self._reader.search, view, asked.term, asked.most)
             return Later(self._searched(find), lambda found: ctx.pull(rows(self.host.name, "*", found)))

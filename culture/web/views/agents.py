@@ -6,14 +6,14 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from culture.facts.agents import Agent
-from culture.facts.spend import by_day, midnight
+from culture.ledger_views.agents import Agent
+from culture.ledger_views.spend import by_day, midnight
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import Control
-from culture.web.boards import board_of
-from culture.web.chart import chart
+from culture.web.agent_command import tell
+from culture.web.mesh_model import board_of
 from culture.web.page import Page
-from culture.web.telling import tell
+from culture.web.spend_chart import chart
 from culture.web.view import View, done, shown
 from culture.web.views.today import urgency
 

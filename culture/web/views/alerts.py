@@ -2,7 +2,7 @@
 
 from starlette.responses import Response
 
-from culture.web.boards import board_of
+from culture.web.mesh_model import board_of
 from culture.web.page import Page
 from culture.web.view import View, shown
 

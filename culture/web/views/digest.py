@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 from starlette.responses import Response
 
-from culture.facts.digest import digest
-from culture.facts.gathering import facts_since, said_since
-from culture.web.boards import board_of
+from culture.ledger_views.digest import digest
+from culture.ledger_views.digest_query import facts_since, said_since
+from culture.web.mesh_model import board_of
 from culture.web.page import Page
 from culture.web.view import View, shown
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from culture.web.hub import Hub
+from culture.web.event_stream import Hub
 from culture.web.page import Page
 from culture.web.view import View, shown
 

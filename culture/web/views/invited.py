@@ -4,9 +4,9 @@ import math
 
 from starlette.responses import Response
 
-from culture.config.compare import same_secret
+from culture.config.secret_compare import same_secret
 from culture.transport import Hopeless, Identity
-from culture.transport.asking import Declined, ask_once
+from culture.transport.one_shot import Declined, ask_once
 from culture.web.page import Page
 from culture.web.security import set_cookie
 from culture.web.view import View, done, shown

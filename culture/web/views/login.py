@@ -2,9 +2,9 @@
 
 from starlette.responses import RedirectResponse, Response
 
-from culture.web.entering import WrongPassword, check_password
-from culture.web.links import LinkRefused
+from culture.web.login_links import LinkRefused
 from culture.web.page import Page
+from culture.web.password_check import WrongPassword, check_password
 from culture.web.security import cookie_name, set_cookie
 from culture.web.view import View, done, shown
 

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 from starlette.responses import Response
 
-from culture.web.boards import board_of
+from culture.web.mesh_model import board_of
+from culture.web.mesh_svg import picture
 from culture.web.page import Page
-from culture.web.picture import picture
 from culture.web.view import View, shown
 
 

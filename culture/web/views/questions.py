@@ -6,10 +6,10 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from culture.facts.questions import find
-from culture.web.boards import board_of
+from culture.ledger_views.questions import find
+from culture.web.agent_command import tell
+from culture.web.mesh_model import board_of
 from culture.web.page import Page
-from culture.web.telling import tell
 from culture.web.view import View, done, shown
 
 _CLOSED = 30

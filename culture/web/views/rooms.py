@@ -9,14 +9,13 @@ from starlette.responses import Response
 from culture.protocol.names import fold, is_channel
 from culture.protocol.vocabulary import UserClass
 from culture.transport import Member, Message, NotSent
-from culture.web.drawing import room_path
-from culture.web.finding import recent
+from culture.web.connection_pool import Seat
+from culture.web.message_view import drawn
 from culture.web.page import Page
-from culture.web.reading import mark_read
-from culture.web.said import drawn
-from culture.web.seats import Seat
-from culture.web.speaking import speak
-from culture.web.talks import Talk
+from culture.web.search import recent
+from culture.web.slash_commands import speak
+from culture.web.templates import room_path
+from culture.web.unread import Talk, mark_read
 from culture.web.view import View, done, shown
 
 _PAGE = 50

@@ -3,8 +3,8 @@
 from starlette.responses import Response
 
 from culture.protocol.names import fold
-from culture.web.finding import MEANING, MOST, WORDS, Found, find
 from culture.web.page import Page
+from culture.web.search import MEANING, MOST, WORDS, Found, find
 from culture.web.view import View, shown
 
 _LONGEST = 300

@@ -2,10 +2,10 @@
 
 from starlette.responses import Response
 
-from culture.facts.spend import by_agent, by_day, midnight, total
-from culture.web.boards import board_of
-from culture.web.chart import chart
+from culture.ledger_views.spend import by_agent, by_day, midnight, total
+from culture.web.mesh_model import board_of
 from culture.web.page import Page
+from culture.web.spend_chart import chart
 from culture.web.view import View, shown
 
 _SPANS = {"7": 7, "14": 14, "30": 30}

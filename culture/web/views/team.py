@@ -2,8 +2,8 @@
 
 from starlette.responses import Response
 
-from culture.facts.tasks import by_stage
-from culture.web.boards import board_of
+from culture.ledger_views.tasks import by_stage
+from culture.web.mesh_model import board_of
 from culture.web.page import Page
 from culture.web.view import View, shown
 

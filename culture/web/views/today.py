@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 from starlette.responses import Response
 
-from culture.facts.agents import Agent
-from culture.facts.spend import by_agent, total
-from culture.web.boards import board_of
+from culture.ledger_views.agents import Agent
+from culture.ledger_views.spend import by_agent, total
+from culture.web.mesh_model import board_of
 from culture.web.page import Page
 from culture.web.view import View, shown
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from culture.cli.agents import filing
-from culture.cli.agents.known import load
+from culture.cli.agents import agents_yaml
+from culture.cli.agents.select_agents import load
 from culture.clients.shared.assembly import make_runner
 from culture.clients.shared.backends import backend
 from culture.clients.shared.queued import QueuedRunner
@@ -126,7 +126,7 @@ def test_what_else_is_in_the_file_stays_when_one_goes(
 ) -> None:
     monkeypatch.setenv("CULTURE_HOME", str(tmp_path))
     (tmp_path / "agents.yaml").write_text(before)
-    filing.remove("Thor-two")
+    agents_yaml.remove("Thor-two")
     assert (tmp_path / "agents.yaml").read_text() == after
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from culture.clients.claude import found as claude
-from culture.clients.codex import found as codex
+from culture.clients.claude import detect as claude
+from culture.clients.codex import detect as codex
 from tests.cli.agents.conftest import NICK, Machine, answer
 from tests.cli.shell import Shell
 from tests.clients.shared.test_daemon import until

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from culture.cli.agents import sandbox_choice
-from culture.cli.agents.known import load
 from culture.cli.agents.sandbox_choice import SandboxKind, choose_sandbox
+from culture.cli.agents.select_agents import load
 from culture.cli.commands import assembled
 from culture.config import paths
 from culture.config.load import load_team

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 import culture.clients.claude
-from culture.cli.agents.units import (
+from culture.cli.agents.service import (
     BRIDGE_UNIT,
     SERVER_UNIT,
     for_agent,

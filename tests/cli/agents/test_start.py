@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from culture.cli.agents import start as starting
-from culture.cli.agents.known import meant
+from culture.cli.agents.select_agents import meant
 from culture.clients.shared import ending
 from culture.clients.shared.processes import carrying
 from tests.cli.agents.conftest import NICK, Machine, answer

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from culture.cli.agents import status
-from culture.cli.agents.table import plain, shown_time, table
+from culture.cli.agents.report_table import plain, shown_time, table
 from culture.cli.app import app
 from tests.cli.agents.conftest import NICK, Machine, answer
 from tests.orchestrator.crew import eventually

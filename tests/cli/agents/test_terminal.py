@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from culture.cli.agents import delegating, launching, logs, talk
-from culture.cli.agents.asked import table as questions_table
-from culture.cli.agents.table import table
+from culture.cli.agents import daemon_launch, logs, sudo, talk
+from culture.cli.agents.questions import table as questions_table
+from culture.cli.agents.report_table import table
 from culture.cli.agents.trace import Said, Step, Story, because, shown
-from culture.cli.failing import fail
-from culture.cli.links import described
+from culture.cli.mesh.link_status import described
+from culture.cli.output import fail
 from culture.clients.shared.questions.model import Question
 from culture.config import paths
 from culture.config.agents import AgentConfig
-from culture.facts.agents import agents
-from culture.facts.ledger import Fact
+from culture.ledger_views.agents import agents
+from culture.ledger_views.ledger import Fact
 from culture.protocol.text import as_json
 from culture.protocol.vocabulary import Receipt
 from culture.transport import Member, Message
@@ -43,7 +43,7 @@ def test_the_last_words_of_a_daemon_are_harmless(tmp_path: Path, monkeypatch: py
     file = paths.log_file(NICK)
     file.parent.mkdir(parents=True)
     file.write_bytes(f"died: {EVIL}\nend\n".encode())
-    assert is_harmless(launching.said(NICK, 0)) and launching.said(NICK, 0).endswith("end")
+    assert is_harmless(daemon_launch.said(NICK, 0)) and daemon_launch.said(NICK, 0).endswith("end")
 
 
 def test_what_is_said_under_any_name_is_harmless() -> None:
@@ -96,10 +96,10 @@ def test_what_another_user_runs_prints_nothing_but_text(
 ) -> None:
     user = pwd.getpwuid(0)
     done = subprocess.CompletedProcess([], 0, f"out{EVIL}\n", f"err{EVIL}\n")
-    monkeypatch.setattr(delegating, "listed", lambda: {NICK: AgentConfig.model_construct(nick=NICK)})
-    monkeypatch.setattr(delegating, "other_user", lambda agent: user)
-    monkeypatch.setattr(delegating, "run_as", lambda *given: done)
-    assert delegating.delegated(NICK, "stop") == 0
+    monkeypatch.setattr(sudo, "listed", lambda: {NICK: AgentConfig.model_construct(nick=NICK)})
+    monkeypatch.setattr(sudo, "other_user", lambda agent: user)
+    monkeypatch.setattr(sudo, "run_as", lambda *given: done)
+    assert sudo.delegated(NICK, "stop") == 0
     printed = capsys.readouterr()
     assert is_harmless(printed.out) and is_harmless(printed.err) and printed.out.startswith("out")
 

@@ -17,19 +17,19 @@ from urllib.request import urlopen
 
 import pytest
 
-from culture.cli import remains
-from culture.cli.agents import choosing
-from culture.cli.agents.beside import Beside
-from culture.cli.agents.known import load
-from culture.cli.choices import Choices
-from culture.cli.launched import Interrupts, Launched
-from culture.cli.up import Run
+from culture.cli.agents.select_agents import load
+from culture.cli.options import Choices
+from culture.cli.up import agents as up_agents
+from culture.cli.up import shutdown
+from culture.cli.up.agents import Beside
+from culture.cli.up.child_processes import Interrupts, Launched
+from culture.cli.up.command import Run
 from culture.clients.shared.pidfile import DaemonNote
 from culture.config.agents import ServerAddress
 from culture.config.lockfile import note_of_holder
 from culture.config.model import ServerConfig
 from culture.protocol.vocabulary import UserClass
-from culture.server.accounts.store import AccountStore
+from culture.server.auth.account_store import AccountStore
 from tests.cli.agents.conftest import NICK, Machine, answer
 from tests.cli.shell import ROOT, Process, Shell, said_port
 from tests.cli.test_mesh import WITHOUT_SKILLS
@@ -239,8 +239,8 @@ def test_what_outlives_its_leader_is_found_by_the_session_and_ended() -> None:
     orphan = int(leader.stdout.readline())
     leader.wait()
     leader.stdout.close()
-    assert [each.pid for each in remains.of_sessions({leader.pid})] == [orphan]
-    found, still = remains.end({leader.pid})
+    assert [each.pid for each in shutdown.of_sessions({leader.pid})] == [orphan]
+    found, still = shutdown.end({leader.pid})
     assert ([each.command for each in found], still) == (["sleep 600"], [])
     assert not is_alive(orphan)
 
@@ -351,12 +351,12 @@ def test_claude_is_taken_where_it_is_installed_and_logged_in(tmp_path: Path, mon
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PATH", os.defpath)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert choosing.ready() is None
+    assert up_agents.ready() is None
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a key")
-    assert choosing.ready() == choosing.Choice("claude", "Claude Code")
+    assert up_agents.ready() == up_agents.Choice("claude", "Claude Code")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.delenv("IS_SANDBOX", raising=False)
-    assert choosing.ready() is None
+    assert up_agents.ready() is None
 
 
 def test_the_agent_of_a_folder_is_written_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

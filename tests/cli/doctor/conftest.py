@@ -13,10 +13,9 @@ import pytest
 from typer.testing import CliRunner
 
 from culture.cli.commands import assembled
-from culture.cli.doctor.conducting import conduct, mended
-from culture.cli.doctor.finding import Finding, Severity
-from culture.cli.doctor.scene import Scene
-from culture.cli.doctor.table import CHECKS
+from culture.cli.doctor.command import CHECKS
+from culture.cli.doctor.inventory import Scene
+from culture.cli.doctor.runner import Finding, Severity, conduct, mended
 from tests.cli.shell import Process, Result, Shell
 from tests.clients.shared.test_daemon import until
 from tests.support.client import PATIENCE

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from culture.bridge.access import Access
-from culture.cli.agents import report
-from culture.cli.doctor.finding import Finding, Severity
+from culture.cli.agents import agent_report
+from culture.cli.doctor.runner import Finding, Severity
 from culture.clients.shared import ending, pidfile
 from culture.clients.shared.notes import Notes
 from culture.clients.shared.records import Records
@@ -68,7 +68,7 @@ def test_a_folder_that_cannot_be_written(patient: Patient, monkeypatch: pytest.M
 async def test_a_daemon_that_hangs_loses_its_socket_its_server_and_its_life(
     patient: Patient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(report, "PATIENCE", PATIENCE)
+    monkeypatch.setattr(agent_report, "PATIENCE", PATIENCE)
     async with running(patient) as (server, _):
         note = pidfile.running(NICK)
         assert note is not None
@@ -77,7 +77,7 @@ async def test_a_daemon_that_hangs_loses_its_socket_its_server_and_its_life(
 
         os.kill(note.pid, signal.SIGSTOP)
         with monkeypatch.context() as patch:
-            patch.setattr(report, "PATIENCE", 0.3)
+            patch.setattr(agent_report, "PATIENCE", 0.3)
             silent = await asyncio.to_thread(patient.one, "agents.states")
         os.kill(note.pid, signal.SIGCONT)
         assert silent.severity is Severity.ERROR and f"culture restart {NICK}" in silent.next

@@ -3,7 +3,7 @@
 import os
 import time
 
-from culture.cli.doctor.finding import Severity
+from culture.cli.doctor.runner import Severity
 from tests.cli.doctor.conftest import Patient
 
 

@@ -11,10 +11,9 @@ import pytest
 import typer
 
 from culture.cli.commands import assembled
-from culture.cli.doctor.conducting import Check, conduct
-from culture.cli.doctor.finding import Finding, Severity
-from culture.cli.doctor.scene import Scene
-from culture.cli.doctor.table import CHECKS
+from culture.cli.doctor.command import CHECKS
+from culture.cli.doctor.inventory import Scene
+from culture.cli.doctor.runner import Check, Finding, Severity, conduct
 from culture.protocol.vocabulary import Exit
 from tests.cli.doctor.conftest import NICK, Patient
 from tests.cli.shell import ROOT
@@ -160,8 +159,7 @@ def test_a_check_that_does_not_end_is_a_finding(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_mended_stays_and_says_why(patient: Patient) -> None:
-    from culture.cli.doctor.conducting import Outcome, mended
-    from culture.cli.doctor.finding import hint
+    from culture.cli.doctor.runner import Outcome, hint, mended
 
     gone = patient.home / "gone"
     outcome = Outcome(CHECKS[0], (hint("x", "y", "z", gone.unlink),))

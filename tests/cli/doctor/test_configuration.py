@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from culture.cli.doctor import configuration
-from culture.cli.doctor.finding import Severity
+from culture.cli.doctor.runner import Severity
 from culture.clients.shared.sandbox import bubblewrap
 from tests.cli.doctor.conftest import NICK, Patient
 from tests.support.people import accounts_of

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from culture.cli.doctor import databases
-from culture.cli.doctor.finding import Severity
+from culture.cli.doctor.runner import Severity
 from culture.clients.shared.records import Records
 from tests.cli.doctor.conftest import NICK, Patient, unprivileged
 from tests.support.lockholder import locked

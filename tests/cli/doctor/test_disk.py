@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from culture.cli.doctor.disk import of_kind
-from culture.cli.doctor.finding import Severity
+from culture.cli.doctor.files import of_kind
+from culture.cli.doctor.runner import Severity
 from tests.cli.doctor.conftest import Patient, unprivileged
 from tests.support.small_disk import fill, small_disk
 

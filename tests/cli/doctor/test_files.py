@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.cli.doctor.finding import Severity
+from culture.cli.doctor.runner import Severity
 from tests.cli.doctor.conftest import NOBODY, Patient, unprivileged
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from culture.cli.doctor.conducting import conduct
-from culture.cli.doctor.scene import Scene
-from culture.cli.doctor.table import CHECKS
+from culture.cli.doctor.command import CHECKS
+from culture.cli.doctor.inventory import Scene
+from culture.cli.doctor.runner import conduct
 from tests.cli.doctor.conftest import NICK, Patient
 
 OURS = (

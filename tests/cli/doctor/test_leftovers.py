@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from culture.cli.doctor.finding import Severity
+from culture.cli.doctor.runner import Severity
 from tests.cli.doctor.conftest import Patient
 
 # Holds a file as a server does, starts a child that inherits it, and ends.

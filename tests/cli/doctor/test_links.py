@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.cli.doctor.finding import Finding, Severity
+from culture.cli.doctor.runner import Finding, Severity
 from culture.config.links import Link
 from culture.config.model import Listen
 from culture.server.ircd import IRCd

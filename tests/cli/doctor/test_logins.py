@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from culture.cli.doctor.finding import Severity
+from culture.cli.doctor.runner import Severity
 from culture.config.installation import installation
 from culture.protocol.vocabulary import UserClass
-from culture.server.accounts.model import new_account
-from culture.server.accounts.store import AccountStore
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.accounts import new_account
 from tests.cli.doctor.conftest import NICK, Patient
 from tests.support.tls import made
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from culture.cli.doctor import probing
-from culture.cli.doctor.finding import Severity
-from culture.cli.doctor.probing import probe
+from culture.cli.doctor import ports
+from culture.cli.doctor.probe import probe
+from culture.cli.doctor.runner import Severity
 from culture.protocol.vocabulary import UserClass
-from culture.server.accounts.model import new_account
-from culture.server.accounts.store import AccountStore
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.accounts import new_account
 from tests.cli.doctor.conftest import NICK, Patient
 from tests.support.client import PATIENCE
 from tests.support.ports import bound, reserved
@@ -44,7 +44,7 @@ def test_a_server_that_does_not_run(patient: Patient) -> None:
 async def test_a_server_that_hangs(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
     process, port = await patient.serve()
     assert patient.found("ports.answering") == []
-    monkeypatch.setattr(probing.probe, "__defaults__", (0.2,))
+    monkeypatch.setattr(ports.probe, "__defaults__", (0.2,))
     process.signal(signal.SIGSTOP)
     finding = patient.one("ports.answering")
     process.signal(signal.SIGCONT)

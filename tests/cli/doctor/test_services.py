@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from culture.cli.agents import units
-from culture.cli.doctor import services
-from culture.cli.doctor.finding import Severity
+from culture.cli.agents import service
+from culture.cli.doctor import sockets
+from culture.cli.doctor.runner import Severity
 from culture.config.peer_uid import user_name
 from tests.cli.doctor.conftest import NICK, Patient
 
@@ -16,8 +16,8 @@ from tests.cli.doctor.conftest import NICK, Patient
 def folder(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where systemd looks for the units of this user; nobody lingers."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(patient.shell.folder / "config"))
-    monkeypatch.setattr(services, "_LINGERING", patient.shell.folder / "nothing" / "linger")
-    made = units.folder(system=False)
+    monkeypatch.setattr(sockets, "_LINGERING", patient.shell.folder / "nothing" / "linger")
+    made = service.unit_folder(system=False)
     made.mkdir(parents=True)
     patient.agents()
     return made
@@ -27,36 +27,36 @@ async def test_units_of_today_are_well(patient: Patient, folder: Path) -> None:
     patient.shell.environment["XDG_CONFIG_HOME"] = str(patient.shell.folder / "config")
     installed = await patient.shell.run("service", "install", "--all", "--server", "--bridge")
     assert installed.code == 0, installed.err
-    assert sorted(os.listdir(folder)) == [units.BRIDGE_UNIT, units.SERVER_UNIT, units.agent_unit(NICK)]
+    assert sorted(os.listdir(folder)) == [service.BRIDGE_UNIT, service.SERVER_UNIT, service.agent_unit(NICK)]
     assert patient.found("services.installed") == []
 
 
 def test_a_unit_that_would_be_written_differently_today(patient: Patient, folder: Path) -> None:
-    unit = folder / units.SERVER_UNIT
-    unit.write_text(units.for_server(system=False).replace("TimeoutStopSec=60", "TimeoutStopSec=5"))
+    unit = folder / service.SERVER_UNIT
+    unit.write_text(service.for_server(system=False).replace("TimeoutStopSec=60", "TimeoutStopSec=5"))
     finding = patient.one("services.installed")
     assert finding.severity is Severity.HINT and "culture service install --server" in finding.next
 
 
 def test_a_unit_whose_program_is_gone(patient: Patient, folder: Path) -> None:
-    text = units.for_agent(NICK, system=False)
+    text = service.for_agent(NICK, system=False)
     lines = [
         f"ExecStart={patient.home}/gone/python" if each.startswith("ExecStart") else each for each in text.split("\n")
     ]
-    (folder / units.agent_unit(NICK)).write_text("\n".join(lines))
+    (folder / service.agent_unit(NICK)).write_text("\n".join(lines))
     finding = patient.one("services.installed")
     assert finding.severity is Severity.ERROR and f"culture service install {NICK}" in finding.next
 
 
 def test_a_unit_of_an_agent_that_is_gone(patient: Patient, folder: Path) -> None:
-    (folder / units.agent_unit("spark-gone")).write_text(units.for_agent("spark-gone", system=False))
+    (folder / service.agent_unit("spark-gone")).write_text(service.for_agent("spark-gone", system=False))
     assert "culture service uninstall spark-gone" in patient.one("services.installed").next
 
 
 def test_units_of_a_team_and_of_the_bridge_are_known(patient: Patient, folder: Path) -> None:
     for name, text in (
-        (units.team_unit("shop"), units.for_team("shop", False)),
-        (units.BRIDGE_UNIT, units.for_bridge(False)),
+        (service.team_unit("shop"), service.for_team("shop", False)),
+        (service.BRIDGE_UNIT, service.for_bridge(False)),
     ):
         (folder / name).write_text(text + "# more\n")
     said = [finding.next for finding in patient.found("services.installed")]
@@ -64,8 +64,8 @@ def test_units_of_a_team_and_of_the_bridge_are_known(patient: Patient, folder: P
 
 
 def test_units_of_others_are_left_alone(patient: Patient, folder: Path) -> None:
-    other = units.for_server(False).replace(str(patient.home), "/var/other/.culture")
-    (folder / units.SERVER_UNIT).write_text(other.replace("TimeoutStopSec", "# TimeoutStopSec"))
+    other = service.for_server(False).replace(str(patient.home), "/var/other/.culture")
+    (folder / service.SERVER_UNIT).write_text(other.replace("TimeoutStopSec", "# TimeoutStopSec"))
     (folder / "culture-mine.service").write_text("[Service]\nExecStart=/gone\n")
     assert patient.found("services.installed") == []
 
@@ -74,8 +74,8 @@ def test_units_that_end_when_their_user_logs_out(
     patient: Patient, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lingering = patient.shell.folder / "linger"
-    monkeypatch.setattr(services, "_LINGERING", lingering)
-    (folder / units.SERVER_UNIT).write_text(units.for_server(False))
+    monkeypatch.setattr(sockets, "_LINGERING", lingering)
+    (folder / service.SERVER_UNIT).write_text(service.for_server(False))
     assert "loginctl enable-linger" in patient.one("services.installed").next
     lingering.mkdir()
     (lingering / user_name(os.geteuid())).touch()

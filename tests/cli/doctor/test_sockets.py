@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.cli.doctor.finding import Severity
+from culture.cli.doctor.runner import Severity
 from culture.config import paths
 from tests.cli.doctor.conftest import NICK, NOBODY, Patient
 

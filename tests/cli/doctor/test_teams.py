@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from culture.cli.doctor.finding import Severity
-from culture.orchestrator.book import Book
-from culture.orchestrator.state import What
+from culture.cli.doctor.runner import Severity
+from culture.orchestrator.journal.state import What
+from culture.orchestrator.journal.store import Book
 from culture.wiki.pages import Pages, folder_of
 from tests.cli.doctor.conftest import Patient
 from tests.orchestrator.conftest import git_in

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from culture.cli.doctor.finding import Severity
+from culture.cli.doctor.runner import Severity
 from tests.cli.doctor.conftest import Patient
 from tests.support.tls import made
 

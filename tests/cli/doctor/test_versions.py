@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from culture import __version__
-from culture.cli.doctor.finding import Severity
-from culture.cli.doctor.versions import of_python
+from culture.cli.doctor.machine import of_python
+from culture.cli.doctor.runner import Severity
 from culture.cli.skills import skill_files
 from culture.clients.shared.backends import backend
 from culture.config.installation import installation
@@ -83,7 +83,7 @@ def test_an_agent_whose_program_has_no_irc_skill(patient: Patient, monkeypatch: 
     assert finding.severity is Severity.HINT and finding.next == "`culture skills install codex`"
     patient.agents({"agent": "claude"})
     assert patient.found("versions.skills") == []
-    monkeypatch.setattr("culture.cli.doctor.versions.PLUGIN_MANIFEST", patient.shell.folder / "gone.json")
+    monkeypatch.setattr("culture.cli.doctor.machine.PLUGIN_MANIFEST", patient.shell.folder / "gone.json")
     assert patient.one("versions.skills").severity is Severity.ERROR
 
 

@@ -9,8 +9,8 @@ from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, query
 
 from culture.clients.shared.turn import RunnerSetup
 from culture.wiki.pages import Pages
-from culture.wiki.serving import serving
-from culture.wiki.values import revision_of
+from culture.wiki.server import serving
+from culture.wiki.types import revision_of
 from tests.clients.watched import Launch
 from tests.support.model import Model
 

@@ -20,7 +20,7 @@ pytest.importorskip("codex_cli_bin", reason="the extra culture[codex] is not ins
 from culture.clients.codex import options
 from culture.clients.codex.agent_runner import CodexRunner
 from culture.clients.codex.answer import called, command_of
-from culture.clients.codex.found import found, known_login
+from culture.clients.codex.detect import found, known_login
 
 
 def test_the_backend_names_its_parts() -> None:

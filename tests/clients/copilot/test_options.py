@@ -10,7 +10,7 @@ import pytest
 
 from culture.cli.skills import skill_files
 from culture.clients.copilot import BACKEND
-from culture.clients.copilot.found import found, known_login, program
+from culture.clients.copilot.detect import found, known_login, program
 from culture.clients.shared.backends import backend, runner_class, supervisor_class
 from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.programs import Login

@@ -261,7 +261,7 @@ async def test_a_question_that_is_aborted_or_not_needed_any_more(launch: Launch,
 
 
 async def test_what_it_complains_of_takes_no_memory_for_ever(copilot: Watched) -> None:
-    from culture.clients.copilot.live import COMPLAINT, COMPLAINTS
+    from culture.clients.copilot.process import COMPLAINT, COMPLAINTS
 
     live = copilot.runner._live
     assert live is not None and live.client._client is not None

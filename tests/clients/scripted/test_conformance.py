@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from culture.clients.scripted.agent_runner import ScriptedRunner
-from culture.clients.scripted.checking import STEPS
+from culture.clients.scripted.playbook_schema import STEPS
 from culture.clients.shared.turn import RunnerSetup
 from tests.clients.conformance import (
     ClearContract,

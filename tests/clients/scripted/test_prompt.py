@@ -5,8 +5,8 @@ import subprocess
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culture.clients.scripted.filling import fill, places, shell_command
 from culture.clients.scripted.prompt import Heard, heard, meant
+from culture.clients.scripted.templates import fill, places, shell_command
 
 PROMPT = """[IRC @mention in #general] <spark-ori> @spark-helper first
     and a second line

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from culture.cli.agents.login import ensure
+from culture.cli.agents.agent_login import ensure
 from culture.protocol.vocabulary import State, UserClass
-from culture.server.accounts.model import new_account
-from culture.server.accounts.store import AccountStore
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.accounts import new_account
 from culture.server.ircd import IRCd
 from tests.clients.shared.test_daemon import NICK, answered, held, until
 from tests.clients.shared.test_reporting import fact

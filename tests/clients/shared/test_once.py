@@ -12,8 +12,8 @@ from culture.clients.shared.outbox import Outbox
 from culture.clients.shared.records import Records
 from culture.protocol.message import Message as Line
 from culture.protocol.vocabulary import ClientTag, UserClass
-from culture.server.accounts.model import new_account
-from culture.server.accounts.store import AccountStore
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.accounts import new_account
 from culture.server.ircd import IRCd
 from culture.transport import Address, Condition, Identity, IRCTransport, Message, NotSent, Timing
 from tests.clients.shared.test_daemon import NICK, until

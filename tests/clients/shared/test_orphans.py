@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from culture.protocol.vocabulary import UserClass
-from culture.server.accounts.model import new_account
+from culture.server.auth.accounts import new_account
 from culture.server.ircd import IRCd
 from tests.cli.shell import ROOT
 from tests.support.agents import agents_yaml, playbook, process

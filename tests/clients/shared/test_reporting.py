@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from culture.cli.agents.asked import table
+from culture.cli.agents.questions import table
 from culture.clients.shared import reporting
 from culture.clients.shared.assembly import assemble
 from culture.clients.shared.errors import WrongConfiguration

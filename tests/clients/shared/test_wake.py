@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from culture.cli.agents import login
-from culture.cli.agents.resting import rest
+from culture.cli.agents import agent_login
+from culture.cli.agents.agent_report import rest
 from culture.clients.shared import hearing
 from culture.clients.shared.attention import Command, command
 from culture.clients.shared.daemon import AgentDaemon
@@ -24,7 +24,7 @@ from culture.config import paths
 from culture.config.agents import Wake
 from culture.config.links import Link
 from culture.protocol.vocabulary import Control, UserClass
-from culture.server.accounts.store import AccountStore
+from culture.server.auth.account_store import AccountStore
 from culture.server.ircd import IRCd
 from culture.transport import IRCTransport, Message
 from tests.clients.ipc import Wire
@@ -178,7 +178,7 @@ def agents_yaml_now(file: Path) -> Any:
 def with_accounts(folder: Path) -> None:
     folder.mkdir()
     accounts_of(folder, "spark-ori")
-    login.ensure(NICK, AccountStore(folder / "accounts.json", "spark"))
+    agent_login.ensure(NICK, AccountStore(folder / "accounts.json", "spark"))
 
 
 @asynccontextmanager
@@ -271,13 +271,13 @@ async def test_a_link_without_authority_wakes_no_agent(home: Path, tmp_path: Pat
     secret: dict[str, Any] = {"secret": "a-secret-of-both-sides"}
     waits = Link(name="spark", **secret)
     async with serving(tmp_path / "thor", name="thor", links=(waits,)) as thor, AsyncExitStack() as stack:
-        login.ensure("thor-jules", AccountStore(tmp_path / "thor" / "accounts.json", "thor"))
+        agent_login.ensure("thor-jules", AccountStore(tmp_path / "thor" / "accounts.json", "thor"))
         dials = Link(name="thor", address=f"127.0.0.1:{thor.port}", trust=trust, **secret)  # type: ignore[arg-type]
         spark = await stack.enter_async_context(with_people(tmp_path / "spark", links=(dials,)))
         config = agents_yaml(home, spark.port, {"nick": NICK, "playbook": playbook(home, [])})
         daemon = await stack.enter_async_context(running(config, NICK))
         jules = await stack.enter_async_context(
-            registered(thor.port, "thor-jules", "message-tags", login.token("thor-jules") or "")
+            registered(thor.port, "thor-jules", "message-tags", agent_login.token("thor-jules") or "")
         )
         await eventually(lambda: thor.parts.network.user(NICK) is not None)
         await jules.join("#general")
@@ -396,10 +396,10 @@ async def test_an_agent_that_listens_to_people_alone_finds_its_own_words(home: P
 
 async def test_an_agent_that_wakes_nobody_still_answers_what_it_may(home: Path, tmp_path: Path) -> None:
     async with with_people(tmp_path / "server") as ircd, AsyncExitStack() as stack:
-        login.ensure("spark-bob", AccountStore(tmp_path / "server" / "accounts.json", "spark"))
+        agent_login.ensure("spark-bob", AccountStore(tmp_path / "server" / "accounts.json", "spark"))
         agent = {"nick": NICK, "playbook": playbook(home, []), "wake": "humans", "trust": {"agents": "first"}}
         bob = await stack.enter_async_context(connected(ircd.port))
-        bob.send(f"PASS :spark-bob:{login.token('spark-bob')}")
+        bob.send(f"PASS :spark-bob:{agent_login.token('spark-bob')}")
         await bob.register("spark-bob", "message-tags")
         await bob.join("#general")
         daemon = await stack.enter_async_context(running(agents_yaml(home, ircd.port, agent), NICK))

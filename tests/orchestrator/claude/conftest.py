@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from culture.config import paths
-from culture.orchestrator.lock import FILE, note_of
+from culture.orchestrator.repository.locks import FILE, note_of
 from culture.server.ircd import IRCd
 from culture.wiki.pages import Pages, folder_of
-from culture.wiki.serving import serving
+from culture.wiki.server import serving
 from tests.clients.claude.conftest import environment, home, model  # noqa: F401
 from tests.orchestrator.claude.story import NAMES, Story
 from tests.orchestrator.conftest import git_in

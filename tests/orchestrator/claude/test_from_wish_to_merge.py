@@ -11,8 +11,8 @@ import pytest
 
 from culture.clients.shared import pidfile
 from culture.config import paths
-from culture.orchestrator.book import look
-from culture.orchestrator.state import Stage
+from culture.orchestrator.journal.state import Stage
+from culture.orchestrator.journal.store import look
 from culture.server.ircd import IRCd
 from culture.wiki.pages import Pages
 from tests.orchestrator.claude.story import EM, IMPLEMENTER, MANAGER, NAMES, PAGE, PROJECT, STANDUP, WORK, Story

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from culture.protocol.vocabulary import UserClass
-from culture.server.accounts import verifier as verifiers
-from culture.server.accounts.model import Account, new_account
-from culture.server.accounts.store import AccountStore
-from culture.server.accounts.verifier import Verifier
+from culture.server.auth import password as verifiers
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.accounts import Account, new_account
+from culture.server.auth.password import Verifier
 
 ROUNDS = 4096
 

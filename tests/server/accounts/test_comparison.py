@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.config.compare import same_secret
+from culture.config.secret_compare import same_secret
 
 SOURCE = Path(__file__).parents[3] / "culture"
 THE_PLACE = SOURCE / "config" / "compare.py"

@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from culture.protocol.vocabulary import LoginProof, UserClass
-from culture.server.accounts import verifier as verifiers
-from culture.server.accounts.login import Check, Done, Failed, check_password
-from culture.server.accounts.model import Account, new_account
-from culture.server.accounts.sasl import Challenge, Exchange, External, Mechanism, Plain, Scram, Step, begin, offered
-from culture.server.accounts.store import AccountStore
-from culture.server.accounts.verifier import ITERATIONS, Verifier
+from culture.server.auth import password as verifiers
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.accounts import Account, new_account
+from culture.server.auth.credential_check import Check, Done, Failed, check_password
+from culture.server.auth.password import ITERATIONS, Verifier
+from culture.server.auth.sasl import Challenge, Exchange, External, Mechanism, Plain, Scram, Step, begin, offered
 from tests.server.accounts.conftest import Make
 
 CERTIFICATE = "ab" * 32

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from culture.config.lockfile import LockFile
-from culture.server import database, disk, ids
+from culture.server import database, disk
 from culture.server.backup import collect, restore
 from culture.server.backup.create import Label, create
 from culture.server.backup.manifest import BadBackup, Manifest
+from culture.server.core import ids
 
 STAMP = "20260319T100000Z"
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from culture.server.layers import LayerError, Stack
-from culture.server.layers.tls import TlsContexts
-from culture.server.layers.websocket import WebSocketLayer
+from culture.server.net.layers import LayerError, Stack
+from culture.server.net.tls import TlsContexts
+from culture.server.net.websocket import WebSocketLayer
 from tests.support.tls import TlsClient, client_context, made
 from tests.support.websocket import CLOSE, ORIGIN, PING, PONG, TEXT, frame, frames, request
 

@@ -18,10 +18,10 @@ from cryptography.hazmat.primitives.serialization import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culture.config.exposure import Tls
+from culture.config.listen_policy import Tls
 from culture.server.errors import StartError
-from culture.server.layers import LayerError
-from culture.server.layers.tls import TlsContexts, TlsLayer
+from culture.server.net.layers import LayerError
+from culture.server.net.tls import TlsContexts, TlsLayer
 from tests.support.tls import TlsClient, client_context, made, pieces
 
 Files = dict[str, tuple[Tls, str]]

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culture.server.layers import LayerError
-from culture.server.layers.upgrade import LONGEST_REQUEST
-from culture.server.layers.websocket import LONGEST_MESSAGE, WebSocketLayer
+from culture.server.net.layers import LayerError
+from culture.server.net.websocket import LONGEST_MESSAGE, LONGEST_REQUEST, WebSocketLayer
 from tests.support.tls import pieces
 from tests.support.websocket import (
     ACCEPT,

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from culture.protocol.vocabulary import UserClass
-from culture.server.accounts.model import new_account
-from culture.server.accounts.store import AccountStore
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.accounts import new_account
 from culture.server.ircd import IRCd
 from tests.server.oidc.conftest import Trust
 from tests.server.oidc.logins import logs_in, show

@@ -13,10 +13,10 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 
 from culture.config.oidc import Oidc
-from culture.server.oidc.errors import Unreachable
-from culture.server.oidc.fetch import fetch
-from culture.server.oidc.jwks import LONGEST, PAUSE, Jwks
-from culture.server.oidc.keys import read_keys
+from culture.server.auth.oidc.errors import Unreachable
+from culture.server.auth.oidc.fetch import fetch
+from culture.server.auth.oidc.jwks import LONGEST, PAUSE, Jwks
+from culture.server.auth.oidc.keys import read_keys
 from tests.server.oidc.conftest import Trust
 from tests.server.oidc.logins import logs_in
 from tests.support.client import PATIENCE

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culture.config.oidc import Oidc
-from culture.server.accounts.login import Done, Failed
-from culture.server.accounts.store import AccountStore
-from culture.server.oidc.tokens import IssuedTokens
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.credential_check import Done, Failed
+from culture.server.auth.oidc.tokens import IssuedTokens
 from tests.server.oidc.conftest import Trust
 from tests.server.oidc.logins import logs_in
 from tests.support.clock import Clock

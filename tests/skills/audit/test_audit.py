@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from culture.server.core.ids import Stamp
 from culture.server.events import Noted
-from culture.server.ids import Stamp
 from culture.skills.audit import skill
 from culture.skills.audit.entries import Facts
 from culture.skills.audit.file import NAME, AuditFile

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from culture.protocol.message import NO_TAGS
 from culture.protocol.modes import Change
+from culture.server.core.ids import Stamp
+from culture.server.core.render import iso_time
 from culture.server.events import (
     AwaySet,
     Event,
@@ -22,8 +24,6 @@ from culture.server.events import (
     Said,
     TopicSet,
 )
-from culture.server.ids import Stamp
-from culture.server.render import iso_time
 from culture.skills.history.entry import (
     Entry,
     Sort,

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culture.server.ids import MICROSECONDS
-from culture.server.render import iso_time
+from culture.server.core.ids import MICROSECONDS
+from culture.server.core.render import iso_time
 from culture.skills.history.references import MessageId, Moment, Span, find, is_known_type, parse
 from culture.skills.history.selection import REFERENCES, select
 from culture.skills.history.store import Kept, Store, View

@@ -12,8 +12,8 @@ import pytest
 from culture.config.skills import History
 from culture.protocol.message import Message
 from culture.protocol.vocabulary import UserClass
-from culture.server.accounts.model import new_account
-from culture.server.accounts.store import AccountStore
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.accounts import new_account
 from culture.skills.audit.file import NAME
 from tests.skills.ledger.test_ledger import TAG, put
 from tests.support.client import Client, connected

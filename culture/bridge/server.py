@@ -1,0 +1,96 @@
+"""A bridge in operation: over HTTP, for many programs, or over standard input and output, for one."""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions, RevocationOptions
+from mcp.server.mcpserver import MCPServer
+from pydantic import AnyHttpUrl
+from starlette.types import ASGIApp
+
+from culture.bridge.access import Access
+from culture.bridge.bearer_tokens import Verifier, caller_of
+from culture.bridge.callers import Pace
+from culture.bridge.client import Desk
+from culture.bridge.connection_pool import SecretOf
+from culture.bridge.oauth import PATH, REGISTRATION, Consents, consent_page, no_consent
+from culture.bridge.quotas import Shares
+from culture.bridge.settings import BridgeSettings
+from culture.bridge.tools import build
+from culture.mcp_http import http
+from culture.mcp_http import server as door
+from culture.mcp_http.admission import Door, called
+
+log = logging.getLogger(__name__)
+
+_LONGEST_REQUEST = 1024 * 1024
+_EVERYWHERE = ("0.0.0.0", "::", "")
+
+
+def application(settings: BridgeSettings, desk: Desk, access: Access, pace: Pace | None = None) -> ASGIApp:
+    """The pages of a bridge: /mcp, /sse with /messages/, and for remote programs those of consent."""
+    wants_tokens = settings.is_exposed or access.exists
+    server = _with_tokens(settings, desk, access, pace) if wants_tokens else build(desk, pace=pace)
+    app = door.pages(server, _LONGEST_REQUEST)
+    if wants_tokens:
+        return Door(Shares(app), "bridge", _names(settings), origin=settings.mcp_public_url or "")
+    return Door(
+        app,
+        "bridge",
+        _names(settings),
+        strangers="without a token only the user who runs the bridge may call it",
+        barred=lambda: "there are tokens now: restart the bridge" if access.exists else None,
+    )
+
+
+def _names(settings: BridgeSettings) -> frozenset[str]:
+    public = urlsplit(settings.mcp_public_url or "").hostname
+    bound = None if settings.mcp_host in _EVERYWHERE else settings.mcp_host
+    return called(*settings.mcp_hosts, *filter(None, (public, bound)))
+
+
+def _with_tokens(settings: BridgeSettings, desk: Desk, access: Access, pace: Pace | None) -> MCPServer[Any]:
+    url = settings.mcp_public_url
+    if url is None:
+        auth = AuthSettings(issuer_url=AnyHttpUrl(f"http://localhost:{settings.mcp_port}"), resource_server_url=None)
+        server = build(desk, caller_of=caller_of, pace=pace, auth=auth, verifier=Verifier(access))
+        server.custom_route(REGISTRATION, ["POST"])(no_consent)
+        return server
+    consents = Consents(access, url)
+    auth = AuthSettings.model_validate(
+        {
+            "issuer_url": url,  # as text, else it gets a slash at its end, and is another issuer
+            "resource_server_url": f"{url}/mcp",
+            "validate_token_resource": False,  # a token of ours is in our file, and no other opens anything
+            "client_registration_options": ClientRegistrationOptions(enabled=True),
+            "revocation_options": RevocationOptions(enabled=True),
+        }
+    )
+    server = build(desk, caller_of=caller_of, pace=pace, auth=auth, provider=consents)
+    server.custom_route(PATH, ["GET", "POST"])(consent_page(consents))
+    return server
+
+
+@asynccontextmanager
+async def serving(
+    settings: BridgeSettings, access: Access, secret_of: SecretOf, pace: Pace | None = None
+) -> AsyncIterator[int]:
+    """The port of a bridge that runs."""
+    if settings.trusted_network and settings.is_exposed:
+        log.warning("trusted_network: %s can be reached without TLS", settings.mcp_host)
+    desk = Desk(settings, secret_of)
+    with http.listening(settings.mcp_host, settings.mcp_port) as listener:
+        port: int = listener.getsockname()[1]
+        app = application(settings.model_copy(update={"mcp_port": port}), desk, access, pace)
+        async with desk.running(), http.serving(app, listener, settings.mcp_tls_cert, settings.mcp_tls_key):
+            yield port
+
+
+async def serve_stdio(settings: BridgeSettings, secret_of: SecretOf) -> None:
+    """Serve whoever started us, until they close our input or are gone."""
+    desk = Desk(settings, secret_of)
+    async with desk.running():
+        await door.serve_stdio(build(desk))

@@ -1,1 +1,0 @@
-"""``culture digest``: what happened while you were away."""

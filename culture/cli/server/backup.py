@@ -1,0 +1,253 @@
+"""``culture backup`` and ``culture restore``: a server's data in one file, and back."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain, count
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from culture import __version__
+from culture.cli.humanize import shown_size
+from culture.cli.options import Choices, ConfigFile, DataDir, Name
+from culture.cli.output import confirm, fail
+from culture.cli.progress import Progress
+from culture.cli.server import background, pid_file
+from culture.cli.server.running_server import as_running, certainly
+from culture.config import paths
+from culture.config.load import Options, load_server
+from culture.config.model import ServerConfig
+from culture.server import disk
+from culture.server.auth.accounts import AccountsError
+from culture.server.backup import collect, tarball
+from culture.server.backup import restore as restoring
+from culture.server.backup.collect import Source
+from culture.server.backup.create import Label, NoRoom, create
+from culture.server.backup.manifest import ACCOUNTS, CONFIG, TLS, BadBackup, Manifest
+from culture.server.backup.restore import Unpacked
+from culture.server.lock import DataLock
+from culture.skills.history.sqlite.schema import STEPS as HISTORY
+from culture.skills.ledger.schema import STEPS as LEDGER
+from culture.skills.urlindex.schema import STEPS as URLINDEX
+
+NOT_INCLUDED = "The history is in PostgreSQL and not in this file"
+
+
+def backup(
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE", show_default=False, help="Where to; culture-<name>-<time>.tar.gz if not said."),
+    ] = None,
+    with_tls: Annotated[
+        bool, typer.Option("--with-tls", help="With the certificates and keys in ~/.culture/tls.")
+    ] = False,
+    config: ConfigFile = None,
+    name: Name = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Write a server's data to one file; the server may be running.
+
+    The file has everything in it, secrets too: keep it as you keep those.
+    """
+    choices = as_running(Choices(config, name, None, None, data_dir))
+    settings = choices.load().config
+    folder = settings.data_dir.resolve()
+    if not folder.is_dir():
+        certainly(Choices(config, name, None, None, data_dir))
+        fail(f"{settings.name} has no data in {folder}")
+    now = time.time()
+    target = (file or Path(f"culture-{settings.name}-{stamp(now)}.tar.gz")).absolute()
+    sources = list(_sources(settings, folder, choices.config or paths.server_file(), with_tls))
+    label = Label(settings.name, __version__, _kind(settings))
+    total = sum(source.path.stat().st_size for source in sources if source.path.exists())
+    try:
+        with Progress("Copying", total) as copied, Progress("Packing", total) as packed:
+            made = create(target, label, sources, now, copied.step, packed.step)
+    except FileExistsError:
+        fail(f"{target} is there already, and stays as it is")
+    except NoRoom as error:
+        fail(str(error))
+    except OSError as error:
+        fail(f"cannot write {target}: {error.strerror}")
+    packed_size = shown_size(target.stat().st_size)
+    typer.echo(
+        f"{target}: {settings.name} as it is, {len(made.files)} files, {shown_size(made.size)} in {packed_size}."
+    )
+    if label.history != "sqlite":
+        typer.echo(f"{NOT_INCLUDED}: back it up with pg_dump.", err=True)
+
+
+def stamp(at: float) -> str:
+    """A time as it is part of a file's name."""
+    return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(at))
+
+
+def _kind(settings: ServerConfig) -> str:
+    return "sqlite" if settings.history.store == "sqlite" else "postgresql"
+
+
+def _sources(settings: ServerConfig, folder: Path, config: Path, with_tls: bool) -> Iterator[Source]:
+    """The configuration comes first: a restore wants to know it before all else."""
+    if config.is_file():
+        yield Source(config, CONFIG)
+    if settings.accounts_file.is_file():
+        yield Source(settings.accounts_file, ACCOUNTS)
+    if with_tls:
+        keys = paths.home() / TLS
+        yield from (Source(path, f"{TLS}/{path.name}") for path in sorted(keys.glob("*")) if path.is_file())
+    yield from collect.in_data(folder, _left_out)
+
+
+def _left_out(path: Path) -> None:
+    typer.echo(f"{path} is left out: it is not a plain file", err=True)
+
+
+_KNOWN = {"history/history.db": len(HISTORY), "urlindex/links.db": len(URLINDEX), "ledger/ledger.db": len(LEDGER)}
+
+
+def restore(
+    file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="What culture backup wrote.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Stop the server if it runs, and start it again with the same options.")
+    ] = False,
+    with_revoked: Annotated[
+        bool, typer.Option("--with-revoked", help="Also let in again whose account was revoked since the backup.")
+    ] = False,
+    config: ConfigFile = None,
+    name: Name = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Put a backup in the place of the server's data, which is kept aside.
+
+    All of it is checked before anything is changed.
+    """
+    manifest, said = _looked_into(file)
+    choices = Choices(config, name, None, None, data_dir)
+    note = pid_file.running(name or manifest.server)
+    if note:
+        choices = choices.over(Choices.parse(note.options))
+    settings, is_new = _settings(choices, said)
+    if settings.name != manifest.server:
+        fail(
+            f"this is a backup of {manifest.server}, not of {settings.name}: say --name {manifest.server} to restore it"
+        )
+    if note and not restart:
+        fail(f"{settings.name} is running (pid {note.pid}): stop it first, or add --restart")
+    folder = settings.data_dir.resolve()
+    if folder.is_mount():
+        fail(f"{folder} is a mount, and no other folder can take its place: keep the data in a folder inside of it")
+    confirm(f"Put the backup of {manifest.time} in place of {folder}?", yes)
+    now = stamp(time.time())
+    try:
+        with (
+            file.open("rb") as source,
+            Progress("Unpacking", manifest.size) as bar,
+            restoring.unpacked(source, folder, _KNOWN, now, bar.step) as new,
+            _stopped(settings.name, note),
+        ):
+            bar.close()
+            if new.accounts and not with_revoked:
+                _keep_revoked(new.accounts, settings)
+            _put(new, settings, folder, now)
+            if is_new and new.config:
+                _put_config(new.config, choices.config or paths.server_file())
+    except BadBackup as bad:
+        fail(f"{file} is not restored: {bad}")
+    except OSError as error:
+        fail(f"{file} is not restored: {error}")
+    if said is not None and not is_new:
+        typer.echo(f"The configuration stays as it is; {file} has that of {manifest.time}, in culture.yaml.")
+    if manifest.history != "sqlite":
+        typer.echo(f"{NOT_INCLUDED}: restore it with psql or pg_restore.", err=True)
+
+
+def _looked_into(file: Path) -> tuple[Manifest, bytes | None]:
+    try:
+        with file.open("rb") as source:
+            return tarball.peeked(source)
+    except BadBackup as bad:
+        fail(f"{file} is not restored: {bad}")
+    except OSError as error:
+        fail(f"cannot read {file}: {error.strerror}")
+
+
+def _settings(choices: Choices, said: bytes | None) -> tuple[ServerConfig, bool]:
+    """The configuration here, or for want of one that of the backup; whether it is that."""
+    file = choices.config or paths.server_file()
+    if file.exists() or said is None:
+        return choices.load().config, False
+    looked_at = file.with_name(f".{file.name}.restoring")
+    disk.replace(looked_at, said)
+    try:
+        return load_server(looked_at, Options(choices.name, data_dir=choices.data_dir)).config, True
+    finally:
+        looked_at.unlink()
+
+
+@contextmanager
+def _stopped(server: str, note: pid_file.Note | None) -> Iterator[None]:
+    """Have the server out of the way; afterwards it runs again, whatever came of the restore."""
+    if note is None:
+        yield
+        return
+    if pid_file.end(server) is False:
+        fail(f"{server} has been told to stop, but is still busy; nothing was restored")
+    try:
+        yield
+    finally:
+        try:
+            started = background.start(server, note.options)
+        except background.EndedEarly as early:
+            fail(f"{server} does not start again: {early.text}")
+        typer.echo(f"{server} is running again (pid {started.pid}).")
+
+
+def _put(new: Unpacked, settings: ServerConfig, folder: Path, now: str) -> None:
+    aside = _free(folder, now)
+    lock = DataLock(folder)
+    lock.acquire()
+    try:
+        is_kept = restoring.put_in_place(new.data, folder, aside)
+    finally:
+        lock.release()
+    manifest = new.manifest
+    typer.echo(
+        f"{settings.name} is as it was at {manifest.time}: {len(manifest.files)} files, {shown_size(manifest.size)}."
+    )
+    if is_kept:
+        typer.echo(f"The former data is in {aside}.")
+    if new.accounts:
+        _put_file(new.accounts, settings.accounts_file, now)
+    for path in new.tls:
+        _put_file(path, paths.home() / TLS / path.name, now)
+
+
+def _keep_revoked(new: Path, settings: ServerConfig) -> None:
+    """Who was thrown out stays out: a backup of before knows nothing of it."""
+    try:
+        names = restoring.keep_revoked(new, settings.accounts_file, settings.account_prefix)
+    except AccountsError as error:
+        typer.echo(f"Whose account was revoked since cannot be told: {error}", err=True)
+        return
+    if names:
+        typer.echo(f"Revoked since the backup, and stay so (else --with-revoked): {', '.join(names)}.")
+
+
+def _free(folder: Path, now: str) -> Path:
+    """Where to keep the former data: two restores may be of the same second."""
+    names = (f"{folder.name}.before-{now}{further}" for further in chain([""], (f"-{number}" for number in count(2))))
+    return next(path for path in map(folder.with_name, names) if not path.exists())
+
+
+def _put_file(new: Path, path: Path, now: str) -> None:
+    former = restoring.put_file(new, path, now)
+    if former:
+        typer.echo(f"The former {path.name} is {former}.")
+
+
+def _put_config(new: Path, path: Path) -> None:
+    disk.replace(path, new.read_bytes())
+    typer.echo(f"Wrote {path}.")

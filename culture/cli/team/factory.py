@@ -1,0 +1,97 @@
+"""A team put together from its file: connection, journal, daemons, wiki."""
+
+import asyncio
+
+from culture.cli.agents import agent_login, daemon_launch, local_servers
+from culture.cli.output import fail
+from culture.config import paths
+from culture.config.installation import installation
+from culture.config.team import TeamConfig
+from culture.orchestrator.errors import NotStarted
+from culture.orchestrator.irc import Rooms
+from culture.orchestrator.journal.store import Book
+from culture.orchestrator.members.daemons import Child, Launch, MemberDaemons
+from culture.orchestrator.members.roster import AGENTS, Roster
+from culture.orchestrator.parts import Parts
+from culture.orchestrator.repository.git import git
+from culture.orchestrator.repository.merge import main_branch
+from culture.orchestrator.repository.worktrees import Worktrees
+from culture.orchestrator.wiki_record import Record, wiki_folder
+from culture.protocol.names import short_name
+from culture.protocol.vocabulary import Channel, Exit
+from culture.transport import Address, Identity
+from culture.wiki.client import LocalWiki, WikiClient
+from culture.wiki.pages import Pages
+from culture.wiki.queue import QueuedWiki
+
+
+def launcher(config: TeamConfig) -> Launch:
+    """Begins to start the daemon of a member, with an account that ends with its connection."""
+
+    def launch(nick: str) -> Child:
+        try:
+            agent_login.prepare(nick, config.server, always_on=False)
+        except agent_login.NoLogin as wrong:
+            raise NotStarted(str(wrong)) from None
+        return daemon_launch.launch(nick, paths.team_dir(config.slug) / AGENTS)
+
+    return launch
+
+
+async def assemble(config: TeamConfig, launch: Launch | None = None) -> Parts:
+    """Everything there is to a team, not yet begun."""
+    folder, project = paths.team_dir(config.slug), config.project_dir
+    server = _server_name(config)
+    nick = f"{server}-team-{config.slug}"
+    main = await main_branch(project, config.branch)
+    book = Book(folder)
+    book.open()
+    em = f"{server}-{config.em_name}"
+    roster = Roster(config, folder, main, nick, em)
+    hint = await asyncio.to_thread(agent_login.prepare, nick, config.server, False)
+    if hint:
+        fail(hint)
+    token = agent_login.token(nick)
+    where = config.server
+    channels = [config.project_channel, config.standup_channel, Channel.ERRORS.value]
+    rooms = Rooms(
+        Address(where.host, where.port, where.tls, where.fingerprint, where.user),
+        Identity(nick, nick if token else None, token, realname=f"the team {config.slug}"),
+        folder,
+        book,
+        [*channels, *(task.channel for task in book.state.live_tasks())],
+        config.pm,
+        em,
+    )
+    record = Record(QueuedWiki(_wiki(config), folder / "wiki-queue"), nick)
+    daemons = MemberDaemons(launch or launcher(config), dismiss=lambda nick: agent_login.withdraw(nick, config.server))
+    worktrees = Worktrees(project, config.worktrees)
+    return Parts(config, server, folder, main, await _remote(config), book, rooms, roster, daemons, worktrees, record)
+
+
+def _server_name(config: TeamConfig) -> str:
+    if config.server.name:
+        return short_name(config.server.name)
+    own = local_servers.own_server(config.server)
+    if own is None:
+        fail("server.name is missing in team.yaml: every nick begins with it", Exit.WRONG_CONFIGURATION)
+    return own.short_name
+
+
+async def _remote(config: TeamConfig) -> str | None:
+    """Where work is pushed to: what the file says, else origin where there is one."""
+    if config.remote is not None:
+        return config.remote
+    return "origin" if "origin" in (await git(config.project_dir, "remote")).split() else None
+
+
+def _wiki(config: TeamConfig) -> WikiClient:
+    """The wiki that members read: this machine's own, else the one that is served elsewhere."""
+    folder = wiki_folder(config)
+    if folder is None:
+        try:
+            from culture.wiki.remote import RemoteWiki  # the SDK is heavy, and an extra
+        except ModuleNotFoundError as missing:
+            fail(f"{missing.name} is not installed: {installation().extend('bridge')}", Exit.WRONG_CONFIGURATION)
+        return RemoteWiki(config.wiki_mcp_url or "")
+    return LocalWiki(Pages.create(folder))

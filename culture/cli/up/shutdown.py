@@ -1,0 +1,236 @@
+"""Ending what runs in a home folder, and looking whether it is gone."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from culture.cli.agents.select_agents import listed
+from culture.cli.agents.start import AT_ONCE
+from culture.cli.humanize import counted
+from culture.cli.server import pid_file
+from culture.cli.web import process as webpage
+from culture.clients.shared import ending
+from culture.clients.shared import pidfile as daemons
+from culture.clients.shared.ending import Ended
+from culture.clients.shared.processes import carrying
+from culture.config import paths, process
+from culture.config.lockfile import note_of_holder
+from culture.config.process import is_gone, pinned
+
+_PROC = Path("/proc")
+_SESSION = 3  # behind the name: state, parent, group, session
+_ZOMBIE = b"Z"
+GRACE = 3.0
+FORCE = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One that is there."""
+
+    pid: int
+    command: str
+
+
+def of_sessions(leaders: Collection[int]) -> list[Process]:
+    """The living processes of the sessions that these began, they themselves included."""
+    return [Process(pid, _command(pid)) for pid, session in _sessions() if session in leaders and pid != os.getpid()]
+
+
+def end(leaders: Collection[int]) -> tuple[list[Process], list[Process]]:
+    """End what is left of these sessions, by force after a while: what was there, and what is there still."""
+    found = of_sessions(leaders)
+    for number, patience in ((signal.SIGTERM, GRACE), (signal.SIGKILL, FORCE)):
+        for left in of_sessions(leaders):
+            _end(left.pid, leaders, number, patience)
+    return found, of_sessions(leaders)
+
+
+def _end(pid: int, leaders: Collection[int], number: signal.Signals, patience: float) -> None:
+    process.end(pid, lambda: _session(pid) in leaders, patience, number)
+
+
+def _sessions() -> Iterator[tuple[int, int]]:
+    for entry in os.scandir(_PROC):
+        if entry.name.isdecimal():
+            session = _session(int(entry.name))
+            if session is not None:
+                yield int(entry.name), session
+
+
+def _session(pid: int) -> int | None:
+    """The session of a process that lives; None for one that is dead, reaped or not."""
+    try:
+        # The name of the program stands in brackets, and may have any in it.
+        words = (_PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return None if words[0] == _ZOMBIE else int(words[_SESSION])
+
+
+def _command(pid: int) -> str:
+    try:
+        return (_PROC / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+VIEW_GRACE = 15.0
+"""How long a `culture up` may take to see that all is over."""
+
+EARLY_GRACE = 10.0
+"""How long what has hardly begun may take to end."""
+
+
+class Ending:
+    """What was ended, and what would not."""
+
+    def __init__(self) -> None:
+        self.ended: list[str] = []
+        self.left: list[str] = []
+        self._leaders: set[int] = set()
+        self._teams: dict[str, int] = {}
+
+    def early(self, launched: "Mapping[str, subprocess.Popen[bytes]]", server: str) -> None:
+        """End what was launched for a server and does not hold its file yet: nothing else would find it."""
+        self._leaders |= {process.pid for process in launched.values()}
+        shown = holders(server)
+        hidden = {what: each for what, each in launched.items() if each.pid not in shown and each.poll() is None}
+        for child in hidden.values():
+            child.terminate()
+        for what, child in hidden.items():
+            self._went(what, _goes(child), f"pid {child.pid}")
+
+    def teams(self) -> None:
+        """End the orchestrators first: they would start their members again."""
+        if not (paths.home() / "team").is_dir():
+            return
+        from culture.cli.team import select_team, up  # for those who have teams
+
+        for slug in select_team.known():
+            pid = select_team.running(slug)
+            if pid is None:
+                continue
+            self._leaders.add(pid)
+            try:
+                up.end(slug)
+            except typer.Exit:
+                pass  # it was said why; everything else is ended all the same
+            if select_team.running(slug) is None:
+                self._say(f"The team {slug} has stopped.")
+            else:
+                self._teams[slug] = pid
+
+    def agents(self, nicks: Iterable[str]) -> None:
+        """End agents with all they have started; those that do not run may have left something behind."""
+        names, running = list(nicks), daemons.all_running()
+        self._leaders |= {note.pid for nick, note in running.items() if nick in names}
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            for nick, (how, left) in zip(names, pool.map(ending.end_now, names), strict=True):
+                self._agent(nick, how, left)
+
+    def page(self, server: str) -> None:
+        """End the web page of a server."""
+        note = webpage.running(server)
+        if note is None:
+            return
+        self._leaders.add(note.pid)
+        self._went(f"The web page of {server}", webpage.end(server) is not False, f"pid {note.pid}")
+
+    def server(self, name: str) -> None:
+        """End a server."""
+        note = pid_file.running(name)
+        if note is None:
+            return
+        self._leaders.add(note.pid)
+        self._went(name, pid_file.end(name) is not False, f"pid {note.pid}; see {paths.log_file(name)}")
+
+    def look(self) -> None:
+        """Look for what any of them has left behind, and end that as well."""
+        found, still = end(self._leaders)
+        for orphan in found:
+            self._say(f"Ended what was left behind: {orphan.command} (pid {orphan.pid}).")
+        self.left += [f"{process.command} (pid {process.pid}); `kill -9 {process.pid}`" for process in still]
+        for slug, pid in self._teams.items():
+            from culture.cli.team import select_team
+
+            if select_team.running(slug) == pid:
+                self.left.append(f"the team {slug} (pid {pid}); `kill {pid}` ends its orchestrator")
+
+    def view(self) -> None:
+        """Wait until a `culture up` in some terminal has seen that all is over."""
+        pid = viewer()
+        if pid is None or pid == os.getpid():
+            return
+        with pinned(pid) as process:
+            if process is not None and not is_gone(process, VIEW_GRACE) and viewer() == pid:
+                signal.pidfd_send_signal(process, signal.SIGTERM)
+                self._went("`culture up`", is_gone(process, VIEW_GRACE), f"pid {pid}")
+
+    def _agent(self, nick: str, how: Ended, left: int) -> None:
+        if how is Ended.STAYS:
+            self.left.append(f"{nick} {how.value}; see {paths.log_file(nick)}")
+            return
+        if how is not Ended.NOT_THERE:
+            self._say(f"{nick} {how.value}.")
+        if left:
+            self._say(f"Ended {counted(left, 'process', 'processes')} that {nick} had left behind.")
+        for token in ending.tokens(nick):
+            self.left += [f"pid {pid}, started by {nick}" for pid in carrying(token)]
+
+    def _went(self, what: str, gone: bool, more: str) -> None:
+        if gone:
+            self._say(f"{what} has stopped.")
+        else:
+            self.left.append(f"{what} ({more})")
+
+    def _say(self, text: str) -> None:
+        self.ended.append(text)
+        say(text)
+
+
+def _goes(process: "subprocess.Popen[bytes]") -> bool:
+    """Whether a child that was told to end does so, by force after a while."""
+    for patience in (EARLY_GRACE, FORCE):
+        try:
+            process.wait(patience)
+        except subprocess.TimeoutExpired:
+            process.kill()
+        else:
+            return True
+    return False
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Say it, if there is still somebody to hear it: a terminal may be closed meanwhile."""
+    with suppress(OSError):
+        typer.echo(text, err=err)
+
+
+def holders(server: str) -> set[int]:
+    """The processes that hold a file here: a server, its page, and the agents."""
+    notes = (pid_file.running(server), webpage.running(server), *daemons.all_running().values())
+    return {note.pid for note in notes if note}
+
+
+def everybody() -> list[str]:
+    """The agents that run here, and those of agents.yaml."""
+    return list(dict.fromkeys([*daemons.all_running(), *listed()]))
+
+
+def view_file() -> Path:
+    """The file that a `culture up` holds while it shows what happens."""
+    return paths.home() / "run" / "up.view"
+
+
+def viewer() -> int | None:
+    """The process of a `culture up` that shows what happens."""
+    text = note_of_holder(view_file())
+    return int(text) if text and text.strip().isdecimal() else None

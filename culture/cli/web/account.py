@@ -1,0 +1,78 @@
+"""The account with which the web page logs in for the people who are logged in to it."""
+
+import hashlib
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+from culture.config import paths
+from culture.config.model import ServerConfig
+from culture.protocol.vocabulary import UserClass
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.accounts import Account, AccountRefused, AccountsError, new_account
+from culture.server.auth.password import token_digest
+
+log = logging.getLogger(__name__)
+
+NAME = "web"
+_VIA = "web"
+
+
+def ensure(settings: ServerConfig) -> str:
+    """The token of the account ``web``, which is made when it is missing; raises AccountRefused."""
+    store = AccountStore(settings.accounts_file, settings.account_prefix)
+    account = store.owner_of(NAME)
+    if account is None:
+        account = new_account(NAME, UserClass.BOT, always_on=False, via=_VIA)
+        store.add(account)
+    _check(account)
+    kept = _kept(secret_file(settings))
+    if kept is not None and token_digest(kept) in {each.digest for each in account.tokens}:
+        return kept
+    # Several servers may share one file of accounts: each has a token of its own.
+    token = store.add_token(account.name, f"web-{settings.short_name}")
+    paths.write_private(secret_file(settings), f"{token}\n")
+    return token
+
+
+def standing(settings: ServerConfig) -> Callable[[str], str | None]:
+    """Whether somebody may be logged in to the page; what it says is another once they were revoked or have another
+    password, and then they have to log in again."""
+    store = AccountStore(settings.accounts_file, settings.account_prefix)
+
+    def of(name: str) -> str | None:
+        try:
+            store.catch_up()
+        except AccountsError as error:
+            log.error("%s", error)
+        account = store.active(name)
+        if account is None or account.kind is not UserClass.HUMAN:
+            return None
+        salt = account.verifier.salt if account.verifier is not None else b""
+        return hashlib.sha256(f"{account.created} {account.revocations} ".encode() + salt).hexdigest()
+
+    return of
+
+
+def secret_file(settings: ServerConfig) -> Path:
+    """Where the token is kept."""
+    return settings.data_dir / "web" / "secret"
+
+
+def _check(account: Account) -> None:
+    if not account.is_active:
+        raise AccountRefused(
+            f"the account {account.name} is revoked, so the web page cannot log in: "
+            f"`culture account passwd {account.name}` would let it in again"
+        )
+    if account.name != NAME or account.via is None:
+        raise AccountRefused(
+            f"{NAME} is a name of the {account.kind} account {account.name}, and the web page needs it for its own"
+        )
+
+
+def _kept(file: Path) -> str | None:
+    try:
+        return file.read_text(encoding="utf-8").strip() or None
+    except FileNotFoundError:
+        return None

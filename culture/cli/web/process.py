@@ -1,0 +1,152 @@
+"""The process that shows the web page of a server: which one it is, starting it, ending it."""
+
+import json
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from culture.cli.agents.local_servers import plain_listener, server_user
+from culture.cli.connect_hints import reached_by
+from culture.cli.server import certificate, pid_file
+from culture.cli.server.background import PATIENCE, Begun
+from culture.cli.up.child_processes import Launch, plainly
+from culture.cli.web import account as webaccount
+from culture.config import listen_policy, paths, process
+from culture.config.lockfile import LockFile, Taken, note_of_holder
+from culture.config.model import ServerConfig
+from culture.server.auth.accounts import AccountRefused, AccountsError
+from culture.server.errors import StartError
+from culture.transport import Address
+from culture.web.login_links import MINUTES, link_path, make_link
+from culture.web.site import Settings, data_folder
+
+log = logging.getLogger(__name__)
+
+GRACE = 10.0
+
+
+@dataclass(frozen=True)
+class Note:
+    """What a page that runs says about itself; without an address it does not answer yet."""
+
+    pid: int
+    since: float
+    url: str = ""
+    port: int = 0
+    problem: str = ""
+    """Why the page is not connected to its server; empty while it is."""
+
+
+def _file(server: str) -> Path:
+    return paths.home() / "run" / f"{server}.page"
+
+
+def log_file(server: str) -> Path:
+    """What a page in the background prints."""
+    return paths.log_file(f"{server}.web")
+
+
+def running(server: str) -> Note | None:
+    """The page of that server that lives."""
+    text = note_of_holder(_file(server))
+    try:
+        return None if text is None else Note(**json.loads(text))
+    except (ValueError, TypeError):
+        return None
+
+
+@contextmanager
+def held(server: str) -> Iterator[Callable[..., None]]:
+    """Be the page of that server; call with the fields of the note that are new. ``StartError`` for a second one."""
+    lock = LockFile(_file(server))
+    note = Note(os.getpid(), time.time())
+
+    def change(**fields: str | int) -> None:
+        nonlocal note
+        note = replace(note, **fields)  # type: ignore[arg-type]
+        lock.write(json.dumps(asdict(note)))
+
+    try:
+        lock.acquire(json.dumps(asdict(note)))
+    except Taken:
+        found = running(server)
+        pid = f" (pid {found.pid})" if found else ""
+        raise StartError(f"the page of {server} is shown already{pid}; `culture web status` says where") from None
+    try:
+        yield change
+    finally:
+        lock.release(remove=True)
+
+
+def start(server: str, options: Sequence[str], launch: Launch = plainly) -> Note:
+    """Show the page from a process of its own, and return once it answers; ``EndedEarly`` with what it said."""
+    log = log_file(server)
+    begun = Begun(f"The web page of {server}", ["web", "serve", *options], log, launch)
+
+    def answering(pid: int) -> Note | None:
+        note = running(server)
+        return note if note and note.pid == pid and note.url else None
+
+    note = begun.until(answering, PATIENCE)
+    if note is None:
+        begun.end()
+        raise StartError(f"the page of {server} did not answer within {PATIENCE:g} s; see {log}")
+    return note
+
+
+def end(server: str) -> bool | None:
+    """Have the page end, and wait for it: whether it went; None when there was none."""
+    note = running(server)
+    return None if note is None else process.end(note.pid, lambda: running(server) == note, GRACE)
+
+
+def settings_of(config: ServerConfig, host: str | None = None, port: int | None = None) -> Settings:
+    """What a page for this server needs; its account is made when it is missing (raises AccountRefused)."""
+    said = {key: value for key, value in (("host", host), ("port", port)) if value is not None}
+    web = config.web.model_copy(update=said)
+    if web.is_exposed and not (web.tls or config.trusted_network):
+        raise StartError(listen_policy.unprotected(web.host))
+    changed = config.model_copy(update={"web": web})
+    token = webaccount.ensure(changed)
+    standing = webaccount.standing(changed)
+    folder = data_folder(changed)
+    return Settings(
+        changed, _address(changed), webaccount.NAME, token, folder, web.port, standing, lambda: _renewed_token(changed)
+    )
+
+
+def _renewed_token(config: ServerConfig) -> str | None:
+    try:
+        return webaccount.ensure(config)
+    except (AccountRefused, AccountsError, OSError) as error:
+        log.error("the account of the page cannot be looked after: %s", error)
+        return None
+
+
+def _address(config: ServerConfig) -> Address:
+    """Where the server of this machine lets programs in, as it runs or as it would."""
+    note = pid_file.running(config.name)
+    addresses = note.addresses if note and note.addresses else tuple((each.host, each.port) for each in config.listen)
+    found = plain_listener(config, addresses)
+    if found is not None:
+        return Address(found.host, found.port, user=server_user())
+    for listener, (host, port) in zip(config.listen, addresses, strict=False):
+        if listener.tls is not None and listener.websocket is None:
+            return Address(reached_by(host), port, True, certificate.of(listener.tls.certificate))
+    raise StartError(f"{config.name} listens for WebSocket alone, and the page needs an address for IRC under listen:")
+
+
+def link(config: ServerConfig, account: str, minutes: int = MINUTES) -> str:
+    """An address that logs an account in, once."""
+    note = running(config.name)
+    token = make_link(data_folder(config), account, minutes)
+    url = note.url if note and note.url else _planned(config)
+    return f"{url}{link_path(token)}"
+
+
+def _planned(config: ServerConfig) -> str:
+    return Settings(config, Address(""), "", "", data_folder(config), config.web.port, lambda _: None).url

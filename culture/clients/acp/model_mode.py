@@ -1,0 +1,73 @@
+"""Choosing the model and the mode of a session among those that the agent offers."""
+
+import logging
+from collections.abc import Iterator, Sequence
+
+from acp import RequestError
+from acp.schema import (
+    LoadSessionResponse,
+    NewSessionResponse,
+    ResumeSessionResponse,
+    SessionConfigOptionSelect,
+    SessionConfigSelectGroup,
+)
+
+from culture.clients.acp.process import Link
+from culture.clients.shared.errors import WrongConfiguration
+
+log = logging.getLogger(__name__)
+
+Begun = NewSessionResponse | LoadSessionResponse | ResumeSessionResponse
+MOST_NAMED = 20
+
+
+async def choose(link: Link, session: str, begun: Begun, model: str | None, mode: str | None) -> None:
+    """Choose what is configured; WrongConfiguration names what there is."""
+    if model is not None:
+        await _choose(link, session, begun, "model", "model", _spellings(model))
+    if mode is not None:
+        await _choose(link, session, begun, "mode", "acp_mode", (mode,))
+
+
+async def _choose(link: Link, session: str, begun: Begun, what: str, setting: str, spellings: Sequence[str]) -> None:
+    option = _option(begun, what)
+    offered = list(_values(option)) if option is not None else _modes(begun) if what == "mode" else []
+    wanted = next((each for each in spellings if each in offered), spellings[0])
+    try:
+        if option is not None:
+            if option.current_value != wanted:
+                await link.talk(link.agent.set_config_option(config_id=option.id, session_id=session, value=wanted))
+        elif offered:
+            await link.talk(link.agent.set_session_mode(session_id=session, mode_id=wanted))
+        else:
+            log.warning("the agent offers no choice of its %s: %s is not heeded", what, wanted)
+    except RequestError as error:
+        names = ", ".join(offered[:MOST_NAMED])
+        raise WrongConfiguration(
+            f"{setting}: the agent does not take {wanted!r} ({error}); it offers {names}"
+        ) from error
+
+
+def _spellings(model: str) -> tuple[str, ...]:
+    """The model with its provider and, for agents that have only one, without."""
+    bare = model.partition("/")[2]
+    return (model, bare) if bare else (model,)
+
+
+def _option(begun: Begun, what: str) -> SessionConfigOptionSelect | None:
+    """The option of that name, else the first of that category."""
+    selects = [each for each in begun.config_options or () if isinstance(each, SessionConfigOptionSelect)]
+    named = [each for each in selects if each.id == what]
+    return next(iter([*named, *(each for each in selects if each.category == what)]), None)
+
+
+def _values(option: SessionConfigOptionSelect) -> Iterator[str]:
+    for each in option.options:
+        if isinstance(each, SessionConfigSelectGroup):
+            yield from (inner.value for inner in each.options)
+        else:
+            yield each.value
+
+
+def _modes(begun: Begun) -> list[str]:
+    return [mode.id for mode in begun.modes.available_modes] if begun.modes is not None else []

@@ -1,0 +1,161 @@
+"""Performing the steps of one turn."""
+
+import os
+import re
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from culture.clients.scripted.commands import Command, run
+from culture.clients.scripted.interruptible import Breaking
+from culture.clients.scripted.steps import (
+    Ask,
+    Crash,
+    Error,
+    Hang,
+    Loop,
+    Read,
+    Run,
+    Say,
+    Send,
+    Step,
+    Think,
+    Usage,
+    Wait,
+)
+from culture.clients.scripted.templates import fill, shell_command
+
+# -P: the folder the agent works in is no place to import from.
+SKILL_CLIENT = (sys.executable, "-P", "-m", "culture.clients.shared.skill.irc_client")
+SKILL_TIMEOUT = 60.0
+_ASKED_BACK = re.compile(r"asks back about (q\d+);")
+_LOOK_AGAIN = 0.02
+
+
+class ApiError(Exception):
+    """The model's API failed, as the playbook has it; ``full`` when the session has no more room."""
+
+    def __init__(self, text: str, full: bool = False) -> None:
+        super().__init__(text)
+        self.full = full
+
+
+@dataclass
+class Performance:
+    """One turn: ``tell`` passes on what the agent says, thinks and calls."""
+
+    tell: Callable[[dict[str, object]], None]
+    breaking: Breaking
+    values: dict[str, str]
+    text: str = ""
+    """The last that was said."""
+    tools: list[str] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+
+    def perform(self, steps: Sequence[Step]) -> None:
+        """Do one step after the other; BrokenOff and ApiError end it."""
+        for step in steps:
+            self.breaking.check()
+            self._step(step)
+
+    def _step(self, step: Step) -> None:
+        match step:
+            case Say(text):
+                self._say(self._fill(text))
+            case Think(text):
+                self.tell({"type": "thinking", "text": self._fill(text)})
+            case Send(to, text):
+                given = {"channel": self._fill(to), "message": self._fill(text)}
+                self._skill("irc_send", given, ["send", "--", given["channel"], "-"], given["message"])
+            case Ask(to, question, timeout, options):
+                self._ask({"channel": self._fill(to), "question": self._fill(question)}, timeout, options)
+            case Read(channel):
+                given = {"channel": self._fill(channel)}
+                self._skill("irc_read", given, ["read", "--", given["channel"]])
+            case Run(command, timeout):
+                self._run(command, timeout)
+            case Wait(seconds, None):
+                self.breaking.wait(seconds)
+            case Wait(seconds, str(path)):
+                self._wait_for(Path(self._fill(path)), seconds)
+            case Usage():
+                self._use(step)
+            case Error(text, full):
+                raise ApiError(self._fill(text), full)
+            case Crash(code):
+                _crash(code)
+            case Hang(stubborn):
+                _hang(stubborn)
+            case Loop(times, steps):
+                self._repeat(times, steps)
+
+    def _fill(self, text: str) -> str:
+        return fill(text, self.values)
+
+    def _say(self, text: str) -> None:
+        self.text = text
+        self.tell({"type": "text", "text": text})
+
+    def _ask(self, given: dict[str, str], timeout: float, options: str) -> None:
+        """Ask; whoever says something else than one of the options is told these, and may answer still."""
+        chosen = ["--options", options] if options else []
+        words = ["ask", "--timeout", f"{timeout:g}", *chosen, "--", given["channel"], "-"]
+        errors = self._skill("irc_ask", given, words, given["question"], timeout)
+        while options and (back := _ASKED_BACK.search(errors)):
+            again = ["ask", "--again", back[1], "--reply", f"I wait for one of these: {options}."]
+            errors = self._skill("irc_ask", given, again, wait=timeout)
+
+    def _skill(self, tool: str, given: dict[str, str], words: Sequence[str], text: str = "", wait: float = 0.0) -> str:
+        """Use the skill client; what it says beside its answer."""
+        command = Command([*SKILL_CLIENT, *words], timeout=SKILL_TIMEOUT + wait, text=text)
+        return self._call(tool, given, command)
+
+    def _run(self, command: str, timeout: float) -> None:
+        text, variables = shell_command(command, self.values)
+        shell = Command(["/bin/sh", "-c", text], variables, timeout, merged=True)
+        self._call("run", {"command": self._fill(command)}, shell)
+
+    def _call(self, tool: str, given: dict[str, str], command: Command) -> str:
+        self.tools.append(tool)
+        name = f"call-{self.values['count']}-{len(self.tools)}"
+        self.tell({"type": "tool_use", "id": name, "name": tool, "input": given})
+        result = run(command, self.breaking)
+        # What a failed program says, it says on standard error; what a whisper says is none of the answer.
+        output = result.output or (result.errors if result.code else "")
+        self.values.update(output=output, code=str(result.code))
+        told = {"output": output, "errors": result.errors, "code": result.code}
+        self.tell({"type": "tool_result", "id": name, **told})
+        return result.errors
+
+    def _wait_for(self, path: Path, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while not path.exists():
+            if time.monotonic() >= deadline:
+                raise ApiError(f"waited {seconds:g} seconds for {path}")
+            self.breaking.wait(_LOOK_AGAIN)
+
+    def _use(self, usage: Usage) -> None:
+        known = {name: getattr(usage, name) for name in ("tokens", "cost_usd", "context_pct")}
+        self.usage = replace(self.usage, **{name: value for name, value in known.items() if value is not None})
+        self.tell({"type": "usage", "tokens": self.usage.tokens or 0, "cost_usd": self.usage.cost_usd or 0.0})
+
+    def _repeat(self, times: int, steps: Sequence[Step]) -> None:
+        for number in range(1, times + 1):
+            self.values["round"] = str(number)
+            self.perform(steps)
+
+
+def _crash(code: int) -> None:
+    if code < 0:
+        os.kill(os.getpid(), -code)
+    os._exit(abs(code))
+
+
+def _hang(stubborn: bool) -> None:
+    if stubborn:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    while True:
+        signal.pause()

@@ -1,0 +1,48 @@
+"""What agents have called people for."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from culture.ledger_views import safe_values
+from culture.ledger_views.ledger import Fact
+from culture.protocol.vocabulary import FactKind
+
+_LONGEST_WORD = 40
+_GRAVE = frozenset({"agent_error", "agent_timeout"})
+_ODD = frozenset({"agent_spiraling"})
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """A call, and what it was about."""
+
+    nick: str
+    key: str
+    event: str
+    text: str
+    """Empty where not everybody may know."""
+    at: datetime
+    server: str
+
+    @property
+    def gravity(self) -> str:
+        """``error``, ``warning`` or ``info``."""
+        return "error" if self.event in _GRAVE else "warning" if self.event in _ODD else "info"
+
+
+def alerts(facts: Iterable[Fact], since: datetime | None = None) -> list[Alert]:
+    """The alerts, the latest first."""
+    found = [
+        Alert(
+            fact.nick,
+            fact.key,
+            safe_values.text(fact.value, "event", _LONGEST_WORD) or fact.key.partition("-")[0] or fact.key,
+            safe_values.text(fact.value, "text"),
+            fact.at,
+            fact.server,
+        )
+        for fact in facts
+        if fact.kind == FactKind.ALERT and (since is None or fact.at >= since)
+    ]
+    return sorted(found, key=lambda alert: (alert.at, alert.nick, alert.key), reverse=True)

@@ -1,0 +1,93 @@
+"""What agents have used, turn by turn, day by day."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta, tzinfo
+
+from culture.ledger_views import safe_values
+from culture.ledger_views.ledger import Fact
+from culture.protocol.vocabulary import FactKind
+
+_LONGEST_WORD = 40
+_KEPT = timedelta(days=31)
+_AHEAD = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One turn of an agent, and what it cost."""
+
+    nick: str
+    at: datetime
+    tokens: int
+    cost_usd: float
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """So much in some time."""
+
+    tokens: int = 0
+    cost_usd: float = 0.0
+    turns: int = 0
+
+    def __add__(self, other: "Spent") -> "Spent":
+        return Spent(self.tokens + other.tokens, self.cost_usd + other.cost_usd, self.turns + other.turns)
+
+
+Days = Mapping[date, Mapping[str, Spent]]
+
+
+def turns(facts: Iterable[Fact]) -> list[Turn]:
+    """All turns, the oldest first."""
+    found = [_turn(fact) for fact in facts if fact.kind == FactKind.SPEND]
+    return sorted(found, key=lambda turn: (turn.at, turn.nick))
+
+
+def by_day(turns: Iterable[Turn], zone: tzinfo | None = None) -> Days:
+    """For each day on which something was used, each agent's part; days of the zone, else of this machine's own."""
+    days: dict[date, dict[str, Spent]] = defaultdict(dict)
+    for turn in turns:
+        day = days[turn.at.astimezone(zone).date()]
+        day[turn.nick] = day.get(turn.nick, Spent()) + _spent(turn)
+    return {day: days[day] for day in sorted(days)}
+
+
+def midnight(days_ago: int = 0) -> datetime:
+    """When a day of this machine's own time began, as budgets count them; also where the clocks were changed since."""
+    today = datetime.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    return (today - timedelta(days=days_ago)).astimezone()
+
+
+def by_agent(turns: Iterable[Turn], since: datetime | None = None) -> dict[str, Spent]:
+    """Each agent's part, the greatest first."""
+    found: dict[str, Spent] = {}
+    for turn in turns:
+        if since is None or turn.at >= since:
+            found[turn.nick] = found.get(turn.nick, Spent()) + _spent(turn)
+    return dict(sorted(found.items(), key=lambda item: (-item[1].cost_usd, -item[1].tokens, item[0])))
+
+
+def total(parts: Iterable[Spent]) -> Spent:
+    """All together."""
+    return sum(parts, Spent())
+
+
+def _spent(turn: Turn) -> Spent:
+    return Spent(turn.tokens, turn.cost_usd, 1)
+
+
+def _turn(fact: Fact) -> Turn:
+    value = fact.value
+    ended = safe_values.moment(value, "ended")
+    # An agent without a connection tells of it later; a time that cannot be is none.
+    is_likely = ended is not None and fact.at - _KEPT <= ended <= fact.at + _AHEAD
+    return Turn(
+        nick=fact.nick,
+        at=ended if ended is not None and is_likely else fact.at,
+        tokens=safe_values.count(value, "tokens"),
+        cost_usd=safe_values.amount(value, "cost_usd") or 0.0,
+        outcome=safe_values.text(value, "outcome", _LONGEST_WORD),
+    )

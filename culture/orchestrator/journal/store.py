@@ -1,0 +1,151 @@
+"""What the team has done and knows, in one: each entry is on disk before the state has it."""
+
+import json
+import logging
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from culture.config import paths
+from culture.orchestrator.journal.journal import Entry, Journal, Phase, peek
+from culture.orchestrator.journal.replay import after, replayed
+from culture.orchestrator.journal.state import Member, Stage, State, Task, What, key_of
+
+
+def as_data(state: State) -> dict[str, Any]:
+    """The state for state.json; ``from_data`` reads it back."""
+    return {
+        "number": state.number,
+        "members": [asdict(member) for member in state.members.values()],
+        "tasks": [asdict(task) for task in state.tasks.values()],
+        "names": list(state.names),
+        "open": [_entry_data(entry) for entry in state.open.values()],
+        "heard": list(state.heard),
+        "told": list(state.told),
+        "prompts": list(state.prompts),
+        "spent_tokens": state.spent_tokens,
+        "spent_usd": state.spent_usd,
+        "shifts": state.shifts,
+        "allowances": {id: list(said) for id, said in state.allowances.items()},
+        "parked": sorted(state.parked),
+    }
+
+
+def from_data(data: Mapping[str, Any]) -> State:
+    """The state that was written to state.json."""
+    members = [Member(**{**each, "channels": tuple(each["channels"])}) for each in data["members"]]
+    tasks = [Task(**{**each, "stage": Stage(each["stage"])}) for each in data["tasks"]]
+    waiting = [
+        Entry(each["number"], each["at"], each["what"], Phase(each["phase"]), each["data"]) for each in data["open"]
+    ]
+    return State(
+        number=data["number"],
+        members={member.nick.lower(): member for member in members},
+        tasks={task.id: task for task in tasks},
+        names=tuple(data["names"]),
+        open={key_of(entry): entry for entry in waiting},
+        heard=dict.fromkeys(data["heard"]),
+        told=dict.fromkeys(data["told"]),
+        prompts=dict.fromkeys(data["prompts"]),
+        spent_tokens=data["spent_tokens"],
+        spent_usd=data["spent_usd"],
+        shifts=data["shifts"],
+        allowances={id: (said[0], said[1]) for id, said in data["allowances"].items()},
+        parked=frozenset(data["parked"]),
+    )
+
+
+def _entry_data(entry: Entry) -> dict[str, Any]:
+    return {
+        "number": entry.number,
+        "at": entry.at,
+        "what": entry.what,
+        "phase": entry.phase.value,
+        "data": dict(entry.data),
+    }
+
+
+log = logging.getLogger(__name__)
+
+JOURNAL, STATE = "journal.jsonl", "state.json"
+LONGEST = 2000
+"""So many entries until the journal begins anew behind the state."""
+
+
+class Book:
+    """The journal and the state of one team; there is one of these for each folder."""
+
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
+        self._folder = folder
+        self._clock = clock
+        self._journal = Journal(folder / JOURNAL)
+        self._entries = 0
+        self.state = State()
+        self.on_change: Callable[[Entry], None] = lambda entry: None
+
+    def open(self) -> None:
+        """Read what there is."""
+        paths.private_directory(self._folder)
+        entries = self._journal.read()
+        self.state = replayed(entries, _snapshot(self._folder / STATE))
+        self._entries = len(entries)
+        self._journal.continue_after(self.state.number)
+
+    def intend(self, what: What, **data: Any) -> None:
+        """This is about to be done."""
+        self._write(what, Phase.INTEND, data)
+
+    def done(self, what: What, **data: Any) -> None:
+        """This has been done."""
+        self._write(what, Phase.DONE, data)
+
+    def failed(self, what: What, **data: Any) -> None:
+        """This cannot be done."""
+        self._write(what, Phase.FAILED, data)
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._journal.close()
+
+    def _write(self, what: What, phase: Phase, data: dict[str, Any]) -> None:
+        entry = self._journal.write(self._clock(), what.value, phase, data)
+        self.state = after(self.state, entry)
+        self._entries += 1
+        self._keep()
+        self.on_change(entry)
+
+    def _keep(self) -> None:
+        """The state for whoever looks, and in place of a journal that has become long."""
+        try:
+            _put(self._folder / STATE, as_data(self.state))
+            if self._entries >= LONGEST:
+                self._journal.restart(self.state.number)
+                self._entries = 0
+        except OSError as error:
+            # The entry itself is on the disk.
+            log.warning("%s was not written: %s", STATE, error.strerror)
+
+
+def look(folder: Path) -> State:
+    """What a team knows, for somebody who only reads, whether it runs or not."""
+    return replayed(peek(folder / JOURNAL), _snapshot(folder / STATE))
+
+
+def _snapshot(file: Path) -> State:
+    try:
+        return from_data(json.loads(file.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return State()
+
+
+def _put(file: Path, data: dict[str, Any]) -> None:
+    beside = file.with_name(f"{file.name}.new")
+    handle = paths.open_private(beside, os.O_WRONLY | os.O_TRUNC)
+    with os.fdopen(handle, "w", encoding="utf-8") as text:
+        json.dump(data, text, ensure_ascii=False, indent=1)
+        text.flush()
+        os.fsync(text.fileno())
+    beside.replace(file)

@@ -1,0 +1,153 @@
+"""The members' own agents.yaml and what each is told of itself, made from team.yaml and the state."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from culture.config import paths
+from culture.config.team import TeamConfig
+from culture.orchestrator.journal.state import Member, State
+from culture.orchestrator.prompts import IRC, load, on_wiki
+from culture.orchestrator.repository.worktrees import branch_of
+from culture.orchestrator.wiki_record import wiki_folder
+from culture.protocol.vocabulary import Channel
+
+AGENTS, INSTRUCTIONS = "agents.yaml", "instructions"
+# Chains of work are long, and paid for by the task's budget; two members that only talk are held back.
+_LOOPS = {"max_hops": "off", "pair_turns_per_hour": 20, "pair_turns_reset": True, "channel_turns_per_hour": 100_000}
+
+
+class Roster:
+    """Writes what the members' daemons read when they start."""
+
+    def __init__(self, config: TeamConfig, folder: Path, main: str, orchestrator: str, em: str) -> None:
+        self._config = config
+        self._folder = folder
+        self._main = main
+        self._orchestrator = orchestrator
+        self._em = em
+
+    @property
+    def file(self) -> Path:
+        """The members' agents.yaml."""
+        return self._folder / AGENTS
+
+    def write(self, state: State) -> None:
+        """Write it for everybody who is in the team."""
+        config = self._config
+        said = {
+            "server": config.server.model_dump(mode="json", exclude_none=True),
+            "supervisor": config.supervisor.model_dump(mode="json", exclude_unset=True),
+            "webhooks": config.webhooks.model_dump(mode="json", exclude_unset=True),
+            **({"trust": config.trust.model_dump(mode="json", exclude_unset=True)} if config.trust else {}),
+            "wake": config.wake,
+            "people": list(config.pm),
+            **({"sandbox": self._sandbox()} if config.sandbox.kind != "none" else {}),
+            **_LOOPS,
+            "agents": [self._described(member, state) for member in state.members.values()],
+        }
+        _put(self.file, json.dumps(said, ensure_ascii=False, indent=1))
+
+    def facts(self, member: Member, state: State) -> dict[str, str]:
+        """What the places in a prompt are filled with."""
+        config, task = self._config, state.tasks.get(member.task_id or "")
+        return {
+            "name": member.name,
+            "nick": member.nick,
+            "slug": config.slug,
+            "em": self._em,
+            "project_channel": config.project_channel,
+            "standup_channel": config.standup_channel,
+            "main_branch": self._main,
+            "irc": IRC,
+            "wiki": on_wiki(
+                by_command=wiki_folder(config) is not None, by_tools="dev-wiki" in self._mcp_servers_of(member)
+            ),
+            **(
+                {
+                    "task": task.id,
+                    "work_channel": task.channel,
+                    "branch": branch_of(task.id),
+                    "manager": task.manager or self._em,
+                }
+                if task
+                else {}
+            ),
+        }
+
+    def channels_of(self, role: str, task_channel: str | None) -> tuple[str, ...]:
+        """Where somebody of a role is."""
+        config = self._config
+        if role == "em":
+            return (config.project_channel, config.standup_channel, Channel.ERRORS.value)
+        assert task_channel is not None
+        return (task_channel, config.standup_channel, config.project_channel) if role == "manager" else (task_channel,)
+
+    def told(self, member: Member, state: State) -> str:
+        """What a member is told of its role."""
+        return load(self._config.project_dir, member.role, self.facts(member, state))
+
+    def instructions(self, member: Member, state: State) -> Path:
+        """The file with that."""
+        file = self._folder / INSTRUCTIONS / f"{member.nick}.md"
+        _put(file, self.told(member, state))
+        return file
+
+    def mcp_servers(self, nick: str) -> dict[str, dict[str, object]]:
+        """The MCP servers of a member (O07): the wiki, and the bridge where one is named."""
+        urls = {"dev-wiki": self._config.wiki_mcp_url, "irc-bridge": self._config.mcp_bridge_url}
+        return {name: {"type": "http", "url": _as_nick(url, nick)} for name, url in urls.items() if url}
+
+    def _mcp_servers_of(self, member: Member) -> dict[str, dict[str, object]]:
+        return self.mcp_servers(member.nick) if self._config.role(member.role).agent == "claude" else {}
+
+    def _described(self, member: Member, state: State) -> dict[str, Any]:
+        role = self._config.role(member.role)
+        task = state.tasks.get(member.task_id or "")
+        servers = self._mcp_servers_of(member)
+        place, wiki = task.channel if task else self._config.standup_channel, wiki_folder(self._config)
+        return {
+            "nick": member.nick,
+            "directory": member.worktree_path or str(self._config.project_dir),
+            "channels": list(member.channels),
+            "agent": role.agent,
+            **({"model": role.model} if role.model else {}),
+            **({"permission_mode": "bypassPermissions"} if role.agent == "claude" else {}),
+            **({"mcp_servers": servers} if servers else {}),
+            "instructions_file": str(self.instructions(member, state)),
+            "team": {"orchestrator": self._orchestrator, "channel": place, **({"wiki": str(wiki)} if wiki else {})},
+            **self._budget(),
+            **role.options,
+        }
+
+    def _sandbox(self) -> Mapping[str, object]:
+        """What team.yaml says, with what every member works with: the wiki, and the ports of its MCP servers."""
+        said = self._config.sandbox.model_dump(mode="json", exclude_unset=True)
+        urls = [urlsplit(url) for url in (self._config.wiki_mcp_url, self._config.mcp_bridge_url) if url]
+        places = [f"{each.hostname}:{each.port}" for each in urls if each.hostname and each.port]
+        wiki = wiki_folder(self._config)
+        return {
+            **said,
+            "hosts": [*said.get("hosts", ()), *places],
+            "write": [*said.get("write", ()), *([str(wiki)] if wiki else [])],
+        }
+
+    def _budget(self) -> Mapping[str, object]:
+        member = self._config.budget.member
+        said = {"usd_total": member.usd, "tokens_total": member.tokens}
+        limits = {name: value for name, value in said.items() if value is not None}
+        return {"budget": limits} if limits else {}
+
+
+def _as_nick(url: str, nick: str) -> str:
+    return f"{url}{'&' if '?' in url else '?'}nick={nick}"
+
+
+def _put(file: Path, text: str) -> None:
+    beside = file.with_name(f"{file.name}.new")
+    with open(paths.open_private(beside, os.O_WRONLY | os.O_TRUNC), "w", encoding="utf-8") as out:
+        out.write(text)
+    beside.replace(file)

@@ -1,0 +1,75 @@
+"""Takes up what the command line changes in the accounts while the server runs."""
+
+import asyncio
+import logging
+
+from culture.server.auth.accounts import AccountsError
+from culture.server.auth.credential_check import may_act
+from culture.server.context import Parts
+from culture.server.core.session import Session
+from culture.server.core.session_lifecycle import expel
+from culture.server.core.state import User
+
+log = logging.getLogger(__name__)
+
+PERIOD = 1.0
+_REVOKED = "Your account was revoked"
+
+
+async def watch(parts: Parts) -> None:
+    """Look at the accounts every second, at the price of one stat: whoever was revoked is out before the next look."""
+    while True:
+        await asyncio.sleep(PERIOD)
+        try:
+            _look(parts)
+        except AccountsError as error:
+            log.error("%s", error)
+        except Exception:  # our bug: without a further look nobody would be out any more
+            log.exception("a look at the accounts failed")
+
+
+def _look(parts: Parts) -> None:
+    changes = parts.accounts.refresh()
+    if changes.changed or changes.revoked:
+        with parts.turn():
+            parts.network.know_people(parts.accounts.knows_people)
+            _end(parts, changes.revoked)
+            if parts.config.nick_prefix == "required":
+                _clear_nicks(parts)
+
+
+def _end(parts: Parts, revoked: frozenset[str]) -> None:
+    here = (each for each in parts.network.users.values() if each.server == parts.router.name)
+    for user in [each for each in here if each.account in revoked]:
+        log.info("%s is out: the account %s was revoked", user.nick, user.account)
+        expel(parts, user, _REVOKED)
+    for session in [each for each in parts.sessions if each.account is not None and each.account.name in revoked]:
+        session.close(_REVOKED)
+    for session in [each for each in parts.sessions if each.acting is not None]:
+        _end_acting(parts, session, revoked)
+
+
+def _end_acting(parts: Parts, session: Session, revoked: frozenset[str]) -> None:
+    """Whoever is here through a program goes when it may not act for them any longer; elsewhere they stay."""
+    acting, account = session.acting, session.account
+    if acting is None or account is None:
+        return
+    by, target = parts.accounts.active(acting.name), parts.accounts.active(account.name)
+    if acting.name in revoked or by is None or target is None or not may_act(by, target):
+        log.info("%s is no longer here via %s", account.name, acting.via)
+        session.close(f"{acting.name} may not act for you any longer")
+
+
+def _clear_nicks(parts: Parts) -> None:
+    """Whoever had a nick before there was the account it belongs to."""
+    for user in list(parts.network.users.values()):
+        owner = parts.accounts.owner_of(user.nick)
+        if owner is None or user.account == owner.name or _is_logging_in(parts, user):
+            continue
+        log.info("%s is out: the nick belongs to the account %s", user.nick, owner.name)
+        expel(parts, user, f"Your nick belongs to the account {owner.name}: log in")
+
+
+def _is_logging_in(parts: Parts, user: User) -> bool:
+    """Perhaps it is their own account, just made with REGISTER."""
+    return any(session.waiting for session in parts.router.sessions.get(user, ()))

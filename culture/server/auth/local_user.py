@@ -1,0 +1,77 @@
+"""Login by local uid: a program of the machine's user whose account it is needs no password.
+
+An agent's processes have the same uid, and so has a tunnel through which anybody may come: for those the uid proves
+nothing. ``objection`` finds the processes that hold the client's socket and says why they are refused.
+"""
+
+import pwd
+
+from culture.config import peer_uid, process_owner
+from culture.config.model import ServerConfig
+from culture.config.secret_compare import same_secret
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.accounts import Account
+from culture.server.core.session import Session
+
+TUNNELS = frozenset(
+    {
+        "autossh",
+        "chisel",
+        "cloudflared",
+        "dbclient",
+        "dropbear",
+        "frpc",
+        "ngrok",
+        "socat",
+        "ssh",
+        "sshd",
+        "sshd-session",
+        "stunnel",
+        "stunnel4",
+        "tailscaled",
+    }
+)
+"""Names of processes that bring connections from elsewhere; by its name no process proves anything."""
+
+
+def account_at(session: Session, nick: str, accounts: AccountStore, config: ServerConfig) -> Account | None:
+    """The account whose nick a client wants, when the client is a process of the account's own user here.
+
+    A page in a browser is no process of its reader's, and where the kernel cannot say whose a process is, nobody is.
+    """
+    if not session.is_local or session.is_websocket or not peer_uid.IS_KNOWN:
+        return None
+    if config.password is not None and not same_secret(session.password, config.password):
+        return None
+    account = accounts.owner_of(nick)
+    if account is None or account.user is None or not account.is_active:
+        return None
+    uid = uid_of(account.user)
+    return account if uid is not None and session.connection.peer_uid() == uid else None
+
+
+def objection(inode: int | None) -> str:
+    """Why the uid behind a client's socket proves nothing, as the client is told; empty where it does. Blocks."""
+    try:
+        pids = [] if inode is None else process_owner.holders(inode)
+    except process_owner.TooManyProcesses:
+        pids = []
+    agents = [agent for agent in map(process_owner.agent_of, pids) if agent is not None]
+    if agents:
+        return f"you are a process of {agents[0]}: use irc_client"
+    names = [name for name in map(process_owner.name_of, pids) if name]
+    for name in names:
+        if name in TUNNELS:
+            return f"you come through {name}, as others may: log in"
+    # A process that has just ended has left no trace of whose it was.
+    return "" if names else "the server cannot see which program you are: log in"
+
+
+def uid_of(user: str) -> int | None:
+    """The number of a user of this machine; None when there is no such user."""
+    if user.isdecimal():
+        return int(user)
+    try:
+        return pwd.getpwnam(user).pw_uid
+    except KeyError:
+        return None

@@ -1,0 +1,65 @@
+"""From a token to an account of this server."""
+
+import logging
+from collections.abc import Callable
+
+from culture.config.oidc import Oidc
+from culture.protocol.vocabulary import LoginProof
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.accounts import Account, AccountRefused, AccountsError, NameTaken, Revoked
+from culture.server.auth.credential_check import Done, Failed
+from culture.server.auth.oidc.claims import Bearing, judged
+from culture.server.auth.oidc.errors import Rejected
+from culture.server.auth.oidc.jwks import Jwks
+from culture.server.auth.oidc.jwt import Jwt
+
+log = logging.getLogger(__name__)
+
+
+class IssuedTokens:
+    """Tokens of the configured issuer; whoever comes with one for the first time gets an account."""
+
+    def __init__(self, settings: Oidc, accounts: AccountStore, clock: Callable[[], float]) -> None:
+        self._settings = settings
+        self._accounts = accounts
+        self._clock = clock
+        self._keys = Jwks(settings, clock)
+
+    @property
+    def configuration(self) -> str:
+        """Where clients read how to get a token."""
+        return self._settings.configuration
+
+    def check(self, token: str, authzid: str) -> Done | Failed:
+        """Whose token it is; waits for the issuer and for the disk, so never on the event loop."""
+        try:
+            account = self._account(self._bearing(token))
+            if authzid and self._accounts.bare(authzid) != self._accounts.bare(account.name):
+                raise Rejected("nobody may act as another account")
+        except Rejected as rejected:
+            log.info("a token was refused: %s", rejected)
+            return Failed(str(rejected))
+        except AccountsError as error:
+            log.error("%s", error)
+            return Failed("the account could not be written")
+        return Done(account.name, LoginProof.OIDC)
+
+    def _bearing(self, token: str) -> Bearing:
+        jwt = Jwt.parse(token)
+        if jwt.algorithm not in self._settings.algorithms:
+            raise Rejected("it is signed by an algorithm that is not allowed")
+        key = self._keys.key(jwt.kid)
+        if key is None:
+            raise Rejected("its key is unknown")
+        return judged(jwt.claims(key), self._settings, self._clock())
+
+    def _account(self, bearing: Bearing) -> Account:
+        subject, name, kind = bearing
+        try:
+            return self._accounts.vouched(subject, name, kind)
+        except NameTaken as taken:
+            raise Rejected(f"{taken}, and its bearer is somebody else") from taken
+        except Revoked as revoked:
+            raise Rejected(str(revoked)) from revoked
+        except AccountRefused as refused:
+            raise Rejected(f"its claim {self._settings.account_claim} is no name that an account can have") from refused

@@ -1,0 +1,131 @@
+"""Passwords and tokens in the form they are hashed in (SASLprep, RFC 4013)."""
+
+import hashlib
+import hmac
+import secrets
+import stringprep
+import unicodedata
+from dataclasses import dataclass, field
+from typing import Self
+
+from culture.config.secret_compare import same_secret
+
+LONGEST_PASSWORD = 1024
+"""In bytes; a longer one is a mistake or an attack."""
+
+_TOKEN_BYTES = 32
+
+_PROHIBITED = (
+    stringprep.in_table_c12,
+    stringprep.in_table_c21_c22,
+    stringprep.in_table_c3,
+    stringprep.in_table_c4,
+    stringprep.in_table_c5,
+    stringprep.in_table_c6,
+    stringprep.in_table_c7,
+    stringprep.in_table_c8,
+    stringprep.in_table_c9,
+    stringprep.in_table_a1,
+)
+
+
+class UnfitPassword(ValueError):
+    """The text cannot be a password; the message says why and never repeats it."""
+
+
+def prepare(password: str) -> bytes:
+    """The bytes a password is hashed as; every way to type the same characters gives the same bytes."""
+    if len(password) > LONGEST_PASSWORD:
+        raise UnfitPassword(f"a password has at most {LONGEST_PASSWORD} bytes")
+    text = password if password.isascii() and password.isprintable() else _saslprep(password)
+    data = text.encode()
+    if not data:
+        raise UnfitPassword("a password cannot be empty")
+    if len(data) > LONGEST_PASSWORD:
+        raise UnfitPassword(f"a password has at most {LONGEST_PASSWORD} bytes")
+    return data
+
+
+def new_token() -> str:
+    """A random secret that is used in place of a password."""
+    return secrets.token_urlsafe(_TOKEN_BYTES)
+
+
+def token_digest(token: str) -> str:
+    """What is kept of a token. It is random and long, so one round of SHA-256 is enough (and no salt needed)."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _saslprep(password: str) -> str:
+    mapped = "".join(
+        " " if stringprep.in_table_c12(character) else character
+        for character in password
+        if not stringprep.in_table_b1(character)
+    )
+    text = unicodedata.ucd_3_2_0.normalize("NFKC", mapped)
+    if any(prohibited(character) for character in text for prohibited in _PROHIBITED):
+        raise UnfitPassword("a password cannot have control characters, or characters that are too new for SASLprep")
+    _check_direction(text)
+    return text
+
+
+def _check_direction(text: str) -> None:
+    """RFC 3454 §6: text from right to left begins and ends so, and has nothing from left to right in it."""
+    if not any(map(stringprep.in_table_d1, text)):
+        return
+    ends = stringprep.in_table_d1(text[0]) and stringprep.in_table_d1(text[-1])
+    if not ends or any(map(stringprep.in_table_d2, text)):
+        raise UnfitPassword("a password cannot mix text from right to left with other text")
+
+
+ITERATIONS = 600_000
+"""How often a new password is hashed: about 0.2 s of one core, spent outside the event loop."""
+
+_SALT_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Verifier:
+    """Enough to check a password and to prove that we have it, not enough to log in elsewhere."""
+
+    salt: bytes = field(repr=False)
+    iterations: int
+    stored_key: bytes = field(repr=False)
+    server_key: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, password: str, *, salt: bytes | None = None, iterations: int = ITERATIONS) -> Self:
+        """Hash a new password, which takes long: never on the event loop. Raises UnfitPassword."""
+        chosen = salt or secrets.token_bytes(_SALT_BYTES)
+        return cls(chosen, iterations, *_keys(prepare(password), chosen, iterations))
+
+    @classmethod
+    def fake(cls, key: bytes, name: str) -> Self:
+        """One that no password fits: always the same for a name, so that it looks like a real account's."""
+        salt, stored_key, server_key = (
+            hmac.digest(key, f"{use}\0{name}".encode(), "sha256") for use in ("salt", "stored", "server")
+        )
+        return cls(salt[:_SALT_BYTES], ITERATIONS, stored_key, server_key)
+
+    def fits(self, password: bytes) -> bool:
+        """Check a prepared password, which takes as long as hashing one."""
+        stored_key, _ = _keys(password, self.salt, self.iterations)
+        return same_secret(stored_key, self.stored_key)
+
+    def proved_by(self, proof: bytes, exchange: bytes) -> bool:
+        """Whether the client's proof over the exchange shows that it knows the password."""
+        signature = hmac.digest(self.stored_key, exchange, "sha256")
+        if len(proof) != len(signature):
+            return False
+        client_key = bytes(a ^ b for a, b in zip(proof, signature, strict=True))
+        return same_secret(hashlib.sha256(client_key).digest(), self.stored_key)
+
+    def signature(self, exchange: bytes) -> bytes:
+        """Our own proof over the exchange."""
+        return hmac.digest(self.server_key, exchange, "sha256")
+
+
+def _keys(password: bytes, salt: bytes, iterations: int) -> tuple[bytes, bytes]:
+    salted = hashlib.pbkdf2_hmac("sha256", password, salt, iterations)
+    client_key = hmac.digest(salted, b"Client Key", "sha256")
+    return hashlib.sha256(client_key).digest(), hmac.digest(salted, b"Server Key", "sha256")

@@ -1,0 +1,290 @@
+"""Bytes from a client → lines → messages → the handler of their verb."""
+
+import asyncio
+import logging
+import re
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from itertools import chain
+
+from culture.config.model import Rate
+from culture.protocol.message import Message, ProtocolError
+from culture.protocol.numerics import Numeric
+from culture.protocol.stream import LineBuffer, Oversize, oversize
+from culture.server.commands import Command, Later, Unanswered
+from culture.server.context import Context
+from culture.server.core.encode import wire
+from culture.server.core.flood import Bucket
+from culture.server.core.labeled_response import labelled, under_label
+from culture.server.core.state import User
+from culture.server.errors import Failed, Refused
+
+log = logging.getLogger(__name__)
+
+_SHORT = 510
+_HTTP = (b"GET", b"POST", b"PUT", b"HEAD", b"DELETE", b"CONNECT", b"OPTIONS", b"PATCH", b"TRACE", b"HOST:")
+_HTTP_LIKE = re.compile(rb"\S+[ \t]+\S+[ \t]+(HTTP|RTSP|SIP|ICAP)/[0-9]", re.IGNORECASE)
+_MAIL = (b"EHLO", b"HELO", b"LHLO")
+_SSH = b"SSH-"
+_TLS = b"\x16\x03"
+_MOST_UNKNOWN = 3  # commands before registration: clients try one or two that other servers know
+_REGISTERING = Rate(burst=30, rate=2.0)  # capabilities and a login take a dozen lines
+_LINE_OF_A_BATCH = 0.1  # of what a command costs: a hundred lines are one message
+_LOST = "\ufffd"  # what stands for bytes that are no text
+
+Then = Callable[[], Later | None]
+
+
+class Dispatcher:
+    """Reads one session's lines and runs them in order, one at a time."""
+
+    __slots__ = ("_answered", "_bucket", "_buffer", "_commands", "_context", "_held", "_session", "_unknown")
+
+    def __init__(self, context: Context, commands: Mapping[str, Command]) -> None:
+        self._context = context
+        self._session = context.session
+        self._commands = commands
+        self._buffer = LineBuffer()
+        self._bucket = Bucket(self._session.opened)
+        self._held: deque[bytes] | None = None
+        self._unknown = 0  # commands before registration that nobody knows
+        self._answered: list[bytes] = []  # to the labelled command that is waited for
+
+    def receive(self, data: bytes) -> None:
+        """Run what these bytes complete."""
+        try:
+            lines = self._buffer.feed(data)
+        except ProtocolError:
+            self._session.close("Input line too long")
+            return
+        session = self._session
+        if self._held is not None:
+            self._held.extend(lines)
+            return
+        granted = self._bucket.take(len(lines), self._allowed(), session.connection.last_active)
+        for position, raw in enumerate(lines):
+            if position == granted:
+                self._held = deque(lines[position:])
+                self._slow_down()
+                return
+            self._take(raw)
+            if session.ended:
+                self._hand_on(lines[position + 1 :])
+                return
+            if session.is_busy:
+                self._held = deque(lines[position + 1 :])
+                session.idle = self._resume
+                return
+
+    def _allowed(self) -> Rate:
+        """How fast this client may be."""
+        flood, user = self._context.parts.config.flood, self._session.user
+        if self._session.is_local:
+            return flood.loopback
+        if user is None:
+            return _REGISTERING if flood.clients.rate else flood.clients
+        return flood.agents if user.account is not None and self._is_agent(user) else flood.clients
+
+    def _is_agent(self, user: User) -> bool:
+        return self._context.network.is_agent(user)
+
+    def _slow_down(self) -> None:
+        """Read no further until the next command may run; the client's own system holds the rest."""
+        self._session.wait()
+        asyncio.get_running_loop().call_later(self._bucket.wait(self._allowed()), self._speed_up)
+
+    def _speed_up(self) -> None:
+        if not self._session.ended:
+            with self._context.parts.turn():
+                self._session.go_on()
+                self._resume()
+
+    def allowance(self) -> int:
+        """How much may wait for this client: agents get more, and what the client asked for counts apart."""
+        limits, user = self._context.config.limits, self._session.user
+        pushed = limits.agent_send_queue if user is not None and self._is_agent(user) else limits.send_queue
+        return pushed + limits.pull_queue if self._session.is_pulling else pushed
+
+    def lost(self, reason: str) -> None:
+        """The connection is gone."""
+        self._session.lost(reason)
+
+    def _resume(self) -> None:
+        held, self._held = self._held, None
+        while held and not self._session.ended:
+            if not self._bucket.take(1, self._allowed(), time.monotonic()):
+                self._held = held
+                self._slow_down()
+                return
+            self._take(held.popleft())
+            if self._session.is_busy:
+                self._held = held
+                return
+        self._hand_on(held or ())
+
+    def _hand_on(self, lines: Iterable[bytes]) -> None:
+        """The connection may be somebody else's now: what came behind the line that made it so is for them."""
+        owner = self._session.connection.owner
+        if owner is not None and owner is not self:
+            owner.receive(self._buffer.given_back(lines))
+
+    def _take(self, raw: bytes) -> None:
+        if self._session.user is None and (protocol := self._other_protocol(raw)) is not None:
+            self._session.close(protocol)
+            return
+        if len(raw) > _SHORT and (excess := oversize(raw)) is not None:
+            self._refuse_length(excess)
+            self._spoil_batch(raw)
+            return
+        try:
+            line = raw.decode()
+            message = Message.parse(line)
+        except UnicodeDecodeError:
+            self._refuse_encoding(raw)
+            return
+        except ProtocolError:
+            return
+        if "\0" in line:
+            self._spoil_batch(raw)
+            return
+        if message.tags:
+            self._take_tagged(message)
+        else:
+            self._run(message)
+
+    def _take_tagged(self, message: Message) -> None:
+        """What has a label is answered under it; what belongs to a batch waits for its end."""
+        then = None
+        if "batch" in message.tags and self._session.user is not None:
+            limits = self._context.config.limits
+            then = partial(self._context.parts.batches.add, self._session, message, limits)
+            self._bucket.give_back(1 - _LINE_OF_A_BATCH)
+        if self._is_labelled(message):
+            self._run_labelled(message, then)
+        else:
+            self._run(message, then)
+
+    def _is_labelled(self, message: Message) -> bool:
+        return "label" in message.tags and "labeled-response" in self._session.caps.enabled
+
+    def _run(self, message: Message, then: Then | None = None) -> bool:
+        """Run a command, or in its place what comes after it; is its answer complete, or on its way?"""
+        context = self._context
+        try:
+            command = self._commands.get(message.verb)
+            if command is None:
+                self._refuse_verb(message)
+            elif self._session.user is None and not command.early:
+                raise Refused(Numeric.ERR_NOTREGISTERED)
+            elif len(message.params) < command.params:
+                raise Refused(Numeric.ERR_NEEDMOREPARAMS, message.verb)
+            else:
+                later = command.handler(context, message) if then is None else then()
+                if later is not None:
+                    if isinstance(later, Unanswered):
+                        return False
+                    self._wait_for(later, message)
+        except Refused as refused:
+            context.refuse(refused)
+        except Failed as failed:
+            context.fail(failed)
+        except Exception:
+            log.exception("%s by %s failed", message.verb, context.nick)
+            self._session.close("Internal error")
+        return True
+
+    def _run_labelled(self, message: Message, then: Then | None = None) -> None:
+        session = self._session
+        captured = session.capture()
+        is_answered = self._run(message, then)
+        if session.ended:
+            return
+        session.release()
+        self._answered += captured
+        if session.waiting or not (is_answered or self._answered):
+            return
+        answer = chain(self._answered, session.take_rows())
+        self._answered = []
+        session.pull(labelled(answer, message.tags["label"], self._context.router.name))
+
+    def _wait_for(self, later: Later, message: Message) -> None:
+        self._session.wait()
+        self._context.parts.tasks.start(self._finish(later, message))
+
+    async def _finish(self, later: Later, message: Message) -> None:
+        """The rest of a command whose work was done elsewhere; further lines of the session come after it."""
+        try:
+            result = await later.work
+        except Exception:
+            log.exception("%s by %s failed", message.verb, self._context.nick)
+            with self._context.parts.turn():
+                self._session.close("Internal error")
+            return
+        if self._session.ended:
+            return
+        with self._context.parts.turn():
+            self._session.go_on()
+            run = self._run_labelled if self._is_labelled(message) else self._run
+            run(message, partial(later.then, result))
+            if not self._session.is_busy:
+                self._resume()
+
+    def _other_protocol(self, raw: bytes) -> str | None:
+        """Why a line is none of IRC's, whatever its length and letters; None where it may be one."""
+        return None if _verb(raw).decode("latin-1") in self._commands else _not_irc(raw)
+
+    def _refuse_verb(self, message: Message) -> None:
+        if self._session.user is None:
+            self._unknown += 1
+            if self._unknown >= _MOST_UNKNOWN:
+                self._context.reply(Numeric.ERR_UNKNOWNCOMMAND, message.verb)
+                self._session.close("This is an IRC server, and knows none of these commands")
+                return
+        raise Refused(Numeric.ERR_UNKNOWNCOMMAND, message.verb)
+
+    def _refuse_length(self, excess: Oversize) -> None:
+        what = "tags" if excess is Oversize.TAGS else "line"
+        self._context.reply(Numeric.ERR_INPUTTOOLONG, text=f"Input {what} was too long")
+
+    def _refuse_encoding(self, raw: bytes) -> None:
+        try:
+            message = Message.parse(raw.decode(errors="replace"))
+        except ProtocolError:
+            return
+        known = message.verb if message.verb in self._commands else "*"
+        fail = Message("FAIL", (known, "INVALID_UTF8", "Message rejected, only UTF-8 is allowed here"))
+        line = wire(fail._replace(source=self._context.router.name))
+        label = message.tags.get("label", _LOST)
+        is_labelled = self._is_labelled(message) and _LOST not in label
+        self._session.send(under_label(line, label) if is_labelled else line)
+        self._spoil_batch(raw)
+
+    def _spoil_batch(self, raw: bytes) -> None:
+        """A line with tags was not taken: it may have been one of the open batch, which is nothing without it."""
+        if raw.lstrip(b" ").startswith(b"@"):
+            self._context.parts.batches.spoil(self._session, "A line of it was refused")
+
+
+def _not_irc(raw: bytes) -> str | None:
+    """Which other protocol a line with an unknown verb belongs to; None where it may be IRC.
+
+    A browser sends what a page tells it to any port: behind a request there may be lines that would be taken as those
+    of its reader, who needs no login at their own machine.
+    """
+    if raw.startswith(_TLS):
+        return "This port has no TLS"
+    verb = _verb(raw)
+    if verb in _HTTP or _HTTP_LIKE.match(raw.lstrip(b" ")):
+        return "This is an IRC server, not HTTP"
+    if verb in _MAIL:
+        return "This is an IRC server, and takes no mail"
+    if raw.startswith(_SSH):
+        return "This is an IRC server, not SSH"
+    return None
+
+
+def _verb(raw: bytes) -> bytes:
+    """The first word of a line, as far as it may be a verb."""
+    return raw.lstrip(b" ")[:32].partition(b" ")[0].rstrip(b"\r").upper()

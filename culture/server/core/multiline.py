@@ -1,0 +1,131 @@
+"""Messages of several lines while they come in (IRCv3 draft/multiline, client-initiated batches)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from culture.config.model import Limits
+from culture.protocol.caps import MULTILINE_CONCAT
+from culture.protocol.message import Message
+from culture.protocol.names import fold
+from culture.server.core.encode import wire
+from culture.server.core.labeled_response import under_label
+from culture.server.core.session import Session
+from culture.server.events import Line
+
+_VERBS = ("PRIVMSG", "NOTICE")
+_LONGEST_TARGET = 200
+
+
+@dataclass(slots=True, eq=False)
+class Batch:
+    """A message that is not complete yet; refused, it swallows the rest of its lines."""
+
+    name: str
+    target: str
+    tags: Mapping[str, str]
+    label: str | None
+    touched: float
+    verb: str = ""
+    lines: list[Line] = field(default_factory=list)
+    size: int = 0
+    is_refused: bool = False
+
+    @property
+    def text(self) -> str:
+        """The lines joined: what was meant."""
+        first, *rest = self.lines
+        return first.text + "".join(line.text if line.concat else f"\n{line.text}" for line in rest)
+
+
+def offer(limits: Limits) -> str:
+    """The value of the capability."""
+    return f"max-bytes={limits.multiline_bytes},max-lines={limits.multiline_lines}"
+
+
+class Batches:
+    """The open batch of each session: a client may have one at a time. A batch is taken or refused as one."""
+
+    def __init__(self, server: str) -> None:
+        self._server = server
+        self._open: dict[Session, Batch] = {}
+
+    def open(self, session: Session, batch: Batch) -> None:
+        """Take lines for this batch; the one before it should have been closed."""
+        self.spoil(session, "Another batch was opened before this one was closed")
+        self._open[session] = batch
+
+    def add(self, session: Session, message: Message, limits: Limits) -> None:
+        """Take a line that says it belongs to a batch."""
+        batch = self._open.get(session)
+        if batch is None:
+            self._tell(session, None, "MULTILINE_INVALID", text="There is no such batch")
+        elif not batch.is_refused:
+            batch.touched = session.connection.last_active
+            self._add(session, batch, message, limits)
+
+    def _add(self, session: Session, batch: Batch, message: Message, limits: Limits) -> None:
+        concat = MULTILINE_CONCAT in message.tags and bool(batch.lines)
+        if message.tags["batch"] != batch.name or message.verb not in _VERBS or len(message.params) != 2:
+            self.spoil(session, "A batch holds lines with its name, each PRIVMSG or NOTICE with target and text")
+            return
+        target, text = message.params
+        batch.size += len(text.encode()) + (1 if batch.lines and not concat else 0)
+        if fold(target) != fold(batch.target):
+            words = (batch.target, target if len(target.encode()) <= _LONGEST_TARGET else "*")
+            self._refuse(session, batch, "MULTILINE_INVALID_TARGET", *words, text="A batch has one target")
+        elif batch.verb not in ("", message.verb):
+            self.spoil(session, "A batch is PRIVMSG or NOTICE, not both")
+        elif MULTILINE_CONCAT in message.tags and not text:
+            self.spoil(session, "A blank line cannot be joined to the one before it")
+        elif len(batch.lines) >= limits.multiline_lines:
+            self._refuse_size(session, batch, "MAX_LINES", limits.multiline_lines, "lines")
+        elif batch.size > limits.multiline_bytes:
+            self._refuse_size(session, batch, "MAX_BYTES", limits.multiline_bytes, "bytes")
+        else:
+            batch.verb = message.verb
+            batch.lines.append(Line(text, concat))
+
+    def close(self, session: Session, name: str) -> Batch | None:
+        """The batch, complete; None when it was refused, which the client knows."""
+        batch = self._open.get(session)
+        if batch is None or batch.name != name:
+            self.spoil(session, "Another batch was closed")
+            self._tell(session, None, "MULTILINE_INVALID", text="There is no such batch")
+            return None
+        if not batch.is_refused and not any(line.text for line in batch.lines):
+            self.spoil(session, "A message needs some text")
+        del self._open[session]
+        return None if batch.is_refused else batch
+
+    def spoil(self, session: Session, why: str) -> None:
+        """Refuse the open batch, if there is one: something that belongs to it is wrong or was lost."""
+        batch = self._open.get(session)
+        if batch is not None and not batch.is_refused:
+            self._refuse(session, batch, "MULTILINE_INVALID", text=why)
+
+    def expire(self, now: float, timeout: float) -> None:
+        """Refuse the batches that were left open."""
+        for session, batch in self._open.items():
+            if not batch.is_refused and now - batch.touched >= timeout:
+                text = f"Nothing came for {timeout:g} seconds"
+                self._refuse(session, batch, "TIMEOUT", batch.name, text=text)
+
+    def forget(self, session: Session) -> None:
+        """The session is gone."""
+        self._open.pop(session, None)
+
+    def _refuse_size(self, session: Session, batch: Batch, code: str, limit: int, unit: str) -> None:
+        text = f"A message has at most {limit} {unit} here"
+        self._refuse(session, batch, f"MULTILINE_{code}", str(limit), text=text)
+
+    def _refuse(self, session: Session, batch: Batch, code: str, *words: str, text: str) -> None:
+        batch.is_refused = True
+        batch.lines.clear()
+        self._tell(session, batch.label, code, *words, text=text)
+
+    def _tell(self, session: Session, label: str | None, code: str, *words: str, text: str) -> None:
+        line = wire(Message("FAIL", ("BATCH", code, *words, text), self._server))
+        if label is None:
+            session.send(line)
+        else:
+            session.push(under_label(line, label))

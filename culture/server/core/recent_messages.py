@@ -1,0 +1,174 @@
+"""Who said the last messages to each channel and nick: enough to know whether they may take them back."""
+
+from collections import deque
+from typing import NamedTuple
+
+from culture.protocol.names import fold
+from culture.server.core.ids import Stamp
+from culture.server.core.router import Router
+from culture.server.core.state import User
+from culture.server.events import ChannelRenamed, Joined, Left, Renamed, Said, nick_of
+
+_BUSY_TARGETS = 50  # so many may have all their messages remembered
+_NAMES = 10_000
+_make = tuple.__new__  # what a NamedTuple's own constructor does, without the call around it
+
+
+class Trace(NamedTuple):
+    """A message that was said, without its text."""
+
+    seq: int
+    source: str
+    account: str | None
+
+
+class _Change(NamedTuple):
+    """A nick that became another, or nobody's."""
+
+    seq: int
+    old: str
+    new: str | None
+
+
+# The numbers of the messages, and who said each: a source, with its account where there is one.
+_Traces = tuple[deque[int], deque[str | tuple[str, str]]]
+
+
+class Recent:
+    """Remembers up to ``most`` messages per target; ``trim`` keeps the whole within bounds.
+
+    Our own ones are told apart by their numbers alone, so only those of the present epoch are remembered.
+    """
+
+    def __init__(self, router: Router, most: int) -> None:
+        self._router = router
+        self._most = most
+        self._epoch = ""
+        self._traces: dict[str, _Traces] = {}
+        self._elsewhere: dict[str, deque[tuple[Stamp, Trace]]] = {}  # of other servers' messages
+        self._changes: deque[_Change] = deque(maxlen=_NAMES)
+        router.subscribe(self._note, Said)
+        router.subscribe(self._rename, Renamed)
+        router.subscribe(self._leave, Left)
+        router.subscribe(self._join, Joined)
+        router.subscribe(self._rename_channel, ChannelRenamed)
+
+    def find(self, target: str, msgid: str) -> Trace | None:
+        """The message of this id that was said to the target, spelled as the network does."""
+        head, _, number = msgid.rpartition(".")
+        if not (number.isascii() and number.isdigit() and len(number) < 20):
+            return None
+        seq = int(number)
+        for stamp, trace in self._elsewhere.get(target, ()):
+            if stamp.seq == seq and stamp.msgid == msgid:
+                return trace
+        seqs, speakers = self._traces.get(target, ((), ()))
+        if head.rpartition(".")[2] != self._epoch or number != str(seq) or seq not in seqs:
+            return None
+        speaker = speakers[seqs.index(seq)]
+        return Trace(seq, speaker, None) if isinstance(speaker, str) else Trace(seq, *speaker)
+
+    def forget(self, target: str, trace: Trace) -> None:
+        """It was taken back."""
+        theirs = self._elsewhere.get(target, ())
+        if (position := next((at for at, (_, each) in enumerate(theirs) if each is trace), None)) is not None:
+            del self._elsewhere[target][position]
+            return
+        seqs, speakers = self._traces[target]
+        position = seqs.index(trace.seq)
+        del seqs[position], speakers[position]
+        if not seqs:
+            del self._traces[target]
+
+    def is_by(self, trace: Trace, user: User) -> bool:
+        """Did this user say it? A nick alone proves nothing: others may have taken it over."""
+        if trace.account is not None and trace.account == user.account:
+            return True
+        return self._nick_now(nick_of(trace.source), trace.seq) == user.nick
+
+    def nick_now(self, trace: Trace) -> str | None:
+        """What whoever said it goes by now; None when they left, or it is too long ago to tell."""
+        return self._nick_now(nick_of(trace.source), trace.seq)
+
+    def trim(self) -> None:
+        """Forget those targets to which nobody has spoken for longest, when there is too much in all."""
+        excess = sum(len(seqs) for seqs, _ in self._traces.values()) - _BUSY_TARGETS * self._most
+        if excess <= 0:
+            return
+        for target in sorted(self._traces, key=lambda each: self._traces[each][0][-1]):
+            excess -= len(self._traces.pop(target)[0])
+            if excess <= 0:
+                return
+
+    def _note(self, said: Said) -> None:
+        # Called for every message: nothing new is kept but its number, or what is kept would push the rest out of
+        # the processor's caches (a tenth of what a private message costs).
+        stamp = said[0]
+        if stamp[1] is not self._epoch and stamp[1] != self._epoch:
+            if stamp[1] != self._router.ids.epoch:
+                self._note_elsewhere(said)
+                return
+            self._begin(stamp[1])
+        try:
+            seqs, speakers = self._traces[said[3]]
+        except KeyError:
+            seqs, speakers = self._traces[said.target] = (deque(maxlen=self._most), deque(maxlen=self._most))
+        seqs.append(stamp[2])
+        account = said[5]
+        speakers.append(said[1] if account is None else (said[1], account))
+
+    def _note_elsewhere(self, said: Said) -> None:
+        """One of another server's: it counts as said at the number that ours have reached."""
+        trace = _make(Trace, (self._router.ids.last, said[1], said[5]))
+        try:
+            self._elsewhere[said[3]].append((said[0], trace))
+        except KeyError:
+            self._elsewhere[said.target] = deque([(said.id, trace)], self._most)
+            if len(self._elsewhere) > _BUSY_TARGETS:
+                del self._elsewhere[next(iter(self._elsewhere))]
+
+    def _begin(self, epoch: str) -> None:
+        """Numbers begin anew."""
+        self._epoch = epoch
+        self._traces.clear()
+        self._changes.clear()
+
+    def _nick_now(self, nick: str, since: int) -> str | None:
+        """The present nick of whoever had this one then; None when they left or it is too long ago to tell."""
+        changes = self._changes
+        if len(changes) == changes.maxlen and changes[0].seq > since:
+            return None
+        now: str | None = nick
+        for seq, old, new in changes:
+            if seq > since and now is not None and fold(old) == fold(now):
+                now = new
+        return now
+
+    def _join(self, event: Joined) -> None:
+        # A channel of the same name that was empty, or no more, was another one.
+        channel = self._router.network.channel(event.channel)
+        if channel is not None and len(channel.members) == 1:
+            self._traces.pop(channel.name, None)
+            self._elsewhere.pop(channel.name, None)
+
+    def _rename(self, event: Renamed) -> None:
+        old = nick_of(event.source)
+        self._changes.append(_Change(self._router.ids.last, old, event.new))
+        self._move(old, event.new)
+
+    def _leave(self, event: Left) -> None:
+        nick = nick_of(event.source)
+        self._changes.append(_Change(self._router.ids.last, nick, None))
+        self._traces.pop(nick, None)
+        self._elsewhere.pop(nick, None)
+
+    def _rename_channel(self, event: ChannelRenamed) -> None:
+        self._move(event.channel, event.new)
+
+    def _move(self, old: str, new: str) -> None:
+        traces = self._traces.pop(old, None)
+        if traces is not None:
+            self._traces[new] = traces
+        theirs = self._elsewhere.pop(old, None)
+        if theirs is not None:
+            self._elsewhere[new] = theirs

@@ -1,0 +1,347 @@
+"""The only door to the network: apply an event once, show it to the sessions here, hand it to the subscribers."""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any
+
+from culture.protocol.message import Message
+from culture.protocol.modes import Change
+from culture.server.core.batches import Batch
+from culture.server.core.encode import wire
+from culture.server.core.ids import Ids
+from culture.server.core.network import Network
+from culture.server.core.render import LONG, SAID, Flavour, render, render_said
+from culture.server.core.session import Session
+from culture.server.core.state import Channel, User, reaches
+from culture.server.errors import is_end
+from culture.server.events import (
+    Arrived,
+    Event,
+    Joined,
+    Kicked,
+    Left,
+    Linked,
+    ModeSet,
+    Parted,
+    Renamed,
+    Said,
+    ToldOpen,
+    Unlinked,
+    nick_of,
+)
+from culture.server.net.poller import Flushable
+
+log = logging.getLogger(__name__)
+
+Subscriber = Callable[[Any], None]
+LF = "\n"
+REPEATABLE = "__repeatable__"
+_REGROUP = (Joined, Parted, Kicked, Left)
+
+
+class Router:
+    """Publishes events; knows which sessions each user has here."""
+
+    def __init__(self, name: str, network: Network, ids: Ids, dirty: list[Flushable]) -> None:
+        self.name = name
+        self.network = network
+        self.ids = ids
+        self._subscribers: dict[type, list[Subscriber]] = {}
+        self._failed: dict[Subscriber, Callable[[BaseException], None]] = {}
+        self.by: Session | None = None  # while subscribers are called: who caused the event
+        self.concerned: tuple[str, ...] = ()  # of the last Left or Renamed: the channels that the user was in
+        self.depth = 0  # how many events follow from one another
+        self.batch: Batch | None = None  # what is shown belongs to it
+        self.sessions: dict[User, list[Session]] = {}
+        self.attached = 0
+        self.dirty = dirty
+        # Who hears a channel, by flavour: made on the first message after a change of members or capabilities.
+        self._hearers: dict[Channel, dict[int, list[Session]]] = {}
+
+    def subscribe(
+        self, subscriber: Subscriber, *kinds: type, failed: Callable[[BaseException], None] | None = None
+    ) -> None:
+        """Call with each event of these kinds, after it was shown; what goes wrong is told ``failed``, else logged."""
+        for kind in kinds:
+            self._subscribers[kind] = [*self._subscribers.get(kind, ()), subscriber]
+        if failed is not None:
+            self._failed[subscriber] = failed
+
+    def prefer(self, subscribers: list[Subscriber]) -> None:
+        """Call these before all others, in this order."""
+        for kind, present in self._subscribers.items():
+            first = [each for each in subscribers if each in present]
+            self._subscribers[kind] = [*first, *(each for each in present if each not in first)]
+
+    def unsubscribe(self, subscriber: Subscriber) -> None:
+        """Call it no more."""
+        for kind, subscribers in self._subscribers.items():
+            self._subscribers[kind] = [each for each in subscribers if each != subscriber]
+        self._failed.pop(subscriber, None)
+
+    def attach(self, session: Session, user: User) -> None:
+        """This session is one of the user's from now on."""
+        session.user = user
+        self.attached += 1
+        self.sessions.setdefault(user, []).append(session)
+        self.regroup(user)
+
+    def detach(self, session: Session) -> bool:
+        """Take the session from its user; was it the last one?"""
+        user = session.user
+        if user is None or session not in self.sessions.get(user, ()):
+            return False
+        self.sessions[user].remove(session)
+        self.attached -= 1
+        self.regroup(user)
+        if not self.sessions[user]:
+            del self.sessions[user]
+            return True
+        return False
+
+    def regroup(self, user: User) -> None:
+        """The user's sessions, or how they want their lines, changed."""
+        for channel in user.channels:
+            self._hearers.pop(channel, None)
+
+    def publish(self, event: Event, by: Session | None = None) -> None:
+        """Make it so and let everybody see it; ``by`` is the session that spoke, which hears itself only by wish."""
+        if isinstance(event, Said):
+            if event.target[0] == "#":
+                self._say(event, by)
+            else:
+                self._say_to_user(event, by)
+        else:
+            self._happen(event)
+        kind = type(event)
+        subscribers = self._subscribers.get(kind)
+        if subscribers is None:
+            return
+        self.by = by
+        for subscriber in subscribers:
+            # Who unsubscribed a moment ago, or was switched off, is not called any more.
+            if self._subscribers[kind] is not subscribers and subscriber not in self._subscribers[kind]:
+                continue
+            try:
+                subscriber(event)
+            except BaseException as error:
+                self._report(subscriber, kind, error)
+        self.by = None
+
+    def _happen(self, event: Event) -> None:
+        """Make the change, and show it to those whom it concerns."""
+        # Who did it may be gone, or have another nick, once it is done.
+        account = self._account(event)
+        if isinstance(event, Left | Renamed):
+            self.concerned = self._channels_of(event)
+        if isinstance(event, Joined | Left) and (user := self._elsewhere(event)) is not None:
+            self._come_or_go(event, user, account)
+            return
+        if isinstance(event, _REGROUP):
+            self._forget_hearers(event)
+        self._show(event, self.network.apply(event), account)
+        if isinstance(event, Joined):
+            self._show_rank(event)
+
+    def _elsewhere(self, event: Joined | Left) -> User | None:
+        """Whoever comes or goes, if they have no session here."""
+        user = self.network.user(nick_of(event.source))
+        return user if user not in self.sessions else None
+
+    def _come_or_go(self, event: Joined | Left, user: User, account: str | None) -> None:
+        """Of all who may be in the channel only those here need to be looked at."""
+        before = list(user.channels)
+        self.network.apply(event)
+        channels = (
+            before if isinstance(event, Left) else [channel for channel in user.channels if channel not in before]
+        )
+        for channel in channels:
+            if not channel.members:
+                self._hearers.pop(channel, None)
+        present = [self.hearing(channel) for channel in channels if channel.members]
+        sessions = present[0] if len(present) == 1 else dict.fromkeys(chain.from_iterable(present))
+        self._show_in(event, sessions, account)
+        if isinstance(event, Joined) and channels:
+            self._show_rank(event)
+
+    def _show_rank(self, event: Joined) -> None:
+        """A client knows of no rank that nobody tells it of; whoever comes in finds theirs in the list of names."""
+        channel, user = self.network.channel(event.channel), self.network.user(nick_of(event.source))
+        rank = channel.members.get(user) if channel is not None and user is not None else None
+        if channel is not None and user is not None and rank:
+            given = tuple(Change(True, mode, user.nick) for mode in rank)
+            others = [session for session in self.hearing(channel) if session.user is not user]
+            self._show_in(ModeSet(event.id, self.name, channel.name, given), others, None)
+
+    def hearing(self, channel: Channel) -> Iterator[Session]:
+        """The sessions here that are in a channel."""
+        hearers = self._hearers.get(channel)
+        if hearers is None:
+            hearers = self._hearers[channel] = self._group(channel.members)
+        return chain.from_iterable(hearers.values())
+
+    def repeat(self, event: Event | ToldOpen) -> None:
+        """Hand an event of before to those subscribers again who can tell whether they know it, or news of one."""
+        for subscriber in self._subscribers.get(type(event), ()):
+            if getattr(subscriber, REPEATABLE, False):
+                try:
+                    subscriber(event)
+                except BaseException as error:
+                    self._report(subscriber, type(event), error)
+
+    def follow(self, event: Event) -> None:
+        """Publish what a subscriber makes of the event that it was called with; the others still hear that one."""
+        outer, around = self.by, self.concerned
+        self.depth += 1
+        try:
+            self.publish(event)
+        finally:
+            self.depth -= 1
+            self.by, self.concerned = outer, around
+
+    @contextmanager
+    def within(self, batch: Batch) -> Iterator[None]:
+        """What is shown in here belongs to this batch, for sessions that know batches."""
+        around, self.batch = self.batch, batch
+        try:
+            yield
+        finally:
+            self.batch = around
+
+    def _report(self, subscriber: Subscriber, kind: type, error: BaseException) -> None:
+        if is_end(error):
+            raise error
+        failed = self._failed.get(subscriber)
+        if failed is not None:
+            failed(error)
+        else:
+            log.error("a subscriber failed on %s", kind.__name__, exc_info=error)
+
+    def _channels_of(self, event: Left | Renamed) -> tuple[str, ...]:
+        user = self.network.user(nick_of(event.source))
+        return tuple(sorted(channel.name for channel in user.channels)) if user is not None else ()
+
+    def _forget_hearers(self, event: Joined | Parted | Kicked | Left) -> None:
+        if isinstance(event, Left):
+            user = self.network.user(nick_of(event.source))
+            channels: Iterable[Channel | None] = user.channels if user is not None else ()
+        else:
+            channels = (self.network.channel(event.channel),)
+        for channel in channels:
+            if channel is not None:
+                self._hearers.pop(channel, None)
+
+    def _show(self, event: Event, users: Iterable[User], account: str | None) -> None:
+        self._show_in(event, (session for user in users for session in self.sessions.get(user, ())), account)
+
+    def _show_in(self, event: Event, sessions: Iterable[Session], account: str | None) -> None:
+        lines: dict[int, bytes | None] = {}
+        batch = self.batch
+        for session in sessions:
+            wants = session.wants
+            if wants not in lines:
+                lines[wants] = render(event, wants, account)
+            line = lines[wants]
+            if line is None:
+                continue
+            if batch is not None:
+                batch.send(session, line)
+            else:
+                session.send(line)
+
+    def show(self, event: Event, users: Iterable[User], wanting: int) -> None:
+        """Show an event also to these users, in sessions that want such events."""
+        sessions = (session for user in users for session in self.sessions.get(user, ()))
+        self.show_in(event, [session for session in sessions if session.wants & wanting])
+
+    def show_in(self, event: Event, sessions: Iterable[Session]) -> None:
+        """Show an event in these sessions, as far as they want such events."""
+        account = self._account(event)
+        for session in sessions:
+            line = render(event, session.wants, account)
+            if line is not None:
+                session.send(line)
+
+    def _account(self, event: Event) -> str | None:
+        user = None if isinstance(event, Arrived | Linked | Unlinked) else self.network.user(nick_of(event.source))
+        return user.account if user is not None else None
+
+    def _say(self, said: Said, by: Session | None) -> None:
+        channel = self.network.channel(said.target)
+        if channel is None:
+            return
+        hearers = self._hearers.get(channel)
+        if hearers is None:
+            hearers = self._hearers[channel] = self._group(channel.members)
+        if said.status or said.lines:
+            hearers = self._hearers_of(said, channel)
+        dirty = self.dirty
+        for flavour, sessions in hearers.items():
+            line = render_said(said, flavour)
+            if line is None:
+                continue
+            for session in sessions:
+                queue = session.queue
+                if not queue:
+                    dirty.append(session.connection)
+                queue.append(line)
+        if by is not None and by.user is not None:
+            heard = _hears(channel, by.user, said.status)
+            if heard and not by.echo:
+                by.queue.pop()
+            elif by.echo and not heard:
+                self._send(by, said)
+        if said.mentions:
+            self._call(said)
+
+    def _say_to_user(self, said: Said, by: Session | None) -> None:
+        user = self.network.user(said.target)
+        if user is None:
+            return
+        for session in self.sessions.get(user, ()):
+            line = render_said(said, session.wants & LONG if said.lines else session.flavour)
+            if line is not None:
+                session.push(line)
+        if by is None or by.user is None:
+            return
+        # What one session says, the user's other sessions see; it sees it itself only by wish.
+        own = self.sessions[by.user]
+        if by.echo or len(own) > 1:
+            for session in own:
+                if session.echo if session is by else by.user is not user:
+                    self._send(session, said)
+
+    def _send(self, session: Session, said: Said) -> None:
+        line = render_said(said, session.wants & LONG if said.lines else session.flavour)
+        if line is not None:
+            session.send(line)
+
+    def _call(self, said: Said) -> None:
+        """Tell those whom the message calls and who do not see the tag: one notice each."""
+        told = f"{nick_of(said.source)} mentioned you in {said.target}: {said.text.replace(LF, ' ')}"
+        for nick in said.mentions:
+            user = self.network.user(nick)
+            for session in self.sessions.get(user, ()) if user is not None else ():
+                if not session.flavour & Flavour.MENTIONS:
+                    session.send(wire(Message("NOTICE", (nick, f"{nick}: {told}"), self.name)))
+
+    def _hearers_of(self, said: Said, channel: Channel) -> dict[int, list[Session]]:
+        """Who hears a message that is not for every member, or looks different to those who know several lines."""
+        members = channel.members.items()
+        users = (user for user, held in members if not said.status or reaches(held, said.status))
+        return self._group(users, LONG if said.lines else SAID)
+
+    def _group(self, users: Iterable[User], concerned: int = SAID) -> dict[int, list[Session]]:
+        groups: dict[int, list[Session]] = {}
+        for user in users:
+            for session in self.sessions.get(user, ()):
+                groups.setdefault(session.wants & concerned, []).append(session)
+        return groups
+
+
+def _hears(channel: Channel, user: User, status: str) -> bool:
+    """Is what is said to this rank of the channel for this user too?"""
+    held = channel.members.get(user)
+    return held is not None and (not status or reaches(held, status))

@@ -1,0 +1,228 @@
+"""A session: one client's pipe, what it asked for, and whom it speaks for."""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
+from typing import Protocol
+
+from culture.protocol.caps import Negotiation
+from culture.protocol.message import NO_TAGS, Message
+from culture.server.auth.accounts import Account
+from culture.server.core.encode import wire
+from culture.server.core.render import SAID, flavour_of
+from culture.server.core.state import User
+from culture.server.net.connection import Connection
+from culture.server.net.poller import Flushable
+
+log = logging.getLogger(__name__)
+
+
+class Certified(Protocol):
+    """A layer that may know the client's certificate."""
+
+    certificate: str | None
+
+
+class Session:
+    """A connection with a user on it, or one that is still registering.
+
+    Everything for the client goes through ``queue``: the router appends to it directly on the hot path, so
+    whoever appends the first line of a turn also puts the connection on the dirty list, as ``send`` does.
+    """
+
+    __slots__ = (
+        "_dirty",
+        "_ended",
+        "_pull_limit",
+        "_pulled",
+        "_rows",
+        "account",
+        "acting",
+        "caps",
+        "connection",
+        "echo",
+        "ended",
+        "flavour",
+        "host",
+        "idle",
+        "is_local",
+        "is_websocket",
+        "login_tags",
+        "nick",
+        "not_owner",
+        "opened",
+        "password",
+        "pinged",
+        "place",
+        "queue",
+        "realname",
+        "spoke",
+        "tls",
+        "user",
+        "username",
+        "waiting",
+        "wants",
+    )
+
+    def __init__(
+        self,
+        connection: Connection,
+        dirty: list[Flushable],
+        host: str,
+        at: float,
+        pull_limit: int,
+        ended: Callable[["Session", str], None],
+    ) -> None:
+        self.connection = connection
+        self.queue = connection.queue
+        self._dirty = dirty
+        self._ended = ended
+        self._pull_limit = pull_limit
+        self._pulled = 0  # bytes of answers since all of them were known to be written
+        self._rows: Iterator[bytes] | None = None
+        self.host = host
+        self.is_local = host.startswith("127.") or host == "0::1"
+        self.opened = connection.last_active
+        self.spoke = at
+        self.account: Account | None = None  # logged in to it
+        self.acting: Account | None = None  # the program that logged in for its owner
+        self.not_owner = ""  # why it is not logged in by local uid, as its client is told
+        self.login_tags: Mapping[str, str] = NO_TAGS  # on each of its messages: how its login was proven
+        self.tls: Certified | None = None
+        self.is_websocket = False
+        self.user: User | None = None
+        self.nick: str | None = None
+        self.username: str | None = None
+        self.realname = ""
+        self.password: str | None = None
+        self.caps = Negotiation()
+        self.wants = 0  # a Flavour
+        self.flavour = 0  # what of it concerns messages
+        self.echo = False
+        self.pinged = False
+        self.place: str | None = None  # the channel it last spoke in or joined
+        self.waiting = False  # for something that is done elsewhere
+        self.ended = False
+        self.idle: Callable[[], None] | None = None  # called when a pulled answer is complete
+
+    def enable(self, caps: frozenset[str]) -> None:
+        """Take a new set of capabilities into account."""
+        wants = flavour_of(caps)
+        self.wants = int(wants)
+        self.flavour = int(wants & SAID)
+        self.echo = "echo-message" in caps
+
+    def send(self, line: bytes) -> None:
+        """Queue a line; it is written at the end of the turn."""
+        queue = self.queue
+        if not queue:
+            self._dirty.append(self.connection)
+        queue.append(line)
+
+    def push(self, line: bytes) -> None:
+        """Queue a line that is no part of the answer being collected."""
+        queue = self.connection.queue
+        if not queue:
+            self._dirty.append(self.connection)
+        queue.append(line)
+
+    @property
+    def is_pulling(self) -> bool:
+        """Is an answer still being produced?"""
+        return self._rows is not None
+
+    @property
+    def is_busy(self) -> bool:
+        """Must the session's next command wait?"""
+        return self.waiting or self._rows is not None
+
+    def wait(self) -> None:
+        """Take no further command until ``go_on``."""
+        self.waiting = True
+        self.connection.pause()
+
+    def go_on(self) -> None:
+        """Take commands again."""
+        self.waiting = False
+        if self._rows is None:
+            self.connection.resume()
+
+    def pull(self, rows: Iterable[bytes]) -> None:
+        """Produce an answer as the socket drains; the session's next command waits for its end."""
+        self._rows = iter(rows) if self._rows is None else chain(self._rows, rows)
+        self._produce()
+
+    def _produce(self) -> None:
+        try:
+            self._produce_rows()
+        except Exception:
+            log.exception("an answer to %s failed", self.host if self.user is None else self.user.nick)
+            self.close("Internal error")
+
+    def _produce_rows(self) -> None:
+        rows = self._rows
+        most = self._pull_limit - self.connection.waiting
+        while rows is not None and self._pulled < most:
+            row = next(rows, None)
+            if row is None:
+                self._finish()
+                return
+            self.send(row)
+            self._pulled += len(row)
+        if self.connection.drained is None:
+            self.connection.drained = self._produce_more
+            self.connection.pause()
+
+    def _produce_more(self) -> None:
+        self._pulled = 0
+        self._produce()
+
+    def _finish(self) -> None:
+        self._rows = None
+        if self.connection.drained is not None:
+            self.connection.drained = None
+            if self.waiting:
+                self.connection.pause()
+                return
+            self.connection.resume()
+            if self.idle is not None:
+                self.idle()
+
+    def take_rows(self) -> Iterator[bytes]:
+        """Take over an answer whose production has begun."""
+        rows, self._rows = self._rows, None
+        return rows or iter(())
+
+    def capture(self) -> list[bytes]:
+        """Collect what is sent from here on instead of sending it; ``release`` ends that."""
+        self.queue = []
+        return self.queue
+
+    @property
+    def is_captured(self) -> bool:
+        """Is what is sent being collected?"""
+        return self.queue is not self.connection.queue
+
+    def release(self) -> None:
+        """Send again what is sent."""
+        self.queue = self.connection.queue
+
+    def close(self, reason: str, last_words: str | None = None) -> None:
+        """End the session: the client is told, the user leaves unless other sessions remain."""
+        if self.ended:
+            return
+        if self.is_captured:
+            captured = self.queue
+            self.release()
+            self.queue.extend(captured)
+        self.send(wire(Message("ERROR", (last_words or f"Closing link: {self.host} ({reason})",))))
+        self._rows = None
+        self.connection.close()
+        self.lost(reason)
+
+    def lost(self, reason: str) -> None:
+        """The connection is gone."""
+        if not self.ended:
+            self.ended = True
+            self._rows = self.idle = None  # what held the session in a circle
+            self._ended(self, reason)

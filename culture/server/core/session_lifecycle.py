@@ -1,0 +1,202 @@
+"""Who comes in, as whom, and who stays when the last connection is gone (decision 1)."""
+
+import logging
+from functools import partial
+
+from culture.protocol.message import NO_TAGS
+from culture.protocol.modes import Change
+from culture.protocol.names import fold
+from culture.protocol.numerics import Numeric
+from culture.protocol.vocabulary import Tag, UserClass
+from culture.server.auth.accounts import Account
+from culture.server.auth.authenticator import Credentials, Identity
+from culture.server.auth.local_user import account_at, objection
+from culture.server.commands import Later
+from culture.server.context import Context, Parts
+from culture.server.core.session import Session
+from culture.server.core.state import User
+from culture.server.core.welcome import show_channels, welcome
+from culture.server.errors import Refused
+from culture.server.events import AccountSet, Arrived, AwaySet, Left, UserModeSet
+
+log = logging.getLogger(__name__)
+
+DISCONNECTED = "Not connected"
+_REPLACED = "Replaced by a new login"
+
+
+def complete(ctx: Context) -> Later | None:
+    """Let the client in once it has said all that is needed."""
+    session = ctx.session
+    if session.nick is None or session.username is None or session.caps.pending or session.user is not None:
+        return None
+    if session.account is None and _account_here(ctx) is not None:
+        _, inode = session.connection.peer_owner() or (None, None)
+        return Later(ctx.parts.logins.look(partial(objection, inode)), partial(_log_in_by_uid, ctx))
+    _enter(ctx)
+    return None
+
+
+def _account_here(ctx: Context) -> Account | None:
+    return account_at(ctx.session, ctx.session.nick or "", ctx.parts.accounts, ctx.config)
+
+
+def _log_in_by_uid(ctx: Context, why_not: str) -> None:
+    """Take the client for the account's own user, unless there is an objection; it may be revoked by now."""
+    session = ctx.session
+    session.not_owner = why_not
+    if why_not:
+        log.warning("no login by local uid as %s: %s", session.nick, why_not)
+        if ctx.config.nick_prefix != "required":  # else it is told when the nick is refused
+            ctx.send("NOTICE", "*", f"No login by local uid: {why_not}")
+    else:
+        session.account = _account_here(ctx)
+        session.login_tags = NO_TAGS if session.account is None else {Tag.KEYBOARD.value: ""}
+    _enter(ctx)
+
+
+def _enter(ctx: Context) -> None:
+    session = ctx.session
+    try:
+        identity = ctx.parts.authenticator.authenticate(_credentials(session))
+    except Refused as refused:
+        ctx.refuse(refused)
+        session.close("Access denied")
+        return
+    if Tag.KEYBOARD in session.login_tags:
+        source, name = f"{session.nick}!{session.username}@{session.host}", identity.account or ""
+        ctx.reply(Numeric.RPL_LOGGEDIN, source, name, text=f"You are {name}: this is a program of your own")
+    known = _same_person(ctx, identity)
+    if known is not None:
+        _attach(ctx, known)
+        return
+    nick = session.nick or ""
+    _check_free(ctx, nick, identity.account)
+    _arrive(ctx, nick, identity)
+
+
+def _credentials(session: Session) -> Credentials:
+    return Credentials(
+        session.nick or "",
+        session.host,
+        session.password,
+        session.account,
+        session.is_local,
+        session.is_websocket,
+        session.connection.peer_uid,
+    )
+
+
+def _same_person(ctx: Context, identity: Identity) -> User | None:
+    """The user to attach to: whoever is here with this login. Where nicks are free, only under the same nick."""
+    if identity.account is None:
+        return None
+    if ctx.config.nick_prefix == "required":
+        return ctx.network.by_account(identity.account, ctx.router.name)
+    user = ctx.network.user(ctx.session.nick or "")
+    return user if user is not None and user.account == identity.account else None
+
+
+def _check_free(ctx: Context, nick: str, account: str | None) -> None:
+    """Refuse a nick that somebody has, or that belongs to another account; its owner gets it from whoever has it."""
+    try:
+        is_owner = _check_owner(ctx, nick, account)
+        holder = ctx.network.user(nick)
+        if holder is not None and not is_owner:
+            raise Refused(Numeric.ERR_NICKNAMEINUSE, nick)
+    except Refused:
+        ctx.session.nick = None
+        raise
+    if holder is not None:
+        expel(ctx.parts, holder, f"Your nick belongs to the account {account}")
+
+
+def check_ownership(ctx: Context, nick: str) -> None:
+    """Refuse a nick of another account to somebody who is in already."""
+    _check_owner(ctx, nick, ctx.user.account)
+
+
+def _check_owner(ctx: Context, nick: str, account: str | None) -> bool:
+    """Is it this account's own nick? Another account's is refused; where nicks are free, nobody owns any."""
+    owner = ctx.parts.accounts.owner_of(nick) if ctx.config.nick_prefix == "required" else None
+    if owner is None:
+        return False
+    if account is None or fold(owner.name) != fold(account):
+        why = f", and {ctx.session.not_owner}" if ctx.session.not_owner else ": log in"
+        raise Refused(Numeric.ERR_NICKNAMEINUSE, nick, text=f"This nick belongs to the account {owner.name}{why}")
+    return True
+
+
+def _arrive(ctx: Context, nick: str, identity: Identity) -> None:
+    session = ctx.session
+    ctx.publish(
+        Arrived(
+            ctx.stamp(),
+            nick,
+            session.username or "",
+            session.host,
+            session.realname,
+            ctx.router.name,
+            identity.account,
+            identity.kind,
+        )
+    )
+    ctx.router.attach(session, ctx.network.users[fold(nick)])
+    session.password = None
+    welcome(ctx)
+
+
+def _attach(ctx: Context, known: User) -> None:
+    """One more session of somebody who is here: the same nick, the same channels."""
+    before = list(ctx.router.sessions.get(known, ()))
+    ctx.router.attach(ctx.session, known)
+    ctx.session.password = None
+    _take_class(ctx, known)
+    if known.kind == UserClass.AGENT:
+        for ghost in before:
+            ghost.close(_REPLACED)
+    if known.away == DISCONNECTED:
+        ctx.publish(AwaySet(ctx.stamp(), known.source, None))
+    welcome(ctx)
+    show_channels(ctx)
+    for tell in ctx.parts.furthers:
+        tell(ctx.session)
+
+
+def _take_class(ctx: Context, known: User) -> None:
+    """What an account is may have changed since its user came."""
+    account = ctx.session.account
+    if account is not None and known.account_kind != account.kind:
+        ctx.publish(AccountSet(ctx.stamp(), known.source, account.name, account.kind))
+
+
+def depart(parts: Parts, session: Session, reason: str) -> None:
+    """The session has ended; its user goes with the last one, or stays, away, if the account is always on."""
+    router, user = parts.router, session.user
+    if not router.detach(session) or user is None:
+        return
+    account = parts.accounts.active(user.account) if user.account is not None else None
+    if account is None or not account.always_on or not _may_stay(parts, user, account):
+        router.publish(Left(router.ids.stamp(), user.source, reason))
+        return
+    if "o" in user.modes:  # the next session has not shown that password
+        router.publish(UserModeSet(router.ids.stamp(), user.source, (Change(False, "o"),)))
+    # What people say holds while they are gone; what an agent is at, its program said, which is no more.
+    if user.away is None or user.kind == UserClass.AGENT:
+        router.publish(AwaySet(router.ids.stamp(), user.source, DISCONNECTED))
+
+
+def _may_stay(parts: Parts, user: User, account: Account) -> bool:
+    """Of several users of one account only those stay whose nick is its own: a login must not fill the server."""
+    if parts.accounts.owner_of(user.nick) == account:
+        return True
+    here = (each for each in parts.network.users.values() if each.server == user.server)
+    return all(each is user or each.account != user.account for each in here)
+
+
+def expel(parts: Parts, user: User, reason: str) -> None:
+    """End every session of a user, who then is gone whatever the account says."""
+    for session in list(parts.router.sessions.get(user, ())):
+        session.close(reason)
+    if parts.network.user(user.nick) is user:
+        parts.router.publish(Left(parts.router.ids.stamp(), user.source, reason))

@@ -1,0 +1,181 @@
+"""AUTHENTICATE: logging in to an account (IRCv3 sasl-3.2)."""
+
+import logging
+from collections.abc import Awaitable
+
+from culture.protocol.message import Message
+from culture.protocol.numerics import Numeric
+from culture.protocol.vocabulary import Tag
+from culture.server.auth import sasl
+from culture.server.auth.accounts import AccountsError
+from culture.server.auth.credential_check import Check, Done, Failed, check_password, may_act
+from culture.server.auth.login_attempts import TOO_MANY, Login
+from culture.server.auth.sasl import Challenge, Mechanism
+from culture.server.auth.sasl_framing import Unframed, pieces
+from culture.server.commands import Later, command
+from culture.server.context import Context
+from culture.server.errors import Refused
+from culture.server.events import AccountSet
+
+log = logging.getLogger(__name__)
+
+
+def mechanisms(ctx: Context) -> tuple[Mechanism, ...]:
+    """How this session may log in; passwords and tokens are shown only where nobody can listen."""
+    return sasl.offered(
+        private=is_private(ctx),
+        certificate=_certificate(ctx) is not None,
+        tokens=ctx.parts.logins.tokens is not None,
+    )
+
+
+def _certificate(ctx: Context) -> str | None:
+    return ctx.session.tls.certificate if ctx.session.tls is not None else None
+
+
+def is_private(ctx: Context) -> bool:
+    """Can nobody read along?"""
+    return ctx.session.is_local or ctx.session.tls is not None
+
+
+@command("AUTHENTICATE", params=1, early=True)
+def authenticate(ctx: Context, message: Message) -> Later | None:
+    """``AUTHENTICATE mechanism``, then ``AUTHENTICATE data``: log in; ``AUTHENTICATE *`` gives up."""
+    word = message.params[0]
+    login = ctx.parts.logins.under_way.get(ctx.session)
+    if word == "*":
+        ctx.parts.logins.forget(ctx.session)
+        raise Refused(Numeric.ERR_SASLABORTED)
+    if "sasl" not in ctx.session.caps.enabled:
+        raise Refused(Numeric.ERR_SASLFAIL, text="Ask for the capability sasl first")
+    if login is None:
+        _begin(ctx, word)
+        return None
+    data = login.inbox.feed(word)
+    if data is None:
+        return None
+    if isinstance(data, Unframed):
+        ctx.parts.logins.forget(ctx.session)
+        raise Refused(Numeric.ERR_SASLTOOLONG if data is Unframed.TOO_LONG else Numeric.ERR_SASLFAIL)
+    if login.has_failed:
+        ctx.parts.logins.forget(ctx.session)
+        raise Refused(Numeric.ERR_SASLFAIL)
+    step = login.exchange.step(data)
+    if not isinstance(step, Done):
+        _check_tries(ctx)
+    return _go_on(ctx, step)
+
+
+def _check_tries(ctx: Context) -> None:
+    """At every step: an exchange that was begun in time must not wait for its turn to be one try more.
+
+    Who has nothing left to guess need not wait: one person's mistakes must not lock out the others of a program that
+    acts for people.
+    """
+    if not ctx.parts.logins.may_try(ctx.session, ctx.config.limits, ctx.now()):
+        ctx.parts.logins.forget(ctx.session)
+        raise Refused(Numeric.ERR_SASLFAIL, text=TOO_MANY)
+
+
+def _begin(ctx: Context, word: str) -> None:
+    if word.upper() != Mechanism.PLAIN:  # in which all is said at once
+        _check_tries(ctx)
+    _catch_up(ctx)
+    names = mechanisms(ctx)
+    chosen = next((each for each in names if each == word.upper()), None)
+    if chosen is None:
+        ctx.reply(Numeric.RPL_SASLMECHS, ",".join(names))
+        raise Refused(Numeric.ERR_SASLFAIL)
+    exchange = sasl.begin(chosen, ctx.parts.accounts, _certificate(ctx), ctx.parts.logins.tokens)
+    ctx.parts.logins.under_way[ctx.session] = Login(exchange, chosen.longest)
+    ctx.send("AUTHENTICATE", "+", source="")
+
+
+def _go_on(ctx: Context, step: sasl.Step) -> Later | None:
+    match step:
+        case Challenge(data):
+            _challenge(ctx, data)
+            return None
+        case Check():
+            return Later(_tried(ctx, step), lambda outcome: _finish(ctx, outcome))
+        case Failed():
+            ctx.parts.logins.fail(ctx.session, ctx.now())
+    _finish(ctx, step)
+    return None
+
+
+def _challenge(ctx: Context, data: bytes) -> None:
+    for piece in pieces(data):
+        ctx.send("AUTHENTICATE", piece, source="")
+
+
+def _finish(ctx: Context, outcome: Done | Failed) -> None:
+    if isinstance(outcome, Failed) and outcome.challenge:
+        ctx.parts.logins.under_way[ctx.session].has_failed = True
+        _challenge(ctx, outcome.challenge)
+        return
+    ctx.parts.logins.forget(ctx.session)
+    if isinstance(outcome, Failed):
+        raise Refused(Numeric.ERR_SASLFAIL)
+    log_in(ctx, outcome)
+    ctx.reply(Numeric.RPL_SASLSUCCESS)
+
+
+def _tried(ctx: Context, check: Check) -> Awaitable[Done | Failed]:
+    return ctx.parts.logins.try_password(ctx.session, check, ctx.config.limits, ctx.now)
+
+
+def log_in(ctx: Context, done: Done) -> None:
+    """The session has proved to be this account, or to be the one that acts for it."""
+    by = done.by
+    session, account = ctx.session, ctx.parts.accounts.active(done.account)
+    acting = ctx.parts.accounts.active(by) if by is not None else None
+    if account is None or (by is not None and (acting is None or not may_act(acting, account))):
+        raise Refused(Numeric.ERR_SASLFAIL)
+    user = session.user
+    if ctx.config.nick_prefix == "required" and user is not None and user.account not in (None, account.name):
+        # The nick and the other sessions are the first account's, and go when it is revoked.
+        text = f"You are logged in as {user.account}: for {account.name} connect anew"
+        raise Refused(Numeric.ERR_SASLALREADY, text=text)
+    session.account, session.acting = account, acting
+    session.login_tags = {Tag.LOGIN.value: done.proof.value}
+    source = user.source if user is not None else f"{session.nick or '*'}!{session.username or '*'}@{session.host}"
+    ctx.reply(Numeric.RPL_LOGGEDIN, source, account.name, text=f"You are now logged in as {account.name}")
+    if user is not None and (user.account, user.account_kind) != (account.name, account.kind):
+        ctx.publish(AccountSet(ctx.stamp(), user.source, account.name, account.kind))
+
+
+def log_in_by_password(ctx: Context, name: str, password: str) -> Later | None:
+    """``PASS account:password``, for clients without SASL; a wrong one ends the connection."""
+    if not is_private(ctx):
+        _turn_away(ctx, "Passwords are taken over TLS only")
+        return None
+    if not ctx.parts.logins.may_try(ctx.session, ctx.config.limits, ctx.now()):
+        _turn_away(ctx, TOO_MANY)
+        return None
+    _catch_up(ctx)
+    step = check_password(ctx.parts.accounts, name, password)
+    if isinstance(step, Failed):
+        _turn_away(ctx, None)
+        return None
+    return Later(_tried(ctx, step), lambda outcome: _admit(ctx, outcome))
+
+
+def _catch_up(ctx: Context) -> None:
+    """An account that was made a moment ago is good at once."""
+    try:
+        ctx.parts.accounts.catch_up()
+    except AccountsError as error:
+        log.error("%s", error)
+
+
+def _admit(ctx: Context, outcome: Done | Failed) -> None:
+    if isinstance(outcome, Failed):
+        _turn_away(ctx, None)
+    else:
+        log_in(ctx, outcome)
+
+
+def _turn_away(ctx: Context, why: str | None) -> None:
+    ctx.reply(Numeric.ERR_PASSWDMISMATCH, text=why)
+    ctx.session.close("Access denied")

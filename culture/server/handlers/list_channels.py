@@ -1,0 +1,95 @@
+"""LIST: which channels there are (RFC 2812 §3.2.6, ELIST=CMNTU)."""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from culture.protocol.message import Message
+from culture.protocol.names import matches
+from culture.protocol.numerics import Numeric
+from culture.server.commands import command
+from culture.server.context import Context
+from culture.server.core.network import Network
+from culture.server.core.state import Channel
+from culture.server.core.visibility import sees_channel
+
+_CONDITION = re.compile(r"([CT]?)([<>])([0-9]{1,9})", re.IGNORECASE)
+_MINUTE = 60.0
+
+
+class Condition(NamedTuple):
+    """More or less than so many members (""), or minutes since the channel (C) or its topic (T) was made."""
+
+    what: str
+    more: bool
+    value: int
+
+    def holds(self, channel: Channel, now: float) -> bool:
+        """Is it so?"""
+        if self.what == "":
+            actual: float = len(channel.members)
+        elif self.what == "C":
+            actual = (now - channel.created) / _MINUTE
+        elif channel.topic is not None:
+            actual = (now - channel.topic.at) / _MINUTE
+        else:
+            return False
+        return actual > self.value if self.more else actual < self.value
+
+
+class Filter(NamedTuple):
+    """What a LIST asks: one of these names or masks, none of those, and every condition."""
+
+    masks: tuple[str, ...]
+    without: tuple[str, ...]
+    conditions: tuple[Condition, ...]
+
+    @classmethod
+    def parse(cls, words: Iterable[str]) -> "Filter":
+        """Read ``#name``, ``*mask*``, ``!*mask*``, ``>3``, ``C<60``, ``T>60``."""
+        masks, without, conditions = [], [], []
+        for word in words:
+            if condition := _CONDITION.fullmatch(word):
+                conditions.append(Condition(condition[1].upper(), condition[2] == ">", int(condition[3])))
+            elif word.startswith("!"):
+                without.append(word[1:])
+            elif word:
+                masks.append(word)
+        return cls(tuple(masks), tuple(without), tuple(conditions))
+
+    def fits(self, channel: Channel, now: float) -> bool:
+        """Is this one of the channels asked for?"""
+        return (
+            (not self.masks or any(matches(mask, channel.name) for mask in self.masks))
+            and not any(matches(mask, channel.name) for mask in self.without)
+            and all(condition.holds(channel, now) for condition in self.conditions)
+        )
+
+    def candidates(self, network: Network) -> list[Channel]:
+        """The channels worth looking at: those named, or all when there is a mask."""
+        if not self.masks or any("*" in mask or "?" in mask for mask in self.masks):
+            return list(network.channels.values())
+        named = (network.channel(name) for name in self.masks)
+        return list(dict.fromkeys(channel for channel in named if channel is not None))
+
+
+@command("LIST")
+def listing(ctx: Context, message: Message) -> None:
+    """``LIST [#channel,*mask*,!*mask*,>users,C<minutes,T>minutes]``: the channels, their size and topic.
+
+    < and > choose by the number of members, with C by the channel's age, with T by the age of its topic.
+    """
+    wanted = Filter.parse(word for param in message.params for word in param.split(","))
+    ctx.pull([ctx.numeric(Numeric.RPL_LISTSTART, "Channel")])
+    ctx.pull(ctx.bounded(_rows(ctx, wanted), "LIST"))
+    ctx.pull([ctx.numeric(Numeric.RPL_LISTEND)])
+
+
+def _rows(ctx: Context, wanted: Filter) -> Iterator[Message]:
+    for channel in wanted.candidates(ctx.network):
+        # The answer takes as long as the client reads it: the channel may be gone or hidden by then.
+        exists = ctx.network.channel(channel.name) is channel
+        is_shown = exists and (channel.members or channel.standing) and sees_channel(ctx.user, channel)
+        if is_shown and wanted.fits(channel, ctx.now()):
+            topic = channel.topic.text if channel.topic is not None else ""
+            yield ctx.numeric(Numeric.RPL_LIST, channel.name, str(len(channel.members)), topic)

@@ -1,0 +1,173 @@
+"""Speaking: PRIVMSG, NOTICE, TAGMSG."""
+
+from collections.abc import Mapping
+
+from culture.protocol.mentions import calls_all, may_mention, mentions
+from culture.protocol.message import NO_TAGS, Message
+from culture.protocol.numerics import Numeric
+from culture.protocol.split import cut_line, room
+from culture.protocol.stream import LINE_LIMIT
+from culture.protocol.vocabulary import VENDOR, ClientTag, UserClass
+from culture.server.commands import command
+from culture.server.context import Context
+from culture.server.core.state import Channel, User, reaches
+from culture.server.errors import Refused
+from culture.server.events import Line, Said
+
+_make = tuple.__new__  # what a NamedTuple's own constructor does, without the call around it
+_THEIRS = frozenset(ClientTag)
+_STATUS = "@+"
+_SURELY_FITS = 90  # characters of UTF-8, at most four bytes each, beside the longest prefix and target
+
+
+@command("PRIVMSG")
+def privmsg(ctx: Context, message: Message) -> None:
+    """``PRIVMSG target :text``: say something to a channel or to somebody."""
+    params = message.params
+    targets, text = params if len(params) == 2 and all(params) else _addressed(message)
+    tags = client_tags(message) if message.tags else NO_TAGS
+    if "," not in targets:
+        say(ctx, "PRIVMSG", targets, text, tags)
+        return
+    for target in _targets(ctx, targets):
+        ctx.each(say, "PRIVMSG", target, text, tags)
+
+
+@command("NOTICE")
+def notice(ctx: Context, message: Message) -> None:
+    """``NOTICE target :text``: say something that is never answered automatically (RFC 2812 §3.3.2)."""
+    try:
+        targets, text = _addressed(message)
+        chosen = _targets(ctx, targets)
+    except Refused:
+        return
+    for target in chosen:
+        try:
+            say(ctx, "NOTICE", target, text, client_tags(message))
+        except Refused as refused:
+            if refused.numeric is Numeric.ERR_INPUTTOOLONG:
+                raise
+
+
+@command("TAGMSG")
+def tagmsg(ctx: Context, message: Message) -> None:
+    """``@+tag TAGMSG target``: tags without a text (IRCv3 message-tags)."""
+    if "message-tags" not in ctx.session.caps.enabled:
+        raise Refused(Numeric.ERR_UNKNOWNCOMMAND, "TAGMSG")
+    if not message.params or not message.params[0]:
+        raise Refused(Numeric.ERR_NEEDMOREPARAMS, "TAGMSG")
+    tags = client_tags(message)
+    for target in _targets(ctx, message.params[0]) if tags else ():
+        ctx.each(say, "TAGMSG", target, "", tags)
+
+
+def _addressed(message: Message) -> tuple[str, str]:
+    params = message.params
+    if not params or not params[0]:
+        raise Refused(Numeric.ERR_NORECIPIENT, text=f"No recipient given ({message.verb})")
+    if len(params) < 2 or not params[1]:
+        raise Refused(Numeric.ERR_NOTEXTTOSEND)
+    return params[0], params[1]
+
+
+def _targets(ctx: Context, targets: str) -> list[str]:
+    chosen = list(dict.fromkeys(target for target in targets.split(",") if target))
+    if len(chosen) > ctx.config.limits.targets:
+        raise Refused(Numeric.ERR_TOOMANYTARGETS, chosen[ctx.config.limits.targets])
+    return chosen
+
+
+def client_tags(message: Message) -> Mapping[str, str]:
+    """The tags that clients tell each other; of our own namespace only those that are theirs to set."""
+    if not message.tags:
+        return NO_TAGS
+    return {key: value for key, value in message.tags.items() if key[:1] == "+" and not _is_forged(key)}
+
+
+def _is_forged(key: str) -> bool:
+    """Does it look like a tag that only servers put on messages?"""
+    return key.startswith(f"+{VENDOR}") and key not in _THEIRS
+
+
+def say(ctx: Context, verb: str, target: str, text: str, tags: Mapping[str, str], lines: tuple[Line, ...] = ()) -> None:
+    """Say it to this one target, if the client may; ``lines`` are those of a text that has several."""
+    user = ctx.session.user
+    if user is None:
+        raise Refused(Numeric.ERR_NOTREGISTERED)
+    status = ""
+    called: tuple[str, ...] = ()
+    other: User | None = None
+    if target[0] in _STATUS and target[1:2] == "#":
+        status, target = target[0], target[1:]
+    if target[0] == "#":
+        channel = ctx.find_channel(target)
+        if channel.is_guarded or user not in channel.members:
+            _check_speech(channel, user, text, lines)
+        ctx.session.place = target = channel.name
+        if verb == "PRIVMSG" and may_mention(text):
+            called = _called(channel, user, text, status)
+    else:
+        other = ctx.find_user(target)
+        if other.modes:
+            _check_private(other, user)
+        target = other.nick
+    if lines:
+        lines = _fitting(lines, room(user.source, verb, status + target))
+    elif len(text) > _SURELY_FITS:
+        _check_length(user.source, verb, status + target, text)
+    if other is not None and other.away is not None and verb == "PRIVMSG":
+        ctx.reply(Numeric.RPL_AWAY, other.nick, text=other.away)
+    if "B" in user.modes:
+        tags = {"bot": "", **tags}
+    if login_tags := ctx.session.login_tags:
+        tags = {**login_tags, **tags} if tags else login_tags
+    stamp = ctx.router.ids.stamp()
+    ctx.session.spoke = stamp.at
+    said = (stamp, user.source, verb, target, text, user.account, user.kind, tags, called, status, lines, None)
+    ctx.router.publish(_make(Said, said), ctx.session)
+
+
+def _check_speech(channel: Channel, user: User, text: str, lines: tuple[Line, ...]) -> None:
+    if not channel.may_speak(user):
+        raise Refused(Numeric.ERR_CANNOTSENDTOCHAN, channel.name)
+    if "C" in channel.flags and any(map(_is_ctcp, (text, *(line.text for line in lines)))):
+        raise Refused(Numeric.ERR_CANNOTSENDTOCHAN, channel.name, text="No CTCP in this channel (+C)")
+
+
+def _is_ctcp(text: str) -> bool:
+    return text.startswith("\x01") and not text.startswith("\x01ACTION")
+
+
+def _fitting(lines: tuple[Line, ...], most: int) -> tuple[Line, ...]:
+    """The lines as they can be passed on: what is too long with the sender's name goes on in a further one."""
+    fitting = []
+    for text, concat in lines:
+        first, *rest = cut_line(text, most)
+        fitting += [Line(first, concat), *(Line(piece, True) for piece in rest)]
+    return tuple(fitting)
+
+
+def _check_private(other: User, user: User) -> None:
+    if "R" in other.modes and user.account is None and other is not user:
+        raise Refused(Numeric.ERR_NEEDREGGEDNICK, other.nick, text="You must be logged in to message this user (+R)")
+
+
+def _check_length(source: str, verb: str, target: str, text: str) -> None:
+    over = len(text.encode()) - room(source, verb, target)
+    if over > 0:
+        raise Refused(
+            Numeric.ERR_INPUTTOOLONG,
+            text=f"Text too long by {over} bytes: {LINE_LIMIT} with your name and the target, "
+            f"which leaves {room(source, verb, target)}",
+        )
+
+
+def _called(channel: Channel, user: User, text: str, status: str) -> tuple[str, ...]:
+    """Whom of those who hear it the text calls: by name, and for ``@all`` from a person every agent."""
+    members = channel.members.items()
+    hearers = [member for member, held in members if not status or reaches(held, status)]
+    called = mentions(text, (member.nick for member in hearers))
+    if calls_all(text) and user.kind == UserClass.HUMAN:
+        agents = (member.nick for member in hearers if member.is_agent)
+        called = tuple(dict.fromkeys((*called, *agents)))
+    return tuple(nick for nick in called if nick != user.nick)

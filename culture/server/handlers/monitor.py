@@ -1,0 +1,72 @@
+"""MONITOR: hear when somebody comes and goes (IRCv3)."""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from culture.protocol.message import Message
+from culture.protocol.names import valid_nick
+from culture.protocol.numerics import Numeric
+from culture.server.commands import command
+from culture.server.context import Context
+from culture.server.errors import Failed, Refused
+from culture.server.subscriptions.metadata_replies import show_synced
+from culture.server.subscriptions.monitor import wrapped
+
+
+@command("MONITOR", params=1)
+def monitor(ctx: Context, message: Message) -> None:
+    """``MONITOR + nick,nick``: tell me when they come and go; - not any more, C of nobody, L of whom, S who is here."""
+    action, *given = message.params
+    monitors, session = ctx.parts.monitors, ctx.session
+    match action.upper():
+        case "+":
+            _add(ctx, _nicks(given))
+        case "-":
+            for nick in _nicks(given):
+                monitors.remove(session, nick)
+        case "C":
+            monitors.clear(session)
+        case "L":
+            ctx.pull(_list(ctx, monitors.watched(session)))
+        case "S":
+            ctx.pull(_status(ctx, monitors.watched(session)))
+        case _:
+            raise Failed("MONITOR", "INVALID_SUBCOMMAND", action, text="MONITOR takes +, -, C, L or S")
+
+
+def _nicks(given: list[str]) -> list[str]:
+    if not given:
+        raise Refused(Numeric.ERR_NEEDMOREPARAMS, "MONITOR")
+    return list(dict.fromkeys(nick for nick in given[0].split(",") if nick))
+
+
+def _add(ctx: Context, nicks: list[str]) -> None:
+    limits = ctx.config.limits
+    added, left = [], []
+    for nick in nicks:
+        if not valid_nick(nick, limits.nick_length):
+            ctx.refuse(Refused(Numeric.ERR_ERRONEUSNICKNAME, nick))
+        elif ctx.parts.monitors.add(ctx.session, nick, limits.monitor):
+            added.append(nick)
+        else:
+            left.append(nick)
+    full = [ctx.numeric(Numeric.ERR_MONLISTFULL, str(limits.monitor), names) for names in wrapped(left)]
+    ctx.pull(chain(_status(ctx, added), full))
+    for nick in added:
+        if (user := ctx.network.user(nick)) is not None:
+            show_synced(ctx, user)
+
+
+def _list(ctx: Context, nicks: Iterable[str]) -> Iterator[Message]:
+    for names in wrapped(nicks):
+        yield ctx.numeric(Numeric.RPL_MONLIST, text=names)
+    yield ctx.numeric(Numeric.RPL_ENDOFMONLIST)
+
+
+def _status(ctx: Context, nicks: list[str]) -> Iterator[Message]:
+    """730 with those who are here, 731 with the others."""
+    here = {nick: user for nick in nicks if (user := ctx.network.user(nick)) is not None}
+    for names in wrapped(user.source for user in here.values()):
+        yield ctx.numeric(Numeric.RPL_MONONLINE, text=names)
+    for names in wrapped(nick for nick in nicks if nick not in here):
+        yield ctx.numeric(Numeric.RPL_MONOFFLINE, text=names)

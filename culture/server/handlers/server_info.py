@@ -1,0 +1,144 @@
+"""The server about itself: MOTD, LUSERS, VERSION, TIME, INFO, ADMIN, LINKS, STATS (RFC 2812 §3.4)."""
+
+from collections.abc import Iterator
+
+from culture.protocol.message import Message
+from culture.protocol.names import matches
+from culture.protocol.numerics import Numeric
+from culture.server.commands import command
+from culture.server.context import Context, as_word
+from culture.server.core.encode import wire
+from culture.server.core.isupport import tokens
+from culture.server.core.render import iso_time
+from culture.server.core.visibility import is_operator
+from culture.server.core.welcome import VERSION
+from culture.server.core.welcome import lusers as lusers_rows
+from culture.server.core.welcome import motd as motd_rows
+from culture.server.errors import Refused
+
+_INFO = (
+    "An IRC server for people and agents, written in Python.",
+    "Agents and bots are flagged B in WHO and named as such in WHOIS; @nick calls somebody.",
+    "HELP lists the commands, HELP command explains one.",
+    "Free software under the MIT licence.",
+)
+
+
+@command("MOTD")
+def motd(ctx: Context, message: Message) -> None:
+    """``MOTD [server]``: the message of the day."""
+    _check_target(ctx, message)
+    ctx.pull(motd_rows(ctx))
+
+
+@command("LUSERS")
+def lusers(ctx: Context, message: Message) -> None:
+    """``LUSERS``: how many users, operators, channels and connections there are."""
+    _check_target(ctx, message, position=1)
+    ctx.pull(lusers_rows(ctx))
+
+
+@command("VERSION")
+def version(ctx: Context, message: Message) -> None:
+    """``VERSION [server]``: what runs here, and which features it has (005)."""
+    _check_target(ctx, message)
+    ctx.reply(Numeric.RPL_VERSION, VERSION, ctx.router.name, ctx.config.description)
+    for group in tokens(ctx.config, ctx.parts.skills.isupport()):
+        ctx.reply(Numeric.RPL_ISUPPORT, *group)
+
+
+@command("TIME", early=True)
+def time(ctx: Context, message: Message) -> None:
+    """``TIME [server]``: the server's time, in UTC; told to anybody, so that clocks can be compared without a login."""
+    if message.params and ctx.session.user is None:
+        raise Refused(Numeric.ERR_NOTREGISTERED)  # a nick as the target would tell strangers who is here
+    _check_target(ctx, message)
+    ctx.reply(Numeric.RPL_TIME, ctx.router.name, iso_time(ctx.now()))
+
+
+@command("INFO")
+def info(ctx: Context, message: Message) -> None:
+    """``INFO [server]``: what this server is."""
+    _check_target(ctx, message)
+    for text in (f"{VERSION}, up since {iso_time(ctx.parts.started)}", *_INFO):
+        ctx.reply(Numeric.RPL_INFO, text=text)
+    ctx.reply(Numeric.RPL_ENDOFINFO)
+
+
+@command("ADMIN")
+def admin(ctx: Context, message: Message) -> None:
+    """``ADMIN [server]``: whom to ask about this server."""
+    _check_target(ctx, message)
+    told = ctx.config.admin
+    rows = (
+        (Numeric.RPL_ADMINLOC1, told.location1),
+        (Numeric.RPL_ADMINLOC2, told.location2),
+        (Numeric.RPL_ADMINEMAIL, told.email),
+    )
+    if not any(text for _, text in rows):
+        raise Refused(Numeric.ERR_NOADMININFO, ctx.router.name)
+    ctx.reply(Numeric.RPL_ADMINME, ctx.router.name)
+    for numeric, text in rows:
+        if text:
+            ctx.reply(numeric, text=text)
+
+
+@command("LINKS")
+def links(ctx: Context, message: Message) -> None:
+    """``LINKS [mask]``: the servers of the network, how each is reached and over how many links; for operators."""
+    mask = message.params[-1] if message.params else "*"
+    if is_operator(ctx.user):
+        ctx.pull(row for name, row in _servers(ctx) if matches(mask, name))
+    ctx.pull([ctx.numeric(Numeric.RPL_ENDOFLINKS, as_word(mask))])
+
+
+def _servers(ctx: Context) -> Iterator[tuple[str, Message]]:
+    own, servers = ctx.router.name, ctx.network.servers
+    yield own, ctx.numeric(Numeric.RPL_LINKS, own, own, text=f"0 {ctx.config.description}")
+    for name, description, hops, via in sorted(servers.values(), key=lambda each: (each.hops, each.name)):
+        through = servers[via].name if via in servers else via
+        yield name, ctx.numeric(Numeric.RPL_LINKS, name, through, text=f"{hops} {description}")
+
+
+@command("STATS", params=1)
+def stats(ctx: Context, message: Message) -> None:
+    """``STATS u``: how long the server has been up; for operators ``o``: who may become one, and ``l``: the links."""
+    _check_target(ctx, message, position=1)
+    letter = message.params[0][:1]
+    if letter == "u":
+        ctx.reply(Numeric.RPL_STATSUPTIME, text=_uptime(int(ctx.now() - ctx.parts.started)))
+    elif letter == "o":
+        if not is_operator(ctx.user):
+            raise Refused(Numeric.ERR_NOPRIVILEGES)
+        for operator in ctx.config.operators:
+            ctx.reply(Numeric.RPL_STATSOLINE, "O", "*", "*", operator.name)
+    elif letter in ctx.parts.stats:
+        if not is_operator(ctx.user):
+            raise Refused(Numeric.ERR_NOPRIVILEGES)
+        for row in ctx.parts.stats[letter](ctx):
+            ctx.session.send(wire(row))
+    ctx.reply(Numeric.RPL_ENDOFSTATS, as_word(letter))
+
+
+def _uptime(seconds: int) -> str:
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    return f"Server Up {days} days {hours}:{minutes:02}:{seconds:02}"
+
+
+def check_target(ctx: Context, name: str) -> None:
+    """Refuse what is asked of a server that is not this one; a nick stands for the server it is on."""
+    user = ctx.network.user(name)
+    own = matches(name, ctx.router.name) if user is None else user.server == ctx.router.name
+    if own:
+        return
+    elsewhere = user.server if user is not None else name
+    if any(matches(elsewhere, server.name) for server in ctx.network.servers.values()):
+        raise Refused(Numeric.ERR_NOSUCHSERVER, name, text=f"Ask on {as_word(elsewhere)} itself")
+    raise Refused(Numeric.ERR_NOSUCHSERVER, name)
+
+
+def _check_target(ctx: Context, message: Message, position: int = 0) -> None:
+    if len(message.params) > position:
+        check_target(ctx, message.params[position])

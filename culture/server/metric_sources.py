@@ -1,0 +1,70 @@
+"""What the server itself can say in figures."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any
+
+from culture import __version__
+from culture.server.commands import Command
+from culture.server.context import Context, Parts
+from culture.server.events import Arrived, Joined, Left, Parted, Said
+from culture.server.metrics import Sample
+from culture.server.net.poller import Poller
+
+
+class Figures:
+    """Counts, while it is wanted, what nobody else counts."""
+
+    def __init__(self, parts: Parts, poller: Poller, commands: dict[str, Command]) -> None:
+        self._parts = parts
+        self._said: Counter[str] = Counter()
+        self._commands: Counter[str] = Counter()
+        self._events: Counter[str] = Counter()
+        parts.router.subscribe(self._note_said, Said)
+        parts.router.subscribe(self._note_event, Arrived, Left, Joined, Parted)
+        for verb, command in list(commands.items()):
+            commands[verb] = command._replace(handler=self._counted(verb, command.handler))
+        self._add(poller)
+
+    def _note_said(self, event: Said) -> None:
+        self._said[event.verb] += 1
+
+    def _note_event(self, event: Arrived | Left | Joined | Parted) -> None:
+        self._events[type(event).__name__.lower()] += 1
+
+    def _counted(self, verb: str, handler: Callable[..., Any]) -> Callable[..., Any]:
+        counts = self._commands
+
+        @wraps(handler)
+        def counted(ctx: Context, *args: Any) -> Any:
+            counts[verb] += 1
+            return handler(ctx, *args)
+
+        return counted
+
+    def _add(self, poller: Poller) -> None:
+        parts, metrics = self._parts, self._parts.metrics
+        network, router = parts.network, parts.router
+        metrics.gauge("culture_info", "The version that runs.", lambda: [({"version": __version__}, 1)])
+        metrics.gauge("culture_up_seconds", "How long the server has run.", lambda: time.time() - parts.started)
+        metrics.gauge("culture_users", "Users of the whole mesh.", lambda: len(network.users))
+        metrics.gauge("culture_local_users", "Users with a session here.", lambda: len(router.sessions))
+        metrics.gauge("culture_sessions", "Connections of clients.", lambda: len(parts.sessions))
+        metrics.gauge("culture_channels", "Channels.", lambda: len(network.channels))
+        metrics.gauge("culture_servers", "Servers of the mesh, this one too.", lambda: len(network.servers) + 1)
+        metrics.gauge("culture_send_queue_bytes", "What clients have not read yet.", self._queued)
+        metrics.gauge("culture_skills_off", "Skills that failed.", lambda: len(parts.skills.off))
+        metrics.counter("culture_received_bytes_total", "Read from all sockets.", lambda: poller.received)
+        metrics.counter("culture_sent_bytes_total", "Written to all sockets.", lambda: poller.sent)
+        metrics.counter("culture_messages_total", "What was said, here or elsewhere.", _by("verb", self._said))
+        metrics.counter("culture_events_total", "Users who came and went.", _by("kind", self._events))
+        metrics.counter("culture_commands_total", "What clients asked for.", _by("verb", self._commands))
+
+    def _queued(self) -> float:
+        return sum(session.connection.waiting for session in self._parts.sessions)
+
+
+def _by(label: str, counts: Counter[str]) -> Callable[[], Iterator[Sample]]:
+    return lambda: (({label: name}, count) for name, count in sorted(counts.items()))

@@ -1,0 +1,246 @@
+"""A client's socket: reads, one write per turn, a bounded queue, and an end that the client hears of."""
+
+import logging
+import socket
+from collections.abc import Callable
+from typing import Protocol
+
+from culture.config.peer_uid import owner_of
+from culture.server.net.layers import Layer, LayerError
+from culture.server.net.poller import READ, WRITE, Poller
+
+log = logging.getLogger(__name__)
+
+_READ_SIZE = 4_096  # a larger buffer costs more to make than a second read
+
+
+class Owner(Protocol):
+    """Who gets what the connection reads."""
+
+    def receive(self, data: bytes) -> None:
+        """Take these bytes."""
+
+    def allowance(self) -> int:
+        """How many bytes may wait for this client before it counts as too slow."""
+
+    def lost(self, reason: str) -> None:
+        """The connection is gone, for this reason, not by our wish."""
+
+
+class Connection:
+    """A socket and what is still to be written to it.
+
+    ``queue`` takes whole lines; the first one put there marks the connection dirty (see Session.send), and the
+    poller flushes dirty connections at the end of the turn.
+    """
+
+    __slots__ = (
+        "_backlog",
+        "_layer",
+        "_paused",
+        "_poller",
+        "_socket",
+        "closing",
+        "drained",
+        "extra",
+        "last_active",
+        "owner",
+        "queue",
+        "read_size",
+    )
+
+    def __init__(self, sock: socket.socket, poller: Poller, layer: Layer | None = None) -> None:
+        self._socket = sock
+        self._layer = layer
+        self._poller = poller
+        self._backlog = b""
+        self._paused = False
+        self.queue: list[bytes] = []
+        self.owner: Owner | None = None
+        self.drained: Callable[[], None] | None = None  # called, once a turn, while nothing waits any more
+        self.extra = 0  # bytes that may wait beyond what the owner allows, until nothing waits any more
+        self.closing = False
+        self.last_active = poller.now
+        self.read_size = _READ_SIZE  # bytes that are taken in one turn
+
+    def start(self, owner: Owner | None) -> None:
+        """Read for this owner, or (None) only for the other side's end."""
+        self.owner = owner
+        self._poller.watch(self._socket.fileno(), self._ready)
+
+    def begin(self) -> None:
+        """Let the layer say what it says first: on a connection that we made."""
+        if self._layer is not None:
+            self._unwrap(b"", self._layer)
+
+    def pause(self) -> None:
+        """Read nothing for now."""
+        self._paused = True
+        self._listen()
+
+    def resume(self) -> None:
+        """Read again."""
+        self._paused = False
+        self._listen()
+
+    @property
+    def waiting(self) -> int:
+        """Bytes that the socket did not take yet."""
+        return len(self._backlog)
+
+    def peer_uid(self) -> int | None:
+        """Whose process the client is, where that can be known: on this machine."""
+        owner = self.peer_owner()
+        return None if owner is None else owner[0]
+
+    def peer_owner(self) -> tuple[int, int] | None:
+        """The user id and the inode of the client's socket, where they can be known: on this machine."""
+        try:
+            return owner_of(self._socket.getpeername()[:2], self._socket.getsockname()[:2])
+        except OSError:
+            return None
+
+    @property
+    def is_open(self) -> bool:
+        """Is there still a socket?"""
+        return self._socket.fileno() >= 0
+
+    def close(self) -> None:
+        """Write what is queued, let the client read it, then close; whatever still comes in is not read."""
+        self.flush()
+        if not self.is_open:
+            return
+        self.closing = True
+        self.owner = self.drained = None
+        self.last_active = self._poller.now  # from here on the client may take its time to hear of it
+        if self._paused:
+            self.resume()
+        if self._layer is not None:
+            self._layer.close()
+            self._write(self._layer.outgoing())
+        if not self._backlog:
+            self._shut()
+
+    def abort(self) -> None:
+        """Close now."""
+        self.owner = self.drained = None
+        self.closing = True
+        self.queue.clear()
+        self._backlog = b""
+        if self.is_open:
+            self._poller.forget(self._socket.fileno())
+            self._socket.close()
+
+    def flush(self) -> None:
+        """Write the queue; what the socket does not take waits, up to what its owner allows."""
+        queue = self.queue
+        if not queue or self.closing:
+            queue.clear()
+            return
+        data = queue[0] if len(queue) == 1 else b"".join(queue)
+        queue.clear()
+        if self._layer is not None:
+            data = self._layer.encode(data)
+        self._write(data)
+
+    def _write(self, data: bytes) -> None:
+        if self._backlog:
+            self._backlog += data
+        elif data:
+            try:
+                sent = self._socket.send(data)
+            except (BlockingIOError, InterruptedError):
+                sent = 0
+            except OSError as error:
+                self._lose(error.strerror or "Write error")
+                return
+            self._poller.sent += sent
+            if sent == len(data):
+                self.extra = 0
+                return
+            self._backlog = data[sent:]
+            self._listen()
+        if self.owner is not None and len(self._backlog) > self.owner.allowance() + self.extra:
+            self._lose("SendQ exceeded")
+
+    def _ready(self, events: int) -> None:
+        try:
+            if events & WRITE:
+                self._drain()
+            if events & ~WRITE and self.is_open:
+                self._read()
+        except Exception:  # our bug: it costs this connection, nothing else
+            log.exception("connection failed")
+            self._lose("Internal error")
+
+    def _read(self) -> None:
+        try:
+            data = self._socket.recv(self.read_size)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self._lose(error.strerror or "Read error")
+            return
+        if not data:
+            self._lose("Connection closed")
+        elif self.owner is not None:
+            self.last_active = self._poller.now
+            self._poller.received += len(data)
+            if self._layer is None:
+                self.owner.receive(data)
+            else:
+                self._unwrap(data, self._layer)
+
+    def _unwrap(self, data: bytes, layer: Layer) -> None:
+        """What the layer makes of the data goes to the owner, what it has to say itself to the client."""
+        fault = None
+        try:
+            data = layer.decode(data)
+        except LayerError as error:
+            data, fault = error.data, error.reason
+        self._write(layer.outgoing())
+        if data and self.owner is not None:
+            self.owner.receive(data)
+        if fault is not None and self.owner is not None:
+            self.owner.lost(fault)
+            self.close()
+
+    def _drain(self) -> None:
+        if self._backlog:
+            try:
+                sent = self._socket.send(self._backlog)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:
+                self._lose(error.strerror or "Write error")
+                return
+            self._poller.sent += sent
+            self._backlog = self._backlog[sent:]
+            if self.owner is not None:
+                self.last_active = self._poller.now  # who reads a long answer cannot be heard, and is there
+            if self._backlog:
+                return
+            self.extra = 0
+            self._listen()
+            if self.closing:
+                self._shut()
+        if self.drained is not None:
+            self.drained()
+
+    def _shut(self) -> None:
+        # Closing a socket with unread input resets it, and the client would lose our last words.
+        try:
+            self._socket.shutdown(socket.SHUT_WR)
+        except OSError:
+            self.abort()
+
+    def _listen(self) -> None:
+        if self.is_open:
+            events = (0 if self._paused else READ) | (WRITE if self._backlog or self.drained else 0)
+            self._poller.change(self._socket.fileno(), events)
+
+    def _lose(self, reason: str) -> None:
+        owner = self.owner
+        self.abort()
+        if owner is not None:
+            owner.lost(reason)

@@ -1,0 +1,205 @@
+"""Limits on connections: per address, per user of this machine, and by the descriptors of the process.
+
+Loopback is not counted by address, since everything on the machine comes from there. It is counted by user instead: one
+user of the machine must not be able to keep the others out. The rule, in the order in which it is applied:
+
+1. A user who is not one of ours (the server's own user, root, ``local_users``) has at most
+   ``limits.connections_per_user`` connections. When they are all in use, the oldest that has not registered ends.
+2. Of our own users' connections at most ``limits.unregistered_connections`` may be unregistered; the oldest ends.
+3. A part of the descriptors is a reserve. A connection that would take one of it ends the oldest unregistered one, of
+   the other users first, then of other machines, then of ours. If there is none, only our users come in.
+"""
+
+import ipaddress
+import os
+import resource
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterator
+from functools import lru_cache
+
+from culture.config import peer_uid
+from culture.config.model import Limits
+from culture.protocol.message import Message
+from culture.server.core.encode import wire
+from culture.server.core.session import Session
+from culture.server.core.tally import Tally
+from culture.server.net.connection import Connection
+
+_IPV6_NETWORK = 64  # one customer has at least that much
+_USUAL_DESCRIPTORS = 32
+_OWN, _REMOTE = "own", "remote"
+_LEAST_RESERVE, _LARGEST_RESERVE, _PART_RESERVED = 4, 64, 8
+_TOO_MANY_OF_USER = "Too many connections of your user of this machine"
+_FULL = "No room for further connections"
+
+
+class Doorman:
+    """Counts connections by address; those of exempt networks, loopback by default, are not counted."""
+
+    def __init__(self) -> None:
+        self._inside: dict[Hashable, str] = {}
+        self._open: Counter[str] = Counter()
+        self._recent = Tally()
+
+    def admit(self, guest: Hashable, host: str, limits: Limits, exempt: tuple[str, ...], now: float) -> str | None:
+        """Count a new connection; why it may not come in, or None."""
+        group = group_of(host, exempt)
+        if group is None:
+            return None
+        if self._open[group] >= limits.connections_per_address:
+            return "Too many connections from your address"
+        if self._recent.count(group, limits.new_connections_period, now) >= limits.new_connections:
+            return "Too many new connections from your address, try again later"
+        self._recent.note(group, now)
+        self._open[group] += 1
+        self._inside[guest] = group
+        return None
+
+    def release(self, guest: Hashable) -> None:
+        """Whoever was admitted is gone."""
+        group = self._inside.pop(guest, None)
+        if group is not None:
+            self._open[group] -= 1
+            if not self._open[group]:
+                del self._open[group]
+
+    def forget(self, limits: Limits, now: float) -> None:
+        """Let go of addresses that have not been here for a while."""
+        self._recent.forget(limits.new_connections_period, now)
+
+
+@lru_cache(maxsize=4096)
+def group_of(host: str, exempt: tuple[str, ...] = ()) -> str | None:
+    """What counts as one address; None for what is not counted."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    if any(address in ipaddress.ip_network(network) for network in exempt):
+        return None
+    if address.version == 6:
+        return str(ipaddress.ip_network((address, _IPV6_NETWORK), strict=False))
+    return host
+
+
+class ConnectionGroups:
+    """Connections by user of this machine, with those in each group that have not registered, the oldest first."""
+
+    def __init__(self) -> None:
+        self.closing: dict[Connection, None] = {}
+        """Connections of sessions that have ended, while their clients may read our last words; the oldest first."""
+        self.other_descriptors = 0
+        """How many descriptors are no connection of a client, as counted at the start."""
+        self._sizes: Counter[str] = Counter()
+        self._group_of: dict[Session, str] = {}
+        self._unregistered: dict[str, dict[Session, None]] = {}
+
+    def admit(self, session: Session, limits: Limits, exempt: tuple[str, ...], uids: Collection[int]) -> str | None:
+        """Count a new connection, and end others to make room for it; why it may not come in, or None."""
+        group = _user_group(session, exempt, uids)
+        if group not in (_OWN, _REMOTE) and self._sizes[group] >= limits.connections_per_user:
+            oldest = self._oldest(group)
+            if oldest is None:
+                return _TOO_MANY_OF_USER
+            _end(oldest, _TOO_MANY_OF_USER)
+        if not self._has_room(group):
+            return _FULL
+        self._add(session, group)
+        if group == _OWN and len(self._unregistered[group]) > limits.unregistered_connections:
+            self._forget_registered(group)
+            if len(self._unregistered[group]) > limits.unregistered_connections:
+                _end(next(iter(self._unregistered[group])), "Too many connections that have not registered")
+        return None
+
+    def make_room(self) -> bool:
+        """Free a descriptor: of a client that has been told goodbye, else of the oldest that has not registered."""
+        while self.closing:
+            connection = next(iter(self.closing))
+            del self.closing[connection]
+            if connection.is_open:
+                connection.abort()
+                return True
+        for group in self._by_priority():
+            oldest = self._oldest(group)
+            if oldest is not None:
+                _end(oldest, _FULL)
+                return True
+        return False
+
+    def forget(self, session: Session) -> None:
+        """Count a connection that has ended no more."""
+        group = self._group_of.pop(session, None)
+        if group is None:
+            return
+        self._unregistered[group].pop(session, None)
+        self._sizes[group] -= 1
+        if not self._sizes[group]:
+            del self._sizes[group], self._unregistered[group]
+
+    def _has_room(self, group: str) -> bool:
+        """Is there a descriptor for one more, outside of the reserve or taken from somebody else?"""
+        most = descriptors()
+        reserve = max(_LEAST_RESERVE, min(_LARGEST_RESERVE, most // _PART_RESERVED))
+        if self._free(most) > reserve:
+            return True
+        for connection in [each for each in self.closing if not each.is_open]:
+            del self.closing[connection]
+        free = self._free(most)
+        return free > reserve or self.make_room() or (group == _OWN and free > reserve // 2)
+
+    def _free(self, most: int) -> int:
+        return most - self.other_descriptors - len(self._group_of) - len(self.closing)
+
+    def _add(self, session: Session, group: str) -> None:
+        self._group_of[session] = group
+        self._sizes[group] += 1
+        self._unregistered.setdefault(group, {})[session] = None
+
+    def _by_priority(self) -> Iterator[str]:
+        """Groups in the order in which they give way: other users, the largest first, other machines, our users."""
+        yield from [group for group, _ in self._sizes.most_common() if group not in (_OWN, _REMOTE)]
+        yield from (group for group in (_REMOTE, _OWN) if group in self._sizes)
+
+    def _oldest(self, group: str) -> Session | None:
+        waiting = self._unregistered.get(group, {})
+        while waiting:
+            session = next(iter(waiting))
+            if session.user is None:
+                return session
+            del waiting[session]
+        return None
+
+    def _forget_registered(self, group: str) -> None:
+        waiting = self._unregistered[group]
+        self._unregistered[group] = {session: None for session in waiting if session.user is None}
+
+
+def _user_group(session: Session, exempt: tuple[str, ...], uids: Collection[int]) -> str:
+    if not session.is_local or group_of(session.host, exempt) is not None:
+        return _REMOTE
+    if not peer_uid.IS_KNOWN:
+        return _OWN
+    uid = session.connection.peer_uid()
+    return _OWN if uid in uids else f"user {uid}"
+
+
+def _end(session: Session, why: str) -> None:
+    """End a connection at once: one that its client has to close as well would keep its descriptor until then."""
+    session.push(wire(Message("ERROR", (f"Closing link: {session.host} ({why})",))))
+    session.connection.flush()
+    session.connection.abort()
+    session.lost(why)
+
+
+def descriptors() -> int:
+    """How many descriptors this process may have."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return limit if limit != resource.RLIM_INFINITY else 1 << 30
+
+
+def used_descriptors() -> int:
+    """How many it has now; a good guess where nobody can tell."""
+    try:
+        return len(os.listdir("/proc/self/fd"))
+    except OSError:
+        return _USUAL_DESCRIPTORS

@@ -1,0 +1,45 @@
+"""Who has been silent for how long: PING, then the end (RFC 2812 §3.7.2)."""
+
+from collections.abc import Iterable
+
+from culture.config.model import Limits
+from culture.protocol.message import Message
+from culture.server.core.session import Session
+from culture.server.net.connection import Connection
+
+
+def period(limits: Limits) -> float:
+    """How often to look, so that no limit is missed by more than a sixth."""
+    shortest = min(
+        limits.ping_after,
+        limits.ping_timeout - limits.ping_after,
+        limits.registration_timeout,
+        limits.multiline_timeout,
+    )
+    return max(shortest / 6, 0.02)
+
+
+def check(sessions: Iterable[Session], limits: Limits, name: str, now: float) -> None:
+    """Ask those who are silent, end those who stay so, and those who never register."""
+    for session in sessions:
+        silent = now - session.connection.last_active
+        if session.user is None and now - session.opened >= limits.registration_timeout:
+            session.close("Registration timed out")
+        elif silent >= limits.ping_timeout:
+            session.close(f"Ping timeout: {round(silent)} seconds")
+        elif silent < limits.ping_after:
+            session.pinged = False
+        elif session.user is not None and not session.pinged:
+            session.pinged = True
+            session.send(bytes(Message("PING", (name,), name)))
+
+
+def reap(closing: Iterable[Connection], now: float, patience: float) -> list[Connection]:
+    """Close what we ended long ago and the client did not; those that are gone now."""
+    gone = []
+    for connection in closing:
+        if connection.is_open and now - connection.last_active >= patience:
+            connection.abort()
+        if not connection.is_open:
+            gone.append(connection)
+    return gone

@@ -1,0 +1,148 @@
+"""Listening sockets: a connection that comes in becomes a session."""
+
+import asyncio
+import errno
+import logging
+import socket
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
+
+from culture.config.model import Listen
+from culture.server.errors import StartError
+from culture.server.net import port_conflict
+from culture.server.net.layers import Layer, Stack
+from culture.server.net.poller import READ, Poller
+from culture.server.net.websocket import WebSocketLayer
+
+if TYPE_CHECKING:
+    from culture.server.net.tls import TlsContexts, TlsLayer
+
+log = logging.getLogger(__name__)
+
+_BACKLOG = 4096
+_AT_ONCE = 64
+_BREATHER = 1.0
+_OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+Accept = Callable[[socket.socket, str, Listen], None]
+
+
+class Listener:
+    """One address; every connection is handed on with the host it came from."""
+
+    def __init__(self, address: Listen, poller: Poller, accept: Accept, make_room: Callable[[], bool]) -> None:
+        self._poller = poller
+        self._make_room = make_room
+        self._accept = accept
+        self._address = address
+        self._socket = _bind(address)
+
+    def __str__(self) -> str:
+        """The address in use."""
+        return f"{self._address.host} port {self.port}"
+
+    @property
+    def port(self) -> int:
+        """The port in use, also where any free one was asked for."""
+        port: int = self._socket.getsockname()[1]
+        return port
+
+    def start(self) -> None:
+        """Accept from now on."""
+        self._poller.watch(self._socket.fileno(), self._ready)
+
+    def stop(self) -> None:
+        """Accept no more."""
+        if self._socket.fileno() >= 0:
+            self._poller.forget(self._socket.fileno())
+            self._socket.close()
+
+    def _ready(self, _events: int) -> None:
+        for _ in range(_AT_ONCE):
+            try:
+                accepted, address = self._socket.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno in _OUT_OF_DESCRIPTORS and self._make_room():
+                    continue
+                self._rest(error)
+                return
+            accepted.setblocking(False)
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._accept(accepted, _host(address[0]), self._address)
+
+    def _rest(self, error: OSError) -> None:
+        if error.errno not in _OUT_OF_DESCRIPTORS:
+            log.warning("cannot accept: %s", error.strerror)
+            return
+        log.error("cannot accept: %s; trying again in %s s", error.strerror, _BREATHER)
+        self._poller.change(self._socket.fileno(), 0)
+        asyncio.get_running_loop().call_later(_BREATHER, self._again)
+
+    def _again(self) -> None:
+        if self._socket.fileno() >= 0:
+            self._poller.change(self._socket.fileno(), READ)
+
+
+def _bind(address: Listen) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setblocking(False)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((address.host, address.port))
+        listening.listen(_BACKLOG)
+    except OSError as error:
+        listening.close()
+        raise StartError(port_conflict.explain(error, address.host, address.port)) from error
+    return listening
+
+
+def _host(address: str) -> str:
+    # A host that begins with a colon would end the parameters of a line.
+    host = address.partition("%")[0].removeprefix("::ffff:")
+    return f"0{host}" if host.startswith(":") else host
+
+
+class Wrapped(NamedTuple):
+    """The layer of a new connection, if it has one, and the TLS in it."""
+
+    layer: Layer | None
+    tls: "TlsLayer | None"
+
+
+class Wrapping:
+    """Makes layers; the certificates are read at the start and again by ``reload``."""
+
+    def __init__(self, listen: Sequence[Listen]) -> None:
+        self._contexts = _contexts(listen)
+
+    def wrap(self, address: Listen) -> Wrapped:
+        """What goes around a new connection to this address: TLS next to the socket, WebSocket in it."""
+        layers: list[Layer] = []
+        tls = None
+        if address.tls is not None and self._contexts is not None:
+            # A browser would bother its reader with the question.
+            tls = self._contexts.layer(address.tls, ask_for_certificate=address.websocket is None)
+            layers.append(tls)
+        if address.websocket is not None:
+            layers.append(WebSocketLayer(address.websocket.origins))
+        if len(layers) > 1:
+            return Wrapped(Stack(layers), tls)
+        return Wrapped(layers[0] if layers else None, tls)
+
+    def reload(self) -> None:
+        """Read the certificates again, for connections made from now on."""
+        if self._contexts is not None:
+            self._contexts.reload()
+
+
+def _contexts(listen: Sequence[Listen]) -> "TlsContexts | None":
+    wanted = [each.tls for each in listen if each.tls is not None]
+    if not wanted:
+        return None
+    # OpenSSL takes longer to load than the rest of the server: only those who use it wait for it.
+    contexts: TlsContexts = import_module("culture.server.net.tls").TlsContexts(wanted)
+    return contexts

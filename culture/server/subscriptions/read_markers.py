@@ -1,0 +1,158 @@
+"""How far each user has read (IRCv3 draft/read-marker): those of accounts are kept on disk."""
+
+import json
+import logging
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+from threading import Lock
+
+from culture.protocol.message import Message
+from culture.protocol.names import fold
+from culture.server import disk
+from culture.server.core.encode import wire
+from culture.server.core.router import Router
+from culture.server.core.session import Session
+from culture.server.core.state import User
+from culture.server.events import ChannelRenamed, Joined, nick_of
+
+log = logging.getLogger(__name__)
+
+CAP = "draft/read-marker"
+VERB = "MARKREAD"
+_SCHEMA = 1
+_MOST = 20_000  # of all accounts
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
+
+Markers = dict[str, str]
+
+
+def valid_time(text: str) -> bool:
+    """Is this a time as server-time writes it? Such texts compare as the times do."""
+    if not _TIME.fullmatch(text):
+        return False
+    try:
+        datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return False
+    return True
+
+
+class ReadMarkers:
+    """The markers of each account, and of each user without one for as long as they are here."""
+
+    def __init__(self, router: Router, path: Path) -> None:
+        self._router = router
+        self._path = path
+        self._accounts = _load(path)
+        self._guests: dict[User, Markers] = {}
+        self._is_changed = False
+        self._writing = Lock()
+        router.subscribe(self._joined, Joined)
+        router.subscribe(self._renamed, ChannelRenamed)
+
+    def get(self, user: User, target: str) -> str | None:
+        """Up to when the user has read what was said there."""
+        return self._of(user).get(fold(target))
+
+    def set(self, user: User, target: str, time: str, most: int) -> bool:
+        """Note that; a marker only moves forward. Did it?"""
+        markers, folded = self._of(user), fold(target)
+        if time <= markers.get(folded, ""):
+            return False
+        markers.pop(folded, None)
+        markers[folded] = time
+        while len(markers) > most:
+            del markers[next(iter(markers))]
+        if user.account is None:
+            self._guests[user] = markers
+        else:
+            # Whoever moves a marker comes last: the first are those to forget.
+            self._accounts.pop(user.account, None)
+            self._accounts[user.account] = markers
+            self._is_changed = True
+        return True
+
+    def show(self, sessions: Iterable[Session], user: User, target: str) -> None:
+        """Tell the sessions up to when the user has read."""
+        time = self.get(user, target)
+        line = wire(Message(VERB, (target, "*" if time is None else f"timestamp={time}"), self._router.name))
+        for session in sessions:
+            session.send(line)
+
+    def sessions(self, user: User) -> list[Session]:
+        """The user's sessions that want to know."""
+        return [session for session in self._router.sessions.get(user, ()) if CAP in session.caps.enabled]
+
+    def changed(self) -> bytes | None:
+        """What the file should hold, if that is something else than when this was last asked."""
+        if not self._is_changed:
+            return None
+        self._is_changed = False
+        self._trim()
+        return json.dumps({"schema": _SCHEMA, "markers": self._accounts}).encode()
+
+    def write(self, data: bytes) -> None:
+        """Put it on disk, in any thread; when that fails it comes again with the next change asked for."""
+        with self._writing:
+            try:
+                disk.replace(self._path, data)
+            except OSError as error:
+                self._is_changed = True
+                log.error("cannot write %s: %s", self._path, error.strerror)
+
+    def forget(self, session: Session) -> None:
+        """The session is gone, and with it what a user without an account had read."""
+        if session.user is not None:
+            self._guests.pop(session.user, None)
+
+    def _trim(self) -> None:
+        excess = sum(map(len, self._accounts.values())) - _MOST
+        for account in list(self._accounts):
+            if excess <= 0:
+                return
+            excess -= len(self._accounts.pop(account))
+
+    def _of(self, user: User) -> Markers:
+        return (self._guests.get(user) if user.account is None else self._accounts.get(user.account)) or {}
+
+    def _joined(self, event: Joined) -> None:
+        user = self._router.network.user(nick_of(event.source))
+        if user is not None and (sessions := self.sessions(user)):
+            self.show(sessions, user, event.channel)
+
+    def _renamed(self, event: ChannelRenamed) -> None:
+        old, new = fold(event.channel), fold(event.new)
+        for markers in chain(self._accounts.values(), self._guests.values()):
+            if old in markers:
+                markers[new] = markers.pop(old)
+                self._is_changed = True
+
+
+def _load(path: Path) -> dict[str, Markers]:
+    """What was written; a file that makes no sense is put aside, since markers are not worth a server that is down."""
+    found = disk.read(path)
+    if found is None:
+        return {}
+    try:
+        return _parse(found[0])
+    except (ValueError, RecursionError) as error:
+        aside = path.with_suffix(".unreadable")
+        path.replace(aside)
+        log.error("the read markers in %s cannot be read (%s); they are in %s, and all begin anew", path, error, aside)
+        return {}
+
+
+def _parse(data: bytes) -> dict[str, Markers]:
+    document = json.loads(data)
+    if not isinstance(document, dict) or document.get("schema") != _SCHEMA:
+        raise ValueError(f"not of schema {_SCHEMA}")
+    accounts = document.get("markers")
+    if not isinstance(accounts, dict) or not all(isinstance(markers, dict) for markers in accounts.values()):
+        raise ValueError("no markers by account")
+    for markers in accounts.values():
+        if not all(isinstance(time, str) and valid_time(time) for time in markers.values()):
+            raise ValueError("not a time")
+    return accounts

@@ -1,0 +1,143 @@
+"""What happened, as lines that people read, in the manner of weechat's logs."""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from culture.protocol.modes import Change, format_changes
+from culture.server.core.render import iso_time
+from culture.server.events import (
+    ChannelRenamed,
+    Joined,
+    Kicked,
+    Left,
+    ModeSet,
+    Parted,
+    Redacted,
+    Renamed,
+    Said,
+    TopicSet,
+    nick_of,
+)
+
+CAME, WENT, NOTED, ACTED, CONTINUED = "-->", "<--", "--", " *", " |"
+"""What stands in place of a nick; nobody can be called so."""
+
+_REMEMBERED = 10_000  # messages, to say which one was taken back
+_ONE_LINE = 1_000_000
+
+Logged = Said | Joined | Parted | Left | Renamed | Kicked | TopicSet | ModeSet | Redacted | ChannelRenamed
+
+
+class Row(NamedTuple):
+    """A line of a channel's log, its text as it was written."""
+
+    channel: str
+    at: float
+    who: str
+    text: str
+
+
+class Scribe:
+    """Knows how each event reads."""
+
+    def __init__(self) -> None:
+        self._said: OrderedDict[str, tuple[float, str]] = OrderedDict()
+
+    def rows(self, event: Logged, concerned: Iterable[str] = ()) -> Iterator[Row]:
+        """The lines of an event; ``concerned`` are the channels of whoever left or has another nick."""
+        if isinstance(event, Said):
+            self._remember(event)
+            yield from _said(event)
+        elif isinstance(event, Redacted):
+            yield Row(event.target, event.id.at, NOTED, self._taken_back(event))
+        else:
+            who, text = _happened(event)
+            for channel in _channels(event, concerned):
+                yield Row(channel, event.id.at, who, text)
+
+    def _remember(self, said: Said) -> None:
+        self._said[said.id.msgid] = said.id.at, nick_of(said.source)
+        if len(self._said) > _REMEMBERED:
+            self._said.popitem(last=False)
+
+    def _taken_back(self, event: Redacted) -> str:
+        at, nick = self._said.pop(event.msgid, (None, ""))
+        what = "an earlier message" if at is None else f"what {nick} said at {moment(at)}"
+        return f"{nick_of(event.source)} took back {what}{_because(event.reason)}"
+
+
+def moment(at: float) -> str:
+    """A time as the logs have it, UTC: ``2026-03-19 10:00:00``."""
+    return _second(int(at))
+
+
+@lru_cache(maxsize=64)
+def _second(whole: int) -> str:
+    return iso_time(whole)[:19].replace("T", " ")
+
+
+def _said(said: Said) -> Iterator[Row]:
+    channel, at, nick = said.target, said.id.at, nick_of(said.source)
+    who, text = nick, said.text
+    if text[:1] == "\x01":
+        word, _, rest = text[1:].removesuffix("\x01").partition(" ")
+        is_action = word == "ACTION" and said.verb == "PRIVMSG"
+        who, text = (ACTED, f"{nick} {rest}") if is_action else (NOTED, f"CTCP {word} from {nick}: {rest}")
+    elif said.verb == "NOTICE":
+        who, text = NOTED, f"Notice({nick}): {text}"
+    for line in text.split("\n"):
+        yield Row(channel, at, who, line)
+        who = CONTINUED
+
+
+def _channels(event: Logged, concerned: Iterable[str]) -> Iterable[str]:
+    match event:
+        case Left() | Renamed():
+            return concerned
+        case ChannelRenamed():
+            return event.channel, event.new
+        case Said() | Redacted():
+            return (event.target,)
+    return (event.channel,)
+
+
+def _happened(event: Logged) -> tuple[str, str]:
+    nick, _, address = event.source.partition("!")
+    shown = f"{nick} ({address})" if address else nick
+    match event:
+        case Joined():
+            return CAME, f"{shown} has joined {event.channel}"
+        case Parted():
+            return WENT, f"{shown} has left {event.channel}{_because(event.reason)}"
+        case Left():
+            return WENT, f"{shown} has quit{_because(event.reason)}"
+        case Kicked():
+            return WENT, f"{nick} has kicked {event.nick}{_because(event.reason)}"
+    return NOTED, _changed(event, nick)
+
+
+def _changed(event: Logged, nick: str) -> str:
+    match event:
+        case Renamed():
+            return f"{nick} is now known as {event.new}"
+        case TopicSet(text=""):
+            return f"{nick} has unset the topic of {event.channel}"
+        case TopicSet():
+            return f"{nick} has changed the topic of {event.channel} to: {event.text}"
+        case ModeSet():
+            return f"Mode {event.channel} [{_modes(event.changes)}] by {nick}"
+        case ChannelRenamed():
+            return f"{nick} has renamed {event.channel} to {event.new}{_because(event.reason)}"
+    raise TypeError(f"{type(event).__name__} is not for logs")
+
+
+def _because(reason: str | None) -> str:
+    return f" ({reason})" if reason else ""
+
+
+def _modes(changes: Iterable[Change]) -> str:
+    """The changes without the channel's key: a log is read by more people, and for longer, than the channel."""
+    shown = [change._replace(param="*") if change.mode == "k" and change.param else change for change in changes]
+    return " ".join(format_changes(shown, len(shown), _ONE_LINE)[0])

@@ -1,0 +1,85 @@
+"""What we say of ourselves, told again on every connection: bot mode, metadata, away."""
+
+from culture.protocol.message import Message as Line
+from culture.protocol.vocabulary import ChannelKey, UserKey
+from culture.transport.requests import lines_of, refusal
+from culture.transport.sending import check_target
+from culture.transport.session import Session
+from culture.transport.types import NotSent
+
+_CAPS = ("draft/metadata-3", "draft/metadata-2", "draft/metadata")
+_KEYS = tuple(dict.fromkeys(key.value for key in (*UserKey, *ChannelKey)))
+_AT_MOST = 64
+
+
+class Standing:
+    """The values that hold from connection to connection."""
+
+    def __init__(self, bot: bool) -> None:
+        self._bot = bot
+        self._values: dict[str, str] = {}
+        self._away = ""
+
+    async def tell(self, session: Session) -> None:
+        """Begin a connection: before anybody sees us in a channel."""
+        bot = session.view.features.tokens.get("BOT")
+        if bot and self._bot:
+            await session.ask(Line("MODE", (session.view.nick, f"+{bot}")))
+        if has_metadata(session):
+            session.watchers.append(lambda line: _sync(session, line))
+            await session.ask(Line("METADATA", ("*", "SUB", *_KEYS)))
+            for key in list(self._values):
+                # It may have become another, or nothing, while those before it were told.
+                if (value := self._values.get(key)) is not None:
+                    await session.ask(Line("METADATA", ("*", "SET", key, value)))
+        if self._away:
+            await session.ask(Line("AWAY", (self._away,)))
+
+    async def publish(self, session: Session | None, key: str, value: str | None) -> bool:
+        """Say something of ourselves; whether the server has it."""
+        if value is None:
+            self._values.pop(key, None)
+        elif key in self._values or len(self._values) < _AT_MOST:
+            self._values[key] = value
+        return session is not None and await set_metadata(session, "*", key, value)
+
+    async def be_away(self, session: Session | None, text: str) -> None:
+        """Go away, or come back."""
+        self._away = " ".join(text.split())
+        if session is not None:
+            await session.command(Line("AWAY", (self._away,) if self._away else ()))
+
+
+def has_metadata(session: Session) -> bool:
+    """Whether the server knows METADATA."""
+    return any(cap in session.enabled for cap in _CAPS)
+
+
+async def set_metadata(session: Session, target: str, key: str, value: str | None) -> bool:
+    """Set or remove a value; ``NotSent`` when the server refuses, False when it knows no such thing."""
+    check_target(target)
+    if not has_metadata(session):
+        return False
+    words = (target, "SET", key) if value is None else (target, "SET", key, " ".join(value.split("\n")))
+    await session.command(Line("METADATA", words))
+    return True
+
+
+async def get_metadata(session: Session, target: str, keys: tuple[str, ...]) -> dict[str, str]:
+    """The values that somebody or a channel has, of these keys or of all."""
+    check_target(target)
+    if not has_metadata(session):
+        return {}
+    items = await session.ask(Line("METADATA", (target, "GET", *keys) if keys else (target, "LIST")))
+    refused = refusal(items)
+    if refused is not None:
+        raise NotSent(refused.reason, refused.code)
+    return {line.params[2]: line.params[4] for line in lines_of(items) if line.verb == "761" and len(line.params) > 4}
+
+
+def _sync(session: Session, line: Line) -> None:
+    """The server has values for us and wants to be asked, perhaps later."""
+    if line.verb != "774" or len(line.params) < 2:
+        return
+    delay = line.params[2] if len(line.params) > 3 else "0"
+    session.write_later(float(delay) if delay.isdigit() else 0.0, Line("METADATA", (line.params[1], "SYNC")))

@@ -1,0 +1,50 @@
+"""TASK: lines: what they want, and of whom."""
+
+import pytest
+
+from culture.orchestrator.tasks.task_lines import NewTask, NewWorker, Report, Reported, Speaker, Wake, Wanted, may, read
+from culture.protocol.vocabulary import UserClass
+
+
+@pytest.mark.requirement("M14")
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("TASK: fix the login page", NewTask("fix the login page")),
+        ("  TASK:   two\nlines ", NewTask("two\nlines")),
+        ("TASK: @spark-Ramona take the review", Wake("spark-Ramona", "take the review")),
+        ("TASK: implementer: write the parser", NewWorker("implementer", "write the parser")),
+        ("TASK: Groucho: review demo-1", NewWorker("groucho", "review demo-1")),
+        ("TASK: demo-1 done: the parser is written", Reported("demo-1", Report.DONE, "the parser is written")),
+        ("TASK: demo-12 waiting — for an answer", Reported("demo-12", Report.WAITING, "for an answer")),
+        ("TASK: my-project-3 failed", Reported("my-project-3", Report.FAILED, "")),
+        ("TASK: somebody: do it", NewTask("somebody: do it")),
+        ("TASK:", None),
+        ("a TASK: in the middle", None),
+        ("task: in small letters", None),
+    ],
+)
+def test_what_a_line_wants(text: str, wanted: Wanted | None) -> None:
+    assert read(text) == wanted
+
+
+@pytest.mark.fault("I24")
+@pytest.mark.parametrize(
+    ("nick", "kind", "wanted", "allowed"),
+    [
+        ("spark-ori", UserClass.HUMAN, NewTask("x"), True),
+        ("spark-harper", UserClass.AGENT, NewTask("x"), True),
+        ("spark-Ramona", UserClass.AGENT, NewTask("x"), False),
+        ("spark-Ramona", UserClass.AGENT, NewWorker("fixer", "x"), True),
+        ("spark-Ramona", UserClass.AGENT, Reported("demo-1", Report.DONE, ""), True),
+        ("spark-Jules", UserClass.AGENT, Reported("demo-1", Report.DONE, ""), False),
+        ("spark-Jules", UserClass.AGENT, NewWorker("fixer", "x"), False),
+        ("spark-harper", UserClass.UNKNOWN, NewTask("x"), False),
+        ("spark-harper", UserClass.BOT, NewTask("x"), False),
+        ("spark-Ramona", UserClass.BOT, Reported("demo-1", Report.DONE, ""), False),
+        ("spark-eve", UserClass.UNKNOWN, NewTask("x"), False),
+        ("spark-bot", UserClass.BOT, NewTask("x"), False),
+    ],
+)
+def test_who_may_want_it(nick: str, kind: UserClass, wanted: Wanted, allowed: bool) -> None:
+    assert may(Speaker(nick, kind), wanted, "spark-Harper", "spark-Ramona") is allowed
