@@ -8,12 +8,11 @@ from typing import Any
 
 from culture.ledger_views import safe_values
 from culture.ledger_views.ledger import Fact
+from culture.ledger_views.states import shown_state
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import FactKind, State
 
 STOPPED = "stopped"
-HELD, STANDING_DOWN = "held", "standing down"
-"""How an idle agent is shown that other agents cannot wake: with messages that wait for a person's word, or told to."""
 _UNKNOWN = "?"
 _LONGEST_WORD = 40
 _MOST_PCT = 999.0
@@ -110,13 +109,6 @@ class Agent:
             "questions": self.questions,
             "quiet": False,
         }
-
-
-def shown_state(state: str, *, stood_down: bool, held: int) -> str:
-    """State of an agent as people see it: of one that is idle, why agents cannot wake it."""
-    if state != State.IDLE:
-        return state
-    return STANDING_DOWN if stood_down else HELD if held else state
 
 
 def agents(facts: Iterable[Fact], here: Collection[str] | None = None) -> list[Agent]:

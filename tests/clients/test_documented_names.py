@@ -70,7 +70,7 @@ def test_the_contract_has_exactly_its_members() -> None:
 def test_the_requests_have_the_documented_fields() -> None:
     assert REQUESTS.keys() <= VERBS.keys()
     for type, fields in REQUESTS.items():
-        added = {"irc_ask": {"options", "again", "reply"}, "pause": {"soon"}}.get(type, set())
+        added = {"irc_ask": {"options", "again", "reply"}, "pause": {"soon"}, "resume": {"reason"}}.get(type, set())
         assert set(VERBS[type].fields) == fields | added, type
 
 

@@ -1,6 +1,7 @@
 """Receipts go towards the sender, facts of the ledger to everybody; after a split all have the same."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -220,6 +221,7 @@ async def test_an_approval_is_verified_by_the_server_where_it_was_published(tmp_
         [reader] = await people(made, "bravo")
         for key, msgid in (("q1", await said(ori, "alfa-claude")), ("q2", "alfa.1.1")):
             fact = {"open": False, "by": "alfa-ori", "class": "human", "answer": msgid, "verified": True}
+            fact["asked"] = datetime.now(UTC).isoformat()
             await put(claude, "question", key, fact)
         for _ in range(200):  # bravo has none of the private message, and needs none
             found = {str(each[0]): str(each[1]) for each in await facts(reader, "question")}  # type: ignore[index]

@@ -12,11 +12,10 @@ SOURCE = Path(culture.__file__).parent
 # For speed these write some lines by hand; tests/server/test_messaging.py and test_capabilities.py read them back.
 # Those in layers/ speak HTTP, and WebSocket, where a frame is a line without its end.
 WRITE_LINES = {
-    "server/render.py",
-    "server/labels.py",
-    "server/layers/upgrade.py",
-    "server/layers/websocket.py",
-    "server/scraping.py",
+    "server/core/render.py",
+    "server/core/labeled_response.py",
+    "server/net/websocket.py",
+    "server/metrics_http.py",
     # The documented form has a colon before every text.
     "skills/history/verb.py",
     # What a peer said goes on as it came.
@@ -27,7 +26,7 @@ WRITE_LINES = {
     "clients/shared/sandbox/gate.py",
 }
 # N02: what was said, as its readers get it, has this name too; it knows nothing of lines.
-NAMESAKES = {"transport/base.py": {"Message"}}
+NAMESAKES = {"transport/types.py": {"Message"}}
 JUDGES = re.compile("Message|LineBuffer|oversize|fold|valid_((local_)?nick|channel|short_name)|split_text|(un)?escape")
 
 

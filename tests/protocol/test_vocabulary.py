@@ -59,4 +59,4 @@ def test_the_words_people_use_to_steer_an_agent() -> None:
 
 
 def test_the_exit_codes() -> None:
-    assert [int(code) for code in Exit] == [0, 1, 2, 3, 4, 5, 78]
+    assert [int(code) for code in Exit] == [0, 1, 2, 3, 4, 5, 6, 78]

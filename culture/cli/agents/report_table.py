@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from culture.cli import output
-from culture.ledger_views.agents import shown_state
+from culture.ledger_views.states import shown_state
 from culture.protocol.vocabulary import State
 
 _HEADINGS = ("AGENT", "BACKEND", "STATE", "SINCE", "TASK", "TOKENS", "USD", "CONTEXT", "UNREAD", "LAST MESSAGE")

@@ -73,7 +73,7 @@ def _by_user(agents: Iterable[AgentConfig]) -> tuple[list[AgentConfig], list[Age
 
 
 def _hand_over(agents: list[AgentConfig], file: Path | None) -> int:
-    from culture.cli.agents.sudo import hand_over
+    from culture.cli.agents.sudo_handover import hand_over
 
     user = other_user(agents[0])
     assert user is not None

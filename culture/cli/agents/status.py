@@ -8,16 +8,13 @@ import typer
 
 from culture.cli.agent_access import open_to_agents
 from culture.cli.agents.agent_report import STOPPED, report
-from culture.cli.agents.irc_session import Person, present
 from culture.cli.agents.report_table import table
 from culture.cli.agents.select_agents import AgentsFile, load, picked
 from culture.cli.agents.sudo import delegated_report
 from culture.cli.output import as_json as in_json
 from culture.clients.shared import pidfile
 from culture.config.agents import AgentConfig, AgentsConfig
-from culture.ledger_views.agents import agents
-from culture.ledger_views.ledger import facts, online
-from culture.protocol.vocabulary import Exit, FactKind
+from culture.protocol.vocabulary import Exit
 
 _AT_ONCE = 16
 _UNKNOWN = "?"
@@ -51,9 +48,9 @@ def status(
 
 
 def _everywhere(nick: str | None) -> list[dict[str, Any]]:
-    from culture.cli.agents import irc_session  # for this alone
+    from culture.cli.agents import irc_session, mesh_status  # for this alone
 
-    found = irc_session.run(reports(irc_session.person(None)))
+    found = irc_session.run(mesh_status.reports(irc_session.person(None)))
     if nick is None:
         return found
     [name] = picked([each["nick"] for each in found], [nick], everyone=False)
@@ -75,15 +72,3 @@ def _report(nick: str, agent: AgentConfig | None) -> dict[str, Any]:
         return report(nick, _UNKNOWN)
     theirs = delegated_report(agent) if agent.user is not None else None
     return theirs or report(nick, agent.agent, str(agent.directory))
-
-
-_MOST = "limit=1000"
-
-
-async def reports(who: Person) -> list[dict[str, Any]]:
-    """One report for each agent that has said what it does within the days that the ledger keeps."""
-    async with present(who) as transport:
-        states = await facts(transport, FactKind.STATE, "*", _MOST)
-        questions = await facts(transport, FactKind.QUESTION, "*", _MOST)
-        here = await online(transport, [fact.nick for fact in states])
-    return [agent.as_data() for agent in agents([*states, *questions], here)]

@@ -1,4 +1,4 @@
-"""TODO."""
+"""The programs that agents need, as their backends find them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Probes an address: whether it speaks IRC, which certificate it shows, what time it has."""
 
 import hashlib
 import socket

@@ -1,1 +1,1 @@
-"""TODO."""
+"""``culture mesh``: links to other servers, and invitations for machines and people."""

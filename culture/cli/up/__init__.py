@@ -1,1 +1,1 @@
-"""What `culture up` shows while it runs."""
+"""``culture up`` and ``culture down``: everything on this machine, started and stopped together."""

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Handles on members, and the usage that their daemons report."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Git for a team: worktrees, merges, rescue refs, and locks."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Tasks of a team: requested, queued, worked on, ended."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""The path of a message: dispatch, network state, router, rendering."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""The host of skills: finds, starts, guards and stops them."""

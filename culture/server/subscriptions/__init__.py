@@ -1,1 +1,1 @@
-"""TODO."""
+"""What clients ask to be told: MONITOR, metadata, read markers."""

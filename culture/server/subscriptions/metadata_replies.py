@@ -1,4 +1,4 @@
-"""TODO."""
+"""Metadata replies (draft/metadata-3): the keys of a target that the asking client may see or subscribed to."""
 
 from collections.abc import Iterable, Iterator
 
