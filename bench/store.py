@@ -16,7 +16,7 @@ from statistics import quantiles
 from bench.machine import describe
 from bench.speech import CHANNELS, COMMON, QUIET, RARE, SPEAKERS, speech
 from bench.table import markdown, number
-from culture.config.skills import History
+from culture.config.skills import HistoryConfig
 from culture.skills.history.entry import party
 from culture.skills.history.store import LATEST, Store, TooSlow, View, position_at, time_of
 from culture.skills.history.stores import store_of
@@ -166,7 +166,7 @@ def measure(store: Store, ask: Ask, known: Sequence[Known], most: float) -> Figu
 def opened(where: str) -> Iterator[Store]:
     """The store, with nothing in it."""
     with tempfile.TemporaryDirectory(prefix="bench-store-") as folder:
-        store = store_of(History(store=where), Path(folder), now=lambda: 0.0)  # what is written is not late
+        store = store_of(HistoryConfig(store=where), Path(folder), now=lambda: 0.0)  # what is written is not late
         store.open()
         try:
             if store.stats():

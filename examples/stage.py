@@ -15,10 +15,10 @@ from culture.clients.shared.assembly import assemble, backend_fields
 from culture.config.agents import BACKEND_FIELDS
 from culture.config.load import load_agents
 from culture.config.model import Listen, ServerConfig
-from culture.config.skills import Embeddings, History
-from culture.protocol.vocabulary import Verb
+from culture.config.skills import Embeddings, HistoryConfig
+from culture.protocol.vocabulary import ExtensionVerb
 from culture.server.ircd import IRCd
-from culture.transport import Address, Identity, IRCTransport, Message
+from culture.transport import Address, ClientIdentity, IRCTransport, Message
 
 SERVER, PERSON = "spark", "spark-ori"
 PATIENCE = 60.0
@@ -48,8 +48,10 @@ class Stage:
 
     async def links(self, channel: str) -> list[tuple[str, str, str]]:
         """Which links were shared there, how often, and by whom the last time, as the server's index has it."""
-        lines = await self._transport.request(Verb.URLS.value, channel)
-        return [(line.params[4], line.params[3], line.params[1]) for line in lines if line.verb == Verb.URLS.value]
+        lines = await self._transport.request(ExtensionVerb.URLS.value, channel)
+        return [
+            (line.params[4], line.params[3], line.params[1]) for line in lines if line.verb == ExtensionVerb.URLS.value
+        ]
 
     async def take(self, message: Message) -> None:
         """Somebody said something."""
@@ -80,7 +82,7 @@ async def stage(folder: Path, home: Path, channels: list[str]) -> AsyncIterator[
         listen=(Listen(port=0),),
         data_dir=culture / "data" / SERVER,
         accounts_file=culture / "accounts.json",
-        history=History(semantic=Embeddings(enabled=False)),
+        history=HistoryConfig(semantic=Embeddings(enabled=False)),
     )
     (culture / "culture.yaml").write_text(f"name: {SERVER}\n", encoding="utf-8")
     async with AsyncExitStack() as stack:
@@ -102,7 +104,7 @@ async def stage(folder: Path, home: Path, channels: list[str]) -> AsyncIterator[
 
 async def _person(port: int, home: Path, channels: list[str], stack: AsyncExitStack) -> Stage:
     heard: asyncio.Queue[Message] = asyncio.Queue()
-    identity = Identity(PERSON, bot=False)
+    identity = ClientIdentity(PERSON, bot=False)
     transport = IRCTransport(Address("127.0.0.1", port), identity, channels, on_message=heard.put_nowait)
     person = Stage(home, transport)
     listening = asyncio.create_task(_listen(heard, person))

@@ -12,18 +12,18 @@ from types import SimpleNamespace
 import pytest
 import typer
 
-from culture.bridge.client import Desk
+from culture.bridge.client import BridgeClient
 from culture.bridge.settings import from_environment
 from culture.cli.agents import irc_session
 from culture.cli.doctor import ports
-from culture.cli.doctor.inventory import Scene
-from culture.cli.doctor.runner import Severity
+from culture.cli.doctor.inventory import Inventory
+from culture.cli.doctor.runner import FindingSeverity
 from culture.cli.server import background
 from culture.cli.web import process
 from culture.clients.shared.assembly import assemble
 from culture.config import paths, peer_uid
 from culture.config.agents import ServerAddress
-from culture.config.links import Link
+from culture.config.links import LinkConfig
 from culture.config.model import Listen
 from culture.config.peer_uid import PortHeld, check_peer
 from culture.protocol.vocabulary import UserClass
@@ -31,12 +31,12 @@ from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import new_account
 from culture.server.auth.oidc import errors as issuers
 from culture.server.auth.oidc.fetch import fetch
-from culture.transport import Address, Identity, IRCTransport, Unreachable
+from culture.transport import Address, ClientIdentity, IRCTransport, ServerUnreachable
 from culture.transport.dialer import dial
 from culture.transport.one_shot import ask_once
 from culture.web.app import serving as showing
-from culture.web.ledger_client import Ledger
-from culture.wiki.errors import Unavailable
+from culture.web.ledger_client import LedgerClient
+from culture.wiki.errors import WikiUnavailable
 from culture.wiki.remote import RemoteWiki
 from tests.federation.raw import mesh_of
 from tests.support.agents import agents_yaml, playbook
@@ -101,7 +101,7 @@ async def page(home: Path, port: int, token: str) -> AsyncIterator[tuple[Reason,
 async def bridge(home: Path, port: int, token: str) -> AsyncIterator[tuple[Reason, IsConnected]]:
     """A bridge."""
     said = {"IRC_SERVER": "127.0.0.1", "IRC_PORT": str(port)}
-    desk = Desk(from_environment({**said, "IRC_TOKEN": token} if token else said), lambda nick: None)
+    desk = BridgeClient(from_environment({**said, "IRC_TOKEN": token} if token else said), lambda nick: None)
     async with desk.running():
         yield lambda: desk._problem if "held" in desk._problem else "", lambda: desk.irc.connected
 
@@ -136,10 +136,10 @@ async def test_a_page_whose_account_was_revoked_connects_once_it_may_again(home:
     async with serving(home) as ircd:
         problems = [""]
         store.revoke("web")
-        own = Identity("spark-web", "web", settings.token)
+        own = ClientIdentity("spark-web", "web", settings.token)
         tokens = [settings.token]
         renewed = lambda: replace(own, secret=tokens[-1])  # noqa: E731
-        ledger = Ledger(
+        ledger = LedgerClient(
             Address("127.0.0.1", ircd.port), own, on_problem=problems.append, identity_now=renewed, pause=0.05
         )
         await ledger.start()
@@ -156,7 +156,7 @@ async def test_a_bridge_whose_account_was_missing_connects_once_there_is_one(hom
     tokens: dict[str, str] = {"mcp-bridge": TOKEN}
     async with serving(home) as ircd:
         said = {"IRC_SERVER": "127.0.0.1", "IRC_PORT": str(ircd.port)}
-        desk = Desk(from_environment(said), tokens.get, pause=0.05)
+        desk = BridgeClient(from_environment(said), tokens.get, pause=0.05)
         async with desk.running():
             await eventually(lambda: "cannot be on IRC" in desk._problem)
             store = AccountStore(home / "accounts.json", "spark")
@@ -171,12 +171,12 @@ async def test_doctor_tells_who_holds_the_port_and_which_programs_wait(
     async with squatting(monkeypatch) as squatter:
         (home / "culture.yaml").write_text(f'{{"name": "spark", "listen": [{{"port": {squatter.port}}}]}}')
         agents_yaml(home, squatter.port, {"nick": NICK, "playbook": playbook(home, [])})
-        [finding] = await asyncio.to_thread(lambda: list(ports.held(Scene())))
-        assert finding.severity is Severity.ERROR
+        [finding] = await asyncio.to_thread(lambda: list(ports.held(Inventory())))
+        assert finding.severity is FindingSeverity.ERROR
         assert finding.what == f"port {squatter.port} of this machine is held by user {USER}, not by you"
         assert finding.why.startswith("the agents, the page and the command line cannot connect")
         assert f"server.user: {USER} in agents.yaml" in finding.next
-        await asyncio.to_thread(lambda: list(ports.agents(Scene())))
+        await asyncio.to_thread(lambda: list(ports.agents(Inventory())))
         assert await squatter.heard(tries=1) == b""
 
 
@@ -184,12 +184,12 @@ def test_doctor_tells_of_a_page_that_is_not_connected(home: Path) -> None:
     (home / "culture.yaml").write_text('{"name": "spark"}')
     with process.held("spark") as change_note:
         change_note(url="http://127.0.0.1:6680", port=6680)
-        assert list(ports.pages(Scene())) == []
+        assert list(ports.pages(Inventory())) == []
         change_note(problem="port 6667 of this machine is held by user nobody")
-        [finding] = ports.pages(Scene())
+        [finding] = ports.pages(Inventory())
         assert "is not connected to it: port 6667 of this machine is held by user nobody" in finding.what
         change_note(problem="")
-        assert list(ports.pages(Scene())) == []
+        assert list(ports.pages(Inventory())) == []
 
 
 @pytest.mark.parametrize("token", ["", TOKEN], ids=["without a token", "with a token"])
@@ -200,11 +200,11 @@ async def test_the_command_line_ends_at_a_squatter_and_says_who_it_is(
         paths.write_private(paths.secret_file(NICK), token)
     async with squatting(monkeypatch) as squatter:
         there = Address("127.0.0.1", squatter.port)
-        with pytest.raises(Unreachable, match=f"held by user {USER}, not by you"):
-            async with irc_session.present(irc_session.Person(there, NICK)):
+        with pytest.raises(ServerUnreachable, match=f"held by user {USER}, not by you"):
+            async with irc_session.present(irc_session.IrcPerson(there, NICK)):
                 pass
         with pytest.raises(PortHeld, match="nothing was said to them"):
-            await ask_once(there, Identity("ori"), "REDEEM", "ori", "key", "password")
+            await ask_once(there, ClientIdentity("ori"), "REDEEM", "ori", "key", "password")
         assert isinstance(background.holder(ServerAddress(host="127.0.0.1", port=squatter.port)), PortHeld)
         assert await squatter.heard(tries=3) == b""
 
@@ -222,7 +222,7 @@ async def test_a_link_s_secret_is_not_told_to_a_squatter(
     tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secret = "known-to-two-servers"
-    to_thor = Link(name="thor", secret=secret, address=f"127.0.0.1:{port}")
+    to_thor = LinkConfig(name="thor", secret=secret, address=f"127.0.0.1:{port}")
     async with AsyncExitStack() as stack:
         squatter = await stack.enter_async_context(squatting(monkeypatch, port))
         spark = await stack.enter_async_context(serving(tmp_path / "spark", links=(to_thor,)))
@@ -232,7 +232,7 @@ async def test_a_link_s_secret_is_not_told_to_a_squatter(
         assert f"--user {USER}" in dialler.problems["thor"]
         assert not mesh_of(spark).links
         await squatter.end()
-        to_spark = Link(name="spark", secret=secret)
+        to_spark = LinkConfig(name="spark", secret=secret)
         await stack.enter_async_context(
             serving(tmp_path / "thor", name="thor", listen=(Listen(port=port),), links=(to_spark,))
         )
@@ -244,7 +244,7 @@ async def test_the_keys_of_an_issuer_are_not_read_from_a_squatter(monkeypatch: p
     answer = 'HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{"keys": []}'
     async with squatting(monkeypatch, says=answer) as squatter:
         url, end = f"http://127.0.0.1:{squatter.port}/keys", time.monotonic() + 10
-        with pytest.raises(issuers.Unreachable, match=f"held by user {USER}.*oidc.user: {USER}"):
+        with pytest.raises(issuers.IssuerUnreachable, match=f"held by user {USER}.*oidc.user: {USER}"):
             await asyncio.to_thread(fetch, url, end)
         assert await squatter.heard(tries=1) == b""
         assert await asyncio.to_thread(fetch, url, end, USER) == {"keys": []}
@@ -256,12 +256,12 @@ async def test_a_user_who_is_named_may_run_the_server(
 ) -> None:
     """By name, or by uid where a container has no name for it; both for clients and for links."""
     async with squatting(monkeypatch, says="") as squatter:
-        irc = IRCTransport(Address("127.0.0.1", squatter.port, user=named), Identity(NICK, "ada", TOKEN))
+        irc = IRCTransport(Address("127.0.0.1", squatter.port, user=named), ClientIdentity(NICK, "ada", TOKEN))
         starting = asyncio.create_task(irc.start())
         await squatter.until(lambda: b"NICK" in squatter.told)
         starting.cancel()
         await asyncio.wait([starting])
-        to_thor = Link(name="thor", secret=TOKEN, address=f"127.0.0.1:{squatter.port}", user=named)
+        to_thor = LinkConfig(name="thor", secret=TOKEN, address=f"127.0.0.1:{squatter.port}", user=named)
         async with serving(tmp_path, links=(to_thor,)):
             await squatter.until(lambda: TOKEN.encode() in squatter.told)
 
@@ -272,7 +272,7 @@ async def test_a_page_of_the_wiki_is_neither_read_from_a_squatter_nor_shown_to_i
 ) -> None:
     async with squatting(monkeypatch, says="HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}") as squatter:
         wiki = RemoteWiki(f"http://127.0.0.1:{squatter.port}/{path}")
-        with pytest.raises(Unavailable, match=f"held by user {USER}"):
+        with pytest.raises(WikiUnavailable, match=f"held by user {USER}"):
             await wiki.write("page", "a text for our own wiki", "", NICK)
         assert await squatter.heard(tries=1) == b""
 
@@ -291,7 +291,7 @@ async def test_a_squatter_on_one_address_of_localhost_does_not_hide_the_server_o
     async with squatting(monkeypatch, port, host="::1") as squatter, serving(tmp_path, listen=(Listen(port=port),)):
         with monkeypatch.context() as patch:
             patch.setattr(asyncio.get_running_loop(), "getaddrinfo", both)
-            _, writer = await dial(Address("localhost", port), Identity(NICK))
+            _, writer = await dial(Address("localhost", port), ClientIdentity(NICK))
         assert writer.get_extra_info("peername")[0] == "127.0.0.1"
         writer.transport.abort()
         assert await squatter.heard(tries=1) == b""

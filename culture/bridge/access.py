@@ -12,9 +12,9 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from culture.bridge.token_file import Client, Contents, Grant
+from culture.bridge.token_file import Client, Grant, TokenFileContents
 from culture.config import paths
-from culture.config.lockfile import LockFile, Taken
+from culture.config.lockfile import LockFile, LockTaken
 from culture.config.secret_compare import same_secret
 from culture.protocol.names import fold
 
@@ -34,7 +34,7 @@ _MARK = "cbt_"
 Outcome = TypeVar("Outcome")
 
 
-class Broken(Exception):
+class BrokenAccessFile(Exception):
     """The file cannot be read or written; the text says why."""
 
 
@@ -48,14 +48,14 @@ def _plain(code: str) -> str:
     return "".join(code.upper().split()).replace("-", "")
 
 
-class Access:
+class BridgeAccess:
     """The file of a bridge; the command line and a running bridge share it, so each look is at what it says now."""
 
     def __init__(self, file: Path | None = None, clock: Callable[[], float] = time.time) -> None:
         self.file = file or paths.home() / "bridge" / "access.json"
         self._clock = clock
         self._stamp: tuple[int, int, int] | None = None
-        self._contents = Contents()
+        self._contents = TokenFileContents()
 
     @property
     def exists(self) -> bool:
@@ -84,7 +84,7 @@ class Access:
         def is_left(each: Grant) -> bool:
             return each.id not in words and fold(each.names[0]) not in wanted
 
-        def without(now: Contents) -> tuple[Contents, int]:
+        def without(now: TokenFileContents) -> tuple[TokenFileContents, int]:
             grants, codes = tuple(filter(is_left, now.grants)), tuple(filter(is_left, now.codes))
             number = len(now.grants) + len(now.codes) - len(grants) - len(codes)
             return now.model_copy(update={"grants": grants, "codes": codes}), number
@@ -110,7 +110,7 @@ class Access:
         """What the owner of this code consents to, for `open`; the code is used up by this."""
         wanted, now = digest(_plain(code)), self._clock()
 
-        def used(contents: Contents) -> tuple[Contents, Grant | None]:
+        def used(contents: TokenFileContents) -> tuple[TokenFileContents, Grant | None]:
             [*found] = (each for each in contents.codes if same_secret(each.digest, wanted) and each.expires > now)
             if not found:
                 return contents, None
@@ -138,7 +138,7 @@ class Access:
         """The token whose renewal was shown a second time, by a thief or after one; it holds no longer."""
         wanted, now = digest(secret), self._clock()
 
-        def ended(contents: Contents) -> tuple[Contents, Grant | None]:
+        def ended(contents: TokenFileContents) -> tuple[TokenFileContents, Grant | None]:
             theirs = (each for each in contents.grants if each.client == client)
             found = next((each for each in theirs if True in [same_secret(old, wanted) for old in each.spent]), None)
             renewed = found.expires - ACCESS_LIFETIME if found else now
@@ -152,7 +152,7 @@ class Access:
     def register(self, client: Client) -> None:
         """Keep a program's registration; the oldest that nobody consented to makes room."""
 
-        def added(now: Contents) -> tuple[Contents, None]:
+        def added(now: TokenFileContents) -> tuple[TokenFileContents, None]:
             used = {each.client for each in now.grants}
             rest = [each for each in now.clients if each.id not in used][-_MOST_CLIENTS:]
             kept = (*(each for each in now.clients if each.id in used), *rest, client)
@@ -179,7 +179,7 @@ class Access:
         fresh = {"digest": digest(access), "refresh": digest(refresh), "expires": now + ACCESS_LIFETIME}
         grant = by.model_copy(update={**fresh, "ends": now + REFRESH_LIFETIME})
 
-        def replaced(contents: Contents) -> tuple[Contents, bool]:
+        def replaced(contents: TokenFileContents) -> tuple[TokenFileContents, bool]:
             if known not in contents.grants:
                 return contents, False
             others = tuple(each for each in contents.grants if each != known)
@@ -187,20 +187,20 @@ class Access:
 
         return (access, refresh) if self._change(replaced) else None
 
-    def _look(self) -> Contents:
+    def _look(self) -> TokenFileContents:
         try:
             status = self.file.stat()
             stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
             if stamp != self._stamp:
-                self._contents = Contents.model_validate_json(self.file.read_bytes())
+                self._contents = TokenFileContents.model_validate_json(self.file.read_bytes())
                 self._stamp = stamp
         except FileNotFoundError:
-            return Contents()
+            return TokenFileContents()
         except (OSError, ValidationError) as error:
-            raise Broken(f"{self.file} cannot be read: {type(error).__name__}") from None
+            raise BrokenAccessFile(f"{self.file} cannot be read: {type(error).__name__}") from None
         return self._contents
 
-    def _change(self, change: Callable[[Contents], tuple[Contents, Outcome]]) -> Outcome:
+    def _change(self, change: Callable[[TokenFileContents], tuple[TokenFileContents, Outcome]]) -> Outcome:
         with self._held():
             before = self._look()
             contents, outcome = change(before)
@@ -208,7 +208,7 @@ class Access:
                 self._write(self._without_old(contents))
             return outcome
 
-    def _without_old(self, contents: Contents) -> Contents:
+    def _without_old(self, contents: TokenFileContents) -> TokenFileContents:
         now = self._clock()
         grants = (each for each in contents.grants if each.lasts_until > now - (LIFETIME if each.digest else 0))
         codes = (each for each in contents.codes if each.expires > now)
@@ -219,14 +219,14 @@ class Access:
         lock = LockFile(self.file.with_suffix(".lock"))
         try:
             lock.acquire(str(os.getpid()))
-        except Taken:
-            raise Broken(f"{self.file} is being changed by somebody else") from None
+        except LockTaken:
+            raise BrokenAccessFile(f"{self.file} is being changed by somebody else") from None
         try:
             yield
         finally:
             lock.release()
 
-    def _write(self, contents: Contents) -> None:
+    def _write(self, contents: TokenFileContents) -> None:
         new = self.file.with_name(f".{self.file.name}.new")
         new.unlink(missing_ok=True)
         with open(paths.open_private(new, os.O_WRONLY | os.O_EXCL), "w", encoding="utf-8") as text:

@@ -7,35 +7,35 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.mcpserver import Context
 
-from culture.bridge.access import Access, Broken
+from culture.bridge.access import BridgeAccess, BrokenAccessFile
 from culture.bridge.callers import Caller
 from culture.transport import NotSent
 
 log = logging.getLogger(__name__)
 
 
-class Shown(AccessToken):
+class BearerToken(AccessToken):
     """A token that was shown, with whose it is."""
 
     caller: Caller
 
 
-class Verifier:
+class BearerTokenVerifier:
     """Looks tokens up."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: BridgeAccess) -> None:
         self._access = access
 
-    async def verify_token(self, token: str) -> Shown | None:
+    async def verify_token(self, token: str) -> BearerToken | None:
         """Whose token it is; None when it does not hold."""
         try:
             grant = self._access.shown(token)
-        except Broken as broken:
+        except BrokenAccessFile as broken:
             log.error("nobody is let in: %s", broken)
             return None
         if grant is None:
             return None
-        return Shown(
+        return BearerToken(
             token=token,
             client_id=grant.client or grant.id,
             scopes=[],
@@ -50,6 +50,6 @@ def caller_of(context: Context[Any, Any]) -> Caller:
     request = context.request_context.request
     user = None if request is None else request.scope.get("user")
     token = user.access_token if isinstance(user, AuthenticatedUser) else None
-    if not isinstance(token, Shown):
+    if not isinstance(token, BearerToken):
         raise NotSent("nobody has shown a token")
     return token.caller

@@ -32,7 +32,7 @@ class Caller:
 NOBODY = Caller()
 
 
-class Pace:
+class CallRate:
     """So many calls at once, then so many a second, for each caller by itself."""
 
     def __init__(

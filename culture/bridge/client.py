@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 
 from culture.bridge.callers import Caller
-from culture.bridge.connection_pool import Seats, SecretOf, check_class, come_in
+from culture.bridge.connection_pool import BridgeConnectionPool, SecretOf, check_class, come_in
 from culture.bridge.settings import BridgeSettings
 from culture.bridge.tool_answers import LONGEST
 from culture.protocol.names import fold, reserved, short_name, valid_channel, valid_nick
 from culture.protocol.text import Profile, clean
-from culture.transport import Condition, Hopeless, Identity, IRCTransport, Member, Message, NotSent
+from culture.transport import ChannelMember, ClientIdentity, ConnectionState, Hopeless, IRCTransport, Message, NotSent
 
 log = logging.getLogger(__name__)
 
@@ -27,11 +27,16 @@ _COMING = 4.0
 _CHANNEL_BYTES = 200
 
 
-class Desk:
+class BridgeClient:
     """What the tools do. ``NotSent`` says why something is not done."""
 
     def __init__(
-        self, settings: BridgeSettings, secret_of: SecretOf, seats: Seats | None = None, *, pause: float = _REFUSED
+        self,
+        settings: BridgeSettings,
+        secret_of: SecretOf,
+        seats: BridgeConnectionPool | None = None,
+        *,
+        pause: float = _REFUSED,
     ) -> None:
         agents = {settings.irc_nick}
         self._settings = settings
@@ -42,14 +47,16 @@ class Desk:
         self._channels = settings.irc_channels
         self._has_come = False
         self._settled = asyncio.Event()
-        self.seats = seats or Seats(settings.address, secret_of, agents, settings.irc_password)
+        self.seats = seats or BridgeConnectionPool(settings.address, secret_of, agents, settings.irc_password)
         self._problem = "the bridge is not connected to the IRC server"
 
-    def _identity_now(self) -> Identity:
+    def _identity_now(self) -> ClientIdentity:
         """The bridge's own, with the token that it has by now."""
         nick = self._settings.irc_nick
         token = self._settings.irc_token or self._secret_of(nick)
-        return Identity(nick, nick if token else None, token or self._settings.irc_password, realname="MCP bridge")
+        return ClientIdentity(
+            nick, nick if token else None, token or self._settings.irc_password, realname="MCP bridge"
+        )
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -97,13 +104,13 @@ class Desk:
             log.warning("the bridge was cut off while it came: %s", lost.reason)
             await asyncio.sleep(_AGAIN)
 
-    def _changed(self, condition: Condition, reason: str) -> None:
-        if condition in (Condition.LOST, Condition.HOPELESS):
+    def _changed(self, condition: ConnectionState, reason: str) -> None:
+        if condition in (ConnectionState.LOST, ConnectionState.HOPELESS):
             self._problem = f"the bridge is not connected to the IRC server: {reason}"
             self._settled.clear()
-            if condition is Condition.HOPELESS:
+            if condition is ConnectionState.HOPELESS:
                 self._given_up.set()
-        elif condition is Condition.CONNECTED and self._has_come:
+        elif condition is ConnectionState.CONNECTED and self._has_come:
             self._settled.set()
             log.info("the bridge is on line again")
 
@@ -153,7 +160,7 @@ class Desk:
         async with self._reading(caller, sender) as irc:
             return sorted(clean(name, Profile.MODEL) for name in await irc.list_channels())
 
-    async def members(self, caller: Caller, sender: str | None, channel: str) -> list[Member]:
+    async def members(self, caller: Caller, sender: str | None, channel: str) -> list[ChannelMember]:
         """Who is in a channel."""
         _check_channel(channel)
         async with self._reading(caller, sender) as irc:

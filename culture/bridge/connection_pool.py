@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import UserClass
-from culture.transport import Address, Hopeless, Identity, IRCTransport, NotSent
+from culture.transport import Address, ClientIdentity, Hopeless, IRCTransport, NotSent
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ SecretOf = Callable[[str], str | None]
 
 
 @dataclass(eq=False, slots=True)
-class Seat:
+class BridgeConnection:
     """One nick's connection."""
 
     irc: IRCTransport
@@ -35,7 +35,7 @@ class Seat:
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-class Seats:
+class BridgeConnectionPool:
     """The seats by nick. ``agents`` learns the nicks: on servers without classes nobody else tells what they are."""
 
     def __init__(
@@ -56,7 +56,7 @@ class Seats:
         self._most = most
         self._idle = idle
         self._clock = clock
-        self._seats: OrderedDict[str, Seat] = OrderedDict()
+        self._seats: OrderedDict[str, BridgeConnection] = OrderedDict()
         self._left: OrderedDict[str, list[str]] = OrderedDict()
         """Where those were whose seats were closed."""
 
@@ -85,7 +85,7 @@ class Seats:
             seat.users -= 1
             seat.used_at = self._clock()
 
-    async def _ready(self, nick: str, seat: Seat) -> None:
+    async def _ready(self, nick: str, seat: BridgeConnection) -> None:
         if not seat.opened:
             await self._open(nick, seat)
         if self._seats.get(fold(nick)) is not seat or not seat.irc.connected:
@@ -95,17 +95,17 @@ class Seats:
             raise NotSent(f"{nick} is somebody else, who is on line")
         self._seats.move_to_end(fold(nick))
 
-    async def _new(self, nick: str, via: str, channels: Iterable[str], logs_in: bool) -> Seat:
+    async def _new(self, nick: str, via: str, channels: Iterable[str], logs_in: bool) -> BridgeConnection:
         if len(self._seats) >= self._most:
             await self._drop(self._longest_unused())
         token = self._secret_of(nick) if logs_in else None
-        identity = Identity(nick, nick if token else None, token or self._password, realname=f"{nick} via {via}")
+        identity = ClientIdentity(nick, nick if token else None, token or self._password, realname=f"{nick} via {via}")
         wanted = {fold(name): name for name in (*channels, *self._left.pop(fold(nick), ()))}
         # Somebody else may have come first while another seat was closed.
         irc = IRCTransport(self._address, identity, agents=self._agents)
-        return self._seats.setdefault(fold(nick), Seat(irc, tuple(wanted.values())))
+        return self._seats.setdefault(fold(nick), BridgeConnection(irc, tuple(wanted.values())))
 
-    async def _open(self, nick: str, seat: Seat) -> None:
+    async def _open(self, nick: str, seat: BridgeConnection) -> None:
         if self._seats.get(fold(nick)) is not seat:
             return
         try:

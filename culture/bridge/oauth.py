@@ -23,9 +23,9 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
-from culture.bridge.access import ACCESS_LIFETIME, CONSENT_LIFETIME, Access
-from culture.bridge.bearer_tokens import Shown, Verifier
-from culture.bridge.callers import Pace
+from culture.bridge.access import ACCESS_LIFETIME, CONSENT_LIFETIME, BridgeAccess
+from culture.bridge.bearer_tokens import BearerToken, BearerTokenVerifier
+from culture.bridge.callers import CallRate
 from culture.bridge.token_file import Client, Grant
 from culture.config.listen_policy import is_loopback
 from culture.protocol.text import Profile, one_line
@@ -43,7 +43,7 @@ _NEVER = frozenset({"javascript", "data", "file", "blob", "about", "vbscript", "
 
 
 @dataclass(slots=True)
-class Asked:
+class ConsentRequest:
     """A program that waits for its owner's consent."""
 
     client: OAuthClientInformationFull
@@ -53,33 +53,33 @@ class Asked:
     """Wrong codes that may still be typed."""
 
 
-class Code(AuthorizationCode):
+class AuthorizationGrant(AuthorizationCode):
     """What the program gets when its owner has consented, for a moment."""
 
     grant: Grant
 
 
-class Renewal(RefreshToken):
+class RefreshGrant(RefreshToken):
     """A secret for the next token."""
 
     grant: Grant
 
 
-class Consents(OAuthAuthorizationServerProvider[Code, Renewal, Shown]):
+class Consents(OAuthAuthorizationServerProvider[AuthorizationGrant, RefreshGrant, BearerToken]):
     """The authorization server of a bridge: what the SDK asks, and what the consent page asks."""
 
-    def __init__(self, access: Access, url: str, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, access: BridgeAccess, url: str, clock: Callable[[], float] = time.time) -> None:
         self._access = access
         self._url = url
         self._clock = clock
-        self._verifier = Verifier(access)
-        self._asked: OrderedDict[str, Asked] = OrderedDict()
-        self._codes: OrderedDict[str, Code] = OrderedDict()
-        self._registrations = Pace(_REGISTRATIONS, _REGISTRATIONS_PER_SECOND, clock)
+        self._verifier = BearerTokenVerifier(access)
+        self._asked: OrderedDict[str, ConsentRequest] = OrderedDict()
+        self._codes: OrderedDict[str, AuthorizationGrant] = OrderedDict()
+        self._registrations = CallRate(_REGISTRATIONS, _REGISTRATIONS_PER_SECOND, clock)
 
     # The consent page
 
-    def asked(self, request: str) -> Asked | None:
+    def asked(self, request: str) -> ConsentRequest | None:
         """What waits for consent under this id."""
         found = self._asked.get(request)
         return found if found is not None and found.until > self._clock() else None
@@ -95,7 +95,7 @@ class Consents(OAuthAuthorizationServerProvider[Code, Renewal, Shown]):
             del self._asked[request]
         if grant is None:
             return None
-        made = Code(
+        made = AuthorizationGrant(
             code=secrets.token_urlsafe(32),
             scopes=[],
             expires_at=self._clock() + CONSENT_LIFETIME,
@@ -152,15 +152,17 @@ class Consents(OAuthAuthorizationServerProvider[Code, Renewal, Shown]):
         for id in theirs[: 1 - _PENDING_EACH]:
             del self._asked[id]
         request = secrets.token_urlsafe(24)
-        _keep(self._asked, request, Asked(client, params, self._clock() + _PENDING_LIFETIME))
+        _keep(self._asked, request, ConsentRequest(client, params, self._clock() + _PENDING_LIFETIME))
         return f"{self._url}/consent?request={request}"
 
-    async def load_authorization_code(self, client: OAuthClientInformationFull, authorization_code: str) -> Code | None:
+    async def load_authorization_code(
+        self, client: OAuthClientInformationFull, authorization_code: str
+    ) -> AuthorizationGrant | None:
         """What was consented to."""
         return self._codes.get(authorization_code)
 
     async def exchange_authorization_code(
-        self, client: OAuthClientInformationFull, authorization_code: Code
+        self, client: OAuthClientInformationFull, authorization_code: AuthorizationGrant
     ) -> OAuthToken:
         """A token, once."""
         if self._codes.pop(authorization_code.code, None) is None:
@@ -170,7 +172,7 @@ class Consents(OAuthAuthorizationServerProvider[Code, Renewal, Shown]):
             raise TokenError("invalid_grant", "it was taken back")
         return _token(made)
 
-    async def load_refresh_token(self, client: OAuthClientInformationFull, refresh_token: str) -> Renewal | None:
+    async def load_refresh_token(self, client: OAuthClientInformationFull, refresh_token: str) -> RefreshGrant | None:
         """The token that this renews."""
         grant = self._access.refreshable(refresh_token, client.client_id or "")
         if grant is None:
@@ -178,7 +180,7 @@ class Consents(OAuthAuthorizationServerProvider[Code, Renewal, Shown]):
             if stolen is not None:
                 log.warning("token %s of %s is taken back: it was renewed twice", stolen.id, stolen.names[0])
             return None
-        return Renewal(
+        return RefreshGrant(
             token=refresh_token,
             client_id=client.client_id or "",
             scopes=[],
@@ -188,7 +190,7 @@ class Consents(OAuthAuthorizationServerProvider[Code, Renewal, Shown]):
         )
 
     async def exchange_refresh_token(
-        self, client: OAuthClientInformationFull, refresh_token: Renewal, scopes: list[str]
+        self, client: OAuthClientInformationFull, refresh_token: RefreshGrant, scopes: list[str]
     ) -> OAuthToken:
         """The next token; the one before holds no longer."""
         renewed = self._access.renew(refresh_token.grant)
@@ -196,16 +198,18 @@ class Consents(OAuthAuthorizationServerProvider[Code, Renewal, Shown]):
             raise TokenError("invalid_grant", "it was used or taken back")
         return _token(renewed)
 
-    async def load_access_token(self, token: str) -> Shown | None:
+    async def load_access_token(self, token: str) -> BearerToken | None:
         """Whose token it is."""
         return await self._verifier.verify_token(token)
 
-    async def revoke_token(self, token: Shown | Renewal) -> None:
+    async def revoke_token(self, token: BearerToken | RefreshGrant) -> None:
         """The program gives it back."""
-        self._access.revoke(token.grant.id if isinstance(token, Renewal) else token.caller.key)
+        self._access.revoke(token.grant.id if isinstance(token, RefreshGrant) else token.caller.key)
 
 
-def _keep(among: "OrderedDict[str, Asked] | OrderedDict[str, Code]", key: str, value: object) -> None:
+def _keep(
+    among: "OrderedDict[str, ConsentRequest] | OrderedDict[str, AuthorizationGrant]", key: str, value: object
+) -> None:
     among[key] = value  # type: ignore[assignment]
     while len(among) > _PENDING:
         among.popitem(last=False)
@@ -274,7 +278,7 @@ async def no_consent(request: Request) -> Response:
     return PlainTextResponse(_NO_CONSENT, 404)
 
 
-def _answered(consents: Consents, id: str, asked: Asked, answer: str, code: str) -> Response:
+def _answered(consents: Consents, id: str, asked: ConsentRequest, answer: str, code: str) -> Response:
     if answer == "no":
         return _redirect(consents.deny(id))
     target = consents.consent(id, code)
@@ -287,7 +291,7 @@ def _redirect(target: str | None) -> Response:
     return RedirectResponse(target or "/", 303, headers=_HEADERS)
 
 
-def _form(id: str, asked: Asked, problem: str = "", status: int = 200) -> Response:
+def _form(id: str, asked: ConsentRequest, problem: str = "", status: int = 200) -> Response:
     parts = urlsplit(str(asked.params.redirect_uri))
     name = one_line(asked.client.client_name or "nameless", Profile.WEB)[:80]
     place = f"{parts.scheme}://{parts.netloc}"

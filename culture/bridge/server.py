@@ -11,10 +11,10 @@ from mcp.server.mcpserver import MCPServer
 from pydantic import AnyHttpUrl
 from starlette.types import ASGIApp
 
-from culture.bridge.access import Access
-from culture.bridge.bearer_tokens import Verifier, caller_of
-from culture.bridge.callers import Pace
-from culture.bridge.client import Desk
+from culture.bridge.access import BridgeAccess
+from culture.bridge.bearer_tokens import BearerTokenVerifier, caller_of
+from culture.bridge.callers import CallRate
+from culture.bridge.client import BridgeClient
 from culture.bridge.connection_pool import SecretOf
 from culture.bridge.oauth import PATH, REGISTRATION, Consents, consent_page, no_consent
 from culture.bridge.quotas import Shares
@@ -30,7 +30,9 @@ _LONGEST_REQUEST = 1024 * 1024
 _EVERYWHERE = ("0.0.0.0", "::", "")
 
 
-def application(settings: BridgeSettings, desk: Desk, access: Access, pace: Pace | None = None) -> ASGIApp:
+def application(
+    settings: BridgeSettings, desk: BridgeClient, access: BridgeAccess, pace: CallRate | None = None
+) -> ASGIApp:
     """The pages of a bridge: /mcp, /sse with /messages/, and for remote programs those of consent."""
     wants_tokens = settings.is_exposed or access.exists
     server = _with_tokens(settings, desk, access, pace) if wants_tokens else build(desk, pace=pace)
@@ -52,11 +54,13 @@ def _names(settings: BridgeSettings) -> frozenset[str]:
     return called(*settings.mcp_hosts, *filter(None, (public, bound)))
 
 
-def _with_tokens(settings: BridgeSettings, desk: Desk, access: Access, pace: Pace | None) -> MCPServer[Any]:
+def _with_tokens(
+    settings: BridgeSettings, desk: BridgeClient, access: BridgeAccess, pace: CallRate | None
+) -> MCPServer[Any]:
     url = settings.mcp_public_url
     if url is None:
         auth = AuthSettings(issuer_url=AnyHttpUrl(f"http://localhost:{settings.mcp_port}"), resource_server_url=None)
-        server = build(desk, caller_of=caller_of, pace=pace, auth=auth, verifier=Verifier(access))
+        server = build(desk, caller_of=caller_of, pace=pace, auth=auth, verifier=BearerTokenVerifier(access))
         server.custom_route(REGISTRATION, ["POST"])(no_consent)
         return server
     consents = Consents(access, url)
@@ -76,12 +80,12 @@ def _with_tokens(settings: BridgeSettings, desk: Desk, access: Access, pace: Pac
 
 @asynccontextmanager
 async def serving(
-    settings: BridgeSettings, access: Access, secret_of: SecretOf, pace: Pace | None = None
+    settings: BridgeSettings, access: BridgeAccess, secret_of: SecretOf, pace: CallRate | None = None
 ) -> AsyncIterator[int]:
     """The port of a bridge that runs."""
     if settings.trusted_network and settings.is_exposed:
         log.warning("trusted_network: %s can be reached without TLS", settings.mcp_host)
-    desk = Desk(settings, secret_of)
+    desk = BridgeClient(settings, secret_of)
     with http.listening(settings.mcp_host, settings.mcp_port) as listener:
         port: int = listener.getsockname()[1]
         app = application(settings.model_copy(update={"mcp_port": port}), desk, access, pace)
@@ -91,6 +95,6 @@ async def serving(
 
 async def serve_stdio(settings: BridgeSettings, secret_of: SecretOf) -> None:
     """Serve whoever started us, until they close our input or are gone."""
-    desk = Desk(settings, secret_of)
+    desk = BridgeClient(settings, secret_of)
     async with desk.running():
         await door.serve_stdio(build(desk))

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, ValidationError, field_validator, m
 from culture.config.listen_policy import is_loopback
 from culture.config.values import Settings, channel_name
 from culture.protocol.names import valid_nick
-from culture.protocol.vocabulary import Channel
+from culture.protocol.vocabulary import WellKnownChannel
 from culture.transport import Address
 
 _YES, _NO = frozenset({"1", "true", "yes", "on"}), frozenset({"", "0", "false", "no", "off"})
@@ -57,7 +57,7 @@ class BridgeSettings(Settings):
     irc_fingerprint: str | None = None
     irc_server_user: str | None = None
     """User that runs the local server, if neither root nor the bridge's own user."""
-    irc_channels: Annotated[tuple[str, ...], BeforeValidator(_words)] = (Channel.GENERAL.value,)
+    irc_channels: Annotated[tuple[str, ...], BeforeValidator(_words)] = (WellKnownChannel.GENERAL.value,)
     mcp_host: str = "127.0.0.1"
     mcp_port: Port = 8090
     mcp_public_url: str | None = None

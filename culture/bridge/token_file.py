@@ -5,13 +5,13 @@ from pydantic import BaseModel, ConfigDict
 from culture.bridge.callers import Caller
 
 
-class Kept(BaseModel):
+class StoredRecord(BaseModel):
     """What is on disk."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Grant(Kept):
+class Grant(StoredRecord):
     """That somebody may speak under some names, for as long as it lasts."""
 
     id: str
@@ -42,14 +42,14 @@ class Grant(Kept):
         return Caller(self.id, self.names, self.channels)
 
 
-class Client(Kept):
+class Client(StoredRecord):
     """A program that registered itself, in the words of the registration."""
 
     id: str
     information: str
 
 
-class Contents(Kept):
+class TokenFileContents(StoredRecord):
     """The file."""
 
     grants: tuple[Grant, ...] = ()

@@ -4,7 +4,7 @@ from typing_extensions import TypedDict
 
 from culture.protocol.text import Profile, clean, name_in_prompt
 from culture.protocol.vocabulary import UserClass
-from culture.transport import Member, Message
+from culture.transport import ChannelMember, Message
 
 LONGEST = 64 * 1024
 """Bytes of one message."""
@@ -16,7 +16,7 @@ Said = TypedDict("Said", {"sender": str, "class": str, "human": bool, "timestamp
 Somebody = TypedDict("Somebody", {"nick": str, "class": str, "human": bool, "operator": bool, "away": bool})
 
 
-class Reading(TypedDict):
+class ChannelExcerpt(TypedDict):
     """What was said in a channel, the newest first."""
 
     channel: str
@@ -24,7 +24,7 @@ class Reading(TypedDict):
     messages: list[Said]
 
 
-class Members(TypedDict):
+class ChannelMembers(TypedDict):
     """Who is in a channel."""
 
     channel: str
@@ -43,7 +43,7 @@ def said(message: Message) -> Said:
     }
 
 
-def somebody(member: Member) -> Somebody:
+def somebody(member: ChannelMember) -> Somebody:
     """Somebody as a model is told of them."""
     return {
         "nick": name_in_prompt(member.nick),

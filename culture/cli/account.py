@@ -13,12 +13,12 @@ from culture.protocol.names import nearest
 from culture.protocol.vocabulary import Exit, UserClass
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import Account, AccountRefused, NoSuchAccount, account_name, new_account, via_word
-from culture.server.auth.password import UnfitPassword, Verifier, prepare
+from culture.server.auth.password import PasswordVerifier, UnfitPassword, prepare
 
 group = typer.Typer(help="Say who may log in to the server.", no_args_is_help=True)
 
 
-class Kind(StrEnum):
+class AccountClass(StrEnum):
     """The classes an account may have; which of them is a person decides what others may rely on."""
 
     HUMAN = UserClass.HUMAN
@@ -35,7 +35,7 @@ PasswordStdin = Annotated[
 @group.command()
 def add(
     name: Name,
-    kind: Annotated[Kind, typer.Option("--class", help="What the account's owner is.")] = Kind.HUMAN,
+    kind: Annotated[AccountClass, typer.Option("--class", help="What the account's owner is.")] = AccountClass.HUMAN,
     nick: Annotated[
         list[str] | None, typer.Option("--nick", metavar="NICK", help="A further nick of theirs; may be repeated.")
     ] = None,
@@ -236,7 +236,7 @@ def _known(store: AccountStore, name: str) -> Account:
     return account
 
 
-def _new_verifier(name: str, from_stdin: bool) -> Verifier:
+def _new_verifier(name: str, from_stdin: bool) -> PasswordVerifier:
     try:
         password = ask_password(name, from_stdin)
         prepare(password)
@@ -244,7 +244,7 @@ def _new_verifier(name: str, from_stdin: bool) -> Verifier:
         _fail(str(problem), Exit.USAGE)
     except UnfitPassword as unfit:
         _fail(str(unfit))
-    return Verifier.of(password)
+    return PasswordVerifier.of(password)
 
 
 def _taken(name: str, owner: Account) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from culture.bridge.access import Access
+from culture.bridge.access import BridgeAccess
 from culture.bridge.settings import BridgeSettings, WrongSetting, from_environment
 from culture.cli import bridge_tokens, mcp_serve
 from culture.cli.agent_access import open_to_agents
@@ -38,7 +38,7 @@ def serve(host: Host = None, port: Port = None) -> None:
         here = f"{scheme}://{mcp_serve.shown_place(settings.mcp_host, taken)}"
         return f"MCP at {settings.mcp_public_url or here}/mcp"
 
-    serving = mcp_serve.loaded(_SERVING).serving(settings, Access(), bridge_tokens.login_of)
+    serving = mcp_serve.loaded(_SERVING).serving(settings, BridgeAccess(), bridge_tokens.login_of)
     mcp_serve.over_http(serving, settings.mcp_host, settings.mcp_port, shown)
 
 

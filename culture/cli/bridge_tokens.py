@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from culture.bridge.access import LIFETIME, Access, Broken
+from culture.bridge.access import LIFETIME, BridgeAccess, BrokenAccessFile
 from culture.bridge.token_file import Grant
 from culture.cli.agent_access import open_to_agents
 from culture.cli.agents.agent_login import NoLogin, prepare, token
@@ -45,8 +45,8 @@ def add(nick: Nick, also: Also = None, channel: Channels = None, lifetime: Lifet
     """
     names, channels = _names(nick, also), _channels(channel)
     try:
-        grant, secret = Access().issue(names, channels, lifetime)
-    except Broken as broken:
+        grant, secret = BridgeAccess().issue(names, channels, lifetime)
+    except BrokenAccessFile as broken:
         fail(str(broken))
     typer.echo(secret)
     typer.echo(f"Keep it: it is not shown again. It is token {grant.id}, {_described(grant)}.", err=True)
@@ -61,8 +61,8 @@ def code(nick: Nick, also: Also = None, channel: Channels = None) -> None:
     """
     names, channels = _names(nick, also), _channels(channel)
     try:
-        typer.echo(Access().make_code(names, channels))
-    except Broken as broken:
+        typer.echo(BridgeAccess().make_code(names, channels))
+    except BrokenAccessFile as broken:
         fail(str(broken))
 
 
@@ -71,8 +71,8 @@ def code(nick: Nick, also: Also = None, channel: Channels = None) -> None:
 def show(as_json: AsJson = False) -> None:
     """Show all tokens, never their secrets."""
     try:
-        grants = sorted(Access().grants(), key=lambda each: each.made)
-    except Broken as broken:
+        grants = sorted(BridgeAccess().grants(), key=lambda each: each.made)
+    except BrokenAccessFile as broken:
         fail(str(broken))
     if as_json:
         typer.echo(in_json([_entry(grant) for grant in grants]))
@@ -102,9 +102,9 @@ def revoke(
     """Take a token back; from this moment it opens nothing. Codes of the nick are taken back, too."""
     words = (word, _full(word, _prefix(load().server)))
     try:
-        number = Access().revoke(*words)
-        left = [grant for grant in Access().grants() if set(map(fold, words)) & set(map(fold, grant.names))]
-    except Broken as broken:
+        number = BridgeAccess().revoke(*words)
+        left = [grant for grant in BridgeAccess().grants() if set(map(fold, words)) & set(map(fold, grant.names))]
+    except BrokenAccessFile as broken:
         fail(str(broken))
     for grant in left:
         typer.echo(f"{grant.id} is another's token and {_described(grant)}.", err=True)

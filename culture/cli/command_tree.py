@@ -18,12 +18,12 @@ _OWN = "--nick"
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class CommandNode:
     """A command, or a group of them."""
 
     help: str
     """What it does, in a sentence."""
-    inner: dict[str, "Node"] = field(default_factory=dict)
+    inner: dict[str, "CommandNode"] = field(default_factory=dict)
     options: dict[str, str] = field(default_factory=dict)
     """Every option, and what it is for."""
     takes: dict[str, str] = field(default_factory=dict)
@@ -32,13 +32,13 @@ class Node:
     """What its first argument can be."""
 
 
-def tree(words: Mapping[str, Iterable[str]] | None = None) -> Node:
+def tree(words: Mapping[str, Iterable[str]] | None = None) -> CommandNode:
     """All commands; ``words`` says what can stand for a metavar, such as ``BACKEND``."""
     known = {name: " ".join(choices) for name, choices in (words or {}).items()}
     return _node(typer.main.get_command(assembled()), {**_METAVARS, **known})
 
 
-def _node(command: Any, kinds: Mapping[str, str]) -> Node:
+def _node(command: Any, kinds: Mapping[str, str]) -> CommandNode:
     options, takes, argument = {"--help": "Show this message and exit."}, {}, ""
     for each in command.params:
         if each.param_type_name == "argument":
@@ -50,7 +50,7 @@ def _node(command: Any, kinds: Mapping[str, str]) -> Node:
                 takes[name] = "" if name == _OWN else _kind(each, kinds)
     inner = getattr(command, "commands", {})
     below = {name: _node(found, kinds) for name, found in inner.items() if not found.hidden}
-    return Node(_sentence(command.help or ""), below, options, takes, argument)
+    return CommandNode(_sentence(command.help or ""), below, options, takes, argument)
 
 
 def _kind(parameter: Any, kinds: Mapping[str, str]) -> str:

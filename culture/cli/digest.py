@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from culture.cli import humanize
-from culture.cli.agents.irc_session import AsNick, Person, person, present, run
+from culture.cli.agents.irc_session import AsNick, IrcPerson, person, present, run
 from culture.cli.agents.questions import span
 from culture.cli.agents.report_table import plain
 from culture.cli.agents.talk import answer_of
@@ -20,13 +20,13 @@ from culture.clients.shared.webhook.connecting import Ways
 from culture.clients.shared.webhook.formats import Kind, fitted, kind_of, split_topic
 from culture.clients.shared.webhook.posting import NotPosted, Post, post
 from culture.clients.shared.webhook.targets import Target, TargetRefused
-from culture.config.services import Digest as Settings
-from culture.ledger_views.digest import Broken, Deeds, Digest, Room, digest
+from culture.config.services import DigestConfig as Settings
+from culture.ledger_views.digest import Deeds, DigestView, LinkOutage, Room, digest
 from culture.ledger_views.digest_query import facts_since, said_since
 from culture.ledger_views.ledger import online
-from culture.ledger_views.questions import Question
-from culture.ledger_views.spend import Spent
-from culture.ledger_views.tasks import Errand
+from culture.ledger_views.questions import QuestionView
+from culture.ledger_views.spend import SpendTotal
+from culture.ledger_views.tasks import TurnPurpose
 from culture.protocol.names import fold, is_channel, nearest
 from culture.protocol.vocabulary import Exit, FactKind
 from culture.transport import IRCTransport, Message, NotSent
@@ -79,7 +79,7 @@ def _body(kind: Kind, text: str, topic: str) -> dict[str, object]:
             return {"event": "digest", "text": said, "time": datetime.now(UTC).isoformat(timespec="seconds")}
 
 
-async def summary(who: Person, agent: str, text: str, timeout: float) -> str:
+async def summary(who: IrcPerson, agent: str, text: str, timeout: float) -> str:
     """The agent's own words, marked as such; that there are none, where it says nothing in time."""
     told = text.encode()[:_LONGEST_QUESTION].decode(errors="ignore")
     # The agent hears it from a person: no line of it may read as that person's word, such as `q7 yes`.
@@ -93,7 +93,7 @@ async def summary(who: Person, agent: str, text: str, timeout: float) -> str:
     return f"{agent} puts it so, in the words of a model (the facts are below):\n{answer.text}"
 
 
-async def post_all(who: Person, settings: Settings, text: str) -> None:
+async def post_all(who: IrcPerson, settings: Settings, text: str) -> None:
     """To wherever the settings say."""
     if settings.channel is not None:
         async with present(who) as transport:
@@ -117,7 +117,7 @@ _REMEDY = {
 }
 
 
-def shown(digest: Digest, brief: bool = False) -> str:
+def shown(digest: DigestView, brief: bool = False) -> str:
     """The digest in lines; a brief one is for a channel, and says of each agent one line."""
     parts = [
         ("", _head(digest)),
@@ -130,7 +130,7 @@ def shown(digest: Digest, brief: bool = False) -> str:
     return "\n".join(line for title, lines in parts for line in _part(title, lines, brief))
 
 
-def as_data(digest: Digest) -> dict[str, Any]:
+def as_data(digest: DigestView) -> dict[str, Any]:
     """The same for programs."""
     data: dict[str, Any] = _simple(asdict(digest))
     data["calls"] = [_message(each) for each in digest.calls]
@@ -148,7 +148,7 @@ def _part(title: str, lines: Iterable[str], brief: bool) -> Iterator[str]:
     yield from (f"  {line}" if title else line for line in kept)
 
 
-def _head(digest: Digest) -> list[str]:
+def _head(digest: DigestView) -> list[str]:
     length = span((digest.until - digest.since).total_seconds())
     first = f"From {_moment(digest.since)} to {_moment(digest.until)} ({length}): {_spent(digest.spent)}."
     if not (digest.deeds or digest.waiting or digest.rooms or digest.calls or digest.broken):
@@ -157,8 +157,8 @@ def _head(digest: Digest) -> list[str]:
     return [first, *quiet]
 
 
-def _waiting_at(digest: Digest) -> Any:
-    def line(question: Question) -> str:
+def _waiting_at(digest: DigestView) -> Any:
+    def line(question: QuestionView) -> str:
         where = f" in {question.place}" if question.place else " in private"
         text = plain(question.text or "(asked in private)", _LONGEST)
         open_for = span(question.age(digest.until))
@@ -197,14 +197,14 @@ def _deeds(deeds: Deeds, brief: bool) -> Iterator[str]:
             yield plain(f"  called people at {_moment(alert.at)}: {plain(alert.text or alert.event, 120)}")
 
 
-def _errand(errand: Errand) -> str:
+def _errand(errand: TurnPurpose) -> str:
     text = plain(errand.text or "(in private)", 60)
     by = f", for {errand.by}" if errand.by else ""
     where = f" in {errand.place}" if errand.place else ""
     return plain(f"{text}{where}{by}: {errand.outcome or 'at work'}")
 
 
-def _closed(question: Question) -> str:
+def _closed(question: QuestionView) -> str:
     verdict = f" ({question.verdict})" if question.verdict else ""
     by = f" by {question.by}{verdict}" if question.by else ""
     choice = f" “{plain(question.choice, 40)}”" if question.choice else ""
@@ -218,13 +218,13 @@ def _room(room: Room) -> str:
     return plain(f"{room.name}: {room.said} said, by {by}{more}")
 
 
-def _link(link: Broken) -> str:
+def _link(link: LinkOutage) -> str:
     when = f" since {_moment(link.since)}" if link.since else ""
     new = "" if link.is_down or link.outages else "; it was not there before"
     return plain(f"{link.ends[0]} – {link.ends[1]}: {link.state}{when}{new or _outages(link)}")
 
 
-def _outages(link: Broken) -> str:
+def _outages(link: LinkOutage) -> str:
     told = [
         f"{span((ended - began).total_seconds())} ({_moment(began)} – {_moment(ended)})"
         for began, ended in link.outages
@@ -232,7 +232,7 @@ def _outages(link: Broken) -> str:
     return f"; it was down for {', '.join(told)}" if told else ""
 
 
-def _spent(spent: Spent) -> str:
+def _spent(spent: SpendTotal) -> str:
     turns = "1 turn" if spent.turns == 1 else f"{spent.turns} turns"
     return f"{turns}, {spent.tokens:,} tokens, {spent.cost_usd:.2f} USD"
 
@@ -308,7 +308,7 @@ def command(
         typer.echo(_in_words(who, settings, shown(found)))
 
 
-async def _gathered(who: Person, look_back: float, agent: str, *, in_public: bool) -> Digest:
+async def _gathered(who: IrcPerson, look_back: float, agent: str, *, in_public: bool) -> DigestView:
     """What there is to tell; in public nothing that not everybody may know."""
     until = datetime.now(UTC)
     since = until - timedelta(seconds=look_back)
@@ -330,14 +330,14 @@ def _narrowed(settings: Settings, to: str) -> Settings:
     return settings.model_copy(update=places)
 
 
-def _post(who: Person, settings: Settings, found: Digest) -> None:
+def _post(who: IrcPerson, settings: Settings, found: DigestView) -> None:
     text = _in_words(who, settings, shown(found, brief=True))
     run(post_all(who, settings, text))
     places = [place for place in (settings.channel, "the web" if settings.webhook else None) if place]
     typer.echo(f"The digest was posted to {' and '.join(places)}.", err=True)
 
 
-def _in_words(who: Person, settings: Settings, text: str) -> str:
+def _in_words(who: IrcPerson, settings: Settings, text: str) -> str:
     """With an agent's summary before the facts, where one is asked for."""
     if settings.summarise is None:
         return text

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
 
-from culture.config.load import Loaded, Options, load_server
+from culture.config.load import Loaded, ServerOptions, load_server
 
 if TYPE_CHECKING:
     from culture.config.model import ServerConfig
@@ -68,7 +68,7 @@ class Choices:
     def load(self) -> "Loaded[ServerConfig]":
         """The configuration with these choices in it."""
         data_dir = self.data_dir.absolute() if self.data_dir else None
-        return load_server(self.config, Options(self.name, self.host, self.port, data_dir))
+        return load_server(self.config, ServerOptions(self.name, self.host, self.port, data_dir))
 
     def server_name(self) -> str:
         """Which server is meant, also where the file is broken but the name was given."""

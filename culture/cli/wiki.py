@@ -25,8 +25,8 @@ from culture.orchestrator.wiki_record import wiki_folder
 from culture.protocol.text import Profile
 from culture.protocol.vocabulary import Environment, Exit
 from culture.server.core.ids import MICROSECONDS
-from culture.wiki.errors import Conflict, NoSuchPage, Refused, WikiError
-from culture.wiki.page_templates import Kind, filled
+from culture.wiki.errors import Conflict, NoSuchPage, WikiError, WikiRefused
+from culture.wiki.page_templates import PageKind, filled
 from culture.wiki.pages import Pages, folder_of
 
 group = typer.Typer(help="Pages that outlast the talk: read, write, serve to agents.", no_args_is_help=True)
@@ -83,7 +83,7 @@ def write(
         str, typer.Option("--base", metavar="REVISION", help="The revision you read; none for a new page.")
     ] = "",
     message: Annotated[str, typer.Option("--message", "-m", metavar="TEXT", help="Why, in a line.")] = "",
-    template: Annotated[Kind | None, typer.Option("--template", help="Begin the page with this form.")] = None,
+    template: Annotated[PageKind | None, typer.Option("--template", help="Begin the page with this form.")] = None,
     nick: Annotated[str | None, typer.Option("--nick", metavar="NICK", help="Whose text it is.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -219,8 +219,8 @@ def _of_team(slug: str) -> Path | None:
 def _told() -> Iterator[None]:
     try:
         yield
-    except (Refused, NoSuchPage) as wrong:
-        fail(str(wrong), Exit.USAGE if isinstance(wrong, Refused) else Exit.FAILED)
+    except (WikiRefused, NoSuchPage) as wrong:
+        fail(str(wrong), Exit.USAGE if isinstance(wrong, WikiRefused) else Exit.FAILED)
     except WikiError as error:
         fail(str(error))
 

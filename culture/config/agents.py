@@ -34,7 +34,7 @@ from culture.config.values import (
     seconds,
 )
 from culture.protocol.names import fold, nearest, owner, short_name, valid_local_nick, valid_short_name
-from culture.protocol.vocabulary import Channel as WellKnown
+from culture.protocol.vocabulary import WellKnownChannel as WellKnown
 
 log = logging.getLogger(__name__)
 

@@ -61,7 +61,7 @@ def _switch(value: object) -> object:
 LinkSecret = Annotated[Secret, AfterValidator(_secret)]
 
 
-class Link(Settings):
+class LinkConfig(Settings):
     """A server that may be linked to this one; without an address it is waited for."""
 
     name: Annotated[ServerName, AfterValidator(_peer_name)]
@@ -127,7 +127,7 @@ class Federation(Settings):
 
 
 def check_links(
-    links: tuple[Link, ...], own_name: str, trusted_network: bool, listeners: Collection[tuple[str, int]]
+    links: tuple[LinkConfig, ...], own_name: str, trusted_network: bool, listeners: Collection[tuple[str, int]]
 ) -> None:
     """Refuse links that cannot be, or not safely, on a server of this name with these listeners."""
     names: dict[str, str] = {}
@@ -141,7 +141,7 @@ def check_links(
         names[fold(link.short_name)] = link.name
 
 
-def _wrong_name(link: Link, own_name: str, names: Mapping[str, str]) -> str:
+def _wrong_name(link: LinkConfig, own_name: str, names: Mapping[str, str]) -> str:
     if fold(link.short_name) == fold(own_name):
         return f"{link.name} is this server itself: a link needs the name of another"
     other = names.get(fold(link.short_name))
@@ -152,7 +152,7 @@ def _wrong_name(link: Link, own_name: str, names: Mapping[str, str]) -> str:
     return f"{link.name} and {other} both begin with {link.short_name}, so their nicks could not be told apart"
 
 
-def _check_protected(link: Link, position: int, trusted_network: bool) -> None:
+def _check_protected(link: LinkConfig, position: int, trusted_network: bool) -> None:
     if not link.leaves_the_machine:
         return
     if not link.encrypted and not trusted_network:

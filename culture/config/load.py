@@ -32,7 +32,7 @@ class Loaded(Generic[Held]):
 
 
 @dataclass(frozen=True)
-class Options:
+class ServerOptions:
     """What the command line says about the server; None leaves the file's word."""
 
     name: str | None = None
@@ -41,12 +41,12 @@ class Options:
     data_dir: Path | None = None
 
 
-def load_server(file: Path | None = None, options: Options | None = None) -> "Loaded[ServerConfig]":
+def load_server(file: Path | None = None, options: ServerOptions | None = None) -> "Loaded[ServerConfig]":
     """The server's configuration; without a file of its own, culture.yaml in the home folder where there is one."""
     from culture.config.model import ServerConfig
 
     document = _read(file, paths.server_file())
-    said = _said(document.data, options or Options())
+    said = _said(document.data, options or ServerOptions())
     sources = _sources(document) | said
     if Environment.HOME in os.environ:
         for key in ("data_dir", "accounts_file"):
@@ -82,7 +82,7 @@ def _sources(document: Document) -> dict[Key, str]:
     return {key: f"{document.file}:{line}" for key, line in document.lines.items()}
 
 
-def _said(data: dict[str, Value], options: Options) -> dict[Key, str]:
+def _said(data: dict[str, Value], options: ServerOptions) -> dict[Key, str]:
     """Write the options into ``data``, and say which keys they set. An address is one listener in place of all."""
     said: dict[Key, str] = {}
     for name, value in (("name", options.name), ("data_dir", options.data_dir)):

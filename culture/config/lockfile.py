@@ -12,7 +12,7 @@ TRIES = 10
 PAUSE = 0.02
 
 
-class Taken(Exception):
+class LockTaken(Exception):
     """Somebody else holds the file; ``note`` is what they wrote in it."""
 
     def __init__(self, note: str) -> None:
@@ -38,7 +38,7 @@ class LockFile:
             os.close(fd)
             if attempt < TRIES - 1:
                 time.sleep(PAUSE)
-        raise Taken(_read(self.path))
+        raise LockTaken(_read(self.path))
 
     def write(self, note: str) -> None:
         """Replace the note; only the holder may."""

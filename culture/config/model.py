@@ -9,9 +9,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from culture.config import listen_policy, paths
 from culture.config import skills as builtin
-from culture.config.links import Federation, Link, check_links
+from culture.config.links import Federation, LinkConfig, check_links
 from culture.config.oidc import Oidc
-from culture.config.services import Digest, Metrics, Web
+from culture.config.services import DigestConfig, MetricsConfig, WebConfig
 from culture.config.values import (
     Count,
     Duration,
@@ -25,7 +25,7 @@ from culture.config.values import (
     is_said,
 )
 from culture.protocol.names import short_name, valid_short_name
-from culture.protocol.vocabulary import Channel as WellKnown
+from culture.protocol.vocabulary import WellKnownChannel as WellKnown
 
 # The modes of a channel that need no parameter.
 CHANNEL_FLAGS = "imnstCD"
@@ -114,7 +114,7 @@ class Operator(Settings):
     password: Secret = Field(repr=False)
 
 
-class Limits(Settings):
+class ServerLimits(Settings):
     """How much, how long, how often. Durations are seconds, sizes are bytes."""
 
     nick_length: Count = 32
@@ -216,19 +216,19 @@ class ServerConfig(Settings):
     channel_modes: ModeLetters = "nt"
     exempt: tuple[Network, ...] = ("127.0.0.0/8", "::1/128")
     flood: Flood = Field(default_factory=Flood)
-    limits: Limits = Field(default_factory=Limits)
-    history: builtin.History = Field(default_factory=builtin.History)
-    logger: builtin.Logger = Field(default_factory=builtin.Logger)
-    urlindex: builtin.UrlIndex = Field(default_factory=builtin.UrlIndex)
-    rooms: builtin.Rooms = Field(default_factory=builtin.Rooms)
-    ledger: builtin.Ledger = Field(default_factory=builtin.Ledger)
-    audit: builtin.Audit = Field(default_factory=builtin.Audit)
+    limits: ServerLimits = Field(default_factory=ServerLimits)
+    history: builtin.HistoryConfig = Field(default_factory=builtin.HistoryConfig)
+    logger: builtin.LoggerConfig = Field(default_factory=builtin.LoggerConfig)
+    urlindex: builtin.UrlIndexConfig = Field(default_factory=builtin.UrlIndexConfig)
+    rooms: builtin.RoomsConfig = Field(default_factory=builtin.RoomsConfig)
+    ledger: builtin.LedgerConfig = Field(default_factory=builtin.LedgerConfig)
+    audit: builtin.AuditConfig = Field(default_factory=builtin.AuditConfig)
     skills: builtin.Others = Field(default_factory=dict, repr=False)
-    links: tuple[Link, ...] = ()
+    links: tuple[LinkConfig, ...] = ()
     federation: Federation = Field(default_factory=Federation)
-    metrics: Metrics = Field(default_factory=Metrics)
-    web: Web = Field(default_factory=Web)
-    digest: Digest = Field(default_factory=Digest)
+    metrics: MetricsConfig = Field(default_factory=MetricsConfig)
+    web: WebConfig = Field(default_factory=WebConfig)
+    digest: DigestConfig = Field(default_factory=DigestConfig)
 
     @model_validator(mode="after")
     def _name_fits_the_nicks(self) -> Self:

@@ -17,7 +17,7 @@ HIDDEN = "******"
 _PASSWORD = re.compile(r"(://[^\s/:@]*:)[^\s/@]+@")  # as in postgresql://user:password@host
 
 
-class Row(NamedTuple):
+class SettingRow(NamedTuple):
     """One setting as people read it."""
 
     key: str
@@ -25,7 +25,7 @@ class Row(NamedTuple):
     source: str
 
 
-def effective(loaded: Loaded[Settings]) -> list[Row]:
+def effective(loaded: Loaded[Settings]) -> list[SettingRow]:
     """Every setting with its value and its source; secrets are shown as stars."""
     return list(_rows(loaded.config, (), loaded.sources))
 
@@ -35,19 +35,19 @@ def has_secrets(loaded: Loaded[Settings]) -> bool:
     return any(HIDDEN in row.value and row.source != "default" for row in effective(loaded))
 
 
-def _rows(block: BaseModel, key: Key, sources: Mapping[Key, str]) -> Iterator[Row]:
+def _rows(block: BaseModel, key: Key, sources: Mapping[Key, str]) -> Iterator[SettingRow]:
     for name, field in type(block).model_fields.items():
         yield from _row(getattr(block, name), field, (*key, name), sources)
 
 
-def _row(value: object, field: FieldInfo, key: Key, sources: Mapping[Key, str]) -> Iterator[Row]:
+def _row(value: object, field: FieldInfo, key: Key, sources: Mapping[Key, str]) -> Iterator[SettingRow]:
     if isinstance(value, BaseModel):
         yield from _rows(value, key, sources)
     elif isinstance(value, tuple) and value and isinstance(value[0], BaseModel):
         for number, item in enumerate(value):
             yield from _rows(item, (*key, number), sources)
     else:
-        yield Row(dotted(key), _shown(value, is_secret(field)), sources.get(key, "default"))
+        yield SettingRow(dotted(key), _shown(value, is_secret(field)), sources.get(key, "default"))
 
 
 def _shown(value: object, secret: bool) -> str:

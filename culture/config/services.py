@@ -20,7 +20,7 @@ def _clock(text: str) -> str:
     return text
 
 
-class Digest(Settings):
+class DigestConfig(Settings):
     """How often, where to, and whether an agent puts it into words."""
 
     every: Duration = DAY
@@ -59,7 +59,7 @@ def _address(text: str) -> str:
     return text
 
 
-class Metrics(Settings):
+class MetricsConfig(Settings):
     """Where they are read, in the format of Prometheus."""
 
     listen: Annotated[str, AfterValidator(_address)] | None = None
@@ -98,7 +98,7 @@ PageAddress = Annotated[str, AfterValidator(_page_address)]
 PushAddress = Annotated[str, AfterValidator(_push_address)]
 
 
-class Web(Settings):
+class WebConfig(Settings):
     """Where the page is, what people call it, and whose phones it wakes."""
 
     host: str = "127.0.0.1"

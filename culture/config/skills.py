@@ -85,7 +85,7 @@ class Embeddings(Settings):
         return self
 
 
-class History(Builtin):
+class HistoryConfig(Builtin):
     """What was said, kept on disk."""
 
     store: Annotated[str, AfterValidator(_store), Field(repr=False)] = "sqlite"
@@ -99,7 +99,7 @@ class History(Builtin):
     semantic: Embeddings = Field(default_factory=Embeddings)
 
 
-class Logger(Builtin):
+class LoggerConfig(Builtin):
     """Channel logs as files that people read."""
 
     enabled: bool = False
@@ -109,11 +109,11 @@ class Logger(Builtin):
     commit_every: Duration = 3600.0
 
 
-class Rooms(Builtin):
+class RoomsConfig(Builtin):
     """Channels whose tags call agents."""
 
 
-class Ledger(Builtin):
+class LedgerConfig(Builtin):
     """What the agents of the mesh say of themselves."""
 
     age: Duration = 30 * 86400.0
@@ -121,7 +121,7 @@ class Ledger(Builtin):
     keep_each: Count = 20_000
 
 
-class Audit(Builtin):
+class AuditConfig(Builtin):
     """What was done, written to files that only grow."""
 
     folder: Folder | None = None
@@ -132,7 +132,7 @@ class Audit(Builtin):
     """How many full ones are kept."""
 
 
-class UrlIndex(Builtin):
+class UrlIndexConfig(Builtin):
     """The links that were shared."""
 
     rows: Annotated[int, Field(ge=1, le=1000)] = 1000

@@ -48,7 +48,7 @@ DEFAULT_ROLES: Mapping[str, RoleConfig] = {
 }
 
 
-class Limits(Settings):
+class TeamLimits(Settings):
     """How large a team may grow."""
 
     members: Count = 12
@@ -96,7 +96,7 @@ class TeamConfig(Settings):
     idle_check: Literal["process", "model"] = "process"
     heartbeat_backoff: tuple[Duration, ...] = (30.0, 60.0, 120.0)
     send_timeout: Duration = 300.0
-    limits: Limits = Field(default_factory=Limits)
+    limits: TeamLimits = Field(default_factory=TeamLimits)
     budget: TeamBudget = Field(default_factory=TeamBudget)
     supervisor: SupervisorConfig = Field(default_factory=SupervisorConfig)
     webhooks: WebhookConfig = Field(default_factory=WebhookConfig)

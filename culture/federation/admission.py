@@ -3,7 +3,7 @@
 import logging
 from typing import TYPE_CHECKING
 
-from culture.config.links import Link as LinkSettings
+from culture.config.links import LinkConfig as LinkSettings
 from culture.config.listen_policy import is_loopback
 from culture.config.secret_compare import same_secret
 from culture.federation.codec import LATER

@@ -8,7 +8,7 @@ from culture.federation.codec.fields import Garbled
 from culture.federation.trust import check_source
 from culture.protocol.channel_names import fault_in
 from culture.protocol.mentions import mentions
-from culture.protocol.modes import Change, Kind
+from culture.protocol.modes import ModeChange, ModeKind
 from culture.protocol.names import fold, is_channel, valid_channel, valid_short_name
 from culture.protocol.vocabulary import ChannelMode, LoginProof, Tag, UserClass, Verified
 from culture.server.core.isupport import MODE_KINDS, USER_MODES
@@ -85,7 +85,9 @@ def believed(network: Network, event: Event, vouched: bool) -> Event | None:
             raise Garbled("more changes than anybody makes at once")
         event = event._replace(changes=with_room(network.channel(event.channel), changes))
     elif isinstance(event, UserModeSet):
-        event = event._replace(changes=tuple(Change(add, mode) for add, mode, _ in event.changes if mode in USER_MODES))
+        event = event._replace(
+            changes=tuple(ModeChange(add, mode) for add, mode, _ in event.changes if mode in USER_MODES)
+        )
     elif isinstance(event, ChannelRenamed) and network.channel(event.new) not in (None, network.channel(event.channel)):
         return None  # there is a channel of that name here
     elif isinstance(event, MetadataSet) and event.value is not None and not _has_room(network, event):
@@ -118,12 +120,12 @@ def believed_plain(network: Network, said: Said) -> Said:
     return said if kind == said.kind else said._replace(kind=kind)
 
 
-def _in_bounds(change: Change) -> Change:
+def _in_bounds(change: ModeChange) -> ModeChange:
     """A parameter as a client here could have said it."""
     add, mode, param = change
     kind = MODE_KINDS[mode]
-    if kind is Kind.FLAG or (kind is Kind.WHEN_SET and not add):
-        return Change(add, mode)
+    if kind is ModeKind.FLAG or (kind is ModeKind.WHEN_SET and not add):
+        return ModeChange(add, mode)
     if not param or param[0] == ":" or len(param.encode()) > _LONGEST_SET or _BREAKS.intersection(param):
         raise Garbled(f"a parameter of mode {mode} that is none")
     if mode == "l" and add and not (param.isascii() and param.isdigit() and len(param) < _LIMIT_DIGITS):
@@ -133,14 +135,14 @@ def _in_bounds(change: Change) -> Change:
     return change
 
 
-def with_room(channel: Channel | None, changes: Sequence[Change]) -> tuple[Change, ...]:
+def with_room(channel: Channel | None, changes: Sequence[ModeChange]) -> tuple[ModeChange, ...]:
     """Without the masks for which the channel's lists have no room."""
-    if not any(change.add and MODE_KINDS[change.mode] is Kind.LIST for change in changes):
+    if not any(change.add and MODE_KINDS[change.mode] is ModeKind.LIST for change in changes):
         return tuple(changes)
     listed = [mask for entries in channel.lists.values() for mask in entries] if channel is not None else []
     count, size, kept = len(listed), sum(len(mask.encode()) for mask in listed), []
     for change in changes:
-        if change.add and MODE_KINDS[change.mode] is Kind.LIST:
+        if change.add and MODE_KINDS[change.mode] is ModeKind.LIST:
             count, size = count + 1, size + len((change.param or "").encode())
             if count > _MOST_LISTED or size > _LARGEST_LISTS:
                 continue
@@ -205,7 +207,7 @@ def _unvouched(network: Network, event: Event) -> Event | None:
         case Arrived():
             return event._replace(modes="".join(mode for mode in event.modes if mode != "o"))
         case UserModeSet():
-            return event._replace(changes=tuple(each for each in event.changes if each != Change(True, "o")))
+            return event._replace(changes=tuple(each for each in event.changes if each != ModeChange(True, "o")))
         case Redacted(msgid=msgid):
             return event if msgid.startswith(f"{origin}.") else None
         case Said():

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from culture.config.links import Link, check_links
+from culture.config.links import LinkConfig, check_links
 from culture.config.model import ServerConfig
 from culture.config.paths import private_directory
 from culture.config.values import Misfit
@@ -23,7 +23,7 @@ class UnreadableBook(Exception):
 class Entries(NamedTuple):
     """Links by the first labels of their names, and the names of those that shall not be."""
 
-    links: dict[str, Link]
+    links: dict[str, LinkConfig]
     unlinked: frozenset[str]
 
 
@@ -41,7 +41,7 @@ def parsed(path: Path, data: bytes) -> Entries:
         said = json.loads(data)
         if not isinstance(said, dict) or not said.keys() <= _LOOKED_LIKE:
             raise ValueError("unknown entries")
-        links = [Link.model_validate_json(json.dumps(each)) for each in said.get("links", ())]
+        links = [LinkConfig.model_validate_json(json.dumps(each)) for each in said.get("links", ())]
         return Entries({link.short_name: link for link in links}, frozenset(map(str, said.get("unlinked", ()))))
     except (ValueError, TypeError, ValidationError, Misfit) as error:
         # What pydantic quotes may be a secret.
@@ -72,13 +72,13 @@ class Book:
         return entries
 
 
-def merged(configured: Iterable[Link], entries: Entries) -> dict[str, Link]:
+def merged(configured: Iterable[LinkConfig], entries: Entries) -> dict[str, LinkConfig]:
     """The links there shall be: the command line has the last word."""
     links = {link.short_name: link for link in configured} | entries.links
     return {name: link for name, link in links.items() if name not in entries.unlinked}
 
 
-def check(config: ServerConfig, links: Iterable[Link]) -> None:
+def check(config: ServerConfig, links: Iterable[LinkConfig]) -> None:
     """Refuse (Misfit) links that cannot be, or not safely, on this server."""
     listeners = {(each.host, each.port) for each in config.listen}
     check_links(tuple(links), config.short_name, config.trusted_network, listeners)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Protocol
 
-from culture.config.links import Link as Settings
+from culture.config.links import LinkConfig as Settings
 from culture.federation.plain import Plain
 from culture.federation.roster import Roster
 from culture.protocol.message import Message

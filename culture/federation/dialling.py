@@ -8,7 +8,7 @@ import socket
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from culture.config.links import Link as Settings
+from culture.config.links import LinkConfig as Settings
 from culture.config.listen_policy import Tls
 from culture.config.peer_uid import PortHeld, check_peer
 from culture.federation import certificate

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from culture.federation.link import Link
 from culture.protocol.message import Message
-from culture.server.core.ids import Stamp
+from culture.server.core.ids import EventId
 
 _MOST = 10_000
 MOST_NOTED = 500_000
@@ -32,7 +32,7 @@ class Doubts:
         self._links: dict[tuple[str, str, int], list[Link]] = {}
         self._unasked: deque[_Key] = deque()
 
-    def note(self, link: Link, line: Message, stamp: Stamp, position: int | None, now: float) -> bool:
+    def note(self, link: Link, line: Message, stamp: EventId, position: int | None, now: float) -> bool:
         """Keep it for a while; where there are too many, not its line: it comes again with the next link.
 
         False where there are far too many: then that link has to come soon.
@@ -52,7 +52,7 @@ class Doubts:
             self._positions.setdefault(link, {})[key] = position
         return True
 
-    def resolve(self, stamp: Stamp) -> list[Link]:
+    def resolve(self, stamp: EventId) -> list[Link]:
         """This message is known; those who told it before they were believed."""
         links = self._links.pop(stamp[:3], []) if self._links else []
         for link in links:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from culture.config.links import Link
+from culture.config.links import LinkConfig
 from culture.config.values import Misfit
 from culture.federation import book
 from culture.federation.book import Book, Entries, UnreadableBook
@@ -69,7 +69,7 @@ class Enrolment:
         if len(secret) < SHORTEST_SECRET:
             raise Misfit(f"A link's secret has at least {SHORTEST_SECRET} characters")
         config = self._host.config
-        link = Link.model_validate(
+        link = LinkConfig.model_validate(
             {"name": name, "secret": secret, "fingerprint": shown, "trust": invitation.trust}
             | {"channels": invitation.channels}
         )

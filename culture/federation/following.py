@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from culture.protocol.names import is_channel
-from culture.server.core.ids import Stamp
+from culture.server.core.ids import EventId
 from culture.server.events import ChannelRenamed, Event, Kicked, MetadataSet, ModeSet, TopicSet, Walloped
 
 _REMEMBERED = 20_000
@@ -27,7 +27,7 @@ class Heard:
     def __init__(self) -> None:
         self._ids: dict[tuple[str, str, int], None] = {}
 
-    def is_new(self, stamp: Stamp) -> bool:
+    def is_new(self, stamp: EventId) -> bool:
         """Was it not heard before?"""
         id = stamp[:3]
         if id in self._ids:

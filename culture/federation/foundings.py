@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from culture.config.model import CHANNEL_FLAGS
 from culture.federation.settings import RANK_PARTS, base_flags, founded
-from culture.protocol.modes import Change
+from culture.protocol.modes import ModeChange
 from culture.protocol.names import fold
 from culture.server.core.changes.channels import UNMARKED
 from culture.server.core.ids import MICROSECONDS
@@ -75,7 +75,7 @@ def settle(host: Host, name: str, claim: Claim) -> Verdict:
     if claim.founded > founded(channel):
         return Verdict.OURS
     ranked = [(user.nick, rank) for user, rank in channel.members.items() if rank]
-    lost = [Change(False, mode, nick) for nick, rank in ranked for mode in rank]
+    lost = [ModeChange(False, mode, nick) for nick, rank in ranked for mode in rank]
     channel.founded = claim.founded / MICROSECONDS
     set_unmarked(host, channel, [*lost, *_base(channel, frozenset(claim.flags))])
     for part in [part for part in channel.marks if part.startswith(RANK_PARTS)]:
@@ -96,13 +96,13 @@ def unmarked(network: Network) -> Iterator[None]:
         network.version = before
 
 
-def _base(channel: Channel, flags: frozenset[str]) -> list[Change]:
+def _base(channel: Channel, flags: frozenset[str]) -> list[ModeChange]:
     """The modes of a channel that nobody has set since it was founded."""
     unset = [flag for flag in FLAGS if flag not in channel.marks and (flag in flags) != (flag in channel.flags)]
-    return [Change(flag in flags, flag) for flag in sorted(unset)]
+    return [ModeChange(flag in flags, flag) for flag in sorted(unset)]
 
 
-def set_unmarked(host: Host, channel: Channel, changes: Sequence[Change]) -> None:
+def set_unmarked(host: Host, channel: Channel, changes: Sequence[ModeChange]) -> None:
     """Set modes that get no mark by it."""
     if not changes:
         return

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from enum import Enum
 
-from culture.config.links import Link as Settings
+from culture.config.links import LinkConfig as Settings
 from culture.federation import codec
 from culture.federation.codec.fields import Garbled, is_epoch, number
 from culture.federation.core import Core, Refusal

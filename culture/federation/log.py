@@ -28,7 +28,7 @@ from culture.federation.logfile import (
     taken_back,
 )
 from culture.federation.seen import Seen
-from culture.server.core.ids import Stamp
+from culture.server.core.ids import EventId
 
 log = logging.getLogger(__name__)
 
@@ -149,7 +149,7 @@ class EventLog:
         """Was there room for the last message that was appended? Nobody asks a log that has ended."""
         return self._unkept is None or not self._thread.is_alive()
 
-    def append(self, stamp: Stamp, channel: str, data: str) -> int:
+    def append(self, stamp: EventId, channel: str, data: str) -> int:
         """Keep a message that is new; the position it has. One without a channel is for somebody here."""
         origin, epoch, seq, _ = stamp
         self.seen.add(origin, epoch, seq)
@@ -177,7 +177,7 @@ class EventLog:
         if taken is None:
             return
         if not self.seen.knows(*taken) and self.seen.has_room(taken.origin, taken.epoch):
-            self.append(_make(Stamp, (*taken, at)), channel, "")
+            self.append(_make(EventId, (*taken, at)), channel, "")
         self.blank(msgid)
 
     def blank(self, msgid: str) -> None:

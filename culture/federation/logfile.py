@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from culture.federation.codec.fields import read_stamp
 from culture.protocol.message import Message
-from culture.server.core.ids import MICROSECONDS, Stamp
+from culture.server.core.ids import MICROSECONDS, EventId
 from culture.server.database import Step, open_database, open_reader, pieces, transaction
 
 STEPS: tuple[Step, ...] = (
@@ -54,7 +54,7 @@ class Cursor(NamedTuple):
 class Kept(NamedTuple):
     """A message that is new."""
 
-    stamp: Stamp
+    stamp: EventId
     entry: Entry
 
 

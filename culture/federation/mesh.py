@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from culture.config.links import Federation
-from culture.config.links import Link as LinkSettings
+from culture.config.links import LinkConfig as LinkSettings
 from culture.federation.admission import Admission
 from culture.federation.backfill import Backfill
 from culture.federation.core import Refusal
@@ -36,7 +36,7 @@ from culture.server.commands import command
 from culture.server.context import Context
 from culture.server.core.visibility import is_operator
 from culture.server.errors import Refused
-from culture.server.net.connection import Connection
+from culture.server.net.connection import ClientConnection
 from culture.server.skill import Host, Skill
 
 _LOOK = 1.0
@@ -73,7 +73,7 @@ class Mesh(Skill):
         self.sharing = Sharing(self, host)
         self.dialler = Dialler(self, host)
         self.enrolment = Enrolment(self, host)
-        self.closing: dict[Connection, float] = {}
+        self.closing: dict[ClientConnection, float] = {}
         """Connections that are being closed, and since when."""
         self.standing = Standing(self, host)
         self.status = Status(self, host)
@@ -206,7 +206,7 @@ class Mesh(Skill):
             raise Refused(Numeric.ERR_NOSUCHSERVER, given)
         return name
 
-    def adopt(self, connection: Connection, settings: LinkSettings | None) -> Peer:
+    def adopt(self, connection: ClientConnection, settings: LinkSettings | None) -> Peer:
         """A connection that is a link, or wants to be."""
         peer = Peer(self, connection, self.host.dirty, self.lost, settings)
         peer.after = self._after

@@ -26,7 +26,7 @@ from culture.federation.trust import (
 )
 from culture.protocol.mentions import may_mention, mentions
 from culture.protocol.message import Message, ProtocolError
-from culture.server.core.ids import MICROSECONDS, Stamp
+from culture.server.core.ids import MICROSECONDS, EventId
 from culture.server.core.state import reaches
 from culture.server.events import Noted, Receipted, Redacted, Said, ToldOpen
 from culture.server.skill import Host
@@ -176,7 +176,7 @@ class Messages:
         """A line of ours, so that we know it again."""
         return f"@seal={self._seal.of(data)};{data[1:]}"
 
-    def told_before(self, stamp: Stamp) -> list[Link]:
+    def told_before(self, stamp: EventId) -> list[Link]:
         """Who told a message, that is known now, while it was in doubt."""
         return self._doubts.resolve(stamp)
 

@@ -5,12 +5,12 @@ import logging
 import time
 from collections.abc import Callable
 
-from culture.config.links import Link as Settings
+from culture.config.links import LinkConfig as Settings
 from culture.federation.core import Core
 from culture.federation.link import Link
 from culture.protocol.message import ProtocolError
 from culture.protocol.stream import LineBuffer
-from culture.server.net.connection import Connection
+from culture.server.net.connection import ClientConnection
 from culture.server.net.poller import Flushable
 
 log = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ class Peer:
     def __init__(
         self,
         core: Core,
-        connection: Connection,
+        connection: ClientConnection,
         dirty: list[Flushable],
         lost: Callable[["Peer", str], None],
         settings: Settings | None = None,

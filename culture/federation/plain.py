@@ -6,7 +6,7 @@ from typing import NamedTuple
 from culture.federation.codec import encode
 from culture.federation.codec.messages import CLOSED
 from culture.protocol.message import NO_TAGS
-from culture.server.core.ids import MICROSECONDS, Stamp
+from culture.server.core.ids import MICROSECONDS, EventId
 from culture.server.events import Said
 
 _make = tuple.__new__  # what a NamedTuple's own constructor does, without the call around it
@@ -40,6 +40,6 @@ def read_plain(text: str) -> Plain | None:
     if found is None:
         return None
     position, data, opened, origin, epoch, seq, at, kind, source, verb, target, said = found.groups()
-    stamp = _make(Stamp, (origin, epoch, int(seq), int(at) / MICROSECONDS))
+    stamp = _make(EventId, (origin, epoch, int(seq), int(at) / MICROSECONDS))
     event = _make(Said, (stamp, source, verb, target, said, None, kind, NO_TAGS, (), "", (), CLOSED[opened]))
     return _make(Plain, (int(position), f"@{data}", event))

@@ -7,14 +7,14 @@ of the same name while they did not know of each other, the earlier one's hold.
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
-from culture.config.links import Link as Settings
+from culture.config.links import LinkConfig as Settings
 from culture.federation.belief import fits, with_room
 from culture.federation.codec.fields import number
 from culture.federation.foundings import FLAGS, Claim, Verdict, begin, keep, set_unmarked, settle, unmarked
 from culture.federation.settings import RANK_PARTS, Told, base_flags, founded, line_of
 from culture.federation.trust import crosses
 from culture.protocol.message import Message
-from culture.protocol.modes import Change
+from culture.protocol.modes import ModeChange
 from culture.protocol.names import fold, is_channel
 from culture.protocol.vocabulary import ChannelMode
 from culture.server.core.changes.channels import LATEST, UNMARKED, forget_removed, part_of
@@ -114,14 +114,14 @@ def _set_modes(
     return Verdict.OURS if not is_same and ours < theirs else Verdict.SAME
 
 
-def _present(network: Network, change: Change) -> Change:
+def _present(network: Network, change: ModeChange) -> ModeChange:
     """A change of somebody's rank, by the nick that they have now."""
     if change.mode not in MEMBER_MODES or change.param is None:
         return change
     return change._replace(param=network.nick_now(change.param))
 
 
-def _last(channel: Channel, change: Change) -> Mark:
+def _last(channel: Channel, change: ModeChange) -> Mark:
     """When what the change sets was set before; of a rank: not before its holder came in."""
     last = channel.marks.get(part_of(change), _NEVER)
     if change.mode in MEMBER_MODES and change.param is not None:
@@ -214,27 +214,27 @@ def _take_lists(channel: Channel, told: Told, news: Mapping[str, Mark]) -> None:
                 channel.lists[mode][mask] = entry
 
 
-def _changes(channel: Channel, told: Told, news: Mapping[str, Mark], ranks_hold: bool) -> Iterator[Change]:
+def _changes(channel: Channel, told: Told, news: Mapping[str, Mark], ranks_hold: bool) -> Iterator[ModeChange]:
     for part in news:
         mode, colon, param = part.partition(":")
         if colon and mode in ("b", "e", "I"):
             is_listed = param in told.lists.get(mode, {})
             if is_listed != (param in channel.lists.get(mode, {})):
-                yield Change(is_listed, mode, param)
+                yield ModeChange(is_listed, mode, param)
         elif part in FLAGS and (part in told.flags) != (part in channel.flags):
-            yield Change(part in told.flags, part)
+            yield ModeChange(part in told.flags, part)
     if "k" in news and told.key != channel.key:
-        yield Change(told.key is not None, "k", told.key or "*")
+        yield ModeChange(told.key is not None, "k", told.key or "*")
     if "l" in news and told.limit != channel.limit:
-        yield Change(told.limit is not None, "l", str(told.limit) if told.limit is not None else None)
+        yield ModeChange(told.limit is not None, "l", str(told.limit) if told.limit is not None else None)
     shared = None if channel.shared is None else ",".join(channel.shared)
     if ChannelMode.SHARED in news and told.shared != shared:
-        yield Change(told.shared is not None, ChannelMode.SHARED.value, told.shared)
+        yield ModeChange(told.shared is not None, ChannelMode.SHARED.value, told.shared)
     if ranks_hold:
         yield from _rank_changes(channel, told, news)
 
 
-def _rank_changes(channel: Channel, told: Told, news: Mapping[str, Mark]) -> Iterator[Change]:
+def _rank_changes(channel: Channel, told: Told, news: Mapping[str, Mark]) -> Iterator[ModeChange]:
     """Ranks that were set later there, and those of the channel's founding that we have not heard of."""
     for user, held in list(channel.members.items()):
         key = fold(user.nick)
@@ -243,7 +243,7 @@ def _rank_changes(channel: Channel, told: Told, news: Mapping[str, Mark]) -> Ite
             part = f"{mode}:{key}"
             unset = part not in channel.marks and part not in told.marks and mode in rank and key not in channel.joins
             if (part in news or unset) and (mode in rank) != (mode in held):
-                yield Change(mode in rank, mode, user.nick)
+                yield ModeChange(mode in rank, mode, user.nick)
 
 
 __all__ = ["burst", "change", "line_of", "merge", "tags_of"]

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from culture.config.links import Link as Settings
+from culture.config.links import LinkConfig as Settings
 from culture.federation.belief import believed, fits, may_begin
 from culture.federation.codec import encode
 from culture.federation.codec.fields import Garbled, number
@@ -12,9 +12,9 @@ from culture.federation.foundings import Claim, Verdict, begin, settle, unmarked
 from culture.federation.settings import founded, read_metadata
 from culture.federation.trust import UNVOUCHED_TAG, check_room, crosses, owner_of
 from culture.protocol.message import NO_TAGS, Message
-from culture.protocol.modes import Change
+from culture.protocol.modes import ModeChange
 from culture.protocol.names import fold, valid_channel, valid_local_nick
-from culture.server.core.ids import MICROSECONDS, Stamp
+from culture.server.core.ids import MICROSECONDS, EventId
 from culture.server.core.network import Network
 from culture.server.core.state import MEMBER_MODES, Channel, User
 from culture.server.events import (
@@ -90,7 +90,7 @@ class Roster:
         if not valid_local_nick(nick, self.server, _LONGEST_NICK):
             raise Garbled(f"{nick} is no nick of {self.name}")
         tags = line.tags
-        stamp = Stamp(self.server, self.epoch, self.version, number(tags.get("at", "0")) / MICROSECONDS)
+        stamp = EventId(self.server, self.epoch, self.version, number(tags.get("at", "0")) / MICROSECONDS)
         account, kind = tags.get("account"), tags.get("kind", "unknown")
         shown = modes.removeprefix("+")
         arrived = Arrived(stamp, nick, username, host, realname, self.name, account, kind, shown)
@@ -149,7 +149,7 @@ def burst(
 
 def _person(user: User, server: str, settings: Settings) -> Message:
     modes = "".join(sorted(user.modes & _SHOWN_MODES))
-    stamp = Stamp(owner_of(user.nick), "-", 0, user.since)
+    stamp = EventId(owner_of(user.nick), "-", 0, user.since)
     line = encode(
         Arrived(
             stamp, user.nick, user.username, user.host, user.realname, server, user.account, user.account_kind, modes
@@ -233,7 +233,7 @@ class Intake:
         differ = [mode for mode in sorted(_SHOWN_MODES) if (mode in said.modes) != (mode in user.modes)]
         if differ:
             self._publish(
-                UserModeSet(host.stamp(), user.source, tuple(Change(mode in said.modes, mode) for mode in differ))
+                UserModeSet(host.stamp(), user.source, tuple(ModeChange(mode in said.modes, mode) for mode in differ))
             )
 
     def _leave_channels(self) -> None:

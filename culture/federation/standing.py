@@ -3,7 +3,7 @@
 import logging
 from typing import TYPE_CHECKING
 
-from culture.config.links import Link as Settings
+from culture.config.links import LinkConfig as Settings
 from culture.config.values import Misfit
 from culture.federation import book
 from culture.federation.book import Book, Entries, UnreadableBook
@@ -25,7 +25,7 @@ class Standing:
         self._mesh = mesh
         self._host = host
         self._book = Book(book.path_of(host.config))
-        self._stamp: disk.Stamp | None = None
+        self._stamp: disk.FileStamp | None = None
         self._entries: Entries = book.NOTHING
         self._configured: tuple[Settings, ...] | None = None
 

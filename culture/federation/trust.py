@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from culture.config.links import Link as Settings
+from culture.config.links import LinkConfig as Settings
 from culture.federation.codec.fields import Garbled
 from culture.protocol.message import Message
 from culture.protocol.names import fold, is_channel, short_name, valid_local_nick

@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import Any
 
 from culture.ledger_views import safe_values
-from culture.ledger_views.ledger import Fact
+from culture.ledger_views.ledger import LedgerFact
 from culture.ledger_views.states import shown_state
 from culture.protocol.names import fold
-from culture.protocol.vocabulary import FactKind, State
+from culture.protocol.vocabulary import AgentState, FactKind
 
 STOPPED = "stopped"
 _UNKNOWN = "?"
@@ -20,7 +20,7 @@ _MOST_SENDERS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldMessages:
     """Messages of one sender that an agent is not given before a person says so."""
 
     nick: str
@@ -30,7 +30,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Agent:
+class AgentView:
     """What an agent does and has used today, as it said last."""
 
     nick: str
@@ -55,7 +55,7 @@ class Agent:
     stale: int = 0
     held: int = 0
     """So many messages wait for a person's word."""
-    held_by: tuple[Held, ...] = ()
+    held_by: tuple[HeldMessages, ...] = ()
     stood_down: bool = False
     """Only people wake it."""
     questions: int = 0
@@ -76,7 +76,7 @@ class Agent:
     @property
     def needs_somebody(self) -> bool:
         """Whether a person has to look after it."""
-        return self.state in (State.ASKING, State.PARKED, State.CRASHED) or self.questions > 0
+        return self.state in (AgentState.ASKING, AgentState.PARKED, AgentState.CRASHED) or self.questions > 0
 
     @property
     def budget_pct(self) -> float | None:
@@ -111,7 +111,7 @@ class Agent:
         }
 
 
-def agents(facts: Iterable[Fact], here: Collection[str] | None = None) -> list[Agent]:
+def agents(facts: Iterable[LedgerFact], here: Collection[str] | None = None) -> list[AgentView]:
     """The agents by nick; ``here`` are the folded nicks of those who are on the mesh, None when nobody knows."""
     kept = list(facts)
     asked = Counter(fold(fact.nick) for fact in kept if fact.kind == FactKind.QUESTION and fact.value.get("open"))
@@ -120,11 +120,11 @@ def agents(facts: Iterable[Fact], here: Collection[str] | None = None) -> list[A
     return sorted(found, key=lambda agent: fold(agent.nick))
 
 
-def _agent(fact: Fact, questions: int, is_here: bool) -> Agent:
+def _agent(fact: LedgerFact, questions: int, is_here: bool) -> AgentView:
     value = fact.value
     state = safe_values.text(value, "state", _LONGEST_WORD) or _UNKNOWN
     tokens = safe_values.amount(value, "budget-tokens")
-    return Agent(
+    return AgentView(
         nick=fact.nick,
         server=fact.server,
         backend=safe_values.text(value, "backend", _LONGEST_WORD) or _UNKNOWN,
@@ -149,9 +149,9 @@ def _agent(fact: Fact, questions: int, is_here: bool) -> Agent:
     )
 
 
-def _held(value: object) -> Iterator[Held]:
+def _held(value: object) -> Iterator[HeldMessages]:
     """Whose messages are held; what is no list of them is nothing."""
     for each in value[:_MOST_SENDERS] if isinstance(value, list) else ():
         nick = safe_values.text(each, "nick", _LONGEST_WORD) if isinstance(each, Mapping) else ""
         if nick:
-            yield Held(nick, safe_values.count(each, "count"), safe_values.text(each, "why", _LONGEST_WORD))
+            yield HeldMessages(nick, safe_values.count(each, "count"), safe_values.text(each, "why", _LONGEST_WORD))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from culture.ledger_views import safe_values
-from culture.ledger_views.ledger import Fact
+from culture.ledger_views.ledger import LedgerFact
 from culture.protocol.vocabulary import FactKind
 
 _LONGEST_WORD = 40
@@ -14,7 +14,7 @@ _ODD = frozenset({"agent_spiraling"})
 
 
 @dataclass(frozen=True, slots=True)
-class Alert:
+class AlertView:
     """A call, and what it was about."""
 
     nick: str
@@ -31,10 +31,10 @@ class Alert:
         return "error" if self.event in _GRAVE else "warning" if self.event in _ODD else "info"
 
 
-def alerts(facts: Iterable[Fact], since: datetime | None = None) -> list[Alert]:
+def alerts(facts: Iterable[LedgerFact], since: datetime | None = None) -> list[AlertView]:
     """The alerts, the latest first."""
     found = [
-        Alert(
+        AlertView(
             fact.nick,
             fact.key,
             safe_values.text(fact.value, "event", _LONGEST_WORD) or fact.key.partition("-")[0] or fact.key,

@@ -5,23 +5,23 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from culture.ledger_views.agents import STOPPED, Agent, agents
-from culture.ledger_views.alerts import Alert, alerts
-from culture.ledger_views.ledger import Fact
-from culture.ledger_views.links import DOWN, Link, mesh
-from culture.ledger_views.questions import Question, questions
-from culture.ledger_views.spend import Spent, by_agent, total, turns
-from culture.ledger_views.tasks import Errand, errands
+from culture.ledger_views.agents import STOPPED, AgentView, agents
+from culture.ledger_views.alerts import AlertView, alerts
+from culture.ledger_views.ledger import LedgerFact
+from culture.ledger_views.links import DOWN, LinkView, mesh
+from culture.ledger_views.questions import QuestionView, questions
+from culture.ledger_views.spend import SpendTotal, by_agent, total, turns
+from culture.ledger_views.tasks import TurnPurpose, errands
 from culture.protocol.mentions import mentions
 from culture.protocol.names import fold, is_channel
-from culture.protocol.vocabulary import ClientTag, FactKind, State
+from culture.protocol.vocabulary import AgentState, ClientTag, FactKind
 from culture.transport import Message
 
 LONG = timedelta(hours=1)
 """A question that is open for longer keeps its agent from working."""
 _ENDLESS = timedelta(hours=2)
 _ALL = 100.0
-NOTHING = Spent()
+NOTHING = SpendTotal()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +41,12 @@ class Deeds:
     nick: str
     server: str
     state: str
-    errands: tuple[Errand, ...] = ()
+    errands: tuple[TurnPurpose, ...] = ()
     """What its turns were for, the latest first."""
-    asked: tuple[Question, ...] = ()
+    asked: tuple[QuestionView, ...] = ()
     """The open ones first."""
-    spent: Spent = NOTHING
-    alerts: tuple[Alert, ...] = ()
+    spent: SpendTotal = NOTHING
+    alerts: tuple[AlertView, ...] = ()
     """The latest first."""
     stuck: tuple[Stuck, ...] = ()
 
@@ -71,7 +71,7 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class LinkOutage:
     """A link that is not there, or was made again: it was down until then."""
 
     ends: tuple[str, str]
@@ -88,7 +88,7 @@ class Broken:
 
 
 @dataclass(frozen=True, slots=True)
-class Digest:
+class DigestView:
     """What happened between two moments."""
 
     since: datetime
@@ -97,13 +97,13 @@ class Digest:
     """Who is stuck first, then who spent most; those of whom there is nothing to tell are left out."""
     quiet: tuple[str, ...]
     """The nicks of these."""
-    waiting: tuple[Question, ...]
+    waiting: tuple[QuestionView, ...]
     """All questions that are open, the oldest first, also those from before."""
     rooms: tuple[Room, ...]
     calls: tuple[Message, ...]
     """What was said to you, and you have not answered; the oldest first."""
-    broken: tuple[Broken, ...]
-    spent: Spent
+    broken: tuple[LinkOutage, ...]
+    spent: SpendTotal
 
     @property
     def stuck(self) -> tuple[Deeds, ...]:
@@ -112,20 +112,20 @@ class Digest:
 
 
 def digest(
-    facts: Iterable[Fact],
+    facts: Iterable[LedgerFact],
     said: Iterable[Message],
     since: datetime,
     until: datetime,
     you: str = "",
     here: Collection[str] | None = None,
     agent: str = "",
-) -> Digest:
+) -> DigestView:
     """Put it together; ``here`` are the folded nicks on the mesh, and with ``agent`` it is about that one alone."""
     kept = [fact for fact in facts if not agent or fold(fact.nick) == fold(agent) or fact.kind == FactKind.LINK]
     talk = [each for each in said if since <= each.timestamp <= until]
     everyone = [_deeds(each, kept, since, until) for each in agents(kept, here)]
     told = [each for each in everyone if not each.is_quiet]
-    return Digest(
+    return DigestView(
         since=since,
         until=until,
         deeds=tuple(sorted(told, key=_order)),
@@ -181,7 +181,7 @@ def _rooms(said: Iterable[Message]) -> tuple[Room, ...]:
     return tuple(sorted(found, key=lambda room: (-room.said, fold(room.name))))
 
 
-def _deeds(agent: Agent, facts: Sequence[Fact], since: datetime, until: datetime) -> Deeds:
+def _deeds(agent: AgentView, facts: Sequence[LedgerFact], since: datetime, until: datetime) -> Deeds:
     own = [fact for fact in facts if fold(fact.nick) == fold(agent.nick)]
     calls = tuple(each for each in alerts(own, since) if each.at <= until)
     asked = tuple(each for each in questions(own) if each.is_open or since <= each.told <= until)
@@ -191,25 +191,29 @@ def _deeds(agent: Agent, facts: Sequence[Fact], since: datetime, until: datetime
     return Deeds(agent.nick, agent.server, agent.state, done, asked, spent, calls, stuck)
 
 
-def _is_within(errand: Errand, agent: Agent, since: datetime, until: datetime) -> bool:
+def _is_within(errand: TurnPurpose, agent: AgentView, since: datetime, until: datetime) -> bool:
     """A turn that was cut off by a crash has no end, and is none that goes on."""
     if errand.ended is not None:
         return since <= errand.ended and errand.began <= until
-    return since <= errand.began <= until or (agent.state in (State.WORKING, State.ASKING) and errand.began < since)
+    return since <= errand.began <= until or (
+        agent.state in (AgentState.WORKING, AgentState.ASKING) and errand.began < since
+    )
 
 
-def _stuck(agent: Agent, asked: Iterable[Question], calls: Sequence[Alert], now: datetime) -> Iterable[Stuck]:
+def _stuck(
+    agent: AgentView, asked: Iterable[QuestionView], calls: Sequence[AlertView], now: datetime
+) -> Iterable[Stuck]:
     spiral = next((each for each in calls if each.event == "agent_spiraling"), None)
     match agent.state:
-        case State.PAUSED if spiral is not None:
+        case AgentState.PAUSED if spiral is not None:
             yield Stuck("spiralling", spiral.text or "got nowhere, and waits for a person", agent.since)
-        case State.PAUSED:
+        case AgentState.PAUSED:
             yield Stuck("paused", "is paused", agent.since)
-        case State.PARKED:
+        case AgentState.PARKED:
             yield Stuck("parked", "crashed too often, or cannot start", agent.since)
-        case State.CRASHED:
+        case AgentState.CRASHED:
             yield Stuck("crashed", "has crashed", agent.since)
-        case State.WORKING if agent.since is not None and now - agent.since > _ENDLESS:
+        case AgentState.WORKING if agent.since is not None and now - agent.since > _ENDLESS:
             yield Stuck("endless", f"is at the same task: {agent.task or 'in private'}", agent.since)
     if agent.state != STOPPED and not agent.is_here:
         yield Stuck("gone", "is not on the mesh", agent.told)
@@ -224,12 +228,12 @@ def _stuck(agent: Agent, asked: Iterable[Question], calls: Sequence[Alert], now:
         yield Stuck("errors", f"{errors[0].text or errors[0].event}{more}", errors[0].at)
 
 
-def _broken(links: Iterable[Link], since: datetime) -> Iterable[Broken]:
+def _broken(links: Iterable[LinkView], since: datetime) -> Iterable[LinkOutage]:
     for link in links:
         began = max((side.since for side in link.sides if side.since is not None), default=None)
         over = tuple(outage for outage in link.outages if outage[1] >= since)
         if link.state == DOWN or over or (began is not None and began >= since):
-            yield Broken(link.ends, link.state, began, over)
+            yield LinkOutage(link.ends, link.state, began, over)
 
 
 def _order(deeds: Deeds) -> tuple[bool, float, int, int, str]:

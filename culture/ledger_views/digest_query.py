@@ -3,9 +3,9 @@
 from dataclasses import replace
 from datetime import datetime
 
-from culture.ledger_views.ledger import Fact, facts
+from culture.ledger_views.ledger import LedgerFact, facts
 from culture.protocol.names import fold, is_channel
-from culture.protocol.vocabulary import FactKind, Verb
+from culture.protocol.vocabulary import ExtensionVerb, FactKind
 from culture.transport import IRCTransport, Message, NotSent
 from culture.transport.history import by_time
 
@@ -19,12 +19,12 @@ _PAGES = 100
 """So many answers of the history are read of one place."""
 
 
-async def facts_since(transport: IRCTransport, since: datetime, agent: str = "") -> list[Fact]:
+async def facts_since(transport: IRCTransport, since: datetime, agent: str = "") -> list[LedgerFact]:
     """All that a digest needs of the ledger; what is too much for one answer is asked for agent by agent."""
     standing = [fact for kind in _STANDING for fact in await facts(transport, kind, "*", _LIMIT)]
     nicks = {fold(fact.nick): fact.nick for fact in standing if fact.kind == FactKind.STATE}
     when = f"since={since.isoformat()}"
-    passing: list[Fact] = []
+    passing: list[LedgerFact] = []
     for kind in _PASSING:
         found = await facts(transport, kind, agent or "*", when, _LIMIT)
         if len(found) >= _MOST and not agent:
@@ -83,8 +83,8 @@ async def _said_in(transport: IRCTransport, place: str, since: datetime) -> list
 async def _recent(transport: IRCTransport, channel: str) -> list[Message]:
     """The last that was said in a channel that one is not in, which everybody may read."""
     found: list[Message] = []
-    for line in await transport.request(Verb.HISTORY, "RECENT", channel, str(_MOST)):
-        if line.verb != Verb.HISTORY or len(line.params) < 4:
+    for line in await transport.request(ExtensionVerb.HISTORY, "RECENT", channel, str(_MOST)):
+        if line.verb != ExtensionVerb.HISTORY or len(line.params) < 4:
             continue
         _, nick, at, text = line.params
         if "msgid" in line.tags:

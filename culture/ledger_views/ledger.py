@@ -7,7 +7,7 @@ from typing import Any
 
 from culture.protocol.message import Message as Line
 from culture.protocol.names import fold
-from culture.protocol.vocabulary import ClientTag, Verb
+from culture.protocol.vocabulary import ClientTag, ExtensionVerb
 from culture.transport import IRCTransport, NotSent
 
 _UNKNOWN_VERB = "421"
@@ -19,7 +19,7 @@ _WITHOUT_CLIENT = "Not connected"
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class LedgerFact:
     """What somebody said of themselves, when and on which server."""
 
     nick: str
@@ -30,9 +30,9 @@ class Fact:
     value: dict[str, Any]
 
 
-async def facts(transport: IRCTransport, *question: str) -> list[Fact]:
+async def facts(transport: IRCTransport, *question: str) -> list[LedgerFact]:
     """What the ledger answers, the oldest first; NotSent where there is none, or one may not read it."""
-    lines = await transport.request(Verb.LEDGER, "GET", *question)
+    lines = await transport.request(ExtensionVerb.LEDGER, "GET", *question)
     for line in lines:
         if line.verb == _UNKNOWN_VERB:
             raise NotSent("the server has no ledger", line.verb)
@@ -41,9 +41,11 @@ async def facts(transport: IRCTransport, *question: str) -> list[Fact]:
     return [fact for line in lines if (fact := _fact(line)) is not None][::-1]
 
 
-async def all_facts(transport: IRCTransport, kind: str, since: datetime | None = None, nick: str = "*") -> list[Fact]:
+async def all_facts(
+    transport: IRCTransport, kind: str, since: datetime | None = None, nick: str = "*"
+) -> list[LedgerFact]:
     """All facts of a kind, the oldest first, in as many answers as it takes; NotSent as with ``facts``."""
-    found: dict[tuple[str, str, str], Fact] = {}
+    found: dict[tuple[str, str, str], LedgerFact] = {}
     begun = [] if since is None else [f"since={since.isoformat()}"]
     until: list[str] = []
     while True:
@@ -61,16 +63,16 @@ async def all_facts(transport: IRCTransport, kind: str, since: datetime | None =
     return sorted(found.values(), key=lambda fact: fact.at)
 
 
-def _place(fact: Fact) -> tuple[str, str, str]:
+def _place(fact: LedgerFact) -> tuple[str, str, str]:
     return fold(fact.nick), fact.kind, fact.key
 
 
-def _fact(line: Line) -> Fact | None:
-    if line.verb != Verb.LEDGER or len(line.params) < 5:
+def _fact(line: Line) -> LedgerFact | None:
+    if line.verb != ExtensionVerb.LEDGER or len(line.params) < 5:
         return None
     nick, kind, key, at, server, *_ = line.params
     value = json.loads(line.tags.get(ClientTag.FACT.value, "{}"))
-    return Fact(nick, kind, key, datetime.fromisoformat(at), server, value)
+    return LedgerFact(nick, kind, key, datetime.fromisoformat(at), server, value)
 
 
 async def online(transport: IRCTransport, nicks: list[str]) -> set[str]:

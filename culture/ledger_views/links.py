@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from culture.ledger_views import safe_values
-from culture.ledger_views.ledger import Fact
+from culture.ledger_views.ledger import LedgerFact
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import FactKind
 
@@ -34,7 +34,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class LinkView:
     """Two servers, and the link between them as both tell it."""
 
     ends: tuple[str, str]
@@ -69,14 +69,14 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Mesh:
+class MeshView:
     """All servers, by name, and the links between them."""
 
     servers: tuple[str, ...]
-    links: tuple[Link, ...]
+    links: tuple[LinkView, ...]
 
 
-def mesh(facts: Iterable[Fact], here: str = "", now: datetime | None = None) -> Mesh:
+def mesh(facts: Iterable[LedgerFact], here: str = "", now: datetime | None = None) -> MeshView:
     """The picture that the servers draw together; ``here`` is in it also when it has no links.
 
     With ``now`` the links are down of which a server has not spoken for long.
@@ -90,11 +90,11 @@ def mesh(facts: Iterable[Fact], here: str = "", now: datetime | None = None) -> 
     for (server, peer), side in sorted(sides.items()):
         names |= {server: side.server} | ({peer: side.peer} if peer not in names else {})
         pairs.setdefault((min(server, peer), max(server, peer)), []).append(side)
-    links = tuple(Link((names[one], names[other]), tuple(both)) for (one, other), both in sorted(pairs.items()))
-    return Mesh(tuple(names[name] for name in sorted(names)), links)
+    links = tuple(LinkView((names[one], names[other]), tuple(both)) for (one, other), both in sorted(pairs.items()))
+    return MeshView(tuple(names[name] for name in sorted(names)), links)
 
 
-def _side(fact: Fact, now: datetime | None) -> Side | None:
+def _side(fact: LedgerFact, now: datetime | None) -> Side | None:
     value = fact.value
     state = safe_values.text(value, "state", _LONGEST_WORD) or DOWN
     if fold(fact.nick) == fold(fact.key) or state == REMOVED:

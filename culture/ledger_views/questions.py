@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from culture.ledger_views import safe_values
-from culture.ledger_views.ledger import Fact
+from culture.ledger_views.ledger import LedgerFact
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import FactKind
 
@@ -13,7 +13,7 @@ _LONGEST_WORD, _LONGEST_ID = 60, 120
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class QuestionView:
     """What an agent wants to know, and what became of it."""
 
     nick: str
@@ -60,7 +60,7 @@ class Question:
         return None if self.deadline is None else max((self.deadline - now).total_seconds(), 0.0)
 
 
-def questions(facts: Iterable[Fact]) -> list[Question]:
+def questions(facts: Iterable[LedgerFact]) -> list[QuestionView]:
     """All of them: those that wait, the oldest first, then those that are closed, the latest first."""
     found = {(fold(fact.nick), fact.key): _question(fact) for fact in facts if fact.kind == FactKind.QUESTION}
     waiting = sorted((each for each in found.values() if each.is_open), key=lambda each: (each.asked, each.nick))
@@ -68,15 +68,15 @@ def questions(facts: Iterable[Fact]) -> list[Question]:
     return waiting + sorted(closed, key=lambda each: (each.told, each.nick), reverse=True)
 
 
-def find(questions: Iterable[Question], nick: str, id: str) -> Question | None:
+def find(questions: Iterable[QuestionView], nick: str, id: str) -> QuestionView | None:
     """The question that an agent calls by this id."""
     wanted = fold(nick), fold(id)
     return next((each for each in questions if (fold(each.nick), fold(each.id)) == wanted), None)
 
 
-def _question(fact: Fact) -> Question:
+def _question(fact: LedgerFact) -> QuestionView:
     value = fact.value
-    return Question(
+    return QuestionView(
         nick=fact.nick,
         id=fact.key,
         server=fact.server,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta, tzinfo
 
 from culture.ledger_views import safe_values
-from culture.ledger_views.ledger import Fact
+from culture.ledger_views.ledger import LedgerFact
 from culture.protocol.vocabulary import FactKind
 
 _LONGEST_WORD = 40
@@ -15,7 +15,7 @@ _AHEAD = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class TurnCost:
     """One turn of an agent, and what it cost."""
 
     nick: str
@@ -26,32 +26,32 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class SpendTotal:
     """So much in some time."""
 
     tokens: int = 0
     cost_usd: float = 0.0
     turns: int = 0
 
-    def __add__(self, other: "Spent") -> "Spent":
-        return Spent(self.tokens + other.tokens, self.cost_usd + other.cost_usd, self.turns + other.turns)
+    def __add__(self, other: "SpendTotal") -> "SpendTotal":
+        return SpendTotal(self.tokens + other.tokens, self.cost_usd + other.cost_usd, self.turns + other.turns)
 
 
-Days = Mapping[date, Mapping[str, Spent]]
+Days = Mapping[date, Mapping[str, SpendTotal]]
 
 
-def turns(facts: Iterable[Fact]) -> list[Turn]:
+def turns(facts: Iterable[LedgerFact]) -> list[TurnCost]:
     """All turns, the oldest first."""
     found = [_turn(fact) for fact in facts if fact.kind == FactKind.SPEND]
     return sorted(found, key=lambda turn: (turn.at, turn.nick))
 
 
-def by_day(turns: Iterable[Turn], zone: tzinfo | None = None) -> Days:
+def by_day(turns: Iterable[TurnCost], zone: tzinfo | None = None) -> Days:
     """For each day on which something was used, each agent's part; days of the zone, else of this machine's own."""
-    days: dict[date, dict[str, Spent]] = defaultdict(dict)
+    days: dict[date, dict[str, SpendTotal]] = defaultdict(dict)
     for turn in turns:
         day = days[turn.at.astimezone(zone).date()]
-        day[turn.nick] = day.get(turn.nick, Spent()) + _spent(turn)
+        day[turn.nick] = day.get(turn.nick, SpendTotal()) + _spent(turn)
     return {day: days[day] for day in sorted(days)}
 
 
@@ -61,30 +61,30 @@ def midnight(days_ago: int = 0) -> datetime:
     return (today - timedelta(days=days_ago)).astimezone()
 
 
-def by_agent(turns: Iterable[Turn], since: datetime | None = None) -> dict[str, Spent]:
+def by_agent(turns: Iterable[TurnCost], since: datetime | None = None) -> dict[str, SpendTotal]:
     """Each agent's part, the greatest first."""
-    found: dict[str, Spent] = {}
+    found: dict[str, SpendTotal] = {}
     for turn in turns:
         if since is None or turn.at >= since:
-            found[turn.nick] = found.get(turn.nick, Spent()) + _spent(turn)
+            found[turn.nick] = found.get(turn.nick, SpendTotal()) + _spent(turn)
     return dict(sorted(found.items(), key=lambda item: (-item[1].cost_usd, -item[1].tokens, item[0])))
 
 
-def total(parts: Iterable[Spent]) -> Spent:
+def total(parts: Iterable[SpendTotal]) -> SpendTotal:
     """All together."""
-    return sum(parts, Spent())
+    return sum(parts, SpendTotal())
 
 
-def _spent(turn: Turn) -> Spent:
-    return Spent(turn.tokens, turn.cost_usd, 1)
+def _spent(turn: TurnCost) -> SpendTotal:
+    return SpendTotal(turn.tokens, turn.cost_usd, 1)
 
 
-def _turn(fact: Fact) -> Turn:
+def _turn(fact: LedgerFact) -> TurnCost:
     value = fact.value
     ended = safe_values.moment(value, "ended")
     # An agent without a connection tells of it later; a time that cannot be is none.
     is_likely = ended is not None and fact.at - _KEPT <= ended <= fact.at + _AHEAD
-    return Turn(
+    return TurnCost(
         nick=fact.nick,
         at=ended if ended is not None and is_likely else fact.at,
         tokens=safe_values.count(value, "tokens"),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from culture.ledger_views import safe_values
-from culture.ledger_views.ledger import Fact
+from culture.ledger_views.ledger import LedgerFact
 from culture.protocol.vocabulary import FactKind
 
 STAGES = ("taken", "queued", "working", "waiting", "done", "failed")
@@ -15,7 +15,7 @@ _TURN = "turn-"
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class TaskView:
     """A task that a team has taken on."""
 
     team: str
@@ -44,7 +44,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class TurnPurpose:
     """What a turn of an agent is or was for."""
 
     nick: str
@@ -58,33 +58,33 @@ class Errand:
     by: str = ""
 
 
-def tasks(facts: Iterable[Fact]) -> list[Task]:
+def tasks(facts: Iterable[LedgerFact]) -> list[TaskView]:
     """The tasks of teams: those that are told of last come first."""
     found = [_task(fact) for fact in facts if fact.kind == FactKind.TASK and not _is_errand(fact)]
     return sorted(found, key=lambda task: (task.told, task.team, task.id), reverse=True)
 
 
-def by_stage(tasks: Iterable[Task]) -> dict[str, list[Task]]:
+def by_stage(tasks: Iterable[TaskView]) -> dict[str, list[TaskView]]:
     """The tasks of each stage; a stage that is none of ours is behind them."""
-    found: dict[str, list[Task]] = {stage: [] for stage in STAGES}
+    found: dict[str, list[TaskView]] = {stage: [] for stage in STAGES}
     for task in tasks:
         found.setdefault(task.stage, []).append(task)
     return found
 
 
-def errands(facts: Iterable[Fact]) -> list[Errand]:
+def errands(facts: Iterable[LedgerFact]) -> list[TurnPurpose]:
     """What the turns of agents were for, the latest first."""
     found = [_errand(fact) for fact in facts if fact.kind == FactKind.TASK and _is_errand(fact)]
     return sorted(found, key=lambda errand: (errand.began, errand.nick, errand.key), reverse=True)
 
 
-def _is_errand(fact: Fact) -> bool:
+def _is_errand(fact: LedgerFact) -> bool:
     return "began" in fact.value or (fact.key.startswith(_TURN) and "state" not in fact.value)
 
 
-def _task(fact: Fact) -> Task:
+def _task(fact: LedgerFact) -> TaskView:
     value = fact.value
-    return Task(
+    return TaskView(
         team=fact.nick,
         id=fact.key,
         stage=safe_values.text(value, "state", _LONGEST_WORD) or "?",
@@ -103,9 +103,9 @@ def _task(fact: Fact) -> Task:
     )
 
 
-def _errand(fact: Fact) -> Errand:
+def _errand(fact: LedgerFact) -> TurnPurpose:
     value = fact.value
-    return Errand(
+    return TurnPurpose(
         nick=fact.nick,
         key=fact.key,
         began=safe_values.moment(value, "began") or fact.at,

@@ -5,9 +5,9 @@ import logging
 
 from culture.config.team import TeamConfig
 from culture.orchestrator.errors import NoAnswer
-from culture.orchestrator.journal.state import Member, State, What
-from culture.orchestrator.members.hiring import SEEN, Hiring
-from culture.orchestrator.parts import Parts
+from culture.orchestrator.journal.state import TeamMember, TeamState, What
+from culture.orchestrator.members.hiring import SEEN, MemberHiring
+from culture.orchestrator.parts import TeamParts
 
 log = logging.getLogger(__name__)
 
@@ -16,12 +16,12 @@ GO_ON = """The budget of {id} was spent while you were at work, and you were sto
 used now: look where you were, and go on."""
 
 
-def goes_on(member: Member) -> str:
+def goes_on(member: TeamMember) -> str:
     """How the keys of the prompts begin with which somebody goes on who was stopped."""
     return f"goon-{member.nick}-"
 
 
-def allowance(config: TeamConfig, state: State, id: str) -> tuple[float | None, int | None]:
+def allowance(config: TeamConfig, state: TeamState, id: str) -> tuple[float | None, int | None]:
     """Dollars and tokens that may be used for a task, or by the team; None is no limit."""
     said = state.allowances.get(id)
     if said is not None:
@@ -30,7 +30,7 @@ def allowance(config: TeamConfig, state: State, id: str) -> tuple[float | None, 
     return limit.usd, limit.tokens
 
 
-def used(state: State, id: str) -> tuple[float, int]:
+def used(state: TeamState, id: str) -> tuple[float, int]:
     """What was used for a task, or by the team."""
     return (state.usd(), state.tokens()) if id == TEAM else (state.task_usd(id), state.task_tokens(id))
 
@@ -38,7 +38,7 @@ def used(state: State, id: str) -> tuple[float, int]:
 class Budget:
     """Looks at what was used whenever that has changed. A member's own limit is kept by its daemon."""
 
-    def __init__(self, parts: Parts, hiring: Hiring) -> None:
+    def __init__(self, parts: TeamParts, hiring: MemberHiring) -> None:
         self._parts = parts
         self._hiring = hiring
         self._turn = asyncio.Lock()
@@ -59,17 +59,17 @@ class Budget:
         state = self._parts.book.state
         return id in state.parked and all(entry.data["id"] != id for entry in state.pending(What.PARK))
 
-    def is_parked(self, member: Member) -> bool:
+    def is_parked(self, member: TeamMember) -> bool:
         """Whether somebody may not work."""
         return bool(self._parts.book.state.parked & {TEAM, member.task_id or ""})
 
-    async def hold(self, member: Member) -> None:
+    async def hold(self, member: TeamMember) -> None:
         """Somebody who may not work, such as after a restart, does not."""
         async with self._turn:
             if self.is_parked(member):
                 await self._order(member, "pause")
 
-    async def _stop(self, member: Member, id: str) -> None:
+    async def _stop(self, member: TeamMember, id: str) -> None:
         """The tool call that is running ends, then the turn does (decision 22); what was broken off is gone on with."""
         key, text = f"{goes_on(member)}{self._parts.book.state.number}", GO_ON.format(id=id)
         try:
@@ -115,11 +115,11 @@ class Budget:
         self._parts.book.done(What.RELEASE, id=id)
         await self._parts.rooms.say(self._parts.config.standup_channel, f"[BUDGET] {id} goes on.")
 
-    def _concerned(self, id: str) -> list[Member]:
+    def _concerned(self, id: str) -> list[TeamMember]:
         state = self._parts.book.state
         return list(state.members.values()) if id == TEAM else state.team_of(id)
 
-    async def _order(self, member: Member, verb: str) -> None:
+    async def _order(self, member: TeamMember, verb: str) -> None:
         try:
             await self._parts.daemons.call(member.nick, verb)
         except NoAnswer as why:

@@ -12,7 +12,7 @@ Answer = dict[str, Any]
 Do = Callable[[Team, Mapping[str, object]], Awaitable[Answer]]
 
 
-class Control:
+class ControlSocket:
     """Answers requests; ``stop`` is called when the orchestrator is to end."""
 
     def __init__(self, team: Team, stop: Callable[[], None]) -> None:

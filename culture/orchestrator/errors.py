@@ -5,11 +5,11 @@ class NotHired(Exception):
     """Nobody could be hired."""
 
 
-class NoRoom(NotHired):
+class TeamFull(NotHired):
     """Nobody can be hired until somebody leaves, or more may be spent."""
 
 
-class NotStarted(Exception):
+class MemberNotStarted(Exception):
     """A member's daemon does not run."""
 
 

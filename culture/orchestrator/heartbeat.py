@@ -10,13 +10,13 @@ from typing import Any
 from culture.orchestrator.budget import Budget
 from culture.orchestrator.errors import NoAnswer, Stays
 from culture.orchestrator.inbound import CHECK
-from culture.orchestrator.journal.state import Member, Task
+from culture.orchestrator.journal.state import TeamMember, TeamTask
 from culture.orchestrator.members.handles import figures, handle
-from culture.orchestrator.members.hiring import SEEN, Hiring
+from culture.orchestrator.members.hiring import SEEN, MemberHiring
 from culture.orchestrator.members.members import Fill
-from culture.orchestrator.members.recovery import Recovery
+from culture.orchestrator.members.recovery import MemberRecovery
 from culture.orchestrator.members.shift import Shift
-from culture.orchestrator.parts import Parts
+from culture.orchestrator.parts import TeamParts
 from culture.orchestrator.repository.overlap import Conflicts
 from culture.orchestrator.tasks.ledger import publish
 from culture.orchestrator.tasks.standstill import STANDSTILL, Standstill
@@ -57,11 +57,11 @@ class Heartbeat:
 
     def __init__(
         self,
-        parts: Parts,
-        hiring: Hiring,
+        parts: TeamParts,
+        hiring: MemberHiring,
         budget: Budget,
         shift: Shift,
-        recovery: Recovery,
+        recovery: MemberRecovery,
         take_up: Callable[[], None],
         judge: Judge | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -111,14 +111,14 @@ class Heartbeat:
         await asyncio.gather(*(self._guarded(member, self._glance_at) for member in there))
         await self._budget.look()
 
-    async def note_usage(self, member: Member) -> None:
+    async def note_usage(self, member: TeamMember) -> None:
         """A member has used more, perhaps in the middle of a turn: stop it where the budget is spent."""
         now = self._parts.book.state.member(member.nick)
         if now is not None and now.hired and not now.leaving:
             await self._figures(now)
             await self._budget.look()
 
-    async def _glance_at(self, member: Member) -> None:
+    async def _glance_at(self, member: TeamMember) -> None:
         status = await self._figures(member)
         if status is not None and status.get("state") in SEEN:
             # What a turn has used is known when it is over.
@@ -142,14 +142,14 @@ class Heartbeat:
         await parts.record.catch_up()
         await parts.rooms.catch_up()
 
-    async def _guarded(self, member: Member, look: Callable[[Member], Awaitable[None]]) -> None:
+    async def _guarded(self, member: TeamMember, look: Callable[[TeamMember], Awaitable[None]]) -> None:
         try:
             await look(member)
         except Exception:
             # Whoever has spent too much is stopped, whatever is the matter with somebody else.
             log.exception("%s was not looked after", member.nick)
 
-    async def _look(self, member: Member) -> None:
+    async def _look(self, member: TeamMember) -> None:
         if self._shift.is_open(member.nick):
             return
         if not self._parts.daemons.is_running(member.nick):
@@ -184,7 +184,7 @@ class Heartbeat:
             if self._parts.config.idle_check == "model":
                 await self._check_in_if_idle(member, status, pulse)
 
-    async def _figures(self, member: Member) -> Mapping[str, Any] | None:
+    async def _figures(self, member: TeamMember) -> Mapping[str, Any] | None:
         """What it has used; None when its daemon does not answer."""
         try:
             status = await figures(self._parts, member)
@@ -195,7 +195,7 @@ class Heartbeat:
             await self._mind_context(now)
         return status
 
-    async def _mind_context(self, member: Member) -> None:
+    async def _mind_context(self, member: TeamMember) -> None:
         tracker = handle(self._parts, member).session.context_tracker
         if self._shift.is_open(member.nick) or self._budget.is_parked(member):
             return
@@ -208,10 +208,10 @@ class Heartbeat:
             except NoAnswer as why:
                 log.info("%s was not warned: %s", member.nick, why)
 
-    def _pulse(self, member: Member) -> Pulse:
+    def _pulse(self, member: TeamMember) -> Pulse:
         return self._pulses.setdefault(member.nick, Pulse(self._clock()))
 
-    async def _notice_standstill(self, task: Task) -> None:
+    async def _notice_standstill(self, task: TeamTask) -> None:
         if not self._standstill.concerns(task):
             return
         pulses = [self._pulse(member) for member in self._parts.book.state.team_of(task.id)]
@@ -221,7 +221,7 @@ class Heartbeat:
                 # Whoever was prompted has as long again to do something about it.
                 pulse.busy_at = self._clock()
 
-    async def _wake_if_missed(self, member: Member, status: Mapping[str, Any]) -> None:
+    async def _wake_if_missed(self, member: TeamMember, status: Mapping[str, Any]) -> None:
         """Messages that came while it was away start no turn by themselves (decision 28)."""
         stale = int(status.get("stale", 0))
         if not stale or status.get("state") in SEEN:
@@ -230,7 +230,7 @@ class Heartbeat:
         text = f"{CHECK} {stale} messages came while you were away."
         await self._hiring.tell(member.nick, f"missed-{member.nick}-{last}-{stale}", text)
 
-    async def _check_in_if_idle(self, member: Member, status: Mapping[str, Any], pulse: Pulse) -> None:
+    async def _check_in_if_idle(self, member: TeamMember, status: Mapping[str, Any], pulse: Pulse) -> None:
         """The founding text's way: a small model says who is idle, and those are asked to look around (O09–O11)."""
         if status.get("state") != "idle":
             pulse.step, pulse.next_at = 0, 0.0

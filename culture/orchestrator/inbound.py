@@ -7,16 +7,16 @@ from typing import Any
 
 from culture.orchestrator.errors import NotHired, NotTaken
 from culture.orchestrator.irc import parts as requests_in
-from culture.orchestrator.journal.state import Member, Stage, Task, What
-from culture.orchestrator.members.hiring import Hiring
+from culture.orchestrator.journal.state import TaskStage, TeamMember, TeamTask, What
+from culture.orchestrator.members.hiring import MemberHiring
 from culture.orchestrator.members.worker_followup import Following
-from culture.orchestrator.parts import Parts
+from culture.orchestrator.parts import TeamParts
 from culture.orchestrator.prompts import PromptLimit
 from culture.orchestrator.tasks import task_lines
 from culture.orchestrator.tasks.ledger import publish
 from culture.orchestrator.tasks.task_end import Finishing
-from culture.orchestrator.tasks.task_lines import NewTask, NewWorker, Reported, Speaker, Wake, Wanted, may
-from culture.orchestrator.tasks.tasks import Tasks
+from culture.orchestrator.tasks.task_lines import LineAuthor, NewTask, NewWorker, Reported, Wake, Wanted, may
+from culture.orchestrator.tasks.tasks import TeamTasks
 from culture.protocol.names import fold
 from culture.protocol.text import name_in_prompt
 from culture.protocol.vocabulary import UserClass
@@ -29,10 +29,12 @@ _LONGEST = 4000
 _LONGEST_LINE = 200
 
 
-class Hearing:
+class TeamInbound:
     """Reads every message, in order. Whatever takes long goes on beside."""
 
-    def __init__(self, parts: Parts, hiring: Hiring, tasks: Tasks, finishing: Finishing, following: Following) -> None:
+    def __init__(
+        self, parts: TeamParts, hiring: MemberHiring, tasks: TeamTasks, finishing: Finishing, following: Following
+    ) -> None:
         self._parts = parts
         self._hiring = hiring
         self._tasks = tasks
@@ -61,16 +63,16 @@ class Hearing:
         task = self._task_in(message.channel)
         is_em = message.kind is UserClass.AGENT and fold(message.sender) == fold(self._parts.em)
         may_answer = message.kind is UserClass.HUMAN or is_em
-        if task is not None and task.stage is Stage.WAITING and may_answer:
+        if task is not None and task.stage is TaskStage.WAITING and may_answer:
             key = f"{task.id} goes on"
-            self._parts.book.done(What.REPORT, key=key, id=task.id, how=Stage.WORKING.value, text=task.said)
+            self._parts.book.done(What.REPORT, key=key, id=task.id, how=TaskStage.WORKING.value, text=task.said)
 
     async def _consider(self, message: Message, msgid: str, wanted: Wanted) -> None:
         task = self._task_in(message.channel)
         if isinstance(wanted, NewWorker) and task is None:
             wanted = NewTask(f"{wanted.role}: {wanted.text}")
         about = self._about(wanted, task)
-        speaker = Speaker(message.sender, message.kind)
+        speaker = LineAuthor(message.sender, message.kind)
         if not may(speaker, wanted, self._parts.em, about.manager if about else None):
             await self._ignore(message, about)
             return
@@ -79,7 +81,7 @@ class Hearing:
         except (NotTaken, NotHired) as why:
             await self._refuse(message, msgid, about, str(why))
 
-    async def _refuse(self, message: Message, msgid: str, about: Task | None, why: str) -> None:
+    async def _refuse(self, message: Message, msgid: str, about: TeamTask | None, why: str) -> None:
         """Tell why nothing comes of a line: a member that wrote it is prompted, everybody else reads it."""
         key, line = f"refused-{msgid}", " ".join(message.text.split())[:_LONGEST_LINE]
         named = f"[{about.id}] " if about else ""
@@ -93,11 +95,11 @@ class Hearing:
         if author is not None and more is not None:
             self._parts.jobs.start(key, self._hiring.tell(author.nick, key, order + more))
 
-    def _author(self, message: Message) -> Member | None:
+    def _author(self, message: Message) -> TeamMember | None:
         """The member who wrote a line; None for people, and for whoever has a member's nick without its account."""
         return self._parts.book.state.member(message.sender) if message.kind is UserClass.AGENT else None
 
-    def _act(self, message: Message, msgid: str, wanted: Wanted, task: Task | None) -> None:
+    def _act(self, message: Message, msgid: str, wanted: Wanted, task: TeamTask | None) -> None:
         match wanted:
             case NewTask(text):
                 if task is not None:
@@ -116,7 +118,7 @@ class Hearing:
                     raise NotTaken(f"there is no task {id}")
                 self._finishing.report(id, how, text, message.sender, msgid)
 
-    def _want(self, message: Message, msgid: str, task: Task, role: str, text: str) -> None:
+    def _want(self, message: Message, msgid: str, task: TeamTask, role: str, text: str) -> None:
         """Write down that a worker is wanted, before anything that takes a while."""
         by, place = message.sender, message.channel
         data = {"key": msgid, "msgid": msgid, "id": task.id, "role": role, "text": text, "by": by, "place": place}
@@ -147,7 +149,7 @@ class Hearing:
             text = f'[{task.id}] Nobody was hired as {data["role"]}: {why}. What was wanted: "{wanted}"'
             await self._hiring.tell(task.manager, f"nobody-{data['key']}", text, task.channel)
 
-    async def welcome(self, member: Member, place: str) -> None:
+    async def welcome(self, member: TeamMember, place: str) -> None:
         """Answer whoever asked for somebody."""
         rooms, key = self._parts.rooms, member.wanted
         said = f"hired {member.nick} as {member.role}"
@@ -156,7 +158,7 @@ class Hearing:
         await publish(self._parts, member.task_id)
         await self._parts.record.sprint(self._parts.book.state)
 
-    def _wake(self, member: Member, message: Message, msgid: str, text: str) -> None:
+    def _wake(self, member: TeamMember, message: Message, msgid: str, text: str) -> None:
         """At once; who is mentioned where they are has it from there."""
         if fold(member.nick) in map(fold, message.mentions):
             return
@@ -187,7 +189,7 @@ class Hearing:
         config = self._parts.config
         return self._parts.em if fold(channel) in map(fold, (config.project_channel, config.standup_channel)) else None
 
-    async def _ignore(self, message: Message, about: Task | None) -> None:
+    async def _ignore(self, message: Message, about: TeamTask | None) -> None:
         """Ignored, and told once a day of each who tries (I24), and of all strangers together; a member is prompted."""
         log.warning("%s (%s) may not say %r in %s", message.sender, message.kind, message.text, message.channel)
         who = fold(message.sender) if message.kind is UserClass.AGENT else "a stranger"
@@ -204,12 +206,12 @@ class Hearing:
             self._parts.jobs.start(prompt, self._hiring.tell(author.nick, prompt, order))
         await self._parts.complain(key, said)
 
-    def _task_in(self, channel: str) -> Task | None:
+    def _task_in(self, channel: str) -> TeamTask | None:
         return next(
             (each for each in self._parts.book.state.tasks.values() if fold(each.channel) == fold(channel)), None
         )
 
-    def _about(self, wanted: Wanted, here: Task | None) -> Task | None:
+    def _about(self, wanted: Wanted, here: TeamTask | None) -> TeamTask | None:
         """The task that a request concerns."""
         state = self._parts.book.state
         if isinstance(wanted, Reported):

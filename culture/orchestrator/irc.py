@@ -17,10 +17,10 @@ from typing import Any, TypeVar
 from culture.clients.shared.vouching import Nicks, Vouching
 from culture.config import paths
 from culture.orchestrator.journal.state import What
-from culture.orchestrator.journal.store import Book
+from culture.orchestrator.journal.store import TeamStore
 from culture.protocol.names import fold
-from culture.protocol.vocabulary import ClientTag, FactKind, UserClass, Verb
-from culture.transport import Address, Identity, IRCTransport, Mark, Message, NotSent
+from culture.protocol.vocabulary import ClientTag, ExtensionVerb, FactKind, UserClass
+from culture.transport import Address, ClientIdentity, IRCTransport, Message, NotSent, ReceiveMark
 
 log = logging.getLogger(__name__)
 
@@ -38,18 +38,18 @@ _FACT_LIMIT = 400
 Kept = TypeVar("Kept")
 
 
-class Heard:
+class ReadCursor:
     """Up to where everything that was said has been acted upon: the cursor of the connection."""
 
-    def __init__(self, file: Path, book: Book) -> None:
+    def __init__(self, file: Path, book: TeamStore) -> None:
         self._file = file
         self._book = book
 
-    def load(self) -> Mark | None:
+    def load(self) -> ReceiveMark | None:
         """Where to go on; None at the very first start."""
         try:
             said = json.loads(self._file.read_text(encoding="utf-8"))
-            return Mark(tuple(said["msgids"]), datetime.fromisoformat(said["time"]))
+            return ReceiveMark(tuple(said["msgids"]), datetime.fromisoformat(said["time"]))
         except (FileNotFoundError, ValueError, KeyError):
             return None
 
@@ -57,7 +57,7 @@ class Heard:
         """Whether it was acted upon."""
         return msgid in self._book.state.heard
 
-    def save(self, mark: Mark | None) -> None:
+    def save(self, mark: ReceiveMark | None) -> None:
         """Everything up to here was acted upon."""
         if mark is None:
             return
@@ -67,15 +67,15 @@ class Heard:
         beside.replace(self._file)
 
 
-class Rooms:
+class TeamRooms:
     """One connection. What was said is worked off in order by ``next``; what is said here is said as a notice."""
 
     def __init__(
         self,
         address: Address,
-        identity: Identity,
+        identity: ClientIdentity,
         folder: Path,
-        book: Book,
+        book: TeamStore,
         channels: Iterable[str] = (),
         pm: Collection[str] = (),
         em: str = "",
@@ -85,7 +85,7 @@ class Rooms:
         team = Nicks(lambda: [em, *(member.nick for member in book.state.members.values())])
         self._clock = clock
         self._waiting: asyncio.Queue[Message] = asyncio.Queue(_MOST_WAITING)
-        self._heard = Heard(folder / MARK, book)
+        self._heard = ReadCursor(folder / MARK, book)
         self._published: dict[str, str] = {}
         """What the ledger was last told of each task."""
         self._lately: dict[str, deque[tuple[float, str]]] = {}
@@ -193,7 +193,7 @@ class Rooms:
         self._published[key] = said
         try:
             tags = {ClientTag.FACT.value: said}
-            for line in await self.irc.request(Verb.LEDGER, "PUT", FactKind.TASK, key, tags=tags):
+            for line in await self.irc.request(ExtensionVerb.LEDGER, "PUT", FactKind.TASK, key, tags=tags):
                 if line.verb in ("FAIL", _NO_PRIVILEGES):
                     log.warning("%s was not published: %s", key, line.params[-1])
         except NotSent as refused:

@@ -5,20 +5,20 @@ from pathlib import Path
 
 from culture.config.team import TeamConfig
 from culture.orchestrator.background import Jobs
-from culture.orchestrator.irc import Rooms
-from culture.orchestrator.journal.store import Book
+from culture.orchestrator.irc import TeamRooms
+from culture.orchestrator.journal.store import TeamStore
 from culture.orchestrator.members.daemons import MemberDaemons
 from culture.orchestrator.members.members import ManagedAgent
-from culture.orchestrator.members.roster import Roster
+from culture.orchestrator.members.roster import MemberConfigs
 from culture.orchestrator.repository.worktrees import Worktrees
 from culture.orchestrator.wiki_record import Record
-from culture.protocol.vocabulary import Channel
+from culture.protocol.vocabulary import WellKnownChannel
 
 _LONGEST_KEY = 200
 
 
 @dataclass
-class Parts:
+class TeamParts:
     """One team."""
 
     config: TeamConfig
@@ -28,9 +28,9 @@ class Parts:
     main: str
     """The branch that tasks begin at and are merged into."""
     remote: str | None
-    book: Book
-    rooms: Rooms
-    roster: Roster
+    book: TeamStore
+    rooms: TeamRooms
+    roster: MemberConfigs
     daemons: MemberDaemons
     worktrees: Worktrees
     record: Record
@@ -52,7 +52,7 @@ class Parts:
 
     async def complain(self, key: str, text: str) -> None:
         """What could not be helped is told once where people and the EM look (O30)."""
-        await self.rooms.say_once(key, text, Channel.ERRORS.value)
+        await self.rooms.say_once(key, text, WellKnownChannel.ERRORS.value)
 
     def _failed(self, name: str, error: Exception) -> None:
         """What a job failed with is told once; it may be tried again with each heartbeat."""

@@ -6,17 +6,17 @@ from collections.abc import Collection
 from culture.lib.git import GitFailed
 from culture.orchestrator.budget import TEAM
 from culture.orchestrator.errors import NotHired
-from culture.orchestrator.inbound import Hearing
-from culture.orchestrator.journal.state import Member, Stage, Task, What
-from culture.orchestrator.members.hiring import Hiring
-from culture.orchestrator.members.recovery import Recovery
+from culture.orchestrator.inbound import TeamInbound
+from culture.orchestrator.journal.state import TaskStage, TeamMember, TeamTask, What
+from culture.orchestrator.members.hiring import MemberHiring
+from culture.orchestrator.members.recovery import MemberRecovery
 from culture.orchestrator.members.shift import Shift
 from culture.orchestrator.members.worker_followup import Following
-from culture.orchestrator.parts import Parts
+from culture.orchestrator.parts import TeamParts
 from culture.orchestrator.repository.salvage import salvage
 from culture.orchestrator.repository.worktrees import InUse
 from culture.orchestrator.tasks.task_end import Finishing
-from culture.orchestrator.tasks.tasks import Tasks
+from culture.orchestrator.tasks.tasks import TeamTasks
 
 log = logging.getLogger(__name__)
 
@@ -28,13 +28,13 @@ class Reconciling:
 
     def __init__(
         self,
-        parts: Parts,
-        hiring: Hiring,
-        tasks: Tasks,
+        parts: TeamParts,
+        hiring: MemberHiring,
+        tasks: TeamTasks,
         finishing: Finishing,
-        hearing: Hearing,
+        hearing: TeamInbound,
         shift: Shift,
-        recovery: Recovery,
+        recovery: MemberRecovery,
         following: Following,
     ) -> None:
         self._parts = parts
@@ -61,7 +61,7 @@ class Reconciling:
     async def _sort_out(self, id: str) -> None:
         parts, task = self._parts, self._parts.book.state.tasks.get(id)
         project, path = parts.config.project_dir, parts.worktrees.path_of(id)
-        is_done = task is not None and task.stage is Stage.DONE
+        is_done = task is not None and task.stage is TaskStage.DONE
         try:
             kept = await salvage(project, path, id, "no task has it any more", is_done=is_done)
             if kept.must_stay:
@@ -109,14 +109,14 @@ class Reconciling:
             if member.leaving and not self._shift.is_open(member.nick):
                 parts.jobs.start(f"retire {member.nick}", self._hiring.retire(member.nick, "was to go"))
 
-    def _is_begun(self, task: Task) -> bool:
+    def _is_begun(self, task: TeamTask) -> bool:
         """Whether nothing is left to be done for it; who may not work is not begun with."""
         state = self._parts.book.state
         manager = state.member(task.manager or "")
         is_worked_on = bool(task.worktree) and manager is not None and manager.hired
         return (is_worked_on and f"begun {task.id}" in state.told) or bool(state.parked & {TEAM, task.id})
 
-    async def _resume(self, member: Member, is_new: bool) -> None:
+    async def _resume(self, member: TeamMember, is_new: bool) -> None:
         """Whoever was there goes on with their session and is told so; who does not come back is replaced (O18)."""
         parts = self._parts
         if member.task_id is not None:

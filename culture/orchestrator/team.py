@@ -9,20 +9,20 @@ from contextlib import asynccontextmanager
 from culture.orchestrator.budget import Budget
 from culture.orchestrator.errors import NotHired
 from culture.orchestrator.heartbeat import Heartbeat, Judge
-from culture.orchestrator.inbound import Hearing
-from culture.orchestrator.journal.journal import Entry, Phase
-from culture.orchestrator.journal.state import Member, What
-from culture.orchestrator.members.hiring import Hiring
+from culture.orchestrator.inbound import TeamInbound
+from culture.orchestrator.journal.journal import JournalEntry, Phase
+from culture.orchestrator.journal.state import TeamMember, What
+from culture.orchestrator.members.hiring import MemberHiring
 from culture.orchestrator.members.members import ManagedAgent
-from culture.orchestrator.members.recovery import Recovery
+from culture.orchestrator.members.recovery import MemberRecovery
 from culture.orchestrator.members.shift import Shift
 from culture.orchestrator.members.usage_watch import UsageWatch
 from culture.orchestrator.members.worker_followup import Following
-from culture.orchestrator.parts import Parts
+from culture.orchestrator.parts import TeamParts
 from culture.orchestrator.prompts import load
 from culture.orchestrator.reconcile import Reconciling
 from culture.orchestrator.tasks.task_end import Finishing
-from culture.orchestrator.tasks.tasks import Tasks
+from culture.orchestrator.tasks.tasks import TeamTasks
 from culture.transport import Message
 from culture.wiki.names import SPRINT_STATE
 
@@ -38,16 +38,18 @@ in {channel} that you are here."""
 class Team:
     """Put together from its parts; ``running`` is its life."""
 
-    def __init__(self, parts: Parts, judge: Judge | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, parts: TeamParts, judge: Judge | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.parts = parts
-        self.hiring = Hiring(parts)
+        self.hiring = MemberHiring(parts)
         self.budget = Budget(parts, self.hiring)
-        self.tasks = Tasks(parts, self.hiring)
+        self.tasks = TeamTasks(parts, self.hiring)
         self.finishing = Finishing(parts, self.hiring, self.tasks)
         self.following = Following(parts, self.hiring)
-        self.hearing = Hearing(parts, self.hiring, self.tasks, self.finishing, self.following)
+        self.hearing = TeamInbound(parts, self.hiring, self.tasks, self.finishing, self.following)
         self.shift = Shift(parts, self.hiring, self.tasks, self.following)
-        self.recovery = Recovery(parts, self.hiring, self.shift, self.following, self.finishing.give_up)
+        self.recovery = MemberRecovery(parts, self.hiring, self.shift, self.following, self.finishing.give_up)
         self.tasks.on_hopeless = self.finishing.give_up
         self.reconciling = Reconciling(
             parts, self.hiring, self.tasks, self.finishing, self.hearing, self.shift, self.recovery, self.following
@@ -87,7 +89,7 @@ class Team:
             await parts.jobs.stop()
             await parts.rooms.stop("the team's orchestrator stops")
 
-    async def spawn_em(self) -> Member:
+    async def spawn_em(self) -> TeamMember:
         """The EM, who stays."""
         parts, state = self.parts, self.parts.book.state
         if state.em is not None:
@@ -95,7 +97,7 @@ class Team:
         order = FIRST.format(page=SPRINT_STATE, channel=parts.config.project_channel)
         return await self.hiring.hire("em", None, order, name=parts.config.em_name)
 
-    async def spawn_agent(self, role: str, task_id: str, text: str, by: str = "a person") -> Member:
+    async def spawn_agent(self, role: str, task_id: str, text: str, by: str = "a person") -> TeamMember:
         """A worker for a task."""
         if task_id not in self.parts.book.state.tasks:
             raise NotHired(f"there is no task {task_id}")
@@ -108,7 +110,7 @@ class Team:
         self.parts.book.done(What.ALLOWANCE, id=id, usd=usd, tokens=tokens)
         await self.budget.look()
 
-    async def dismiss(self, member: Member) -> None:
+    async def dismiss(self, member: TeamMember) -> None:
         """Somebody goes at a person's word."""
         if member.role == "em":
             raise NotHired("the EM stays; `culture team down` ends everybody")
@@ -128,7 +130,7 @@ class Team:
         """The MCP servers of a member."""
         return self.parts.roster.mcp_servers(nick)
 
-    def _note_entry(self, entry: Entry) -> None:
+    def _note_entry(self, entry: JournalEntry) -> None:
         """Watch what somebody new uses, from its first turn on."""
         if entry.what == What.HIRE and entry.phase is Phase.DONE:
             self.usage_watch.begin()

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from culture.config.listen_policy import is_loopback
 from culture.config.team import TeamConfig
-from culture.orchestrator.journal.state import Stage, State, Task
+from culture.orchestrator.journal.state import TaskStage, TeamState, TeamTask
 from culture.wiki.errors import Conflict, NoSuchPage, WikiError
 from culture.wiki.names import SPRINT_STATE, plan
 from culture.wiki.pages import folder_of
@@ -37,12 +37,12 @@ class Record:
         self._author = author
         self._turn = asyncio.Lock()
 
-    async def sprint(self, state: State) -> None:
+    async def sprint(self, state: TeamState) -> None:
         """Bring the tasks on the sprint's page up to date; the rest of the page is the EM's."""
         async with self._turn:
             await self._change(SPRINT_STATE, lambda text: _with_tasks(text, state), "the tasks as they stand")
 
-    async def plan(self, task: Task) -> None:
+    async def plan(self, task: TeamTask) -> None:
         """Begin a task's page with what was wanted; the manager writes the plan."""
         text = f"# {task.id}\n\nWanted by {task.by}:\n\n{_quoted(task.text)}\n\nBranch: `{task.branch}`\n\n## Plan\n\n"
         try:
@@ -91,14 +91,14 @@ class Record:
                 return
 
 
-def _with_tasks(text: str, state: State) -> str:
+def _with_tasks(text: str, state: TeamState) -> str:
     head, _, rest = text.partition(BEGIN)
     _, _, tail = rest.partition(END)
     block = f"{BEGIN}\n{table(state)}\n{END}"
     return f"{head.rstrip()}\n\n{block}{tail or chr(10)}".lstrip()
 
 
-def table(state: State) -> str:
+def table(state: TeamState) -> str:
     """The tasks and who works on them, as a page shows it."""
     lines = ["| task | stage | who | what |", "|---|---|---|---|"]
     for task in state.tasks.values():
@@ -109,8 +109,8 @@ def table(state: State) -> str:
     return "\n".join(lines)
 
 
-def _stage(task: Task) -> str:
-    return f"{task.stage.value}, branch `{task.branch}`" if task.stage is Stage.DONE else task.stage.value
+def _stage(task: TeamTask) -> str:
+    return f"{task.stage.value}, branch `{task.branch}`" if task.stage is TaskStage.DONE else task.stage.value
 
 
 def _quoted(text: str) -> str:

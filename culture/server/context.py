@@ -15,19 +15,19 @@ from culture.server.auth.authenticator import Authenticator
 from culture.server.auth.login_attempts import Logins
 from culture.server.commands import Command
 from culture.server.core.encode import wire
-from culture.server.core.ids import Stamp
-from culture.server.core.multiline import Batches
+from culture.server.core.ids import EventId
+from culture.server.core.multiline import MultilineBatches
 from culture.server.core.network import Network
-from culture.server.core.recent_messages import Recent, Trace
+from culture.server.core.recent_messages import RecentMessages, Trace
 from culture.server.core.router import Router
 from culture.server.core.session import Session
 from culture.server.core.state import Channel, User
-from culture.server.core.tasks import Tasks
+from culture.server.core.tasks import ServerTasks
 from culture.server.core.visibility import no_such_channel, no_such_nick
 from culture.server.errors import Failed, Refused
 from culture.server.events import Event, Said
 from culture.server.metrics import Metrics
-from culture.server.net.connection import Connection
+from culture.server.net.connection import ClientConnection
 from culture.server.net.layers import Layer
 from culture.server.subscriptions.metadata import Subscriptions
 from culture.server.subscriptions.monitor import Monitors
@@ -40,7 +40,7 @@ _LONGEST_WORD = 200  # bytes: a reply that repeats it still has room for its own
 
 
 @dataclass(slots=True)
-class Parts:
+class ServerParts:
     """The parts of a running server that handlers share; ``config`` changes with REHASH."""
 
     config: ServerConfig
@@ -53,22 +53,22 @@ class Parts:
     started: float
     rehash: Callable[[], None]
     turn: Callable[[], AbstractContextManager[None]]
-    tasks: Tasks
+    tasks: ServerTasks
     sessions: set[Session]
     endings: list[Callable[[Session], None]]
     """Called with each session that ends, by whoever keeps something about sessions."""
     furthers: list[Callable[[Session], None]]
     """Called with each session that attached to a user who was here already, once it has been shown the channels."""
     monitors: Monitors
-    batches: Batches
+    batches: MultilineBatches
     markers: ReadMarkers
-    recent: Recent
+    recent: RecentMessages
     subscriptions: Subscriptions
     skills: "Skills"
     metrics: Metrics
-    hand_over: Callable[[Session], Connection]
+    hand_over: Callable[[Session], ClientConnection]
     """The connection of a session that turned out to be a server; the session is no more."""
-    connect: Callable[[socket.socket, Layer | None], Connection]
+    connect: Callable[[socket.socket, Layer | None], ClientConnection]
     """A connection on a socket that leads to another server."""
     stats: "dict[str, Callable[[Context], Iterable[Message]]]" = field(default_factory=dict)
     """What STATS answers operators, by its letter; the skills'."""
@@ -94,7 +94,7 @@ class Context:
 
     __slots__ = ("network", "parts", "router", "session")
 
-    def __init__(self, parts: Parts, session: Session) -> None:
+    def __init__(self, parts: ServerParts, session: Session) -> None:
         self.parts = parts
         self.session = session
         self.network = parts.network
@@ -119,7 +119,7 @@ class Context:
         user = self.session.user
         return user.nick if user is not None else "*"
 
-    def stamp(self) -> Stamp:
+    def stamp(self) -> EventId:
         """The id and time of a new event."""
         return self.router.ids.stamp()
 

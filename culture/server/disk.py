@@ -10,7 +10,7 @@ from typing import NamedTuple
 from culture.config import paths
 
 
-class Stamp(NamedTuple):
+class FileStamp(NamedTuple):
     """What tells one version of a file from another; every write makes a new inode."""
 
     inode: int
@@ -45,7 +45,7 @@ def replace(path: Path, data: bytes) -> None:
     make_durable(path.parent)
 
 
-def read(path: Path) -> tuple[bytes, Stamp] | None:
+def read(path: Path) -> tuple[bytes, FileStamp] | None:
     """The contents and their stamp, None when there is no file; one that others could read becomes private."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -58,7 +58,7 @@ def read(path: Path) -> tuple[bytes, Stamp] | None:
         return data, _stamp(os.fstat(file))
 
 
-def stamp(path: Path) -> Stamp | None:
+def stamp(path: Path) -> FileStamp | None:
     """Which version is there now: one stat."""
     try:
         return _stamp(os.stat(path, follow_symlinks=False))
@@ -66,8 +66,8 @@ def stamp(path: Path) -> Stamp | None:
         return None
 
 
-def _stamp(found: os.stat_result) -> Stamp:
-    return Stamp(found.st_ino, found.st_mtime_ns, found.st_size)
+def _stamp(found: os.stat_result) -> FileStamp:
+    return FileStamp(found.st_ino, found.st_mtime_ns, found.st_size)
 
 
 def make_durable(folder: Path) -> None:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from culture.protocol.modes import Change
-from culture.server.core.ids import Stamp
+from culture.protocol.modes import ModeChange
+from culture.server.core.ids import EventId
 
 # ``source`` is who did it as others see them: ``nick!user@host``, or the name of a server.
 
@@ -15,7 +15,7 @@ _PASSING = frozenset({"+typing", "+draft/typing"})
 class Arrived(NamedTuple):
     """Somebody is on the network."""
 
-    id: Stamp
+    id: EventId
     nick: str
     username: str
     host: str
@@ -29,7 +29,7 @@ class Arrived(NamedTuple):
 class Left(NamedTuple):
     """Somebody is gone from the network."""
 
-    id: Stamp
+    id: EventId
     source: str
     reason: str
 
@@ -37,7 +37,7 @@ class Left(NamedTuple):
 class Renamed(NamedTuple):
     """Somebody has another nick."""
 
-    id: Stamp
+    id: EventId
     source: str
     new: str
 
@@ -45,7 +45,7 @@ class Renamed(NamedTuple):
 class Joined(NamedTuple):
     """Somebody came into a channel, with these member modes."""
 
-    id: Stamp
+    id: EventId
     source: str
     channel: str
     status: str = ""
@@ -56,7 +56,7 @@ class Joined(NamedTuple):
 class Parted(NamedTuple):
     """Somebody left a channel."""
 
-    id: Stamp
+    id: EventId
     source: str
     channel: str
     reason: str | None = None
@@ -65,7 +65,7 @@ class Parted(NamedTuple):
 class Kicked(NamedTuple):
     """Somebody was removed from a channel."""
 
-    id: Stamp
+    id: EventId
     source: str
     channel: str
     nick: str
@@ -75,7 +75,7 @@ class Kicked(NamedTuple):
 class TopicSet(NamedTuple):
     """A channel has another topic; an empty one is none."""
 
-    id: Stamp
+    id: EventId
     source: str
     channel: str
     text: str
@@ -84,24 +84,24 @@ class TopicSet(NamedTuple):
 class ModeSet(NamedTuple):
     """Modes of a channel or of its members changed."""
 
-    id: Stamp
+    id: EventId
     source: str
     channel: str
-    changes: tuple[Change, ...]
+    changes: tuple[ModeChange, ...]
 
 
 class UserModeSet(NamedTuple):
     """Modes of a user changed."""
 
-    id: Stamp
+    id: EventId
     source: str
-    changes: tuple[Change, ...]
+    changes: tuple[ModeChange, ...]
 
 
 class AwaySet(NamedTuple):
     """Somebody is away, or (None) is back."""
 
-    id: Stamp
+    id: EventId
     source: str
     message: str | None
 
@@ -109,7 +109,7 @@ class AwaySet(NamedTuple):
 class Invited(NamedTuple):
     """Somebody may come into a channel, and is told so."""
 
-    id: Stamp
+    id: EventId
     source: str
     nick: str
     channel: str
@@ -118,7 +118,7 @@ class Invited(NamedTuple):
 class AccountSet(NamedTuple):
     """Somebody logged in to an account of this class, or (None) out of it."""
 
-    id: Stamp
+    id: EventId
     source: str
     account: str | None
     kind: str
@@ -127,7 +127,7 @@ class AccountSet(NamedTuple):
 class RealnameSet(NamedTuple):
     """Somebody has another real name."""
 
-    id: Stamp
+    id: EventId
     source: str
     realname: str
 
@@ -135,7 +135,7 @@ class RealnameSet(NamedTuple):
 class HostSet(NamedTuple):
     """Somebody is shown with another user name and host."""
 
-    id: Stamp
+    id: EventId
     source: str
     username: str
     host: str
@@ -144,7 +144,7 @@ class HostSet(NamedTuple):
 class ChannelRenamed(NamedTuple):
     """A channel has another name."""
 
-    id: Stamp
+    id: EventId
     source: str
     channel: str
     new: str
@@ -154,7 +154,7 @@ class ChannelRenamed(NamedTuple):
 class Redacted(NamedTuple):
     """A message was taken back."""
 
-    id: Stamp
+    id: EventId
     source: str
     target: str
     msgid: str
@@ -164,7 +164,7 @@ class Redacted(NamedTuple):
 class MetadataSet(NamedTuple):
     """A user or a channel has this under the key, or (None) nothing any more."""
 
-    id: Stamp
+    id: EventId
     source: str
     target: str
     key: str
@@ -175,7 +175,7 @@ class MetadataSet(NamedTuple):
 class Walloped(NamedTuple):
     """An operator spoke to everybody who listens (+w)."""
 
-    id: Stamp
+    id: EventId
     source: str
     text: str
 
@@ -183,7 +183,7 @@ class Walloped(NamedTuple):
 class Linked(NamedTuple):
     """A server can be reached, over so many links, the first of them to ``via``. Only for this server to know."""
 
-    id: Stamp
+    id: EventId
     name: str
     description: str
     hops: int
@@ -193,14 +193,14 @@ class Linked(NamedTuple):
 class Unlinked(NamedTuple):
     """A server cannot be reached any more. Only for this server to know."""
 
-    id: Stamp
+    id: EventId
     name: str
 
 
 class Receipted(NamedTuple):
     """A message has come so far with whom it was for (``source``); ``target`` is the nick of who said it."""
 
-    id: Stamp
+    id: EventId
     source: str
     target: str
     msgid: str
@@ -210,7 +210,7 @@ class Receipted(NamedTuple):
 class Noted(NamedTuple):
     """A fact for the ledger: what somebody says of themselves, by kind and key, as JSON."""
 
-    id: Stamp
+    id: EventId
     source: str
     kind: str
     key: str
@@ -236,7 +236,7 @@ class Line(NamedTuple):
 class Said(NamedTuple):
     """A message to a channel, to its members of a rank (``status``), or to a nick; verb PRIVMSG, NOTICE or TAGMSG."""
 
-    id: Stamp
+    id: EventId
     source: str
     verb: str
     target: str
@@ -263,7 +263,7 @@ class Said(NamedTuple):
 class ToldOpen(NamedTuple):
     """A message that is known was said in an open channel, says the server of its sender; told by ``Host.repeat``."""
 
-    id: Stamp
+    id: EventId
     channel: str
 
 

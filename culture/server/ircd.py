@@ -18,26 +18,26 @@ from culture.server.auth.login_attempts import Logins
 from culture.server.auth.oidc.tokens import IssuedTokens
 from culture.server.channels.ownership import StandingRooms
 from culture.server.channels.registered_channels import Registered
-from culture.server.context import Context, Parts
+from culture.server.context import Context, ServerParts
 from culture.server.core.dispatch import Dispatcher
 from culture.server.core.encode import wire
 from culture.server.core.ids import Ids
-from culture.server.core.multiline import Batches
+from culture.server.core.multiline import MultilineBatches
 from culture.server.core.network import Network
-from culture.server.core.recent_messages import Recent
+from culture.server.core.recent_messages import RecentMessages
 from culture.server.core.router import Router
 from culture.server.core.session import Session
 from culture.server.core.session_lifecycle import depart
-from culture.server.core.tasks import Tasks
+from culture.server.core.tasks import ServerTasks
 from culture.server.errors import StartError
 from culture.server.handlers import COMMANDS
 from culture.server.handlers.capability import OFFERED
 from culture.server.lock import DataLock
 from culture.server.metric_sources import Figures
 from culture.server.metrics import Metrics
-from culture.server.metrics_http import Endpoint
+from culture.server.metrics_http import MetricsEndpoint
 from culture.server.net import keepalive
-from culture.server.net.connection import Connection
+from culture.server.net.connection import ClientConnection
 from culture.server.net.connection_limits import ConnectionGroups, Doorman, used_descriptors
 from culture.server.net.listener import Listener, Wrapping
 from culture.server.net.poller import Poller
@@ -103,13 +103,13 @@ class IRCd:
         ids = Ids(config.data_dir / "ids.json", config.short_name, clock)
         router = Router(config.name, network, ids, self._poller.dirty)
         monitors = Monitors(router)
-        batches, markers = Batches(config.name), ReadMarkers(router, config.data_dir / "read-markers.json")
+        batches, markers = MultilineBatches(config.name), ReadMarkers(router, config.data_dir / "read-markers.json")
         subscriptions = Subscriptions(router, network, monitors)
-        tasks = Tasks()
+        tasks = ServerTasks()
         commands = dict(COMMANDS)
         path = config.data_dir / "channels.json"
         self._registered = Registered(path, network, router, tasks, self._poller.dirty)
-        self.parts = Parts(
+        self.parts = ServerParts(
             config=config,
             network=network,
             router=router,
@@ -135,12 +135,12 @@ class IRCd:
             monitors=monitors,
             batches=batches,
             markers=markers,
-            recent=Recent(router, config.limits.redactable),
+            recent=RecentMessages(router, config.limits.redactable),
             subscriptions=subscriptions,
             skills=Skills(),
             metrics=Metrics(),
             hand_over=self._hand_over,
-            connect=lambda sock, layer: Connection(sock, self._poller, layer),
+            connect=lambda sock, layer: ClientConnection(sock, self._poller, layer),
         )
         Bystanders(self.parts)
         network.people_changed = StandingRooms(network, router, self._poller.dirty).review
@@ -149,7 +149,7 @@ class IRCd:
         except BaseException:
             self._lock.release()
             raise
-        self.scraping = Endpoint(self.parts.metrics.text)
+        self.scraping = MetricsEndpoint(self.parts.metrics.text)
         if config.metrics.endpoint is not None:
             Figures(self.parts, self._poller, commands)
 
@@ -251,7 +251,7 @@ class IRCd:
     def _accept(self, accepted: socket.socket, host: str, address: Listen) -> None:
         limits = self.parts.config.limits
         layer, tls = self._wrapping.wrap(address)
-        connection = Connection(accepted, self._poller, layer)
+        connection = ClientConnection(accepted, self._poller, layer)
         session = Session(connection, self._poller.dirty, host, self._clock(), limits.pull_queue, self._ended)
         session.tls = tls
         session.is_websocket = address.websocket is not None
@@ -267,7 +267,7 @@ class IRCd:
         self.parts.sessions.add(session)
         connection.start(Dispatcher(Context(self.parts, session), self.parts.commands))
 
-    def _hand_over(self, session: Session) -> Connection:
+    def _hand_over(self, session: Session) -> ClientConnection:
         """What is kept about sessions is forgotten, and nobody is told of an end."""
         self.parts.sessions.discard(session)
         session.ended = True
@@ -275,7 +275,7 @@ class IRCd:
             forget(session)
         return session.connection
 
-    def _turn_away(self, connection: Connection, why: str) -> None:
+    def _turn_away(self, connection: ClientConnection, why: str) -> None:
         connection.start(None)
         connection.queue.append(wire(Message("ERROR", (why,))))
         connection.close()

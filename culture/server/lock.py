@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from culture.config.lockfile import LockFile, Taken
+from culture.config.lockfile import LockFile, LockTaken
 from culture.server.errors import StartError
 
 
@@ -18,7 +18,7 @@ class DataLock:
         """Make the folder if need be and hold it; raise StartError, naming the holder, when somebody else does."""
         try:
             self._lock.acquire(f"{os.getpid()}\n")
-        except Taken as taken:
+        except LockTaken as taken:
             raise StartError(
                 f"{self._folder} is in use by another server (pid {taken.note.strip() or 'unknown'}).\n"
                 "Stop that one with `culture server stop --name` and its name, "

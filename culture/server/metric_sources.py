@@ -8,7 +8,7 @@ from typing import Any
 
 from culture import __version__
 from culture.server.commands import Command
-from culture.server.context import Context, Parts
+from culture.server.context import Context, ServerParts
 from culture.server.events import Arrived, Joined, Left, Parted, Said
 from culture.server.metrics import Sample
 from culture.server.net.poller import Poller
@@ -17,7 +17,7 @@ from culture.server.net.poller import Poller
 class Figures:
     """Counts, while it is wanted, what nobody else counts."""
 
-    def __init__(self, parts: Parts, poller: Poller, commands: dict[str, Command]) -> None:
+    def __init__(self, parts: ServerParts, poller: Poller, commands: dict[str, Command]) -> None:
         self._parts = parts
         self._said: Counter[str] = Counter()
         self._commands: Counter[str] = Counter()

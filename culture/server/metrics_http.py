@@ -11,7 +11,7 @@ _LARGEST = 8192
 _MOST = 16
 
 
-class Endpoint:
+class MetricsEndpoint:
     """Answers ``GET /metrics``."""
 
     def __init__(self, text: Callable[[], str]) -> None:

@@ -13,10 +13,10 @@ from culture.config.paths import private_directory
 from culture.config.values import Settings
 from culture.protocol.message import Message
 from culture.server.commands import marked
-from culture.server.context import Context, Parts
+from culture.server.context import Context, ServerParts
 from culture.server.core import operator_notices
-from culture.server.core.batches import Batch
-from culture.server.core.ids import Ids, Stamp
+from culture.server.core.batches import MessageBatch
+from culture.server.core.ids import EventId, Ids
 from culture.server.core.network import Network
 from culture.server.core.recent_messages import Trace
 from culture.server.core.router import REPEATABLE
@@ -25,7 +25,7 @@ from culture.server.core.state import User
 from culture.server.errors import is_end
 from culture.server.events import Event, Said, ToldOpen
 from culture.server.metrics import Read
-from culture.server.net.connection import Connection
+from culture.server.net.connection import ClientConnection
 from culture.server.net.layers import Layer
 from culture.server.net.poller import Flushable
 
@@ -58,7 +58,7 @@ def hooks(place: object) -> Iterator[tuple[Callable[[Any], None], tuple[type, ..
 class Host:
     """What a skill may use of the server it is part of."""
 
-    def __init__(self, parts: Parts, name: str, failed: Callable[[BaseException], None]) -> None:
+    def __init__(self, parts: ServerParts, name: str, failed: Callable[[BaseException], None]) -> None:
         self._parts = parts
         self._skill = name
         self._tasks: set[asyncio.Task[None]] = set()
@@ -105,11 +105,11 @@ class Host:
         """The user's sessions on this server."""
         return tuple(self._parts.router.sessions.get(user, ()))
 
-    def take(self, session: Session) -> Connection:
+    def take(self, session: Session) -> ClientConnection:
         """The connection of a session that turned out to be a server; the session is no more."""
         return self._parts.hand_over(session)
 
-    def connect(self, sock: socket.socket, layer: Layer | None = None) -> Connection:
+    def connect(self, sock: socket.socket, layer: Layer | None = None) -> ClientConnection:
         """A connection of the server's on this socket, to be started with whoever owns it."""
         return self._parts.connect(sock, layer)
 
@@ -127,7 +127,7 @@ class Host:
         """The time by which connections tell when they were last active."""
         return time.monotonic()
 
-    def stamp(self) -> Stamp:
+    def stamp(self) -> EventId:
         """The id and time of a new event."""
         return self._parts.router.ids.stamp()
 
@@ -182,11 +182,11 @@ class Host:
         marks = [mark() for mark in self._parts.keepers]
         return lambda: all(is_kept() for is_kept in marks)
 
-    def batch(self, kind: str, *params: str) -> Batch:
+    def batch(self, kind: str, *params: str) -> MessageBatch:
         """A batch of this type, for ``within``; to be closed."""
-        return Batch(self.name, kind, *params)
+        return MessageBatch(self.name, kind, *params)
 
-    def within(self, batch: Batch) -> AbstractContextManager[None]:
+    def within(self, batch: MessageBatch) -> AbstractContextManager[None]:
         """What is published in here is shown as a part of the batch, to those who know batches."""
         return self._parts.router.within(batch)
 

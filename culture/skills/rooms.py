@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Iterable
 
-from culture.config.skills import Rooms as Wanted
+from culture.config.skills import RoomsConfig as Wanted
 from culture.protocol.names import fold, is_channel
 from culture.protocol.vocabulary import ChannelKey, UserKey
 from culture.server.core.state import Channel, User
@@ -15,7 +15,7 @@ MOST_INVITATIONS = 50
 _REMEMBERED = 10_000
 
 
-class Rooms(Skill):
+class TagRooms(Skill):
     """Invites the agents of this server; whoever runs a channel has set its tags, so it is their word."""
 
     name = "rooms"

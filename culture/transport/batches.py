@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from culture.protocol.caps import MULTILINE, MULTILINE_CONCAT
 from culture.protocol.message import NO_TAGS, Message, ProtocolError
-from culture.protocol.vocabulary import Batch as Kind
+from culture.protocol.vocabulary import BatchType as Kind
 
 LABELED = "labeled-response"
 CHATHISTORY = "chathistory"
@@ -20,32 +20,32 @@ _SIZE = 32 << 20
 
 
 @dataclass(slots=True)
-class Batch:
+class ReceivedBatch:
     """Lines under one name, and batches among them."""
 
     kind: str
     params: tuple[str, ...]
     source: str = ""
     tags: Mapping[str, str] = field(default_factory=lambda: NO_TAGS)
-    items: list["Message | Batch"] = field(default_factory=list)
+    items: list["Message | ReceivedBatch"] = field(default_factory=list)
 
     def lines(self) -> Iterator[Message]:
         """Every line, those of inner batches in their place."""
         for item in self.items:
-            if isinstance(item, Batch):
+            if isinstance(item, ReceivedBatch):
                 yield from item.lines()
             else:
                 yield item
 
 
-Item = Message | Batch
+Item = Message | ReceivedBatch
 
 
-class Batches:
+class ReceivedBatches:
     """The open batches of one connection. What only marks a group, such as a netsplit, is passed on line by line."""
 
     def __init__(self) -> None:
-        self._open: dict[str, Batch | None] = {}
+        self._open: dict[str, ReceivedBatch | None] = {}
         self._inner: set[str] = set()
         self._size = 0
 
@@ -83,7 +83,7 @@ class Batches:
         if kind not in _HELD and outer is None:
             self._open[name] = None
             return
-        batch = self._open[name] = Batch(kind, line.params[2:], line.source, line.tags)
+        batch = self._open[name] = ReceivedBatch(kind, line.params[2:], line.source, line.tags)
         if outer is not None:
             self._inner.add(name)
             outer.items.append(batch)
@@ -94,7 +94,7 @@ class Batches:
             raise ProtocolError("a batch without end")
 
 
-def text_of(batch: Batch) -> str:
+def text_of(batch: ReceivedBatch) -> str:
     """The text that the lines of a multiline batch make together."""
     text = ""
     for number, line in enumerate(batch.lines()):

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 from culture.protocol.message import Message as Line
-from culture.protocol.vocabulary import Verb
+from culture.protocol.vocabulary import ExtensionVerb
 from culture.transport.batches import Item
 from culture.transport.dedup import Delivery
 from culture.transport.history import between, by_id, by_time, has_history, page_size, talks
 from culture.transport.parse_messages import LOCAL
 from culture.transport.requests import lines_of
-from culture.transport.session import Session
-from culture.transport.types import Mark, Message, NotSent
+from culture.transport.session import IrcSession
+from culture.transport.types import Message, NotSent, ReceiveMark
 
 log = logging.getLogger(__name__)
 
@@ -23,17 +23,17 @@ _AHEAD = timedelta(days=1)
 _ROOM = 400
 
 
-def can_catch_up(session: Session) -> bool:
+def can_catch_up(session: IrcSession) -> bool:
     """Whether this server can tell what was missed."""
     return has_history(session)
 
 
-class Unavailable(Exception):
+class HistoryUnavailable(Exception):
     """The history cannot be read at present."""
 
 
-async def catch_up(session: Session, delivery: Delivery, mark: Mark | None) -> None:
-    """Deliver what was missed since the mark; ``Unavailable`` when that has to wait."""
+async def catch_up(session: IrcSession, delivery: Delivery, mark: ReceiveMark | None) -> None:
+    """Deliver what was missed since the mark; ``HistoryUnavailable`` when that has to wait."""
     while mark is not None and can_catch_up(session):
         if not (session.is_ours and await _by_arrival(session, delivery, mark)):
             await _by_time(session, delivery, mark)
@@ -43,22 +43,22 @@ async def catch_up(session: Session, delivery: Delivery, mark: Mark | None) -> N
         delivery.hold()
 
 
-def _is_missed(message: Message, mark: Mark) -> bool:
+def _is_missed(message: Message, mark: ReceiveMark) -> bool:
     """Where nothing was ever received, what is older than the mark is none of it."""
     return bool(mark.msgids) or message.timestamp >= mark.time
 
 
-async def _by_arrival(session: Session, delivery: Delivery, mark: Mark) -> bool:
+async def _by_arrival(session: IrcSession, delivery: Delivery, mark: ReceiveMark) -> bool:
     """On a server of ours: one question for everything, in the order in which it came there; False if it cannot."""
     references = [*_fitting(mark.msgids), by_time(mark.time)]
     while True:
         try:
-            items = await session.command(Line(Verb.HISTORY.value, ("MISSED", *references)))
+            items = await session.command(Line(ExtensionVerb.HISTORY.value, ("MISSED", *references)))
         except NotSent as refused:
             if refused.uncertain:
                 raise
             if refused.code == "UNAVAILABLE":
-                raise Unavailable(refused.reason) from refused
+                raise HistoryUnavailable(refused.reason) from refused
             log.debug("the server does not tell what was missed: %s", refused.reason)
             return False
         for message in session.reader.messages(items):
@@ -82,7 +82,7 @@ def _fitting(msgids: Sequence[str]) -> Iterator[str]:
 def _goes_on(items: list[Item]) -> list[str]:
     """The reference for the next question; none when that was all."""
     for line in lines_of(items):
-        if line.verb == Verb.HISTORYEND.value and len(line.params) > 2:
+        if line.verb == ExtensionVerb.HISTORYEND.value and len(line.params) > 2:
             return [line.params[1]]
     return []
 
@@ -96,7 +96,7 @@ class _Place:
         self.page: deque[Message] = deque()
         self.ended = False
 
-    async def fill(self, session: Session) -> None:
+    async def fill(self, session: IrcSession) -> None:
         """Have the next message at hand, or know that there is none."""
         if self.page or self.ended:
             return
@@ -119,7 +119,7 @@ def _after(found: list[Message], reference: str) -> str:
     return by_time(last.timestamp) if last.msgid.startswith(LOCAL) else by_id(last.msgid)
 
 
-async def _by_time(session: Session, delivery: Delivery, mark: Mark) -> None:
+async def _by_time(session: IrcSession, delivery: Delivery, mark: ReceiveMark) -> None:
     """Elsewhere: place by place, and from all of them in the order of time, so that a mark holds for all."""
     since = mark.time - OVERLAP
     try:

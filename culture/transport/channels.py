@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from culture.protocol.message import Message as Line
 from culture.protocol.names import fold, nearest
 from culture.transport.requests import refusal
-from culture.transport.session import Session
+from culture.transport.session import IrcSession
 from culture.transport.types import NotSent, OnOutside, guarded
 
 log = logging.getLogger(__name__)
 
 
-class Rooms:
+class JoinedChannels:
     """Those of the configuration, and those joined since; left or kicked from, they are wanted no more."""
 
     def __init__(self, names: Iterable[str], on_outside: OnOutside | None) -> None:
@@ -43,7 +43,7 @@ class Rooms:
         log.warning("not in %s: %s", channel, reason)
         guarded(self._on_outside, channel, reason)
 
-    async def enter(self, session: Session, channel: str, key: str = "") -> None:
+    async def enter(self, session: IrcSession, channel: str, key: str = "") -> None:
         """Join one; ``NotSent`` with the server's words when it is not possible."""
         key = key or self._keys.get(fold(channel), "")
         if "," in channel or "," in key or channel == "0":
@@ -57,7 +57,7 @@ class Rooms:
         if session.is_ours:
             await session.ask(Line("MODE", (channel,)))
 
-    async def enter_all(self, session: Session) -> None:
+    async def enter_all(self, session: IrcSession) -> None:
         """Join all that are wanted and that we are not in."""
         for name in self.wanted:
             try:

@@ -23,7 +23,7 @@ _SLOWEST = 2.0
 """Commands per second that a server takes at least, once it slows us down."""
 
 
-class Connection:
+class IrcConnection:
     """Owns the socket; whoever reads it ends with it."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, silence: float) -> None:

@@ -6,7 +6,7 @@ from collections import OrderedDict, deque
 from datetime import datetime
 
 from culture.transport.parse_messages import LOCAL
-from culture.transport.types import MARKED, Cursor, Mark, Message, OnMessage
+from culture.transport.types import MARKED, Message, OnMessage, ReceiveCursor, ReceiveMark
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ class Undelivered(Exception):
 class Delivery:
     """Hands messages on, in order; while something missed is outstanding, what is new waits."""
 
-    def __init__(self, on_message: OnMessage | None, cursor: Cursor | None) -> None:
+    def __init__(self, on_message: OnMessage | None, cursor: ReceiveCursor | None) -> None:
         self._on_message = on_message
         self._cursor = cursor
         self._seen: OrderedDict[str, None] = OrderedDict()
@@ -37,9 +37,9 @@ class Delivery:
         """More came while waiting than can be held: it has to be fetched as well."""
 
     @property
-    def mark(self) -> Mark | None:
+    def mark(self) -> ReceiveMark | None:
         """Up to where everything was received, as far as this process knows."""
-        return None if self._time is None else Mark(tuple(self._newest), self._time)
+        return None if self._time is None else ReceiveMark(tuple(self._newest), self._time)
 
     def begin_at(self, time: datetime) -> None:
         """Nothing before this time is missed, where nothing else says from when on."""

@@ -7,12 +7,12 @@ import socket
 import ssl
 
 from culture.config.peer_uid import PortHeld, check_peer
-from culture.transport.types import Address, Hopeless, Identity, WrongServer
+from culture.transport.types import Address, ClientIdentity, Hopeless, WrongServer
 
 _AT_ONCE = 1 << 18
 
 
-async def dial(address: Address, identity: Identity) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def dial(address: Address, identity: ClientIdentity) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """A connection on which nothing was said yet; ``WrongServer`` for another certificate, OSError, ``PortHeld``."""
     if not (address.tls or address.fingerprint):
         return await _dial_plain(address)
@@ -70,7 +70,7 @@ def normal_fingerprint(text: str) -> str:
     return text.replace(":", "").replace(" ", "").lower()
 
 
-def _context(address: Address, identity: Identity) -> ssl.SSLContext:
+def _context(address: Address, identity: ClientIdentity) -> ssl.SSLContext:
     context = ssl.create_default_context()
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if address.fingerprint:

@@ -5,12 +5,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from culture.protocol.message import Message as Line
-from culture.protocol.vocabulary import Tag, UserClass, Verb
-from culture.transport.batches import TARGETS, Batch
+from culture.protocol.vocabulary import ExtensionVerb, Tag, UserClass
+from culture.transport.batches import TARGETS, ReceivedBatch
 from culture.transport.parse_messages import LOCAL
 from culture.transport.requests import lines_of
 from culture.transport.sending import check_target
-from culture.transport.session import Session
+from culture.transport.session import IrcSession
 from culture.transport.types import Message, NoHistory, NotSent
 
 CAP = "draft/chathistory"
@@ -18,12 +18,12 @@ _VERB = "CHATHISTORY"
 _PAGE = 100
 
 
-def has_history(session: Session) -> bool:
+def has_history(session: IrcSession) -> bool:
     """Whether the server can be asked."""
     return CAP in session.enabled and "batch" in session.enabled
 
 
-def page_size(session: Session) -> int:
+def page_size(session: IrcSession) -> int:
     """How many messages one answer may have."""
     return session.view.features.number("CHATHISTORY", _PAGE)
 
@@ -42,7 +42,7 @@ def by_id(msgid: str) -> str:
 
 
 async def between(
-    session: Session, target: str, after: str | None, before: str | None, limit: int, around: str | None = None
+    session: IrcSession, target: str, after: str | None, before: str | None, limit: int, around: str | None = None
 ) -> list[Message]:
     """What was said there between two references or around one, the oldest first; without any, the latest."""
     if not has_history(session):
@@ -60,19 +60,19 @@ async def between(
     count = str(max(1, min(limit, page_size(session))))
     items = await session.command(Line(_VERB, (*words, count)))
     # Where a batch is not labelled, what others say may have come in between.
-    batches = [item for item in items if isinstance(item, Batch)]
+    batches = [item for item in items if isinstance(item, ReceivedBatch)]
     return list(session.reader.messages(batches))
 
 
-async def talks(session: Session, since: datetime, until: datetime) -> list[str]:
+async def talks(session: IrcSession, since: datetime, until: datetime) -> list[str]:
     """The channels and nicks where something was said in this time, or all that fit into an answer."""
     words = ("TARGETS", by_time(since), by_time(until), str(page_size(session)))
     return list(_names(await session.command(Line(_VERB, words))))
 
 
-def _names(items: list[Line | Batch]) -> Iterator[str]:
+def _names(items: list[Line | ReceivedBatch]) -> Iterator[str]:
     for item in items:
-        if isinstance(item, Batch) and item.kind == TARGETS:
+        if isinstance(item, ReceivedBatch) and item.kind == TARGETS:
             for line in lines_of(item.items):
                 if len(line.params) > 2 and line.params[0] == "TARGETS":
                     yield line.params[1]
@@ -81,18 +81,20 @@ def _names(items: list[Line | Batch]) -> Iterator[str]:
 _WORDS, _MEANING = "SEARCH", "SEMANTIC"
 
 
-async def found(session: Session, channel: str, text: str, by_meaning: bool) -> list[Message]:
+async def found(session: IrcSession, channel: str, text: str, by_meaning: bool) -> list[Message]:
     """What was said in a channel with all these words, oldest first; or what is nearest in meaning, best first."""
     check_target(channel)
     action = _MEANING if by_meaning else _WORDS
-    return said(lines_of(await session.command(Line(Verb.HISTORY.value, (action, channel, " ".join(text.split()))))))
+    return said(
+        lines_of(await session.command(Line(ExtensionVerb.HISTORY.value, (action, channel, " ".join(text.split())))))
+    )
 
 
 def said(lines: Iterable[Line]) -> list[Message]:
     """The messages of an answer; a line without an id goes on with the one before it."""
     messages: list[Message] = []
     for line in lines:
-        if line.verb != Verb.HISTORY.value or len(line.params) < 4:
+        if line.verb != ExtensionVerb.HISTORY.value or len(line.params) < 4:
             continue
         channel, sender, time, text = line.params[:4]
         msgid = line.tags.get("msgid", "")

@@ -8,22 +8,20 @@ from datetime import UTC, datetime
 from culture.protocol.message import NO_TAGS
 from culture.protocol.message import Message as Line
 from culture.protocol.vocabulary import Receipt
-from culture.transport.catchup import Unavailable, can_catch_up, catch_up
-from culture.transport.channels import Rooms, hinted
+from culture.transport.catchup import HistoryUnavailable, can_catch_up, catch_up
+from culture.transport.channels import JoinedChannels, hinted
 from culture.transport.dedup import Delivery
 from culture.transport.history import between, by_id, by_time, found, page_size
-from culture.transport.profile import Standing, get_metadata, set_metadata
-from culture.transport.reconnect import Keeper, Setup
+from culture.transport.profile import Profile, get_metadata, set_metadata
+from culture.transport.reconnect import Reconnector, Setup
 from culture.transport.requests import lines_of, refusal
 from culture.transport.sending import check_target
-from culture.transport.session import Session
+from culture.transport.session import IrcSession
 from culture.transport.speaker import Speaker
 from culture.transport.types import (
     Address,
-    Cursor,
-    Identity,
-    Mark,
-    Member,
+    ChannelMember,
+    ClientIdentity,
     Message,
     NoHistory,
     NotSent,
@@ -35,10 +33,12 @@ from culture.transport.types import (
     OnProgress,
     OnReceipt,
     OnState,
+    ReceiveCursor,
+    ReceiveMark,
     Timing,
     guarded,
 )
-from culture.transport.view import View
+from culture.transport.view import NetworkView
 from culture.transport.who import look_around, who
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class _Listener:
     """Passes on what happens to whom it concerns."""
 
     def __init__(
-        self, delivery: Delivery, rooms: Rooms, on_invite: OnInvite | None, on_receipt: OnReceipt | None
+        self, delivery: Delivery, rooms: JoinedChannels, on_invite: OnInvite | None, on_receipt: OnReceipt | None
     ) -> None:
         self._delivery = delivery
         self.said = delivery.said
@@ -62,7 +62,7 @@ class _Listener:
         self.on_arrival: OnArrival | None = None
         self.on_line: OnLine | None = None
 
-    def begun(self, session: Session) -> None:
+    def begun(self, session: IrcSession) -> None:
         if can_catch_up(session):
             self._delivery.hold()
         if self.on_line is not None:
@@ -78,7 +78,7 @@ class _Listener:
     def arrived(self, channel: str, nick: str) -> None:
         guarded(self.on_arrival, channel, nick)
 
-    def invited(self, channel: str, by: Member | None) -> None:
+    def invited(self, channel: str, by: ChannelMember | None) -> None:
         guarded(self._on_invite, channel, by)
 
     def received(self, msgid: str, receipt: Receipt) -> None:
@@ -94,10 +94,10 @@ class IRCTransport:
     def __init__(
         self,
         address: Address,
-        identity: Identity,
+        identity: ClientIdentity,
         channels: Iterable[str] = (),
         *,
-        cursor: Cursor | None = None,
+        cursor: ReceiveCursor | None = None,
         on_message: OnMessage | None = None,
         on_state: OnState | None = None,
         on_invite: OnInvite | None = None,
@@ -120,14 +120,14 @@ class IRCTransport:
         self._cursor = cursor
         self._timing = timing or Timing()
         self._delivery = Delivery(on_message, cursor)
-        self._rooms = Rooms(channels, on_outside)
+        self._rooms = JoinedChannels(channels, on_outside)
         listener = _Listener(self._delivery, self._rooms, on_invite, on_receipt)
         listener.on_progress, listener.on_arrival = on_progress, on_arrival
         listener.on_line = on_line
         setup = Setup(address, identity, self._timing, agents, people, patient)
-        self._standing = Standing(identity.bot)
-        self._keeper = Keeper(setup, listener, self._settle, self._tend, on_state)
-        self._missed_since: Mark | None = None
+        self._standing = Profile(identity.bot)
+        self._keeper = Reconnector(setup, listener, self._settle, self._tend, on_state)
+        self._missed_since: ReceiveMark | None = None
         self._speaker = Speaker(self._delivery)
 
     # Being there
@@ -140,7 +140,7 @@ class IRCTransport:
         """Leave; nothing of it goes on afterwards."""
         await self._keeper.stop(reason)
 
-    async def restart(self, identity: Identity | None = None) -> None:
+    async def restart(self, identity: ClientIdentity | None = None) -> None:
         """Start once more what was given up, with the identity as it is by now; like ``start``."""
         await self._keeper.stop("")
         if identity is not None:
@@ -169,12 +169,12 @@ class IRCTransport:
         return self._keeper.session is not None and self._keeper.session.is_ours
 
     @property
-    def view(self) -> View:
+    def view(self) -> NetworkView:
         """Who is where, as of this connection or the last one."""
         return self._keeper.view
 
     @property
-    def mark(self) -> Mark | None:
+    def mark(self) -> ReceiveMark | None:
         """Up to where everything was received by this process; before the first message, the time of coming."""
         # While something missed is outstanding, what came since is not all there was.
         return self._missed_since or self._delivery.mark
@@ -189,11 +189,11 @@ class IRCTransport:
         """The channels we are in; while disconnected, those we shall be in again."""
         return self.view.channels if self.connected else self._rooms.wanted
 
-    def members(self, channel: str) -> list[Member]:
+    def members(self, channel: str) -> list[ChannelMember]:
         """Who is in a channel of ours."""
         return self.view.members(channel)
 
-    async def _settle(self, session: Session) -> None:
+    async def _settle(self, session: IrcSession) -> None:
         await session.barrier()
         await self._standing.tell(session)
         await self._rooms.enter_all(session)
@@ -202,23 +202,23 @@ class IRCTransport:
         try:
             await catch_up(session, self._delivery, since)
             since = None
-        except Unavailable as error:
+        except HistoryUnavailable as error:
             log.error("%s cannot be told yet what it missed: %s", session.view.nick, error)
         self._missed_since = since
         self._delivery.release()
         self._delivery.begin_at(session.server_time or datetime.now(UTC))
 
-    async def _tend(self, session: Session) -> None:
+    async def _tend(self, session: IrcSession) -> None:
         """What a connection that has settled still lacks: better late than never."""
         while self._missed_since is not None:
             await asyncio.sleep(self._timing.regain)
             try:
                 await catch_up(session, self._delivery, self._missed_since)
                 self._missed_since = None
-            except Unavailable:
+            except HistoryUnavailable:
                 continue
 
-    def _here(self) -> Session:
+    def _here(self) -> IrcSession:
         if self._keeper.session is None:
             raise NotSent("not connected")
         return self._keeper.session
@@ -261,7 +261,7 @@ class IRCTransport:
         if refused is not None:
             raise NotSent(hinted(refused.reason, name, session.view.channels), refused.code)
 
-    async def send_who(self, target: str) -> list[Member]:
+    async def send_who(self, target: str) -> list[ChannelMember]:
         """Who is in a channel, or who a nick is, as the server tells it now."""
         return await who(self._here(), target)
 

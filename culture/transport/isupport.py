@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterable
 
-from culture.protocol.modes import Kind
+from culture.protocol.modes import ModeKind
 from culture.protocol.names import fold
 
 _RFC1459 = str.maketrans("[]\\~", "{}|^")
 _STRICT = str.maketrans("[]\\", "{}|")
-_KINDS = (Kind.LIST, Kind.ALWAYS, Kind.WHEN_SET, Kind.FLAG)
+_KINDS = (ModeKind.LIST, ModeKind.ALWAYS, ModeKind.WHEN_SET, ModeKind.FLAG)
 
 
 class ISupport:
@@ -40,11 +40,11 @@ class ISupport:
         return dict(zip(signs, modes, strict=False))
 
     @property
-    def kinds(self) -> dict[str, Kind]:
+    def kinds(self) -> dict[str, ModeKind]:
         """When a channel mode has a parameter."""
         groups = self.tokens.get("CHANMODES", "beI,k,l,imnpst").split(",")
         kinds = {letter: kind for kind, letters in zip(_KINDS, groups, strict=False) for letter in letters}
-        return {**kinds, **dict.fromkeys(self.prefixes.values(), Kind.PREFIX)}
+        return {**kinds, **dict.fromkeys(self.prefixes.values(), ModeKind.PREFIX)}
 
     @property
     def fold(self) -> Callable[[str], str]:

@@ -4,17 +4,17 @@ import asyncio
 
 from culture.protocol.message import Message, ProtocolError
 from culture.transport.dialer import dial, is_private
-from culture.transport.types import Address, Hopeless, Identity
+from culture.transport.types import Address, ClientIdentity, Hopeless
 
 PATIENCE = 20.0
 _UNKNOWN = {"421", "451"}
 
 
-class Declined(Exception):
+class RequestDeclined(Exception):
     """The server says no; the text is for people."""
 
 
-async def ask_once(address: Address, identity: Identity, verb: str, *params: str) -> tuple[str, ...]:
+async def ask_once(address: Address, identity: ClientIdentity, verb: str, *params: str) -> tuple[str, ...]:
     """What the server answers ``verb`` with. Raises Declined, Hopeless for a wrong certificate, OSError, ``PortHeld``.
 
     Nothing is said before the other side has shown the certificate that is expected, or is known to be on this machine
@@ -23,7 +23,7 @@ async def ask_once(address: Address, identity: Identity, verb: str, *params: str
     try:
         line = bytes(Message(verb, params))
     except ValueError:  # whose text may have a secret in it
-        raise Declined("what you gave has signs in it that cannot be sent") from None
+        raise RequestDeclined("what you gave has signs in it that cannot be sent") from None
     async with asyncio.timeout(PATIENCE):
         reader, writer = await dial(address, identity)
         try:
@@ -45,9 +45,9 @@ async def _answered(reader: asyncio.StreamReader, verb: str) -> tuple[str, ...]:
         if line.verb == verb:
             return line.params
         if line.verb == "FAIL" and line.params[:1] == (verb,):
-            raise Declined(line.params[-1])
+            raise RequestDeclined(line.params[-1])
         if line.verb == "ERROR":
-            raise Declined(line.params[-1] if line.params else "it ended the connection")
+            raise RequestDeclined(line.params[-1] if line.params else "it ended the connection")
         if line.verb in _UNKNOWN:
-            raise Declined("it does not know invitations, or not yet: try again in a moment")
-    raise Declined("it ended the connection before it answered; whether the invitation was used, it says there")
+            raise RequestDeclined("it does not know invitations, or not yet: try again in a moment")
+    raise RequestDeclined("it ended the connection before it answered; whether the invitation was used, it says there")

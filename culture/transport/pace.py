@@ -6,7 +6,7 @@ BURST = 5
 INTERVAL = 2.0
 
 
-class Bucket:
+class TokenBucket:
     """Tokens that come back with time. Without I/O: it is told what time it is."""
 
     def __init__(self, now: float, burst: int = BURST, interval: float = INTERVAL) -> None:
@@ -23,11 +23,11 @@ class Bucket:
         return max(0.0, -self._tokens * self._interval)
 
 
-class Pace:
+class SendPace:
     """Lets lines through at the pace of a server that is not ours."""
 
     def __init__(self) -> None:
-        self._bucket = Bucket(asyncio.get_running_loop().time())
+        self._bucket = TokenBucket(asyncio.get_running_loop().time())
 
     async def wait(self, lines: int) -> None:
         """Until so many lines may go."""

@@ -11,10 +11,10 @@ from culture.protocol.mentions import calls_all, mentions
 from culture.protocol.message import Message as Line
 from culture.protocol.names import fold, name_part
 from culture.protocol.vocabulary import Cap, Tag, UserClass
-from culture.transport.batches import Batch, Batches, Item, text_of
+from culture.transport.batches import Item, ReceivedBatch, ReceivedBatches, text_of
 from culture.transport.registration import names_of
 from culture.transport.types import Message
-from culture.transport.view import View
+from culture.transport.view import NetworkView
 
 LOCAL = "local."
 """What ids begin with that were made here."""
@@ -26,11 +26,11 @@ _CTCP = "\x01"
 _ACTION = "\x01ACTION "
 
 
-class Reader:
+class MessageParser:
     """Reads what comes on one connection."""
 
     def __init__(
-        self, view: View, enabled: Collection[str], agents: Collection[str], people: Collection[str] = ()
+        self, view: NetworkView, enabled: Collection[str], agents: Collection[str], people: Collection[str] = ()
     ) -> None:
         self._view = view
         self._is_ours = Cap.MENTIONS.value in enabled
@@ -43,7 +43,7 @@ class Reader:
     def messages(self, items: Iterable[Item]) -> Iterator[Message]:
         """What was said in the past, as a batch of history tells it."""
         for item in items:
-            if isinstance(item, Batch) and item.kind != MULTILINE:
+            if isinstance(item, ReceivedBatch) and item.kind != MULTILINE:
                 yield from self.messages(item.items)
             elif (message := self.message(item, missed=True)) is not None:
                 yield message
@@ -61,8 +61,8 @@ class Reader:
 
     def said_by_us(self, verb: str, target: str, lines: Sequence[Line]) -> Message:
         """What we have said, where the server does not tell us."""
-        items = [item for batches in [Batches()] for line in lines for item in batches.take(line)]
-        text = "".join(text_of(item) if isinstance(item, Batch) else item.params[-1] for item in items)
+        items = [item for batches in [ReceivedBatches()] for line in lines for item in batches.take(line)]
+        text = "".join(text_of(item) if isinstance(item, ReceivedBatch) else item.params[-1] for item in items)
         source, tags = f"{self._view.nick}!", dict(lines[0].tags)
         said = self._message(Line(verb, (target, text), source, tags), verb, text, missed=False)
         assert said is not None  # of CTCP nothing is left by then

@@ -4,7 +4,7 @@ from culture.protocol.message import Message as Line
 from culture.protocol.vocabulary import ChannelKey, UserKey
 from culture.transport.requests import lines_of, refusal
 from culture.transport.sending import check_target
-from culture.transport.session import Session
+from culture.transport.session import IrcSession
 from culture.transport.types import NotSent
 
 _CAPS = ("draft/metadata-3", "draft/metadata-2", "draft/metadata")
@@ -12,7 +12,7 @@ _KEYS = tuple(dict.fromkeys(key.value for key in (*UserKey, *ChannelKey)))
 _AT_MOST = 64
 
 
-class Standing:
+class Profile:
     """The values that hold from connection to connection."""
 
     def __init__(self, bot: bool) -> None:
@@ -20,7 +20,7 @@ class Standing:
         self._values: dict[str, str] = {}
         self._away = ""
 
-    async def tell(self, session: Session) -> None:
+    async def tell(self, session: IrcSession) -> None:
         """Begin a connection: before anybody sees us in a channel."""
         bot = session.view.features.tokens.get("BOT")
         if bot and self._bot:
@@ -35,7 +35,7 @@ class Standing:
         if self._away:
             await session.ask(Line("AWAY", (self._away,)))
 
-    async def publish(self, session: Session | None, key: str, value: str | None) -> bool:
+    async def publish(self, session: IrcSession | None, key: str, value: str | None) -> bool:
         """Say something of ourselves; whether the server has it."""
         if value is None:
             self._values.pop(key, None)
@@ -43,19 +43,19 @@ class Standing:
             self._values[key] = value
         return session is not None and await set_metadata(session, "*", key, value)
 
-    async def be_away(self, session: Session | None, text: str) -> None:
+    async def be_away(self, session: IrcSession | None, text: str) -> None:
         """Go away, or come back."""
         self._away = " ".join(text.split())
         if session is not None:
             await session.command(Line("AWAY", (self._away,) if self._away else ()))
 
 
-def has_metadata(session: Session) -> bool:
+def has_metadata(session: IrcSession) -> bool:
     """Whether the server knows METADATA."""
     return any(cap in session.enabled for cap in _CAPS)
 
 
-async def set_metadata(session: Session, target: str, key: str, value: str | None) -> bool:
+async def set_metadata(session: IrcSession, target: str, key: str, value: str | None) -> bool:
     """Set or remove a value; ``NotSent`` when the server refuses, False when it knows no such thing."""
     check_target(target)
     if not has_metadata(session):
@@ -65,7 +65,7 @@ async def set_metadata(session: Session, target: str, key: str, value: str | Non
     return True
 
 
-async def get_metadata(session: Session, target: str, keys: tuple[str, ...]) -> dict[str, str]:
+async def get_metadata(session: IrcSession, target: str, keys: tuple[str, ...]) -> dict[str, str]:
     """The values that somebody or a channel has, of these keys or of all."""
     check_target(target)
     if not has_metadata(session):
@@ -77,7 +77,7 @@ async def get_metadata(session: Session, target: str, keys: tuple[str, ...]) -> 
     return {line.params[2]: line.params[4] for line in lines_of(items) if line.verb == "761" and len(line.params) > 4}
 
 
-def _sync(session: Session, line: Line) -> None:
+def _sync(session: IrcSession, line: Line) -> None:
     """The server has values for us and wants to be asked, perhaps later."""
     if line.verb != "774" or len(line.params) < 2:
         return

@@ -9,31 +9,31 @@ from dataclasses import dataclass, replace
 from culture.protocol.message import Message as Line
 from culture.protocol.message import ProtocolError
 from culture.transport.backoff import Backoff
-from culture.transport.connection import Connection
+from culture.transport.connection import IrcConnection
 from culture.transport.dedup import Undelivered
 from culture.transport.dialer import dial, is_private
-from culture.transport.parse_messages import Reader
-from culture.transport.registration import Refused, Registration
-from culture.transport.session import Listener, Session
+from culture.transport.parse_messages import MessageParser
+from culture.transport.registration import Registration, RegistrationRefused
+from culture.transport.session import IrcSession, SessionListener
 from culture.transport.types import (
     Address,
-    Condition,
+    ClientIdentity,
+    ConnectionState,
     Hopeless,
-    Identity,
     NotSent,
     OnState,
+    ServerUnreachable,
     Timing,
-    Unreachable,
     WrongServer,
     guarded,
 )
-from culture.transport.view import View
+from culture.transport.view import NetworkView
 from culture.transport.view_updates import apply
 
 log = logging.getLogger(__name__)
 
 
-async def regain(session: Session, wanted: str, interval: float) -> None:
+async def regain(session: IrcSession, wanted: str, interval: float) -> None:
     """Take the nick as soon as it is free; done when we have it."""
     view = session.view
     if view.is_self(wanted):
@@ -72,7 +72,7 @@ _FURTHER_TRIES = 3
 _FAREWELL = 2.0
 
 
-class Lost(Exception):
+class ConnectionLost(Exception):
     """The connection is gone."""
 
 
@@ -81,7 +81,7 @@ class Setup:
     """What a connection is made of."""
 
     address: Address
-    identity: Identity
+    identity: ClientIdentity
     timing: Timing
     agents: Collection[str]
     people: Collection[str] = ()
@@ -89,15 +89,15 @@ class Setup:
     """Whether a first connection that fails is tried again."""
 
 
-class Keeper:
+class Reconnector:
     """Owns the connection; ``settle`` is what each new one begins with, ``tend`` what goes on behind that."""
 
     def __init__(
         self,
         setup: Setup,
-        listener: Listener,
-        settle: Callable[[Session], Awaitable[None]],
-        tend: Callable[[Session], Awaitable[None]],
+        listener: SessionListener,
+        settle: Callable[[IrcSession], Awaitable[None]],
+        tend: Callable[[IrcSession], Awaitable[None]],
         on_state: OnState | None,
     ) -> None:
         self._setup = setup
@@ -105,9 +105,9 @@ class Keeper:
         self._settle = settle
         self._tend = tend
         self._on_state = on_state
-        self.session: Session | None = None
+        self.session: IrcSession | None = None
         """The connection that stands; None while there is none."""
-        self.view = View(setup.identity.nick)
+        self.view = NetworkView(setup.identity.nick)
         """Of this connection or of the last one."""
         self.wanted_nick = setup.identity.nick
         """With the prefix that the server demands."""
@@ -127,7 +127,7 @@ class Keeper:
             await self.stop("")
             raise
 
-    def renew(self, identity: Identity) -> None:
+    def renew(self, identity: ClientIdentity) -> None:
         """Log in with this identity from the next connection on."""
         self._setup = replace(self._setup, identity=identity)
 
@@ -142,7 +142,7 @@ class Keeper:
         self._task.cancel()
         await asyncio.wait({self._task})
         self._task = None
-        self._tell(Condition.STOPPED, reason)
+        self._tell(ConnectionState.STOPPED, reason)
 
     async def _keep(self) -> None:
         timing = self._setup.timing
@@ -150,7 +150,7 @@ class Keeper:
         hopeless = 0
         while True:
             begun = asyncio.get_running_loop().time()
-            self._tell(Condition.CONNECTING, "")
+            self._tell(ConnectionState.CONNECTING, "")
             try:
                 reason = await self._live()
                 hopeless = 0
@@ -169,18 +169,18 @@ class Keeper:
             if self._stopping:
                 return
             if not self.has_settled and not self._setup.patient:
-                self._give_up(Unreachable(reason))
+                self._give_up(ServerUnreachable(reason))
                 return
             backoff.stood(asyncio.get_running_loop().time() - begun)
             pause = backoff.next(random.random())
             log.info("%s is not connected: %s; next try in %.1f s", self._setup.identity.nick, reason, pause)
-            self._tell(Condition.LOST, reason)
+            self._tell(ConnectionState.LOST, reason)
             await asyncio.sleep(pause)
 
     def _give_up(self, error: Hopeless) -> None:
         if self._setup.patient:  # who tries once is there to hear it
             log.error("%s gives up: %s", self._setup.identity.nick, error)
-        self._tell(Condition.HOPELESS, str(error))
+        self._tell(ConnectionState.HOPELESS, str(error))
         if self._ready is not None and not self._ready.done():
             self._ready.set_exception(error)
 
@@ -193,7 +193,7 @@ class Keeper:
             return "no answer"
         except OSError as error:
             return error.strerror or str(error)
-        connection = Connection(reader, writer, self._setup.timing.silence)
+        connection = IrcConnection(reader, writer, self._setup.timing.silence)
         encrypted = writer.get_extra_info("ssl_object") is not None
         registration = Registration(self._setup.identity, private=is_private(writer), encrypted=encrypted)
         try:
@@ -201,20 +201,20 @@ class Keeper:
         finally:
             await connection.close()
 
-    async def _serve(self, connection: Connection, registration: Registration) -> str:
+    async def _serve(self, connection: IrcConnection, registration: Registration) -> str:
         lines = connection.lines()
-        view = View(self._setup.identity.nick)
+        view = NetworkView(self._setup.identity.nick)
         timing = self._setup.timing
         try:
             async with asyncio.timeout(timing.registration):
                 await _register(connection, registration, lines, view, timing.first_word)
         except TimeoutError:
             return "the server did not let us in in time"
-        except (Refused, Lost, ProtocolError) as error:
+        except (RegistrationRefused, ConnectionLost, ProtocolError) as error:
             return str(error)
         self.view, self.wanted_nick = view, registration.wanted
-        reader = Reader(view, registration.enabled, self._setup.agents, self._setup.people)
-        session = Session(connection, registration.enabled, view, self._listener, reader, timing.answer)
+        reader = MessageParser(view, registration.enabled, self._setup.agents, self._setup.people)
+        session = IrcSession(connection, registration.enabled, view, self._listener, reader, timing.answer)
         self._listener.begun(session)
         self.session = session
         reason = connection.end
@@ -224,31 +224,35 @@ class Keeper:
                 group.create_task(connection.keep_alive())
                 group.create_task(self._settled(session))
                 group.create_task(self._named(session))
-        except* (Lost, Undelivered, ProtocolError, NotSent) as errors:
+        except* (ConnectionLost, Undelivered, ProtocolError, NotSent) as errors:
             reason = str(errors.exceptions[0])
         finally:
             self.session = None
             session.end(f"the connection was lost: {reason}")
         return reason
 
-    async def _settled(self, session: Session) -> None:
+    async def _settled(self, session: IrcSession) -> None:
         await self._settle(session)
         self.has_settled = session.settled = True
-        self._tell(Condition.CONNECTED, "")
+        self._tell(ConnectionState.CONNECTED, "")
         if self._ready is not None and not self._ready.done():
             self._ready.set_result(None)
         await self._tend(session)
 
-    async def _named(self, session: Session) -> None:
+    async def _named(self, session: IrcSession) -> None:
         await session.barrier()
         await regain(session, self.wanted_nick, self._setup.timing.regain)
 
-    def _tell(self, condition: Condition, detail: str) -> None:
+    def _tell(self, condition: ConnectionState, detail: str) -> None:
         guarded(self._on_state, condition, detail)
 
 
 async def _register(
-    connection: Connection, registration: Registration, lines: AsyncIterator[Line], view: View, patience: float
+    connection: IrcConnection,
+    registration: Registration,
+    lines: AsyncIterator[Line],
+    view: NetworkView,
+    patience: float,
 ) -> None:
     connection.write(*registration.begin())
     line = await _first(lines, patience)
@@ -262,7 +266,7 @@ async def _register(
         if registration.done:
             return
         line = await anext(lines, None)
-    raise Lost(connection.end)
+    raise ConnectionLost(connection.end)
 
 
 async def _first(lines: AsyncIterator[Line], patience: float) -> Line | None:
@@ -271,15 +275,15 @@ async def _first(lines: AsyncIterator[Line], patience: float) -> Line | None:
         async with asyncio.timeout(patience):
             line = await anext(lines, None)
     except TimeoutError:
-        raise Lost(f"nothing came within {patience:g} s") from None
+        raise ConnectionLost(f"nothing came within {patience:g} s") from None
     if line is not None and not (line.verb.isalpha() or (line.verb.isdigit() and line.source)):
-        raise Lost("what answers there does not speak IRC")
+        raise ConnectionLost("what answers there does not speak IRC")
     return line
 
 
-async def _read(session: Session, connection: Connection, lines: AsyncIterator[Line]) -> None:
+async def _read(session: IrcSession, connection: IrcConnection, lines: AsyncIterator[Line]) -> None:
     async for line in lines:
         session.take(line)
         if line.verb == "ERROR" and line.params:
             connection.end = line.params[-1]
-    raise Lost(connection.end)
+    raise ConnectionLost(connection.end)

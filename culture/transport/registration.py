@@ -9,7 +9,7 @@ from culture.protocol.message import Message
 from culture.protocol.names import short_name
 from culture.protocol.vocabulary import Cap
 from culture.transport import sasl
-from culture.transport.types import Hopeless, Identity, WrongServer
+from culture.transport.types import ClientIdentity, Hopeless, WrongServer
 
 WANTED = (
     "message-tags",
@@ -45,7 +45,7 @@ _TAKEN = ("433", "436", "437")
 _ALTERNATIVES = 8
 
 
-class Refused(Exception):
+class RegistrationRefused(Exception):
     """The server did not let us in this time."""
 
 
@@ -54,7 +54,7 @@ class Registration:
 
     def __init__(
         self,
-        identity: Identity,
+        identity: ClientIdentity,
         *,
         private: bool,
         encrypted: bool,
@@ -64,7 +64,7 @@ class Registration:
         self._certificate = encrypted and identity.certificate is not None
         self._offered: dict[str, str] = {}
         self._asked: set[str] = set()
-        self._mechanism: sasl.Mechanism | None = None
+        self._mechanism: sasl.ClientMechanism | None = None
         self._challenge = ""
         self._prefix = ""
         self._tries = 0
@@ -125,7 +125,7 @@ class Registration:
             case "ERROR":
                 reason = params[-1] if params else "the server closed the connection"
                 # Not every server has a number for it.
-                raise Hopeless(reason) if "password" in reason.lower() else Refused(reason)
+                raise Hopeless(reason) if "password" in reason.lower() else RegistrationRefused(reason)
             case "001":
                 if self._logs_in and self.account is None:
                     raise WrongServer("this server has no logins")
@@ -185,7 +185,7 @@ class Registration:
         try:
             challenge = base64.b64decode(self._challenge, validate=True)
         except binascii.Error as error:
-            raise Refused("the server's challenge makes no sense") from error
+            raise RegistrationRefused("the server's challenge makes no sense") from error
         self._challenge = ""
         for part in sasl.pieces(self._mechanism.answer(challenge)):
             yield Message("AUTHENTICATE", (part,))
@@ -203,7 +203,7 @@ class Registration:
         """Somebody has it, perhaps a connection of ours that the server still believes in."""
         self._tries += 1
         if self._tries > _ALTERNATIVES:
-            raise Refused(f"{self.wanted} and all like it are taken")
+            raise RegistrationRefused(f"{self.wanted} and all like it are taken")
         self.nick = alternative(self.wanted, self._tries)
         return Message("NICK", (self.nick,))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import count
 
 from culture.protocol.message import Message
-from culture.transport.batches import LABELED, Batch, Item
+from culture.transport.batches import LABELED, Item, ReceivedBatch
 from culture.transport.types import NotSent
 
 _MAY_WAIT = ("263",)
@@ -14,7 +14,7 @@ _REFUSALS = ("716", "734", "902", "904", "905", "906", "908")
 _BARRIER = "barrier"
 
 
-class Answer:
+class CommandAnswer:
     """What the server says to one command, once it has said it."""
 
     def __init__(self, key: str) -> None:
@@ -38,21 +38,21 @@ class Requests:
     def __init__(self, labels: bool) -> None:
         self.labels = labels
         self._numbers = count(1)
-        self._labelled: dict[str, Answer] = {}
-        self._queue: deque[Answer] = deque()
+        self._labelled: dict[str, CommandAnswer] = {}
+        self._queue: deque[CommandAnswer] = deque()
 
-    def begin(self, message: Message) -> tuple[list[Message], Answer]:
+    def begin(self, message: Message) -> tuple[list[Message], CommandAnswer]:
         """The lines to send for a command, and its answer to come."""
         return self.begin_all([message])
 
-    def begin_all(self, messages: list[Message]) -> tuple[list[Message], Answer]:
+    def begin_all(self, messages: list[Message]) -> tuple[list[Message], CommandAnswer]:
         """The same for lines that have one answer, such as a batch: the first of them is the one that is labelled."""
         number = next(self._numbers)
         if self.labels:
             first = messages[0]
-            answer = self._labelled[f"c{number}"] = Answer(f"c{number}")
+            answer = self._labelled[f"c{number}"] = CommandAnswer(f"c{number}")
             return [first._replace(tags={**first.tags, "label": answer.key}), *messages[1:]], answer
-        answer = Answer(f"{_BARRIER}{number}")
+        answer = CommandAnswer(f"{_BARRIER}{number}")
         self._queue.append(answer)
         return [*messages, Message("PING", (answer.key,))], answer
 
@@ -73,13 +73,13 @@ class Requests:
         answer = self._labelled.pop(label, None)
         if answer is None:
             return
-        if isinstance(item, Batch) and item.kind == LABELED:
+        if isinstance(item, ReceivedBatch) and item.kind == LABELED:
             answer.items += item.items
-        elif isinstance(item, Batch) or item.verb != "ACK":
+        elif isinstance(item, ReceivedBatch) or item.verb != "ACK":
             answer.items.append(item)
         _complete(answer)
 
-    def drop(self, answer: Answer) -> None:
+    def drop(self, answer: CommandAnswer) -> None:
         """Nobody waits for this one any more."""
         self._labelled.pop(answer.key, None)
 
@@ -93,19 +93,21 @@ class Requests:
         self._queue.clear()
 
 
-def _complete(answer: Answer) -> None:
+def _complete(answer: CommandAnswer) -> None:
     if not answer.complete.done():
         answer.complete.set_result(None)
 
 
 def _is_reply(item: Item) -> bool:
-    return isinstance(item, Batch) or item.verb.isdigit() or item.verb in ("FAIL", "WARN", "NOTE", "CHATHISTORY")
+    return (
+        isinstance(item, ReceivedBatch) or item.verb.isdigit() or item.verb in ("FAIL", "WARN", "NOTE", "CHATHISTORY")
+    )
 
 
 def lines_of(items: Iterable[Item]) -> Iterator[Message]:
     """All lines of an answer."""
     for item in items:
-        if isinstance(item, Batch):
+        if isinstance(item, ReceivedBatch):
             yield from item.lines()
         else:
             yield item

@@ -7,13 +7,13 @@ import secrets
 from collections.abc import Collection
 from typing import Protocol
 
-from culture.transport.types import Hopeless, Identity
+from culture.transport.types import ClientIdentity, Hopeless
 
 PIECE = 400
 _ITERATIONS = 10_000_000
 
 
-class Mechanism(Protocol):
+class ClientMechanism(Protocol):
     """One way of logging in; ``answer`` is given what the server said, decoded."""
 
     name: str
@@ -22,7 +22,7 @@ class Mechanism(Protocol):
         """What to say to it."""
 
 
-class Plain:
+class PlainLogin:
     """RFC 4616."""
 
     name = "PLAIN"
@@ -35,7 +35,7 @@ class Plain:
         return self._said
 
 
-class External:
+class ExternalLogin:
     """RFC 4422, appendix A: the certificate says it all."""
 
     name = "EXTERNAL"
@@ -48,7 +48,7 @@ class External:
         return self._said
 
 
-class Scram:
+class ScramLogin:
     """RFC 5802 with SHA-256: the secret never leaves the machine."""
 
     name = "SCRAM-SHA-256"
@@ -87,33 +87,33 @@ class Scram:
         return f"{final},p={base64.b64encode(proof).decode()}".encode()
 
 
-def choose(identity: Identity, offered: Collection[str], private: bool, certificate: bool) -> Mechanism:
+def choose(identity: ClientIdentity, offered: Collection[str], private: bool, certificate: bool) -> ClientMechanism:
     """How to log in here; ``offered`` is empty where the server does not say."""
     account = identity.account or identity.nick
     if identity.on_behalf is not None:
         return _acting(identity, account, offered, private)
-    if certificate and (not offered or External.name in offered):
-        return External(account)
+    if certificate and (not offered or ExternalLogin.name in offered):
+        return ExternalLogin(account)
     if identity.secret is None:
         raise Hopeless(f"there is no password for the account {account}")
-    if private and (not offered or Plain.name in offered):
-        return Plain(account, identity.secret)
-    if Scram.name in offered:
-        return Scram(account, identity.secret)
+    if private and (not offered or PlainLogin.name in offered):
+        return PlainLogin(account, identity.secret)
+    if ScramLogin.name in offered:
+        return ScramLogin(account, identity.secret)
     if not private:
         raise Hopeless("the password is not sent where others could read it: use TLS")
     raise Hopeless(f"no way to log in that we know: the server has {', '.join(sorted(offered))}")
 
 
-def _acting(identity: Identity, account: str, offered: Collection[str], private: bool) -> Plain:
+def _acting(identity: ClientIdentity, account: str, offered: Collection[str], private: bool) -> PlainLogin:
     """Only PLAIN says for whom."""
     if identity.secret is None:
         raise Hopeless(f"there is no token for the account {account}, which acts for {identity.on_behalf}")
     if not private:
         raise Hopeless("nobody logs in for somebody else where others could read it: use TLS")
-    if offered and Plain.name not in offered:
+    if offered and PlainLogin.name not in offered:
         raise Hopeless(f"this server lets nobody log in for {identity.on_behalf}: it has no SASL PLAIN")
-    return Plain(account, identity.secret, identity.on_behalf)
+    return PlainLogin(account, identity.secret, identity.on_behalf)
 
 
 def pieces(data: bytes) -> list[str]:

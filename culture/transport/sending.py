@@ -17,7 +17,7 @@ _LINES = 100
 _names = count(1)
 
 
-class Limits:
+class MultilineLimits:
     """How long a message of several lines may be: the value of the capability."""
 
     def __init__(self, value: str) -> None:
@@ -51,7 +51,7 @@ def client_tags(tags: Mapping[str, str], enabled: bool) -> Mapping[str, str]:
 
 
 def utterances(
-    verb: str, target: str, text: str, tags: Mapping[str, str], prefix: str | None, limits: Limits | None
+    verb: str, target: str, text: str, tags: Mapping[str, str], prefix: str | None, limits: MultilineLimits | None
 ) -> list[list[Message]]:
     """The text as messages in order, each of them lines with one answer: a line alone, or a batch."""
     check_target(target)
@@ -67,7 +67,7 @@ def utterances(
     return [_batch(verb, target, group, tags) for group in _groups(text, space, limits)]
 
 
-def _groups(text: str, space: int, limits: Limits) -> Iterator[list[tuple[str, bool]]]:
+def _groups(text: str, space: int, limits: MultilineLimits) -> Iterator[list[tuple[str, bool]]]:
     """The lines, each with whether it goes on where the one before it ended, as many as one message takes."""
     group: list[tuple[str, bool]] = []
     size = 0

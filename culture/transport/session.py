@@ -10,14 +10,14 @@ from typing import Protocol
 from culture.protocol.caps import MULTILINE
 from culture.protocol.message import Message as Line
 from culture.protocol.vocabulary import Cap, Receipt, Tag
-from culture.transport.batches import HISTORY, LABELED, TARGETS, Batch, Batches, Item
-from culture.transport.connection import Connection
-from culture.transport.pace import Pace
-from culture.transport.parse_messages import Reader, time_of
-from culture.transport.requests import Answer, Requests, refusal
-from culture.transport.sending import Limits
-from culture.transport.types import Member, Message, NotSent
-from culture.transport.view import View
+from culture.transport.batches import HISTORY, LABELED, TARGETS, Item, ReceivedBatch, ReceivedBatches
+from culture.transport.connection import IrcConnection
+from culture.transport.pace import SendPace
+from culture.transport.parse_messages import MessageParser, time_of
+from culture.transport.requests import CommandAnswer, Requests, refusal
+from culture.transport.sending import MultilineLimits
+from culture.transport.types import ChannelMember, Message, NotSent
+from culture.transport.view import NetworkView
 from culture.transport.view_updates import apply
 
 log = logging.getLogger(__name__)
@@ -29,10 +29,10 @@ _BEHIND = (*HISTORY, TARGETS)
 _LATER = 64
 
 
-class Listener(Protocol):
+class SessionListener(Protocol):
     """Whoever wants to know what happens on a connection."""
 
-    def begun(self, session: "Session") -> None:
+    def begun(self, session: "IrcSession") -> None:
         """There is a connection; nothing has come on it yet."""
 
     def said(self, message: Message) -> None:
@@ -53,7 +53,7 @@ class Listener(Protocol):
     def arrived(self, channel: str, nick: str) -> None:
         """Somebody else has come into a channel."""
 
-    def invited(self, channel: str, by: Member | None) -> None:
+    def invited(self, channel: str, by: ChannelMember | None) -> None:
         """Somebody, or without a member the server, wants us in a channel."""
 
     def received(self, msgid: str, receipt: Receipt) -> None:
@@ -63,16 +63,16 @@ class Listener(Protocol):
         """The same with one of those whom it is for."""
 
 
-class Session:
+class IrcSession:
     """From the welcome to the end of a connection."""
 
     def __init__(
         self,
-        connection: Connection,
+        connection: IrcConnection,
         enabled: Mapping[str, str],
-        view: View,
-        listener: Listener,
-        reader: Reader,
+        view: NetworkView,
+        listener: SessionListener,
+        reader: MessageParser,
         answer_within: float,
     ) -> None:
         self._connection = connection
@@ -80,10 +80,10 @@ class Session:
         self.view = view
         self._listener = listener
         self.reader = reader
-        self._batches = Batches()
+        self._batches = ReceivedBatches()
         self._requests = Requests(labels="labeled-response" in enabled)
         self._answer_within = answer_within
-        self._pace = None if self.is_ours else Pace()
+        self._pace = None if self.is_ours else SendPace()
         self.watchers: list[Callable[[Line], None]] = []
         """Those who look at every line."""
         self.settled = False
@@ -99,10 +99,10 @@ class Session:
         return Cap.MENTIONS.value in self.enabled
 
     @property
-    def multiline(self) -> Limits | None:
+    def multiline(self) -> MultilineLimits | None:
         """How long messages of several lines may be; None where there are none."""
         both = MULTILINE in self.enabled and "batch" in self.enabled
-        return Limits(self.enabled[MULTILINE]) if both else None
+        return MultilineLimits(self.enabled[MULTILINE]) if both else None
 
     def take(self, line: Line) -> None:
         """A line came."""
@@ -110,7 +110,7 @@ class Session:
             self._take(item)
 
     def _take(self, item: Item) -> None:
-        if isinstance(item, Batch) and item.kind == LABELED:
+        if isinstance(item, ReceivedBatch) and item.kind == LABELED:
             for inner in item.items:
                 self._happened(inner)
         else:
@@ -119,7 +119,7 @@ class Session:
         self._requests.take(item, own)
 
     def _happened(self, item: Item) -> None:
-        if isinstance(item, Batch):
+        if isinstance(item, ReceivedBatch):
             if item.kind == MULTILINE:
                 self._said(item)
             elif item.kind not in _BEHIND:
@@ -167,14 +167,14 @@ class Session:
                 return lambda: self._receipt(line.tags, line.source)
         return None
 
-    def _member(self, line: Line) -> Member | None:
+    def _member(self, line: Line) -> ChannelMember | None:
         """Whoever sent a line, with the class that it tells; None for our own server."""
         nick, user, _ = line.source.partition("!")
         if not user and self.view.fold(nick) == self.view.fold(self.view.server):
             return None
         known = self.view.user(nick)
         account = line.tags.get("account") or (known.account if known is not None else None)
-        return Member(nick, account=account, kind=self.reader.kind(nick, line.tags))
+        return ChannelMember(nick, account=account, kind=self.reader.kind(nick, line.tags))
 
     def _receipt(self, tags: Mapping[str, str], source: str) -> None:
         try:
@@ -220,7 +220,7 @@ class Session:
         self._connection.write(*outgoing)
         return await self._wait(answer)
 
-    async def _wait(self, answer: Answer) -> list[Item]:
+    async def _wait(self, answer: CommandAnswer) -> list[Item]:
         try:
             await self._connection.drain()
             return await answer.wait(self._answer_within + self._connection.backlog)

@@ -9,7 +9,7 @@ from culture.transport.channels import hinted
 from culture.transport.dedup import Delivery
 from culture.transport.requests import refusal
 from culture.transport.sending import client_tags, utterances
-from culture.transport.session import Session
+from culture.transport.session import IrcSession
 from culture.transport.types import NotSent, guarded
 
 _UNKNOWN = ("401", "403", "404", "442", "INVALID_TARGET")
@@ -23,7 +23,7 @@ class Speaker:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def say(
-        self, session: Session, verb: str, target: str, text: str, tags: Mapping[str, str], skip: int = 0
+        self, session: IrcSession, verb: str, target: str, text: str, tags: Mapping[str, str], skip: int = 0
     ) -> list[str]:
         """The ids of what was said, as far as the server tells them; ``NotSent`` with its words.
 
@@ -39,7 +39,7 @@ class Speaker:
                 msgids += await self._utter(session, verb, target, lines)
         return msgids
 
-    async def _utter(self, session: Session, verb: str, target: str, lines: Sequence[Line]) -> list[str]:
+    async def _utter(self, session: IrcSession, verb: str, target: str, lines: Sequence[Line]) -> list[str]:
         items = await session.ask(*lines, paced=True)
         echoes = [item for item in map(session.reader.message, items) if item is not None and item.own]
         refused = refusal(items)

@@ -34,7 +34,7 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ClientIdentity:
     """Who somebody is on a server, and how they prove it."""
 
     nick: str
@@ -84,7 +84,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ChannelMember:
     """Somebody in a channel, as far as it is known."""
 
     nick: str
@@ -105,24 +105,24 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class ReceiveMark:
     """How far somebody has received: the last ids, the newest first, and the time of the newest."""
 
     msgids: tuple[str, ...]
     time: datetime
 
 
-class Cursor(Protocol):
+class ReceiveCursor(Protocol):
     """Remembers across restarts what was received; kept by whoever keeps the messages."""
 
-    def load(self) -> Mark | None:
+    def load(self) -> ReceiveMark | None:
         """Up to where everything was received; None at the very first start."""
 
     def knows(self, msgid: str) -> bool:
         """Whether this message was received."""
 
 
-class Condition(StrEnum):
+class ConnectionState(StrEnum):
     """How the connection is."""
 
     CONNECTING = "connecting"
@@ -136,12 +136,12 @@ class Condition(StrEnum):
 
 
 OnMessage = Callable[[Message], None]
-OnState = Callable[[Condition, str], None]
+OnState = Callable[[ConnectionState, str], None]
 OnLine = Callable[[Line], None]
 """A line of the server, once the view knows what it says; nothing from the history."""
 OnArrival = Callable[[str, str], None]
 """The channel, and who has come into it."""
-OnInvite = Callable[[str, "Member | None"], None]
+OnInvite = Callable[[str, "ChannelMember | None"], None]
 """The channel, and who invites; None for the server itself."""
 OnReceipt = Callable[[str, Receipt], None]
 """The id of a message of ours, and how far it has come."""
@@ -184,7 +184,7 @@ class WrongServer(Hopeless):
     """Another server answers than expected, so far as it can be told: it may be ours again later."""
 
 
-class Unreachable(Hopeless):
+class ServerUnreachable(Hopeless):
     """No server let us in, and it was to be tried once."""
 
 

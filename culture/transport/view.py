@@ -5,10 +5,10 @@ from types import MappingProxyType
 
 from culture.protocol.vocabulary import Feature, UserClass
 from culture.transport.isupport import ISupport
-from culture.transport.types import Member
+from culture.transport.types import ChannelMember
 
 
-class User:
+class UserView:
     """Somebody of whom something is known."""
 
     __slots__ = ("account", "away", "host", "kind", "metadata", "nick", "realname", "user")
@@ -24,7 +24,7 @@ class User:
         self.metadata: dict[str, str] = {}
 
 
-class Channel:
+class ChannelView:
     """A channel that we are in."""
 
     __slots__ = ("flags", "members", "metadata", "name", "topic")
@@ -39,15 +39,15 @@ class Channel:
         self.metadata: dict[str, str] = {}
 
 
-class View:
+class NetworkView:
     """The channels we are in, and everybody in them."""
 
     def __init__(self, nick: str = "") -> None:
         self.features = ISupport()
         self._fold = self.features.fold
-        self.places: dict[str, Channel] = {}
+        self.places: dict[str, ChannelView] = {}
         """The channels we are in, by their folded names."""
-        self.people: dict[str, User] = {}
+        self.people: dict[str, UserView] = {}
         """Whoever is in one of them, and ourselves, by their folded nicks."""
         self.nick = nick
         """Our own."""
@@ -60,7 +60,7 @@ class View:
         """The names of the channels we are in."""
         return [channel.name for channel in self.places.values()]
 
-    def channel(self, name: str) -> Channel | None:
+    def channel(self, name: str) -> ChannelView | None:
         """A channel that we are in."""
         return self.places.get(self.fold(name))
 
@@ -69,7 +69,7 @@ class View:
         found = self.channel(channel)
         return "" if found is None else found.topic
 
-    def members(self, channel: str) -> list[Member]:
+    def members(self, channel: str) -> list[ChannelMember]:
         """Who is in a channel of ours."""
         found = self.channel(channel)
         if found is None:
@@ -80,7 +80,7 @@ class View:
         """The nicks of those who run a channel."""
         return [member.nick for member in self.members(channel) if member.is_operator]
 
-    def user(self, nick: str) -> Member | None:
+    def user(self, nick: str) -> ChannelMember | None:
         """Somebody who shares a channel with us, or ourselves."""
         found = self.people.get(self.fold(nick))
         return None if found is None else self._member(found, "")
@@ -110,21 +110,21 @@ class View:
         own = self.people.get(self.fold(self.nick))
         return f"{own.nick}!{own.user}@{own.host}" if own is not None and own.host else None
 
-    def _member(self, user: User, modes: str) -> Member:
+    def _member(self, user: UserView, modes: str) -> ChannelMember:
         metadata = MappingProxyType(dict(user.metadata))
-        return Member(
+        return ChannelMember(
             user.nick, modes, user.account, user.kind, user.away, user.user, user.host, user.realname, metadata
         )
 
-    def somebody(self, nick: str) -> User:
+    def somebody(self, nick: str) -> UserView:
         """Whoever has this nick, new or not."""
         folded = self.fold(nick)
         user = self.people.get(folded)
         if user is None:
-            user = self.people[folded] = User(nick)
+            user = self.people[folded] = UserView(nick)
         return user
 
-    def leave(self, channel: Channel, folded: str) -> None:
+    def leave(self, channel: ChannelView, folded: str) -> None:
         """Somebody is in a channel no more."""
         channel.members.pop(folded, None)
         if folded == self.fold(self.nick):

@@ -3,14 +3,14 @@
 from collections.abc import Callable
 
 from culture.protocol.message import Message
-from culture.protocol.modes import Kind, parse_changes
+from culture.protocol.modes import ModeKind, parse_changes
 from culture.protocol.vocabulary import Tag, UserClass
-from culture.transport.view import Channel, View
+from culture.transport.view import ChannelView, NetworkView
 
 _KEPT_METADATA = 64
 
 
-def apply(view: View, line: Message) -> None:
+def apply(view: NetworkView, line: Message) -> None:
     """Take note of one line."""
     handler = _HANDLERS.get(line.verb)
     if "!" in line.source:
@@ -19,7 +19,7 @@ def apply(view: View, line: Message) -> None:
         handler[0](view, line, line.params)
 
 
-def _note_source(view: View, line: Message) -> None:
+def _note_source(view: NetworkView, line: Message) -> None:
     """Most lines tell something about who did it."""
     nick, _, rest = line.source.partition("!")
     user = view.people.get(view.fold(nick))
@@ -35,21 +35,21 @@ def _note_source(view: View, line: Message) -> None:
         user.account = line.tags["account"]
 
 
-def _welcome(view: View, line: Message, params: tuple[str, ...]) -> None:
+def _welcome(view: NetworkView, line: Message, params: tuple[str, ...]) -> None:
     view.nick, view.server = params[0], line.source
     view.somebody(view.nick)
 
 
-def _features(view: View, line: Message, params: tuple[str, ...]) -> None:
+def _features(view: NetworkView, line: Message, params: tuple[str, ...]) -> None:
     view.features.take(params[1:-1])
     view.refold()
 
 
-def _joined(view: View, line: Message, params: tuple[str, ...]) -> None:
+def _joined(view: NetworkView, line: Message, params: tuple[str, ...]) -> None:
     nick, _, rest = line.source.partition("!")
     folded = view.fold(nick)
     if folded == view.fold(view.nick) and view.fold(params[0]) not in view.places:
-        view.places[view.fold(params[0])] = Channel(params[0])
+        view.places[view.fold(params[0])] = ChannelView(params[0])
     channel = view.channel(params[0])
     if channel is None:
         return
@@ -61,26 +61,26 @@ def _joined(view: View, line: Message, params: tuple[str, ...]) -> None:
         user.realname = params[2]
 
 
-def _parted(view: View, line: Message, params: tuple[str, ...]) -> None:
+def _parted(view: NetworkView, line: Message, params: tuple[str, ...]) -> None:
     channel = view.channel(params[0])
     if channel is not None:
         view.leave(channel, view.fold(line.source.partition("!")[0]))
 
 
-def _kicked(view: View, line: Message, params: tuple[str, ...]) -> None:
+def _kicked(view: NetworkView, line: Message, params: tuple[str, ...]) -> None:
     channel = view.channel(params[0])
     if channel is not None:
         view.leave(channel, view.fold(params[1]))
 
 
-def _quit(view: View, line: Message, params: tuple[str, ...]) -> None:
+def _quit(view: NetworkView, line: Message, params: tuple[str, ...]) -> None:
     folded = view.fold(line.source.partition("!")[0])
     for channel in list(view.places.values()):
         channel.members.pop(folded, None)
     view.forget(folded)
 
 
-def _renamed_user(view: View, line: Message, params: tuple[str, ...]) -> None:
+def _renamed_user(view: NetworkView, line: Message, params: tuple[str, ...]) -> None:
     old, new = view.fold(line.source.partition("!")[0]), params[0]
     user = view.people.pop(old, None)
     if old == view.fold(view.nick):
@@ -94,14 +94,14 @@ def _renamed_user(view: View, line: Message, params: tuple[str, ...]) -> None:
             channel.members[view.fold(new)] = channel.members.pop(old)
 
 
-def _renamed_channel(view: View, line: Message, params: tuple[str, ...]) -> None:
+def _renamed_channel(view: NetworkView, line: Message, params: tuple[str, ...]) -> None:
     channel = view.places.pop(view.fold(params[0]), None) if params[1] else None
     if channel is not None:
         channel.name = params[1]
         view.places[view.fold(params[1])] = channel
 
 
-def _moded(view: View, line: Message, params: tuple[str, ...]) -> None:
+def _moded(view: NetworkView, line: Message, params: tuple[str, ...]) -> None:
     channel = view.channel(params[0])
     if channel is None:
         return
@@ -109,39 +109,39 @@ def _moded(view: View, line: Message, params: tuple[str, ...]) -> None:
     order = list(view.features.prefixes.values())
     for change in changes:
         folded = view.fold(change.param or "")
-        if view.features.kinds.get(change.mode) is Kind.PREFIX and folded in channel.members:
+        if view.features.kinds.get(change.mode) is ModeKind.PREFIX and folded in channel.members:
             held = set(channel.members[folded]) - {change.mode} | ({change.mode} if change.add else set())
             channel.members[folded] = "".join(sorted(held, key=order.index))
-        elif view.features.kinds.get(change.mode) is Kind.FLAG:
+        elif view.features.kinds.get(change.mode) is ModeKind.FLAG:
             (channel.flags.add if change.add else channel.flags.discard)(change.mode)
 
 
-def _modes_are(view: View, line: Message, params: tuple[str, ...]) -> None:
+def _modes_are(view: NetworkView, line: Message, params: tuple[str, ...]) -> None:
     channel = view.channel(params[1])
     if channel is not None:
         channel.flags.clear()
         _moded(view, line, params[1:])
 
 
-def _topic(view: View, line: Message, params: tuple[str, ...]) -> None:
+def _topic(view: NetworkView, line: Message, params: tuple[str, ...]) -> None:
     _set_topic(view, params[0], params[1])
 
 
-def _topic_is(view: View, line: Message, params: tuple[str, ...]) -> None:
+def _topic_is(view: NetworkView, line: Message, params: tuple[str, ...]) -> None:
     _set_topic(view, params[1], params[2])
 
 
-def _no_topic(view: View, line: Message, params: tuple[str, ...]) -> None:
+def _no_topic(view: NetworkView, line: Message, params: tuple[str, ...]) -> None:
     _set_topic(view, params[1], "")
 
 
-def _set_topic(view: View, name: str, topic: str) -> None:
+def _set_topic(view: NetworkView, name: str, topic: str) -> None:
     channel = view.channel(name)
     if channel is not None:
         channel.topic = topic
 
 
-def _names(view: View, line: Message, params: tuple[str, ...]) -> None:
+def _names(view: NetworkView, line: Message, params: tuple[str, ...]) -> None:
     channel = view.channel(params[2])
     if channel is None:
         return
@@ -154,38 +154,38 @@ def _names(view: View, line: Message, params: tuple[str, ...]) -> None:
             channel.members[view.fold(user.nick)] = modes
 
 
-def _who(view: View, line: Message, params: tuple[str, ...]) -> None:
+def _who(view: NetworkView, line: Message, params: tuple[str, ...]) -> None:
     _, _, user, host, _, nick, flags, trailing = params[:8]
     view.learn(nick, user, host, flags, trailing.partition(" ")[2])
 
 
-def _is_bot(view: View, line: Message, params: tuple[str, ...]) -> None:
+def _is_bot(view: NetworkView, line: Message, params: tuple[str, ...]) -> None:
     found = view.people.get(view.fold(params[1]))
     if found is not None:
         found.kind = UserClass.AGENT if "agent" in params[-1].split() else UserClass.BOT
 
 
-def _account_is(view: View, line: Message, params: tuple[str, ...]) -> None:
+def _account_is(view: NetworkView, line: Message, params: tuple[str, ...]) -> None:
     found = view.people.get(view.fold(params[1]))
     if found is not None:
         found.account = params[2]
 
 
-def _logged_in(view: View, line: Message, params: tuple[str, ...]) -> None:
+def _logged_in(view: NetworkView, line: Message, params: tuple[str, ...]) -> None:
     view.account = params[2]
 
 
-def _logged_out(view: View, line: Message, params: tuple[str, ...]) -> None:
+def _logged_out(view: NetworkView, line: Message, params: tuple[str, ...]) -> None:
     view.account = None
 
 
-def _away(view: View, line: Message, params: tuple[str, ...]) -> None:
+def _away(view: NetworkView, line: Message, params: tuple[str, ...]) -> None:
     found = view.people.get(view.fold(line.source.partition("!")[0]))
     if found is not None:
         found.away = bool(params and params[0])
 
 
-def _account(view: View, line: Message, params: tuple[str, ...]) -> None:
+def _account(view: NetworkView, line: Message, params: tuple[str, ...]) -> None:
     found = view.people.get(view.fold(line.source.partition("!")[0]))
     if found is not None:
         found.account = None if params[0] == "*" else params[0]
@@ -193,31 +193,31 @@ def _account(view: View, line: Message, params: tuple[str, ...]) -> None:
         found.kind = UserClass.UNKNOWN
 
 
-def _changed_host(view: View, line: Message, params: tuple[str, ...]) -> None:
+def _changed_host(view: NetworkView, line: Message, params: tuple[str, ...]) -> None:
     found = view.people.get(view.fold(line.source.partition("!")[0]))
     if found is not None:
         found.user, found.host = params[0], params[1]
 
 
-def _set_name(view: View, line: Message, params: tuple[str, ...]) -> None:
+def _set_name(view: NetworkView, line: Message, params: tuple[str, ...]) -> None:
     found = view.people.get(view.fold(line.source.partition("!")[0]))
     if found is not None:
         found.realname = params[0]
 
 
-def _value_is(view: View, line: Message, params: tuple[str, ...]) -> None:
+def _value_is(view: NetworkView, line: Message, params: tuple[str, ...]) -> None:
     _keep(view, params[1], params[2], params[4])
 
 
-def _value_gone(view: View, line: Message, params: tuple[str, ...]) -> None:
+def _value_gone(view: NetworkView, line: Message, params: tuple[str, ...]) -> None:
     _keep(view, params[1], params[2], None)
 
 
-def _value_set(view: View, line: Message, params: tuple[str, ...]) -> None:
+def _value_set(view: NetworkView, line: Message, params: tuple[str, ...]) -> None:
     _keep(view, params[0], params[1], params[3] if len(params) > 3 else None)
 
 
-def _keep(view: View, target: str, key: str, value: str | None) -> None:
+def _keep(view: NetworkView, target: str, key: str, value: str | None) -> None:
     owner = view.channel(target) or view.people.get(view.fold(view.nick if target == "*" else target))
     if owner is None:
         return
@@ -227,7 +227,7 @@ def _keep(view: View, target: str, key: str, value: str | None) -> None:
         owner.metadata[key] = value
 
 
-_Handler = Callable[[View, Message, tuple[str, ...]], None]
+_Handler = Callable[[NetworkView, Message, tuple[str, ...]], None]
 _HANDLERS: dict[str, tuple[_Handler, int]] = {
     "001": (_welcome, 1),
     "005": (_features, 2),

@@ -7,16 +7,16 @@ from culture.protocol.message import Message as Line
 from culture.protocol.vocabulary import UserClass
 from culture.transport.requests import lines_of
 from culture.transport.sending import check_target
-from culture.transport.session import Session
-from culture.transport.types import Member, NotSent
-from culture.transport.view import View
+from culture.transport.session import IrcSession
+from culture.transport.types import ChannelMember, NotSent
+from culture.transport.view import NetworkView
 
 _TOKEN = "152"
 _COLUMNS = f"%tcuhnfar,{_TOKEN}"
 _LOOKED_UP = 32
 
 
-async def who(session: Session, target: str) -> list[Member]:
+async def who(session: IrcSession, target: str) -> list[ChannelMember]:
     """Everybody in a channel, or whoever has a nick, as the server tells it."""
     check_target(target)
     line = Line("WHO", (target, _COLUMNS) if "WHOX" in session.view.features else (target,))
@@ -31,7 +31,7 @@ async def who(session: Session, target: str) -> list[Member]:
     return [_with_kind(member, UserClass.AGENT if is_agent(member.nick) else None) for member in found]
 
 
-async def whois(session: Session, nick: str) -> UserClass | None:
+async def whois(session: IrcSession, nick: str) -> UserClass | None:
     """What somebody is, as the server says; None when nobody has the nick, or it does not say."""
     check_target(nick)
     lines = list(lines_of(await session.ask(Line("WHOIS", (nick,)))))
@@ -41,7 +41,7 @@ async def whois(session: Session, nick: str) -> UserClass | None:
     return None
 
 
-async def look_around(session: Session, channels: Iterable[str]) -> None:
+async def look_around(session: IrcSession, channels: Iterable[str]) -> None:
     """Learn who is in these channels."""
     for channel in channels:
         try:
@@ -51,10 +51,10 @@ async def look_around(session: Session, channels: Iterable[str]) -> None:
                 raise
 
 
-def _with_kind(member: Member, kind: UserClass | None) -> Member:
+def _with_kind(member: ChannelMember, kind: UserClass | None) -> ChannelMember:
     if kind is None or kind is member.kind:
         return member
-    return Member(
+    return ChannelMember(
         member.nick,
         member.modes,
         member.account,
@@ -67,7 +67,7 @@ def _with_kind(member: Member, kind: UserClass | None) -> Member:
     )
 
 
-def _members(lines: Iterable[Line], view: View) -> Iterator[Member]:
+def _members(lines: Iterable[Line], view: NetworkView) -> Iterator[ChannelMember]:
     signs = view.features.prefixes
     for line in lines:
         if line.verb == "352" and len(line.params) > 7:
@@ -84,4 +84,4 @@ def _members(lines: Iterable[Line], view: View) -> Iterator[Member]:
         modes = "".join(signs[sign] for sign in flags if sign in signs)
         metadata = known.metadata if known else {}
         account = account or (known.account if known else None)
-        yield Member(nick, modes, account, kind, flags.startswith("G"), user, host, realname, metadata)
+        yield ChannelMember(nick, modes, account, kind, flags.startswith("G"), user, host, realname, metadata)

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 from culture.protocol.names import fold
 from culture.transport import Message
-from culture.web.connection_pool import Seat
+from culture.web.connection_pool import WebConnection
 
 PATIENCE = 10.0
 _COUNTS = ("is answered", "noted for", "denied:")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class CommandResult:
     """What became of it."""
 
     nick: str
@@ -25,7 +25,7 @@ class Told:
         return any(words in self.text for words in _COUNTS)
 
 
-async def tell(seat: Seat, agent: str, text: str, patience: float = PATIENCE) -> Told:
+async def tell(seat: WebConnection, agent: str, text: str, patience: float = PATIENCE) -> CommandResult:
     """Say this to an agent in private, and wait for the notice of its daemon."""
     heard: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
@@ -38,8 +38,8 @@ async def tell(seat: Seat, agent: str, text: str, patience: float = PATIENCE) ->
     try:
         await seat.irc.send_privmsg(agent, text)
         async with asyncio.timeout(patience):
-            return Told(agent, await heard)
+            return CommandResult(agent, await heard)
     except TimeoutError:
-        return Told(agent, "")
+        return CommandResult(agent, "")
     finally:
         seat.listeners.discard(listen)

@@ -11,24 +11,24 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from culture.mcp_http import http
-from culture.transport import Identity
-from culture.web.connection_pool import Seats
-from culture.web.database import Database
-from culture.web.ledger_client import Ledger, OnProblem
+from culture.transport import ClientIdentity
+from culture.web.connection_pool import WebConnectionPool
+from culture.web.database import WebDatabase
+from culture.web.ledger_client import LedgerClient, OnProblem
 from culture.web.login_links import Links
-from culture.web.page import Page, Person
+from culture.web.page import PageRequest, WebPerson
 from culture.web.push import Post, Pusher
 from culture.web.security import Gate
-from culture.web.sessions import Sessions
-from culture.web.site import Settings, Site
+from culture.web.sessions import BrowserSessions
+from culture.web.site import Site, WebSettings
 from culture.web.static_files import files
-from culture.web.throttle import Throttle
-from culture.web.view import View, found
+from culture.web.throttle import LoginThrottle
+from culture.web.view import WebView, found
 
 
 def create(
-    settings: Settings,
-    views: Sequence[View] | None = None,
+    settings: WebSettings,
+    views: Sequence[WebView] | None = None,
     post: Post | None = None,
     on_problem: OnProblem | None = None,
 ) -> Starlette:
@@ -36,36 +36,36 @@ def create(
 
     ``post`` is how phones are woken; without it none is. ``on_problem`` is told why the page is not connected.
     """
-    database = Database(settings.folder)
-    sessions = Sessions(database, settings.web.session_days, standing=settings.standing)
+    database = WebDatabase(settings.folder)
+    sessions = BrowserSessions(database, settings.web.session_days, standing=settings.standing)
 
     token = settings.token
 
-    def identity_of(person: Person) -> Identity:
-        return Identity(person.nick, settings.account, token, bot=False, on_behalf=person.account)
+    def identity_of(person: WebPerson) -> ClientIdentity:
+        return ClientIdentity(person.nick, settings.account, token, bot=False, on_behalf=person.account)
 
-    own = Identity(settings.nick_of(settings.account), settings.account, token, realname="the web page")
+    own = ClientIdentity(settings.nick_of(settings.account), settings.account, token, realname="the web page")
 
-    def own_now() -> Identity:
+    def own_now() -> ClientIdentity:
         nonlocal token
         token = (settings.renewed_token() if settings.renewed_token is not None else None) or token
         return replace(own, secret=token)
 
-    ledger = Ledger(settings.address, own, on_problem=on_problem, identity_now=own_now)
+    ledger = LedgerClient(settings.address, own, on_problem=on_problem, identity_now=own_now)
 
     def refused(account: str) -> None:
         """Whom the server does not let in is logged out; where the page itself is not let in, nobody is to blame."""
         if not ledger.is_refused:
             sessions.revoke_of(account)
 
-    seats = Seats(settings.address, identity_of, settings.server.channels[0], on_refused=refused)
+    seats = WebConnectionPool(settings.address, identity_of, settings.server.channels[0], on_refused=refused)
 
     def changed(kinds: frozenset[str]) -> None:
         for seat in seats.open:
             seat.hub.tell("facts", {"kinds": sorted(kinds)})
 
     ledger.on_change = changed
-    site = Site(settings, sessions, Links(database), seats, ledger, Throttle())
+    site = Site(settings, sessions, Links(database), seats, ledger, LoginThrottle())
     pusher = Pusher(settings.web.push, settings.url, seats, settings.nick_of, post) if post is not None else None
     shown = tuple(found() if views is None else views)
     routes: list[Route] = [route for view in shown for route in view.routes]
@@ -97,17 +97,17 @@ def create(
 
 
 async def _not_found(request: Request, _error: Exception) -> Response:
-    return Page(request).refuse("There is no such page.", 404)
+    return PageRequest(request).refuse("There is no such page.", 404)
 
 
 async def _failed(request: Request, _error: Exception) -> Response:
-    return Page(request).refuse("Something went wrong here; the log of the page says what.", 500)
+    return PageRequest(request).refuse("Something went wrong here; the log of the page says what.", 500)
 
 
 @asynccontextmanager
 async def serving(
-    settings: Settings, post: Post | None = None, on_problem: OnProblem | None = None
-) -> AsyncIterator[Settings]:
+    settings: WebSettings, post: Post | None = None, on_problem: OnProblem | None = None
+) -> AsyncIterator[WebSettings]:
     """The settings of a page that runs, with the port it has; port 0 takes a free one.
 
     ``on_problem`` is told why the page is not connected to its server, and nothing once it is.

@@ -11,9 +11,9 @@ from culture.protocol.message import Message as Line
 from culture.protocol.names import fold, is_channel
 from culture.transport import (
     Address,
-    Condition,
+    ClientIdentity,
+    ConnectionState,
     Hopeless,
-    Identity,
     IRCTransport,
     Message,
     NotSent,
@@ -23,7 +23,7 @@ from culture.transport import (
 from culture.transport.types import OnMessage
 from culture.web.event_stream import Hub
 from culture.web.message_view import drawn
-from culture.web.page import Person
+from culture.web.page import WebPerson
 from culture.web.unread import MARKREAD, Talks, calls, note, take_stock
 
 log = logging.getLogger(__name__)
@@ -37,22 +37,22 @@ _TIMING = Timing(longest_pause=5.0)
 _ABOUT_MEMBERS = frozenset({"JOIN", "PART", "KICK", "QUIT", "NICK", "AWAY", "MODE", "ACCOUNT"})
 _ABOUT_ROOMS = frozenset({"JOIN", "PART", "KICK", "RENAME"})
 
-IdentityOf = Callable[[Person], Identity]
-OnHeard = Callable[["Seat", Message], None]
+IdentityOf = Callable[[WebPerson], ClientIdentity]
+OnHeard = Callable[["WebConnection", Message], None]
 OnRefused = Callable[[str], None]
 
 
-class Seat:
+class WebConnection:
     """One person's connection, with what happens on it."""
 
-    def __init__(self, person: Person, address: Address, identity: Identity) -> None:
+    def __init__(self, person: WebPerson, address: Address, identity: ClientIdentity) -> None:
         self.person = person
         self.hub = Hub()
         self.talks = Talks()
         self.irc = IRCTransport(
             address, identity, on_message=self._heard, on_state=self._stands, on_line=self._line, timing=_TIMING
         )
-        self.condition = Condition.CONNECTING
+        self.condition = ConnectionState.CONNECTING
         self.reason = ""
         self.used_at = 0.0
         self.on_lost: Callable[[], None] | None = None
@@ -81,10 +81,10 @@ class Seat:
         for listener in tuple(self.listeners):
             listener(message)
 
-    def _stands(self, condition: Condition, reason: str) -> None:
+    def _stands(self, condition: ConnectionState, reason: str) -> None:
         self.condition, self.reason = condition, reason
         self.hub.tell("state", {"condition": condition.value, "reason": reason})
-        if condition in (Condition.LOST, Condition.HOPELESS) and self.on_lost is not None:
+        if condition in (ConnectionState.LOST, ConnectionState.HOPELESS) and self.on_lost is not None:
             self.on_lost()
 
     def _line(self, line: Line) -> None:
@@ -100,7 +100,7 @@ class Seat:
             self.hub.tell("rooms", {})
 
 
-class Seats:
+class WebConnectionPool:
     """The seats by account. ``on_refused`` is told the account of whoever the server does not let in any longer."""
 
     def __init__(
@@ -121,7 +121,7 @@ class Seats:
         self.on_heard = on_heard
         self._idle = idle
         self._clock = clock
-        self._seats: dict[str, Seat] = {}
+        self._seats: dict[str, WebConnection] = {}
         self._turns: dict[str, asyncio.Lock] = {}
         self._kept: set[str] = set()
         self._lost = asyncio.Event()
@@ -136,20 +136,20 @@ class Seats:
         self._kept.add(fold(account))
 
     @property
-    def open(self) -> list[Seat]:
+    def open(self) -> list[WebConnection]:
         """All there are."""
         return list(self._seats.values())
 
-    def known(self, account: str) -> Seat | None:
+    def known(self, account: str) -> WebConnection | None:
         """The seat of an account, if it has one."""
         return self._seats.get(fold(account))
 
-    async def of(self, person: Person) -> Seat:
+    async def of(self, person: WebPerson) -> WebConnection:
         """The seat of a person; ``NotSent`` where they are not let in, or the server is not there."""
         key = fold(person.account)
         async with self._turns.setdefault(key, asyncio.Lock()):
             seat = self._seats.get(key)
-            if seat is not None and seat.condition is Condition.HOPELESS:
+            if seat is not None and seat.condition is ConnectionState.HOPELESS:
                 await self._drop(key)
                 seat = None
             if seat is None:
@@ -157,8 +157,8 @@ class Seats:
             seat.used_at = self._clock()
             return seat
 
-    async def _opened(self, key: str, person: Person) -> Seat:
-        seat = Seat(person, self._address, self._identity_of(person))
+    async def _opened(self, key: str, person: WebPerson) -> WebConnection:
+        seat = WebConnection(person, self._address, self._identity_of(person))
         if self.on_heard is not None:
             seat.listeners.add(partial(self.on_heard, seat))
         try:
@@ -191,12 +191,14 @@ class Seats:
     async def _check_lost(self) -> None:
         """Whether those who were cut off are let in again; a connection that stood before would ask for long."""
         for key, seat in list(self._seats.items()):
-            if seat.condition in (Condition.LOST, Condition.HOPELESS) and await self._is_refused(seat.person):
+            if seat.condition in (ConnectionState.LOST, ConnectionState.HOPELESS) and await self._is_refused(
+                seat.person
+            ):
                 log.info("%s is not let in any longer", seat.person.nick)
                 self._on_refused(seat.person.account)
                 await self._drop(key)
 
-    async def _is_refused(self, person: Person) -> bool:
+    async def _is_refused(self, person: WebPerson) -> bool:
         irc = IRCTransport(self._address, self._identity_of(person))
         try:
             async with asyncio.timeout(_ASKING):

@@ -32,7 +32,7 @@ def database_file(folder: Path) -> Path:
     return folder / "sessions.db"
 
 
-class Database:
+class WebDatabase:
     """The file, open; several processes may have it open at once."""
 
     def __init__(self, folder: Path) -> None:
@@ -67,9 +67,9 @@ class Database:
 
 
 @contextmanager
-def opened(folder: Path) -> Iterator[Database]:
+def opened(folder: Path) -> Iterator[WebDatabase]:
     """The file for a moment."""
-    database = Database(folder)
+    database = WebDatabase(folder)
     try:
         yield database
     finally:

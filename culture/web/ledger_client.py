@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
-from culture.ledger_views.ledger import MOST, Fact, all_facts, facts
+from culture.ledger_views.ledger import MOST, LedgerFact, all_facts, facts
 from culture.ledger_views.links import LINKED
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import FactKind
-from culture.transport import Address, Condition, Hopeless, Identity, IRCTransport, NotSent, Timing
+from culture.transport import Address, ClientIdentity, ConnectionState, Hopeless, IRCTransport, NotSent, Timing
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ OnProblem = Callable[[str], None]
 OnChange = Callable[[frozenset[str]], None]
 
 
-class Ledger:
+class LedgerClient:
     """The facts, by who says them, kind and key; ``on_change`` is told the kinds that have news.
 
     It never gives up: a page may run for months, and whoever refused its account, or was in the server's place, may be
@@ -42,12 +42,12 @@ class Ledger:
     def __init__(
         self,
         address: Address,
-        identity: Identity,
+        identity: ClientIdentity,
         on_change: OnChange | None = None,
         every: float = EVERY,
         *,
         on_problem: OnProblem | None = None,
-        identity_now: Callable[[], Identity] | None = None,
+        identity_now: Callable[[], ClientIdentity] | None = None,
         pause: float = _REFUSED,
     ) -> None:
         self._identity_now = identity_now
@@ -63,7 +63,7 @@ class Ledger:
         self._every = every
         self.news: Counter[str] = Counter()
         """How often something was new of each kind."""
-        self._facts: dict[str, dict[Key, Fact]] = {kind: {} for kind in _KINDS}
+        self._facts: dict[str, dict[Key, LedgerFact]] = {kind: {} for kind in _KINDS}
         self._newest: datetime | None = None
         self._read_at = self._all_read_at = -_ANEW
         self._task: asyncio.Task[None] | None = None
@@ -80,26 +80,26 @@ class Ledger:
                 await self._task
         await self.irc.stop("bye")
 
-    def facts(self, kind: str = "*", nick: str = "*") -> Sequence[Fact]:
+    def facts(self, kind: str = "*", nick: str = "*") -> Sequence[LedgerFact]:
         """Those of a kind or all, of a nick or all, the oldest first."""
         kinds = self._facts.values() if kind == "*" else [self._facts.get(kind, {})]
         found = [fact for some in kinds for fact in some.values() if nick == "*" or fold(nick) == fold(fact.nick)]
         return sorted(found, key=lambda fact: fact.at)
 
-    async def ask(self, *question: str) -> list[Fact]:
+    async def ask(self, *question: str) -> list[LedgerFact]:
         """What the ledger answers to this."""
         return await facts(self.irc, *question)
 
-    def _stands(self, condition: Condition, reason: str) -> None:
-        if condition is Condition.CONNECTING:  # why it is not connected, was said before
+    def _stands(self, condition: ConnectionState, reason: str) -> None:
+        if condition is ConnectionState.CONNECTING:  # why it is not connected, was said before
             return
-        self.is_refused = condition is Condition.HOPELESS
+        self.is_refused = condition is ConnectionState.HOPELESS
         if self.is_refused:
             self._given_up.set()
-        if condition is not Condition.CONNECTED:
+        if condition is not ConnectionState.CONNECTED:
             self.problem = reason or "not connected"
-        if self._on_problem is not None and condition is not Condition.STOPPED:
-            self._on_problem("" if condition is Condition.CONNECTED else self.problem)
+        if self._on_problem is not None and condition is not ConnectionState.STOPPED:
+            self._on_problem("" if condition is ConnectionState.CONNECTED else self.problem)
 
     async def _keep(self) -> None:
         await self._come(self.irc.start)
@@ -150,10 +150,10 @@ class Ledger:
                 found = await self._since(since)
         self._learn(found)
 
-    async def _since(self, since: datetime) -> list[Fact]:
+    async def _since(self, since: datetime) -> list[LedgerFact]:
         return [fact for kind in _KINDS for fact in await all_facts(self.irc, kind, since)]
 
-    def _learn(self, found: list[Fact]) -> None:
+    def _learn(self, found: list[LedgerFact]) -> None:
         changed = set()
         for fact in found:
             key, kept = _key(fact), self._facts.get(fact.kind)
@@ -170,13 +170,13 @@ class Ledger:
         if changed and self.on_change is not None:
             self.on_change(frozenset(changed))
 
-    def _heed(self, known: Fact | None, fact: Fact) -> None:
+    def _heed(self, known: LedgerFact | None, fact: LedgerFact) -> None:
         """When a link is back, what was said on its other side meanwhile comes with the time it had there."""
         before, now = (each.value.get("state") if each is not None else LINKED for each in (known, fact))
         if fact.kind == FactKind.LINK and before != LINKED and now == LINKED:
             self._all_read_at = -_ANEW
 
-    def _forget(self, found: list[Fact]) -> None:
+    def _forget(self, found: list[LedgerFact]) -> None:
         """What the server does not have any more, and what is too much."""
         there = {_key(fact) for fact in sorted(found, key=lambda fact: fact.at)[-_KEPT:]}
         for kind, kept in self._facts.items():
@@ -186,7 +186,7 @@ class Ledger:
             self.news[kind] += bool(gone)
 
 
-def _key(fact: Fact) -> Key:
+def _key(fact: LedgerFact) -> Key:
     return fold(fact.nick), fact.kind, fact.key
 
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from culture.web.database import Database, digest, new_secret, opened
+from culture.web.database import WebDatabase, digest, new_secret, opened
 
 MINUTES = 10
 _REMEMBERED = 86400.0
@@ -28,7 +28,7 @@ def make_link(folder: Path, account: str, minutes: int = MINUTES) -> str:
 class Links:
     """Those of the file."""
 
-    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, database: WebDatabase, clock: Callable[[], float] = time.time) -> None:
         self._database = database
         self._clock = clock
 

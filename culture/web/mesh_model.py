@@ -5,31 +5,31 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from culture.ledger_views.agents import Agent, agents
-from culture.ledger_views.alerts import Alert, alerts
-from culture.ledger_views.ledger import Fact, online
-from culture.ledger_views.links import Mesh, mesh
-from culture.ledger_views.questions import Question, questions
-from culture.ledger_views.spend import Turn, turns
-from culture.ledger_views.tasks import Errand, Task, errands, tasks
+from culture.ledger_views.agents import AgentView, agents
+from culture.ledger_views.alerts import AlertView, alerts
+from culture.ledger_views.ledger import LedgerFact, online
+from culture.ledger_views.links import MeshView, mesh
+from culture.ledger_views.questions import QuestionView, questions
+from culture.ledger_views.spend import TurnCost, turns
+from culture.ledger_views.tasks import TaskView, TurnPurpose, errands, tasks
 from culture.protocol.names import fold, short_name
-from culture.protocol.vocabulary import Channel, FactKind, Verb
+from culture.protocol.vocabulary import ExtensionVerb, FactKind, WellKnownChannel
 from culture.transport import Message, NotSent
 from culture.transport.history import said
-from culture.web.ledger_client import Ledger
-from culture.web.page import Page
+from culture.web.ledger_client import LedgerClient
+from culture.web.page import PageRequest
 
 EVERY = 5.0
 """Who is there, and what was said last, is asked at most so often."""
 _MOST, _MOST_WORDS = 100, 5_000
-_NO_TALK = (Channel.ALERTS.value, Channel.ERRORS.value)
+_NO_TALK = (WellKnownChannel.ALERTS.value, WellKnownChannel.ERRORS.value)
 Value = TypeVar("Value")
 
 
-class Board:
+class MeshModel:
     """What one page knows of the mesh, for all who look at it."""
 
-    def __init__(self, ledger: Ledger, every: float = EVERY) -> None:
+    def __init__(self, ledger: LedgerClient, every: float = EVERY) -> None:
         self._ledger = ledger
         self._every = every
         self._here: frozenset[str] | None = None
@@ -47,32 +47,32 @@ class Board:
         """The server that is asked, by the first label of its name."""
         return fold(short_name(self._ledger.irc.view.server))
 
-    def agents(self) -> list[Agent]:
+    def agents(self) -> list[AgentView]:
         """All agents, by nick."""
         here = self._here
         return self._known("agents", lambda facts: agents(facts, here), FactKind.STATE, FactKind.QUESTION)
 
-    def questions(self) -> list[Question]:
+    def questions(self) -> list[QuestionView]:
         """Those that wait, then those that are closed."""
         return self._known("questions", questions, FactKind.QUESTION)
 
-    def alerts(self) -> list[Alert]:
+    def alerts(self) -> list[AlertView]:
         """All alerts, the latest first."""
         return self._known("alerts", alerts, FactKind.ALERT)
 
-    def turns(self) -> list[Turn]:
+    def turns(self) -> list[TurnCost]:
         """What was spent, the oldest first."""
         return self._known("turns", turns, FactKind.SPEND)
 
-    def tasks(self) -> list[Task]:
+    def tasks(self) -> list[TaskView]:
         """The tasks of teams."""
         return self._known("tasks", tasks, FactKind.TASK)
 
-    def errands(self, nick: str) -> list[Errand]:
+    def errands(self, nick: str) -> list[TurnPurpose]:
         """What the turns of an agent were for, the latest first."""
         return errands(self._ledger.facts(FactKind.TASK, nick))
 
-    def mesh(self) -> Mesh:
+    def mesh(self) -> MeshView:
         """The servers and their links."""
         return mesh(self._ledger.facts(FactKind.LINK), self.server, datetime.now(UTC))
 
@@ -101,7 +101,7 @@ class Board:
             except NotSent:
                 self._here = None
 
-    def _known(self, name: str, made: Callable[[Sequence[Fact]], list[Value]], *kinds: str) -> list[Value]:
+    def _known(self, name: str, made: Callable[[Sequence[LedgerFact]], list[Value]], *kinds: str) -> list[Value]:
         """The values, which are made anew only when there is something new of these kinds."""
         state = (tuple(self._ledger.news[kind] for kind in kinds), self._here)
         known = self._values.get(name)
@@ -114,7 +114,7 @@ class Board:
     async def _read_on(self, channel: str) -> None:
         last = self._read.get(fold(channel))
         words = ("SINCE", channel, last) if last else ("RECENT", channel, str(_MOST))
-        lines = await self._ledger.irc.request(Verb.HISTORY, *words)
+        lines = await self._ledger.irc.request(ExtensionVerb.HISTORY, *words)
         if any(line.verb == "FAIL" for line in lines):
             self._read.pop(fold(channel), None)
         if len(self._words) > _MOST_WORDS:
@@ -126,10 +126,10 @@ class Board:
                 self._words[fold(message.sender)] = message
 
 
-def board_of(page: Page) -> Board:
+def board_of(page: PageRequest) -> MeshModel:
     """The one that all pages of the site share."""
     state = page.request.app.state
     if not hasattr(state, "board"):
-        state.board = Board(page.web.ledger)
-    board: Board = state.board
+        state.board = MeshModel(page.web.ledger)
+    board: MeshModel = state.board
     return board

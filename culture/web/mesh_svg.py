@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import cos, pi, sin
 
-from culture.ledger_views.links import DOWN, LINKED, SYNCING, Link, Mesh
+from culture.ledger_views.links import DOWN, LINKED, SYNCING, LinkView, MeshView
 from culture.protocol.names import short_name
 
 WIDTH, HEIGHT = 640, 420
@@ -14,7 +14,7 @@ _STATES = (LINKED, SYNCING, DOWN)
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class MeshNode:
     """A server."""
 
     name: str
@@ -30,7 +30,7 @@ class Node:
 class Edge:
     """A link, from one server to another, with its label."""
 
-    link: Link
+    link: LinkView
     x1: float
     y1: float
     x2: float
@@ -59,7 +59,7 @@ class Edge:
 class Picture:
     """Everything to draw."""
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[MeshNode, ...]
     edges: tuple[Edge, ...]
     width: int = WIDTH
     height: int = HEIGHT
@@ -70,12 +70,12 @@ class Picture:
         return self.width < WIDTH
 
 
-def picture(mesh: Mesh, here: str = "") -> Picture:
+def picture(mesh: MeshView, here: str = "") -> Picture:
     """The servers on a circle, the first on top, always in the same places; two are side by side."""
     places = dict(zip(mesh.servers, _places(len(mesh.servers)), strict=True))
     up = {end for link in mesh.links if link.state in (LINKED, SYNCING) for end in link.ends}
     nodes = tuple(
-        Node(name, short_name(name), *places[name], name == here, name not in up and len(places) > 1)
+        MeshNode(name, short_name(name), *places[name], name == here, name not in up and len(places) > 1)
         for name in mesh.servers
     )
     edges = tuple(
@@ -96,11 +96,11 @@ def _places(count: int) -> list[tuple[float, float]]:
     ]
 
 
-def _state(link: Link) -> str:
+def _state(link: LinkView) -> str:
     return link.state if link.state in _STATES else DOWN
 
 
-def _label(link: Link) -> str:
+def _label(link: LinkView) -> str:
     if link.state != LINKED:
         return link.state
     behind = f", {link.behind} behind" if link.behind else ""

@@ -16,7 +16,7 @@ _ACTION = "* "
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class MessageView:
     """One message."""
 
     id: str
@@ -31,11 +31,11 @@ class Said:
     """It is for the one who reads."""
 
 
-def said_by(message: Message, reader: str) -> Said:
+def said_by(message: Message, reader: str) -> MessageView:
     """A message as this reader sees it."""
     text = clean(message.text, Profile.WEB)
     is_action = text.startswith(_ACTION) and "\n" not in text
-    return Said(
+    return MessageView(
         message.msgid,
         clean(message.sender, Profile.WEB),
         message.kind,

@@ -10,17 +10,17 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from culture.ledger_views.ledger import Fact
+from culture.ledger_views.ledger import LedgerFact
 from culture.transport import IRCTransport
 from culture.web import templates
 
 if TYPE_CHECKING:
-    from culture.web.connection_pool import Seat
+    from culture.web.connection_pool import WebConnection
     from culture.web.site import Site
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
+class WebPerson:
     """Who is logged in, and in which browser."""
 
     account: str
@@ -30,7 +30,7 @@ class Person:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class NavigationEntry:
     """A line of the navigation."""
 
     title: str
@@ -48,27 +48,27 @@ def csrf_of(cookie: str) -> str:
 REFUSED = "X-Refused"
 
 
-class Page:
+class PageRequest:
     """One request."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
         self.web: Site = request.app.state.site
-        self._person: Person | None = request.state.person
+        self._person: WebPerson | None = request.state.person
         self.form: Mapping[str, str] = request.state.form
         """What was sent by a form; empty where nothing was."""
         self.csrf: str = csrf_of(request.state.cookie)
         self._news = self._position()
 
     @property
-    def person(self) -> Person:
+    def person(self) -> WebPerson:
         """Who is logged in."""
         if self._person is None:
             raise LookupError("nobody is logged in")
         return self._person
 
     @property
-    def visitor(self) -> Person | None:
+    def visitor(self) -> WebPerson | None:
         """Who is logged in, if anybody."""
         return self._person
 
@@ -104,15 +104,15 @@ class Page:
 
     # What there is to show
 
-    def facts(self, kind: str = "*", nick: str = "*") -> Sequence[Fact]:
+    def facts(self, kind: str = "*", nick: str = "*") -> Sequence[LedgerFact]:
         """What the ledger says, the oldest first."""
         return self.web.ledger.facts(kind, nick)
 
-    async def ask(self, *question: str) -> list[Fact]:
+    async def ask(self, *question: str) -> list[LedgerFact]:
         """What the ledger answers to a question of one's own (``LEDGER GET …``); ``NotSent`` where it does not."""
         return await self.web.ledger.ask(*question)
 
-    async def seat(self) -> "Seat":
+    async def seat(self) -> "WebConnection":
         """Where the person sits, with what was said to them."""
         return await self.web.seats.of(self.person)
 
@@ -149,14 +149,14 @@ class Page:
         seat = self.web.seats.known(self._person.account) if self._person is not None else None
         return self._news or (seat.hub.beginning if seat is not None else "")
 
-    def _navigation(self) -> list[Entry]:
+    def _navigation(self) -> list[NavigationEntry]:
         here = self.request.url.path
         entries = []
         for view in self.request.app.state.views:
             if view.title:
                 badge = view.badge(self) if view.badge is not None else 0
                 current = here == view.path or here.startswith(f"{view.path.rstrip('/')}/")
-                entries.append(Entry(view.title, view.path, view.icon, badge, current))
+                entries.append(NavigationEntry(view.title, view.path, view.icon, badge, current))
         return entries
 
     def go(self, path: str) -> Response:

@@ -4,7 +4,7 @@ import asyncio
 import math
 
 from culture.protocol.vocabulary import UserClass
-from culture.transport import Hopeless, Identity, IRCTransport, NotSent
+from culture.transport import ClientIdentity, Hopeless, IRCTransport, NotSent
 from culture.web.site import Site
 from culture.web.throttle import ADDRESS
 
@@ -48,7 +48,7 @@ async def check_password(site: Site, address: str, account: str, password: str) 
 
 async def _asked(site: Site, account: str, password: str) -> str:
     settings = site.settings
-    irc = IRCTransport(settings.address, Identity(settings.nick_of(account), account, password, bot=False))
+    irc = IRCTransport(settings.address, ClientIdentity(settings.nick_of(account), account, password, bot=False))
     try:
         async with asyncio.timeout(_PATIENCE):
             await irc.start()

@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 from culture.protocol.names import fold
 from culture.protocol.text import Profile, clean
 from culture.transport import Message, NotSent
-from culture.web.connection_pool import Seat, Seats
-from culture.web.page import Person
+from culture.web.connection_pool import WebConnection, WebConnectionPool
+from culture.web.page import WebPerson
 from culture.web.templates import room_path
 
 log = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class Pusher:
         self,
         addresses: Mapping[str, str],
         url: str,
-        seats: Seats,
+        seats: WebConnectionPool,
         nick_of: Callable[[str], str],
         post: Post,
         *,
@@ -66,7 +66,7 @@ class Pusher:
         period: float = PERIOD,
     ) -> None:
         self._addresses = {fold(account): address for account, address in addresses.items()}
-        self._people = [Person(account, nick_of(account), "") for account in addresses]
+        self._people = [WebPerson(account, nick_of(account), "") for account in addresses]
         self._url = url
         self._seats = seats
         self._post = post
@@ -107,7 +107,7 @@ class Pusher:
                     log.warning("nothing can be pushed to %s: %s", person.account, refused.reason)
             await asyncio.sleep(_AGAIN)
 
-    def heard(self, seat: Seat, message: Message) -> None:
+    def heard(self, seat: WebConnection, message: Message) -> None:
         """Something was said where they are."""
         account = fold(seat.person.account)
         if account not in self._addresses or not is_for(message, seat.irc.nick) or len(self._waiting) >= _WAITING:
@@ -116,7 +116,7 @@ class Pusher:
         self._waiting.add(task)
         task.add_done_callback(self._waiting.discard)
 
-    async def _later(self, seat: Seat, message: Message) -> None:
+    async def _later(self, seat: WebConnection, message: Message) -> None:
         await asyncio.sleep(self._delay)
         talk = seat.talks.known(message.channel)
         if talk is not None and talk.read_to is not None and talk.read_to >= message.timestamp:
@@ -148,7 +148,7 @@ class Pusher:
         return Push(f"{clean(message.sender, Profile.WEB)}{clean(where, Profile.WEB)}", text, link)
 
 
-async def _is_away(seat: Seat) -> bool:
+async def _is_away(seat: WebConnection) -> bool:
     """Whoever has said that they are away is left alone."""
     with suppress(NotSent):
         return any(member.away for member in await seat.irc.send_who(seat.irc.nick))

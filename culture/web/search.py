@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from culture.protocol.message import Message as Line
-from culture.protocol.vocabulary import Verb
+from culture.protocol.vocabulary import ExtensionVerb
 from culture.transport import IRCTransport, Message, NotSent
 from culture.transport.requests import refusal
 
@@ -18,7 +18,7 @@ WORDS, MEANING = "SEARCH", "SEMANTIC"
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class SearchHit:
     """A message that was found."""
 
     room: str
@@ -29,18 +29,18 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """What there is, and what stands in the way of more."""
 
-    hits: Sequence[Hit]
+    hits: Sequence[SearchHit]
     problem: str = ""
 
 
-async def find(irc: IRCTransport, rooms: Sequence[str], text: str, how: str) -> Found:
+async def find(irc: IRCTransport, rooms: Sequence[str], text: str, how: str) -> SearchResult:
     """Look through these rooms. By words the newest come first, by meaning the best of each room in turn."""
     turn = asyncio.Semaphore(_AT_ONCE)
 
-    async def look(room: str) -> list[Hit] | NotSent:
+    async def look(room: str) -> list[SearchHit] | NotSent:
         async with turn:
             try:
                 return await _look(irc, room, text, how)
@@ -55,36 +55,36 @@ async def find(irc: IRCTransport, rooms: Sequence[str], text: str, how: str) -> 
         hits = [each[place] for place in range(longest) for each in lists if place < len(each)]
     else:
         hits = sorted((hit for each in lists for hit in each), key=lambda hit: hit.at, reverse=True)
-    return Found(hits[:MOST], problems[0] if problems else "")
+    return SearchResult(hits[:MOST], problems[0] if problems else "")
 
 
 async def recent(irc: IRCTransport, room: str, count: int) -> list[Message]:
     """The last messages of a room that one is not in, where anybody may be; ``NotSent`` where not."""
-    lines = await irc.request(Verb.HISTORY, "RECENT", room, str(count))
+    lines = await irc.request(ExtensionVerb.HISTORY, "RECENT", room, str(count))
     refused = refusal(lines)
     if refused is not None:
         raise refused
     return [Message(hit.room, hit.sender, hit.text, hit.at, hit.id) for hit in _hits(lines)]
 
 
-async def _look(irc: IRCTransport, room: str, text: str, how: str) -> list[Hit]:
-    lines = await irc.request(Verb.HISTORY, how, room, text)
+async def _look(irc: IRCTransport, room: str, text: str, how: str) -> list[SearchHit]:
+    lines = await irc.request(ExtensionVerb.HISTORY, how, room, text)
     refused = refusal(lines)
     if refused is not None:
         raise refused
     return _hits(lines)
 
 
-def _hits(lines: Sequence[Line]) -> list[Hit]:
+def _hits(lines: Sequence[Line]) -> list[SearchHit]:
     """A message of several lines goes on in lines without an id, with the same nick and time."""
-    hits: list[Hit] = []
+    hits: list[SearchHit] = []
     for line in lines:
-        if line.verb != Verb.HISTORY or len(line.params) < 4:
+        if line.verb != ExtensionVerb.HISTORY or len(line.params) < 4:
             continue
         room, nick, at, text = line.params[:4]
         msgid, time = line.tags.get("msgid", ""), datetime.fromisoformat(at)
         if not msgid and hits and (hits[-1].sender, hits[-1].at) == (nick, time):
             hits[-1] = replace(hits[-1], text=f"{hits[-1].text}\n{text}")
         else:
-            hits.append(Hit(room, nick, time, text, msgid))
+            hits.append(SearchHit(room, nick, time, text, msgid))
     return hits

@@ -15,9 +15,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from culture.config.listen_policy import is_loopback
 from culture.config.peer_uid import IS_KNOWN, uid_of
 from culture.config.secret_compare import same_secret
-from culture.web.page import Person, csrf_of
-from culture.web.sessions import Sessions
-from culture.web.site import Settings
+from culture.web.page import WebPerson, csrf_of
+from culture.web.sessions import BrowserSessions
+from culture.web.site import WebSettings
 
 log = logging.getLogger(__name__)
 
@@ -55,12 +55,12 @@ class Barred(Exception):
     reason: str
 
 
-def cookie_name(settings: Settings) -> str:
+def cookie_name(settings: WebSettings) -> str:
     """Pages on different ports of a machine share their cookies, so each has a name of its own."""
     return f"{'__Host-' if settings.is_secure else ''}culture_{settings.port}"
 
 
-def set_cookie(response: Response, settings: Settings, value: str, seconds: int | None) -> None:
+def set_cookie(response: Response, settings: WebSettings, value: str, seconds: int | None) -> None:
     """Have the browser keep it, away from scripts and other sites."""
     response.set_cookie(
         cookie_name(settings),
@@ -76,7 +76,7 @@ def set_cookie(response: Response, settings: Settings, value: str, seconds: int 
 class Gate:
     """Around the whole page."""
 
-    def __init__(self, app: ASGIApp, settings: Settings, sessions: Sessions) -> None:
+    def __init__(self, app: ASGIApp, settings: WebSettings, sessions: BrowserSessions) -> None:
         self._app = app
         self._settings = settings
         self._sessions = sessions
@@ -114,14 +114,14 @@ class Gate:
 class _Visit:
     """One request on its way in."""
 
-    def __init__(self, scope: Scope, settings: Settings, sessions: Sessions) -> None:
+    def __init__(self, scope: Scope, settings: WebSettings, sessions: BrowserSessions) -> None:
         self.scope = scope
         self.headers = Headers(scope=scope)
         self.settings = settings
         self._shown = _cookie(self.headers.getlist("cookie"), cookie_name(settings))
         caller = _caller(scope)
         session = sessions.of(self._shown, caller) if self._shown else None
-        self.person = Person(session.account, settings.nick_of(session.account), session.id) if session else None
+        self.person = WebPerson(session.account, settings.nick_of(session.account), session.id) if session else None
         self.cookie = self._shown or secrets.token_urlsafe(16)
         self.form: Mapping[str, str] = {}
         scope.setdefault("state", {})
@@ -246,7 +246,7 @@ def _host(text: str) -> str:
         return ""
 
 
-def _names(settings: Settings) -> frozenset[str]:
+def _names(settings: WebSettings) -> frozenset[str]:
     """What this page may be called: the address people use, the one it listens on, and loopback."""
     public = urlsplit(settings.web.url or "").hostname
     bound = None if settings.web.host in _EVERYWHERE else settings.web.host.lower()

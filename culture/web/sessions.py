@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from culture.web.database import Database, digest, new_secret
+from culture.web.database import WebDatabase, digest, new_secret
 
 _DAY = 86400.0
 _SEEN_EVERY = 60.0
@@ -21,7 +21,7 @@ def _as_ever(_account: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class BrowserSession:
     """A browser in which somebody is logged in."""
 
     id: str
@@ -33,12 +33,12 @@ class Session:
     ends: float
 
 
-class Sessions:
+class BrowserSessions:
     """Those of the file that have not ended."""
 
     def __init__(
         self,
-        database: Database,
+        database: WebDatabase,
         days: float = 30.0,
         clock: Callable[[], float] = time.time,
         standing: Standing = _as_ever,
@@ -66,7 +66,7 @@ class Sessions:
         self._database.do("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", *values)
         return secret
 
-    def of(self, secret: str, uid: int | None = None) -> Session | None:
+    def of(self, secret: str, uid: int | None = None) -> BrowserSession | None:
         """Whose browser shows this secret; None where it is a process of somebody else's."""
         now = self._clock()
         sql = f"SELECT standing, {_COLUMNS} FROM sessions WHERE digest = ? AND ends > ? AND uid IS ?"
@@ -74,7 +74,7 @@ class Sessions:
         if not rows:
             return None
         standing, *columns = rows[0]
-        session = Session(*columns)  # type: ignore[arg-type]
+        session = BrowserSession(*columns)  # type: ignore[arg-type]
         if not self._stands(session.account, standing):
             return None
         if now - session.seen > _SEEN_EVERY:
@@ -92,11 +92,11 @@ class Sessions:
         now = self._standing(account)
         return now is not None and now == standing
 
-    def all(self, account: str | None = None) -> list[Session]:
+    def all(self, account: str | None = None) -> list[BrowserSession]:
         """Every session, or those of an account, the newest first."""
         where, values = ("AND account = ?", (account,)) if account is not None else ("", ())
         sql = f"SELECT {_COLUMNS} FROM sessions WHERE ends > ? {where} ORDER BY made DESC"
-        return [Session(*row) for row in self._database.ask(sql, self._clock(), *values)]  # type: ignore[arg-type]
+        return [BrowserSession(*row) for row in self._database.ask(sql, self._clock(), *values)]  # type: ignore[arg-type]
 
     def revoke(self, id: str) -> bool:
         """End one; whether there was one."""

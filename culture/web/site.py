@@ -5,17 +5,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from culture.config.model import ServerConfig
-from culture.config.services import Web
+from culture.config.services import WebConfig
 from culture.transport import Address
-from culture.web.connection_pool import Seats
-from culture.web.ledger_client import Ledger
+from culture.web.connection_pool import WebConnectionPool
+from culture.web.ledger_client import LedgerClient
 from culture.web.login_links import Links
-from culture.web.sessions import Sessions, Standing
-from culture.web.throttle import Throttle
+from culture.web.sessions import BrowserSessions, Standing
+from culture.web.throttle import LoginThrottle
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class WebSettings:
     """Where the page is, which server it shows, and how it logs in there."""
 
     server: ServerConfig
@@ -33,7 +33,7 @@ class Settings:
     """Makes sure of the page's own account once more, before a new login; None where that cannot be done at present."""
 
     @property
-    def web(self) -> Web:
+    def web(self) -> WebConfig:
         """What culture.yaml says of the page."""
         return self.server.web
 
@@ -66,9 +66,9 @@ def data_folder(config: ServerConfig) -> Path:
 class Site:
     """The parts of a page that runs."""
 
-    settings: Settings
-    sessions: Sessions
+    settings: WebSettings
+    sessions: BrowserSessions
     links: Links
-    seats: Seats
-    ledger: Ledger
-    throttle: Throttle
+    seats: WebConnectionPool
+    ledger: LedgerClient
+    throttle: LoginThrottle

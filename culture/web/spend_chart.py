@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from math import floor, log10
 
-from culture.ledger_views.spend import Days, Spent
+from culture.ledger_views.spend import Days, SpendTotal
 from culture.web.templates import limit, short
 
 WIDTH, HEIGHT = 720, 240
@@ -31,7 +31,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class AxisLabel:
     """A word at an axis."""
 
     x: float
@@ -44,8 +44,8 @@ class Chart:
     """Everything to draw."""
 
     pieces: tuple[Piece, ...]
-    lines: tuple[Mark, ...]
-    days: tuple[Mark, ...]
+    lines: tuple[AxisLabel, ...]
+    days: tuple[AxisLabel, ...]
     key: tuple[tuple[str, int], ...]
     """The agents and their colours."""
     left: int = _LEFT
@@ -71,19 +71,19 @@ def chart(spent: Days, last: date, length: int, in_tokens: bool = False) -> Char
             text = f"{day:%-d %b}, {name}: {_shown(amount, in_tokens)}"
             pieces.append(Piece(round(x, 2), round(y, 2), round(width, 2), round(height, 2), colours[name], text))
     lines = tuple(
-        Mark(_LEFT, round(floor_y - top * part / _LINES * scale, 2), _shown(top * part / _LINES, in_tokens))
+        AxisLabel(_LEFT, round(floor_y - top * part / _LINES * scale, 2), _shown(top * part / _LINES, in_tokens))
         for part in range(_LINES + 1)
     )
     every = max(1, round(length / 8))
     marks = tuple(
-        Mark(round(_LEFT + step * (number + 0.5), 2), HEIGHT - 8, f"{day:%-d %b}")
+        AxisLabel(round(_LEFT + step * (number + 0.5), 2), HEIGHT - 8, f"{day:%-d %b}")
         for number, day in enumerate(days)
         if (length - 1 - number) % every == 0
     )
     return Chart(tuple(pieces), lines, marks, tuple(colours.items()))
 
 
-def _amount(spent: Spent, in_tokens: bool) -> float:
+def _amount(spent: SpendTotal, in_tokens: bool) -> float:
     return float(spent.tokens) if in_tokens else spent.cost_usd
 
 
@@ -91,7 +91,7 @@ def _shown(amount: float, in_tokens: bool) -> str:
     return short(amount) if in_tokens else limit(amount)
 
 
-def _colours(parts: Sequence[Mapping[str, Spent]], in_tokens: bool) -> dict[str, int]:
+def _colours(parts: Sequence[Mapping[str, SpendTotal]], in_tokens: bool) -> dict[str, int]:
     """Whoever used most has a colour of their own."""
     sums: dict[str, float] = {}
     for day in parts:
@@ -103,7 +103,7 @@ def _colours(parts: Sequence[Mapping[str, Spent]], in_tokens: bool) -> dict[str,
     return found if len(own) == len(order) else {**found, _OTHERS: COLOURS - 1}
 
 
-def _grouped(shares: Mapping[str, Spent], colours: dict[str, int], in_tokens: bool) -> list[tuple[str, float]]:
+def _grouped(shares: Mapping[str, SpendTotal], colours: dict[str, int], in_tokens: bool) -> list[tuple[str, float]]:
     found: dict[str, float] = {}
     for nick, spent in shares.items():
         name = nick if nick in colours else _OTHERS

@@ -14,7 +14,7 @@ ADDRESS = "address "
 """What the key of an address begins with."""
 
 
-class Throttle:
+class LoginThrottle:
     """So many failures in a period, then none until the oldest of them is that old."""
 
     def __init__(self, tries: int = TRIES, period: float = PERIOD, clock: Callable[[], float] = time.monotonic) -> None:

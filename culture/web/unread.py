@@ -24,7 +24,7 @@ class Unread:
 
 
 @dataclass(slots=True)
-class Talk:
+class Conversation:
     """A room, or a conversation with somebody."""
 
     name: str
@@ -72,13 +72,13 @@ class Talks:
     """All of one person's."""
 
     def __init__(self) -> None:
-        self._talks: dict[str, Talk] = {}
+        self._talks: dict[str, Conversation] = {}
 
-    def of(self, name: str, private: bool) -> Talk:
+    def of(self, name: str, private: bool) -> Conversation:
         """The one of that name, new or not."""
-        return self._talks.setdefault(fold(name), Talk(name, private))
+        return self._talks.setdefault(fold(name), Conversation(name, private))
 
-    def known(self, name: str) -> Talk | None:
+    def known(self, name: str) -> Conversation | None:
         """The one of that name."""
         return self._talks.get(fold(name))
 
@@ -87,11 +87,11 @@ class Talks:
         """How many unread messages are for this person."""
         return sum(talk.calls for talk in self._talks.values())
 
-    def rooms(self, channels: list[str]) -> list[Talk]:
+    def rooms(self, channels: list[str]) -> list[Conversation]:
         """Those of these channels, by name."""
         return sorted((self.of(name, private=False) for name in channels), key=lambda talk: fold(talk.name))
 
-    def conversations(self) -> list[Talk]:
+    def conversations(self) -> list[Conversation]:
         """Those in private, the newest first."""
         early = datetime.min.replace(tzinfo=UTC)
         found = [talk for talk in self._talks.values() if talk.private]
@@ -130,7 +130,7 @@ async def _talked_with(irc: IRCTransport) -> list[str]:
     return [name for name in named if not is_channel(name)]
 
 
-async def _count(irc: IRCTransport, talk: Talk) -> None:
+async def _count(irc: IRCTransport, talk: Conversation) -> None:
     for line in await irc.request(MARKREAD, talk.name):
         note(talk, line)
     if talk.read_to is None:
@@ -145,13 +145,13 @@ async def _count(irc: IRCTransport, talk: Talk) -> None:
         talk.heard(message, calls(message, irc.nick))
 
 
-def note(talk: Talk, line: Line) -> None:
+def note(talk: Conversation, line: Line) -> None:
     """Take what MARKREAD says."""
     if line.verb == MARKREAD and len(line.params) > 1 and line.params[1].startswith(_TIMESTAMP):
         talk.read(datetime.fromisoformat(line.params[1].removeprefix(_TIMESTAMP)))
 
 
-async def mark_read(irc: IRCTransport, talk: Talk, to: datetime) -> None:
+async def mark_read(irc: IRCTransport, talk: Conversation, to: datetime) -> None:
     """It is read up to then, on all devices."""
     talk.read(to)
     lines = await irc.request(MARKREAD, talk.name, by_time(to))

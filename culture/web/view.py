@@ -12,13 +12,13 @@ from starlette.routing import Route
 
 from culture.transport import NotSent
 from culture.web import views
-from culture.web.page import Page
+from culture.web.page import PageRequest
 
-Handler = Callable[[Page], Awaitable[Response]]
+Handler = Callable[[PageRequest], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class WebView:
     """A page, or several that belong together."""
 
     path: str
@@ -27,14 +27,14 @@ class View:
     """Its name in the navigation; without one it is not in it."""
     order: int = 50
     icon: str = ""
-    badge: Callable[[Page], int] | None = None
+    badge: Callable[[PageRequest], int] | None = None
     """The number that is shown beside its name, where it is not 0."""
 
 
 def shown(path: str, handler: Handler) -> Route:
     """A page to look at."""
 
-    async def or_navigation(page: Page) -> Response:
+    async def or_navigation(page: PageRequest) -> Response:
         """Where the navigation alone is asked for, nothing else is looked up."""
         return page.show("base.html") if page.is_only("nav") else await handler(page)
 
@@ -48,7 +48,7 @@ def done(path: str, handler: Handler) -> Route:
 
 def _endpoint(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
-        page = Page(request)
+        page = PageRequest(request)
         try:
             return await handler(page)
         except NotSent as refused:
@@ -58,7 +58,7 @@ def _endpoint(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
 
 
 @cache
-def found() -> tuple[View, ...]:
+def found() -> tuple[WebView, ...]:
     """Every view there is, in the order of the navigation."""
     modules = (import_module(f"{views.__name__}.{each.name}") for each in iter_modules(views.__path__))
     return tuple(sorted((module.VIEW for module in modules), key=lambda view: (view.order, view.path)))

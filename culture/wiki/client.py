@@ -4,13 +4,13 @@ import asyncio
 from typing import Protocol
 
 from culture.wiki.pages import Pages
-from culture.wiki.types import Change, Entry, Hit, Page, Written
+from culture.wiki.types import PageEntry, PageHit, PageRevision, WikiPage, Written
 
 
 class WikiClient(Protocol):
     """The five things to do with a wiki; each raises a WikiError when it cannot be done."""
 
-    async def read(self, page: str, revision: str = "") -> Page:
+    async def read(self, page: str, revision: str = "") -> WikiPage:
         """The page as it is, or as it was at that revision."""
         ...
 
@@ -18,15 +18,15 @@ class WikiClient(Protocol):
         """Write on top of a revision, or raise Conflict."""
         ...
 
-    async def pages(self, under: str = "") -> list[Entry]:
+    async def pages(self, under: str = "") -> list[PageEntry]:
         """The pages, or those in a folder."""
         ...
 
-    async def search(self, words: str, limit: int = 20) -> list[Hit]:
+    async def search(self, words: str, limit: int = 20) -> list[PageHit]:
         """The pages with all these words."""
         ...
 
-    async def history(self, page: str, limit: int = 20) -> list[Change]:
+    async def history(self, page: str, limit: int = 20) -> list[PageRevision]:
         """Who wrote it when."""
         ...
 
@@ -37,7 +37,7 @@ class LocalWiki:
     def __init__(self, pages: Pages) -> None:
         self._pages = pages
 
-    async def read(self, page: str, revision: str = "") -> Page:
+    async def read(self, page: str, revision: str = "") -> WikiPage:
         """The page as it is, or as it was at that revision."""
         return await asyncio.to_thread(self._pages.read, page, revision)
 
@@ -45,14 +45,14 @@ class LocalWiki:
         """Write on top of a revision, or raise Conflict."""
         return await asyncio.to_thread(self._pages.write, page, text, base_revision, author, message)
 
-    async def pages(self, under: str = "") -> list[Entry]:
+    async def pages(self, under: str = "") -> list[PageEntry]:
         """The pages, or those in a folder."""
         return await asyncio.to_thread(self._pages.pages, under)
 
-    async def search(self, words: str, limit: int = 20) -> list[Hit]:
+    async def search(self, words: str, limit: int = 20) -> list[PageHit]:
         """The pages with all these words."""
         return await asyncio.to_thread(self._pages.search, words, limit)
 
-    async def history(self, page: str, limit: int = 20) -> list[Change]:
+    async def history(self, page: str, limit: int = 20) -> list[PageRevision]:
         """Who wrote it when."""
         return await asyncio.to_thread(self._pages.history, page, limit)

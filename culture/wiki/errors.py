@@ -5,7 +5,7 @@ class WikiError(Exception):
     """What went wrong, in words for whoever asked."""
 
 
-class Refused(WikiError):
+class WikiRefused(WikiError):
     """It will never be done like this: a name, a text or an author that cannot be."""
 
 
@@ -13,11 +13,11 @@ class NoSuchPage(WikiError):
     """There is no such page, or it never had that revision."""
 
 
-class Unavailable(WikiError):
+class WikiUnavailable(WikiError):
     """It cannot be done now; the same may well work later. Nothing was changed."""
 
 
-class DiskFull(Unavailable):
+class DiskFull(WikiUnavailable):
     """There is no room for it."""
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from culture.protocol.text import Profile, one_line
-from culture.wiki.repository import NOTHING, Repository
+from culture.wiki.repository import NOTHING, BareRepository
 from culture.wiki.types import REVISION_LENGTH
 
 # A commit has no NUL in its headers; whoever pushes may have put everything else there.
@@ -36,7 +36,7 @@ class Recorded:
         return self.blob[:REVISION_LENGTH]
 
 
-def changes(repository: Repository, commit: str, path: str, limit: int | None) -> list[Recorded]:
+def changes(repository: BareRepository, commit: str, path: str, limit: int | None) -> list[Recorded]:
     """The texts that a file had, newest first."""
     if commit == NOTHING:
         return []
@@ -45,7 +45,7 @@ def changes(repository: Repository, commit: str, path: str, limit: int | None) -
     return [each for each in _parsed(said) if each.path == path and each.blob != NOTHING]
 
 
-def last_changes(repository: Repository, commit: str, wanted: set[str]) -> dict[str, Recorded]:
+def last_changes(repository: BareRepository, commit: str, wanted: set[str]) -> dict[str, Recorded]:
     """The newest change of each of these files, all of which the commit has."""
     found: dict[str, Recorded] = {}
     skipped = 0

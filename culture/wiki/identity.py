@@ -7,7 +7,7 @@ from mcp.server.mcpserver import Context
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from culture.wiki.errors import Refused
+from culture.wiki.errors import WikiRefused
 
 HEADER = "X-Culture-Nick"
 _NICK = "culture.nick"
@@ -31,7 +31,7 @@ def caller_of(context: Context[Any, Any]) -> str:
     request = context.request_context.request
     nick = "" if request is None else str(request.scope.get(_NICK, ""))
     if not nick:
-        raise Refused(f"say who you are: ?nick=<your nick> in the address, or the header {HEADER}")
+        raise WikiRefused(f"say who you are: ?nick=<your nick> in the address, or the header {HEADER}")
     return nick
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from culture.config import paths
-from culture.wiki.errors import DiskFull, Unavailable
+from culture.wiki.errors import DiskFull, WikiUnavailable
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 _PATIENCE = 30.0
@@ -23,9 +23,9 @@ def held(path: Path) -> Iterator[None]:
         # Not with the folders above it: a wiki that has gone must not come back empty.
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, paths.PRIVATE_FILE)
     except FileNotFoundError:
-        raise Unavailable(f"there is no wiki in {path.parent}") from None
+        raise WikiUnavailable(f"there is no wiki in {path.parent}") from None
     except OSError as error:
-        kind = DiskFull if error.errno in NO_ROOM else Unavailable
+        kind = DiskFull if error.errno in NO_ROOM else WikiUnavailable
         raise kind(f"the wiki cannot be written: {path}: {error.strerror}") from error
     try:
         _lock(file)
@@ -42,5 +42,5 @@ def _lock(file: int) -> None:
             return
         except BlockingIOError:
             if time.monotonic() > deadline:
-                raise Unavailable(f"somebody else has been writing the wiki for {_PATIENCE:g} s") from None
+                raise WikiUnavailable(f"somebody else has been writing the wiki for {_PATIENCE:g} s") from None
             time.sleep(_PAUSE)

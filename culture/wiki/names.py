@@ -3,7 +3,7 @@
 import unicodedata
 
 from culture.protocol.text import is_invisible
-from culture.wiki.errors import Refused
+from culture.wiki.errors import WikiRefused
 
 SUFFIX = ".md"
 NAME_LIMIT = 200
@@ -34,13 +34,13 @@ def page_name(said: str) -> str:
     name = unicodedata.normalize("NFC", said).removesuffix(SUFFIX)
     parts = name.split("/")
     if len(name.encode("utf-8", "surrogatepass")) > NAME_LIMIT:
-        raise Refused(f"the name of a page has at most {NAME_LIMIT} bytes")
+        raise WikiRefused(f"the name of a page has at most {NAME_LIMIT} bytes")
     if len(parts) > DEPTH_LIMIT:
-        raise Refused(f"{name!r} is more than {DEPTH_LIMIT} folders deep")
+        raise WikiRefused(f"{name!r} is more than {DEPTH_LIMIT} folders deep")
     for part in parts:
         wrong = _wrong_with(part)
         if wrong:
-            raise Refused(f"{name!r} cannot be the name of a page: {wrong}")
+            raise WikiRefused(f"{name!r} cannot be the name of a page: {wrong}")
     return name
 
 
@@ -60,7 +60,7 @@ def page_of(path: str) -> str | None:
         return None
     try:
         name = page_name(path)
-    except Refused:
+    except WikiRefused:
         return None
     return name if path_of(name) == path else None
 

@@ -11,17 +11,26 @@ from typing import Self
 from culture.config import paths
 from culture.protocol.names import valid_nick
 from culture.wiki import history, names, page_templates
-from culture.wiki.errors import Conflict, NoSuchPage, Refused, Unavailable
+from culture.wiki.errors import Conflict, NoSuchPage, WikiRefused, WikiUnavailable
 from culture.wiki.locking import held
-from culture.wiki.repository import NOTHING, File, Repository
-from culture.wiki.types import REVISION_LENGTH, Change, Entry, Hit, Line, Page, Written, revision_of
+from culture.wiki.repository import NOTHING, BareRepository, CommitFile
+from culture.wiki.types import (
+    REVISION_LENGTH,
+    PageEntry,
+    PageHit,
+    PageLine,
+    PageRevision,
+    WikiPage,
+    Written,
+    revision_of,
+)
 
 _SHOWN = 3
 _LINE_LIMIT = 240
 _NAME_WEIGHT = 1000
 
 
-def match(words: str, name: str, text: str) -> tuple[int, tuple[Line, ...]]:
+def match(words: str, name: str, text: str) -> tuple[int, tuple[PageLine, ...]]:
     """How well the page fits (0: a word is missing) and the first lines with one of the words."""
     wanted = folded(words).split()
     title, body = folded(name), folded(text)
@@ -31,7 +40,7 @@ def match(words: str, name: str, text: str) -> tuple[int, tuple[Line, ...]]:
     lines = []
     for number, line in enumerate(text.split("\n"), start=1):
         if any(word in folded(line) for word in wanted):
-            lines.append(Line(number, line.strip()[:_LINE_LIMIT]))
+            lines.append(PageLine(number, line.strip()[:_LINE_LIMIT]))
             if len(lines) == _SHOWN:
                 break
     return rank, tuple(lines)
@@ -54,18 +63,18 @@ _REVISION = re.compile(r"[0-9a-f]{7,40}")
 def folder_of(slug: str) -> Path:
     """Where the wiki of a project is."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", slug):
-        raise Refused(f"{slug!r} cannot be the name of a project: small letters, digits, - and _, at most 64")
+        raise WikiRefused(f"{slug!r} cannot be the name of a project: small letters, digits, - and _, at most 64")
     return paths.home() / "wiki" / slug
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class WikiSnapshot:
     """The pages of one commit, by the form in which names compare."""
 
     commit: str
-    files: dict[str, File]
+    files: dict[str, CommitFile]
 
-    def find(self, name: str) -> File | None:
+    def find(self, name: str) -> CommitFile | None:
         """The file of a page, whatever the case of its name."""
         return self.files.get(names.path_of(name)) or self.files.get(names.key(name))
 
@@ -89,18 +98,18 @@ class Pages:
     """A wiki on this machine. Any number of these may exist for one folder, in any number of processes."""
 
     def __init__(self, folder: Path) -> None:
-        self._repository = Repository(folder)
+        self._repository = BareRepository(folder)
 
     @classmethod
     def create(cls, folder: Path) -> Self:
         """Make the wiki with its first pages, whole or not at all; one that is there stays as it is."""
         paths.private_directory(folder.parent)
         with held(folder.parent / f".{folder.name}.lock"):
-            if not Repository(folder).exists:
+            if not BareRepository(folder).exists:
                 begun = folder.with_name(f".{folder.name}.new")
                 shutil.rmtree(begun, ignore_errors=True)
                 begun.mkdir(mode=paths.PRIVATE_DIRECTORY)
-                repository = Repository(begun)
+                repository = BareRepository(begun)
                 repository.create()
                 first = {names.path_of(name): text.encode() for name, text in page_templates.first_pages().items()}
                 repository.swap(NOTHING, repository.commit(NOTHING, first, FOUNDER, "Begin the wiki"))
@@ -117,7 +126,7 @@ class Pages:
         """Was it made?"""
         return self._repository.exists
 
-    def read(self, page: str, revision: str = "") -> Page:
+    def read(self, page: str, revision: str = "") -> WikiPage:
         """The page as it is, or as it was at that revision."""
         name = names.page_name(page)
         snapshot = self._snapshot()
@@ -129,7 +138,7 @@ class Pages:
         for change in changes:
             if change.revision.startswith(revision):
                 text = self._text(change.blob)
-                return Page(name, change.revision, text, change.author, change.time)
+                return WikiPage(name, change.revision, text, change.author, change.time)
         raise NoSuchPage(f"{name} never had the revision {revision}")
 
     def write(self, page: str, text: str, base_revision: str, author: str, message: str = "") -> Written:
@@ -148,21 +157,21 @@ class Pages:
                 if self._repository.swap(snapshot.commit, commit):
                     self._repository.tidy()
                     return Written(name, revision_of(text))
-        raise Unavailable("others write the wiki all the time; try again")
+        raise WikiUnavailable("others write the wiki all the time; try again")
 
-    def pages(self, under: str = "") -> list[Entry]:
+    def pages(self, under: str = "") -> list[PageEntry]:
         """The pages by name, all of them or those in a folder, with who wrote them last."""
         snapshot = self._snapshot()
         inside = names.key(under.strip("/"))
         files = [file for file in _files(snapshot) if not inside or names.key(file.path).startswith(inside + "/")]
         last = history.last_changes(self._repository, snapshot.commit, {file.path for file in files})
         return [
-            Entry(name, file.blob[:REVISION_LENGTH], file.size, last[file.path].author, last[file.path].time)
+            PageEntry(name, file.blob[:REVISION_LENGTH], file.size, last[file.path].author, last[file.path].time)
             for file in files
             for name in [file.path.removesuffix(names.SUFFIX)]
         ]
 
-    def search(self, words: str, limit: int = 20) -> list[Hit]:
+    def search(self, words: str, limit: int = 20) -> list[PageHit]:
         """The pages on which all words are, in any case; the best first."""
         files = [file for file in _files(self._snapshot()) if file.size <= PAGE_LIMIT]
         texts = self._repository.blobs([file.blob for file in files])
@@ -171,10 +180,10 @@ class Pages:
             name = file.path.removesuffix(names.SUFFIX)
             rank, lines = match(words, name, data.decode(errors="replace"))
             if rank:
-                found.append((-rank, name, Hit(name, file.blob[:REVISION_LENGTH], lines)))
+                found.append((-rank, name, PageHit(name, file.blob[:REVISION_LENGTH], lines)))
         return [hit for _, _, hit in sorted(found)[:limit]]
 
-    def history(self, page: str, limit: int = 20) -> list[Change]:
+    def history(self, page: str, limit: int = 20) -> list[PageRevision]:
         """Who wrote the page when, newest first."""
         name = names.page_name(page)
         snapshot = self._snapshot()
@@ -182,19 +191,19 @@ class Pages:
         if file is None:
             raise NoSuchPage(f"there is no page {name}")
         found = history.changes(self._repository, snapshot.commit, file.path, limit)
-        return [Change(each.revision, each.author, each.time, each.message, each.commit) for each in found]
+        return [PageRevision(each.revision, each.author, each.time, each.message, each.commit) for each in found]
 
-    def _snapshot(self) -> Snapshot:
+    def _snapshot(self) -> WikiSnapshot:
         commit = self._repository.head()
-        found: dict[str, File] = {}
+        found: dict[str, CommitFile] = {}
         for file in self._repository.files(commit):
             name = names.page_of(file.path)
             if name is not None:
                 found[file.path] = file
                 found.setdefault(names.key(name), file)
-        return Snapshot(commit, found)
+        return WikiSnapshot(commit, found)
 
-    def _next(self, snapshot: Snapshot, name: str, text: str, base_revision: str) -> Written | None:
+    def _next(self, snapshot: WikiSnapshot, name: str, text: str, base_revision: str) -> Written | None:
         """What to answer when there is nothing to write; None when the text may be written."""
         file = snapshot.find(name)
         current = file.blob[:REVISION_LENGTH] if file else ""
@@ -211,7 +220,7 @@ class Pages:
             yours=text,
         )
 
-    def _base(self, snapshot: Snapshot, name: str, revision: str) -> str | None:
+    def _base(self, snapshot: WikiSnapshot, name: str, revision: str) -> str | None:
         if not revision:
             return ""
         for change in history.changes(self._repository, snapshot.commit, names.path_of(name), None):
@@ -222,11 +231,13 @@ class Pages:
     def _text(self, blob: str) -> str:
         [data] = self._repository.blobs([blob])
         if len(data) > PAGE_LIMIT:
-            raise Refused(f"this text has {len(data)} bytes, a page has at most {PAGE_LIMIT}: look at it in a clone")
+            raise WikiRefused(
+                f"this text has {len(data)} bytes, a page has at most {PAGE_LIMIT}: look at it in a clone"
+            )
         return data.decode(errors="replace")
 
 
-def _files(snapshot: Snapshot) -> Sequence[File]:
+def _files(snapshot: WikiSnapshot) -> Sequence[CommitFile]:
     return sorted({file.path: file for file in snapshot.files.values()}.values(), key=lambda file: file.path)
 
 
@@ -241,17 +252,17 @@ def _check_text(text: str) -> None:
     try:
         data = text.encode()
     except UnicodeEncodeError:
-        raise Refused("the text has letters that are none (half of a surrogate pair)") from None
+        raise WikiRefused("the text has letters that are none (half of a surrogate pair)") from None
     if len(data) > PAGE_LIMIT:
-        raise Refused(f"the text has {len(data)} bytes, a page has at most {PAGE_LIMIT}: make two pages of it")
+        raise WikiRefused(f"the text has {len(data)} bytes, a page has at most {PAGE_LIMIT}: make two pages of it")
     if b"\0" in data:
-        raise Refused("the text has a NUL in it; pages are text")
+        raise WikiRefused("the text has a NUL in it; pages are text")
 
 
 def _check_origin(base_revision: str, author: str) -> None:
     if base_revision and not _REVISION.fullmatch(base_revision):
-        raise Refused(
+        raise WikiRefused(
             f"{base_revision!r} is no revision: take the one that reading the page gave, or '' for a new page"
         )
     if not valid_nick(author, _NICK_LIMIT):
-        raise Refused(f"{author!r} is no nick, and every text has an author")
+        raise WikiRefused(f"{author!r} is no nick, and every text has an author")

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from culture.config import paths
 from culture.wiki.client import WikiClient
-from culture.wiki.errors import Conflict, DiskFull, Unavailable, WikiError
+from culture.wiki.errors import Conflict, DiskFull, WikiError, WikiUnavailable
 from culture.wiki.locking import NO_ROOM
 from culture.wiki.names import key, page_name
 from culture.wiki.pages import check
-from culture.wiki.types import Change, Entry, Hit, Page, Written, revision_of
+from culture.wiki.types import PageEntry, PageHit, PageRevision, WikiPage, Written, revision_of
 
 MOST_WAITING = 1000
 
@@ -44,23 +44,23 @@ class QueuedWiki:
         """How many writes wait."""
         return len(self._files())
 
-    async def read(self, page: str, revision: str = "") -> Page:
+    async def read(self, page: str, revision: str = "") -> WikiPage:
         """The page as it will be: the newest text of ours that waits, else what the wiki has."""
         for write in reversed([_loaded(file) for file in self._files()]):
-            found = Page(write.page, revision_of(write.text), write.text, write.author)
+            found = WikiPage(write.page, revision_of(write.text), write.text, write.author)
             if key(found.name) == key(page_name(page)) and found.revision.startswith(revision):
                 return found
         return await self._wiki.read(page, revision)
 
-    async def pages(self, under: str = "") -> list[Entry]:
+    async def pages(self, under: str = "") -> list[PageEntry]:
         """The pages that the wiki has."""
         return await self._wiki.pages(under)
 
-    async def search(self, words: str, limit: int = 20) -> list[Hit]:
+    async def search(self, words: str, limit: int = 20) -> list[PageHit]:
         """What the wiki finds."""
         return await self._wiki.search(words, limit)
 
-    async def history(self, page: str, limit: int = 20) -> list[Change]:
+    async def history(self, page: str, limit: int = 20) -> list[PageRevision]:
         """Who wrote it when, as far as the wiki knows."""
         return await self._wiki.history(page, limit)
 
@@ -72,7 +72,7 @@ class QueuedWiki:
             if not self._files():
                 try:
                     return await self._wiki.write(**asdict(write))
-                except Unavailable as why:
+                except WikiUnavailable as why:
                     log.warning("%s waits to be written: %s", write.page, why)
             self._keep(write)
         return Written(write.page, revision_of(text), queued=True)
@@ -87,7 +87,7 @@ class QueuedWiki:
         for file in self._files():
             try:
                 done.append(await self._delivered(_loaded(file)))
-            except Unavailable:
+            except WikiUnavailable:
                 break
             except WikiError as refused:
                 aside = _put_aside(file)
@@ -113,12 +113,12 @@ class QueuedWiki:
     def _keep(self, write: Write) -> None:
         files = self._files()
         if len(files) >= MOST_WAITING:
-            raise Unavailable(f"the wiki cannot be written, and {len(files)} writes wait already")
+            raise WikiUnavailable(f"the wiki cannot be written, and {len(files)} writes wait already")
         number = int(files[-1].stem) + 1 if files else 1
         try:
             _put(self._folder / f"{number:08}.json", json.dumps(asdict(write)).encode())
         except OSError as error:
-            kind = DiskFull if error.errno in NO_ROOM else Unavailable
+            kind = DiskFull if error.errno in NO_ROOM else WikiUnavailable
             raise kind(f"neither the wiki nor {self._folder} can be written: {error.strerror}") from error
 
 

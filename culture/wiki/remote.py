@@ -14,10 +14,10 @@ from mcp_types import CallToolResult, TextContent
 
 from culture.config.listen_policy import is_loopback
 from culture.config.peer_uid import check_peer
-from culture.wiki.errors import Conflict, Unavailable, WikiError
+from culture.wiki.errors import Conflict, WikiError, WikiUnavailable
 from culture.wiki.identity import HEADER
 from culture.wiki.tools import BASE, CURRENT, ERRORS, FACTS, TEXT
-from culture.wiki.types import Change, Entry, Hit, Line, Page, Written
+from culture.wiki.types import PageEntry, PageHit, PageLine, PageRevision, WikiPage, Written
 
 _PATIENCE = 30.0
 _SETTING = "serve the wiki as the user who uses it"
@@ -30,29 +30,31 @@ class RemoteWiki:
         self._url = url
         self._patience = patience
 
-    async def read(self, page: str, revision: str = "") -> Page:
+    async def read(self, page: str, revision: str = "") -> WikiPage:
         """The page as it is, or as it was at that revision."""
         result = await self._call("wiki_read", {"page": page, "revision": revision})
-        return Page(**{"text": _text(result, TEXT), **_facts(result)})
+        return WikiPage(**{"text": _text(result, TEXT), **_facts(result)})
 
     async def write(self, page: str, text: str, base_revision: str, author: str, message: str = "") -> Written:
         """Write on top of a revision, or raise Conflict."""
         said = {"page": page, "text": text, "base_revision": base_revision, "message": message}
         return Written(**_facts(await self._call("wiki_write", said, author)))
 
-    async def pages(self, under: str = "") -> list[Entry]:
+    async def pages(self, under: str = "") -> list[PageEntry]:
         """The pages, or those in a folder."""
-        return [Entry(**each) for each in _facts(await self._call("wiki_list", {"folder": under}))["pages"]]
+        return [PageEntry(**each) for each in _facts(await self._call("wiki_list", {"folder": under}))["pages"]]
 
-    async def search(self, words: str, limit: int = 20) -> list[Hit]:
+    async def search(self, words: str, limit: int = 20) -> list[PageHit]:
         """The pages with all these words."""
         found = _facts(await self._call("wiki_search", {"words": words, "limit": limit}))["hits"]
-        return [Hit(each["name"], each["revision"], tuple(Line(**line) for line in each["lines"])) for each in found]
+        return [
+            PageHit(each["name"], each["revision"], tuple(PageLine(**line) for line in each["lines"])) for each in found
+        ]
 
-    async def history(self, page: str, limit: int = 20) -> list[Change]:
+    async def history(self, page: str, limit: int = 20) -> list[PageRevision]:
         """Who wrote it when."""
         found = _facts(await self._call("wiki_history", {"page": page, "limit": limit}))["changes"]
-        return [Change(**each) for each in found]
+        return [PageRevision(**each) for each in found]
 
     async def _call(self, tool: str, arguments: dict[str, Any], author: str = "") -> CallToolResult:
         try:
@@ -60,7 +62,7 @@ class RemoteWiki:
                 result = await client.call_tool(tool, arguments)
         except Exception as error:
             # Whatever happens on the way to another program: it may be better later.
-            raise Unavailable(f"the wiki at {self._shown} cannot be reached: {_first(error)}") from error
+            raise WikiUnavailable(f"the wiki at {self._shown} cannot be reached: {_first(error)}") from error
         if result.is_error:
             raise _told(result, arguments.get("text", ""))
         return result

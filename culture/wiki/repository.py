@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from culture.lib.git import QUIET, Git, GitFailed, isolated
-from culture.wiki.errors import DiskFull, Refused, Unavailable, WikiError
+from culture.wiki.errors import DiskFull, WikiError, WikiRefused, WikiUnavailable
 from culture.wiki.locking import held
 
 BRANCH = "refs/heads/main"
@@ -26,12 +26,12 @@ _ROOM_NEEDED = 64 * 1024
 _LOOSE_LIMIT = 24
 
 
-class GitRefused(Unavailable):
+class GitRefused(WikiUnavailable):
     """Git did not do what it was told; the text is what it said."""
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class CommitFile:
     """A plain file of a commit."""
 
     path: str
@@ -39,7 +39,7 @@ class File:
     size: int
 
 
-class Repository:
+class BareRepository:
     """The objects and the one branch of a bare repository."""
 
     def __init__(self, folder: Path) -> None:
@@ -72,7 +72,7 @@ class Repository:
                 raise
             return NOTHING
 
-    def files(self, commit: str) -> list[File]:
+    def files(self, commit: str) -> list[CommitFile]:
         """The plain files of a commit; links and other repositories are none."""
         if commit == NOTHING:
             return []
@@ -81,7 +81,7 @@ class Repository:
             facts, _, path = row.partition(b"\t")
             if facts[:6] in (b"100644", b"100755"):
                 _, _, blob, size = facts.decode().split()
-                found.append(File(os.fsdecode(path), blob, int(size)))
+                found.append(CommitFile(os.fsdecode(path), blob, int(size)))
         return found
 
     def blobs(self, ids: Sequence[str]) -> list[bytes]:
@@ -133,7 +133,7 @@ class Repository:
                     return False
                 if not self._clear_leftovers():
                     if time.monotonic() > deadline:
-                        raise Unavailable(f"git does not let the wiki be written: {failed}") from None
+                        raise WikiUnavailable(f"git does not let the wiki be written: {failed}") from None
                     time.sleep(_PAUSE)
 
     def tidy(self) -> None:
@@ -149,10 +149,10 @@ class Repository:
         try:
             return Git(self.folder, environment, _SETTINGS, umask=0o077).run(*arguments, stdin=stdin, patience=_TIMEOUT)
         except FileNotFoundError:
-            raise Unavailable(f"there is no wiki in {self.folder}, or git is not installed") from None
+            raise WikiUnavailable(f"there is no wiki in {self.folder}, or git is not installed") from None
         except GitFailed as failed:
             if failed.code < 0:
-                raise Unavailable(str(failed)) from None
+                raise WikiUnavailable(str(failed)) from None
             raise self._refusal(failed.words.strip()) from None
 
     def _refusal(self, words: str) -> WikiError:
@@ -161,7 +161,7 @@ class Repository:
         if any(each in words for each in _NO_ROOM) or room.f_bavail * room.f_frsize < _ROOM_NEEDED:
             return DiskFull(f"the disk of the wiki is full ({self.folder}); nothing was written")
         if "appears as both a file and as a directory" in words:
-            return Refused("a folder of the wiki has the name of that page's file")
+            return WikiRefused("a folder of the wiki has the name of that page's file")
         return GitRefused(words)
 
     def _clear_leftovers(self) -> bool:

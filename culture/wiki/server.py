@@ -9,7 +9,7 @@ from culture.config.listen_policy import is_loopback
 from culture.mcp_http import http
 from culture.mcp_http import server as door
 from culture.mcp_http.admission import ANY_NAME, Door, called
-from culture.wiki.errors import Refused
+from culture.wiki.errors import WikiRefused
 from culture.wiki.identity import Named, caller_of
 from culture.wiki.pages import PAGE_LIMIT, Pages
 from culture.wiki.tools import build
@@ -33,7 +33,7 @@ async def serving(
 ) -> AsyncIterator[int]:
     """The port of a wiki that is served; Refused beyond loopback, unless the network is trusted."""
     if not is_loopback(host) and not is_trusted:
-        raise Refused(
+        raise WikiRefused(
             f"{host} can be reached from other machines, and a wiki asks nobody who they are: "
             "only trusted_network: true allows it"
         )

@@ -12,9 +12,9 @@ from pydantic import Field
 
 from culture.protocol.text import Profile, clean
 from culture.protocol.vocabulary import VENDOR
-from culture.wiki.errors import Conflict, DiskFull, NoSuchPage, Refused, Unavailable, WikiError
+from culture.wiki.errors import Conflict, DiskFull, NoSuchPage, WikiError, WikiRefused, WikiUnavailable
 from culture.wiki.pages import Pages
-from culture.wiki.types import Page
+from culture.wiki.types import WikiPage
 
 NAME = "dev-wiki"
 FACTS = f"{VENDOR}wiki"
@@ -28,8 +28,8 @@ ERRORS: dict[str, type[WikiError]] = {
     "conflict": Conflict,
     "disk_full": DiskFull,
     "no_such_page": NoSuchPage,
-    "refused": Refused,
-    "unavailable": Unavailable,
+    "refused": WikiRefused,
+    "unavailable": WikiUnavailable,
 }
 INSTRUCTIONS = (
     "The record of the team: sprint state, plans, hand-offs and decisions, as pages of Markdown. Read `home` first; "
@@ -156,11 +156,11 @@ def _as_written(**texts: str) -> dict[str, str]:
     return {name: text for name, text in texts.items() if clean(text, Profile.MODEL) != text}
 
 
-def _heading(page: Page) -> str:
+def _heading(page: WikiPage) -> str:
     return f"{page.name}, revision {page.revision}, written by {page.author} at {_moment(page.time)}:"
 
 
-def _without_text(page: Page) -> dict[str, Any]:
+def _without_text(page: WikiPage) -> dict[str, Any]:
     return {key: value for key, value in asdict(page).items() if key != "text"}
 
 

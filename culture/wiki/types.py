@@ -7,7 +7,7 @@ REVISION_LENGTH = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class WikiPage:
     """A page as it is or was; author and time are those of this text."""
 
     name: str
@@ -19,7 +19,7 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PageEntry:
     """A page in the list, with who wrote it last."""
 
     name: str
@@ -30,7 +30,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PageRevision:
     """One revision in a page's history."""
 
     revision: str
@@ -41,7 +41,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PageLine:
     """A line that was found, and its number."""
 
     number: int
@@ -49,12 +49,12 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class PageHit:
     """A page on which all words were found."""
 
     name: str
     revision: str
-    lines: tuple[Line, ...]
+    lines: tuple[PageLine, ...]
 
 
 @dataclass(frozen=True, slots=True)

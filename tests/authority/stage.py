@@ -8,16 +8,16 @@ from typing import Any, NoReturn
 
 import pytest
 
-from culture.bridge.access import Access
+from culture.bridge.access import BridgeAccess
 from culture.bridge.server import serving as bridging
 from culture.bridge.settings import from_environment
 from culture.cli.agents import agent_login
 from culture.cli.team.factory import assemble
 from culture.clients.shared.daemon import AgentDaemon
 from culture.config import listen_policy
-from culture.config.links import Link
+from culture.config.links import LinkConfig
 from culture.config.model import Listen
-from culture.orchestrator.errors import NotStarted
+from culture.orchestrator.errors import MemberNotStarted
 from culture.orchestrator.team import Team
 from culture.protocol.message import Message
 from culture.protocol.vocabulary import UserClass
@@ -101,14 +101,14 @@ class Stage:
         return tokens
 
     async def _servers(self) -> tuple[IRCd, dict[str, IRCd]]:
-        waits, others = Link(name="spark", secret=_SECRET), {}
+        waits, others = LinkConfig(name="spark", secret=_SECRET), {}
         links = []
         for name, trust in (("thor", "full"), ("odin", "no_authority"), ("loki", "restricted")):
             crosses: dict[str, Any] = {"channels": ROOMS} if trust == "restricted" else {}
             theirs = waits.model_copy(update={"trust": trust, **crosses}) if crosses else waits
             others[name] = await self._serving(name, links=(theirs,), self_registration="anybody")
             address = f"127.0.0.1:{others[name].port}"
-            links.append(Link(name=name, secret=_SECRET, address=address, trust=trust, **crosses))  # type: ignore[arg-type]
+            links.append(LinkConfig(name=name, secret=_SECRET, address=address, trust=trust, **crosses))  # type: ignore[arg-type]
         page = listen_policy.WebSocket(origins=(ORIGIN,))
         spark = await self._serving(
             "spark",
@@ -201,7 +201,7 @@ class Stage:
         for room in ROOMS:
             await browser.post("/say", {"HX-Request": "true"}, room=GENERAL, text=f"/join {room}")
         self.senders["the web page: a person"] = OnPage(browser, "spark-wim")
-        access = Access(self._folder / "bridge" / "access.json")
+        access = BridgeAccess(self._folder / "bridge" / "access.json")
         nicks = {
             "token for an agent": "spark-jules",
             "token for a nick without an account": "spark-nell",
@@ -245,4 +245,4 @@ def _is_from(nick: str, line: Message) -> bool:
 
 
 def _nobody(nick: str) -> NoReturn:
-    raise NotStarted(f"{nick} is not hired here")
+    raise MemberNotStarted(f"{nick} is not hired here")

@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("mcp", reason="the extra culture[bridge] is not installed")
 
-from culture.bridge.access import Access
-from culture.bridge.callers import Pace
+from culture.bridge.access import BridgeAccess
+from culture.bridge.callers import CallRate
 from culture.bridge.server import serving as bridging
 from culture.bridge.settings import from_environment
 from culture.server.ircd import IRCd
@@ -35,9 +35,9 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def access(tmp_path: Path) -> Access:
+def access(tmp_path: Path) -> BridgeAccess:
     """Who may use the bridge; without a token nobody needs one."""
-    return Access(tmp_path / "bridge" / "access.json")
+    return BridgeAccess(tmp_path / "bridge" / "access.json")
 
 
 @pytest.fixture
@@ -47,11 +47,11 @@ def secrets() -> dict[str, str]:
 
 
 @pytest.fixture
-def bridge(access: Access, secrets: dict[str, str]) -> Bridge:
+def bridge(access: BridgeAccess, secrets: dict[str, str]) -> Bridge:
     """``async with bridge(ircd.port) as port``: a bridge to that server; more are variables of its environment."""
 
     @asynccontextmanager
-    async def running(irc_port: int, pace: Pace | None = None, **variables: str) -> AsyncIterator[int]:
+    async def running(irc_port: int, pace: CallRate | None = None, **variables: str) -> AsyncIterator[int]:
         said = {"IRC_SERVER": "127.0.0.1", "IRC_PORT": str(irc_port), "MCP_PORT": "0", **variables}
         async with bridging(from_environment(said), access, secrets.get, pace) as port:
             yield port

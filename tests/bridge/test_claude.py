@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.bridge.access import Access
+from culture.bridge.access import BridgeAccess
 from culture.server.ircd import IRCd
 from tests.bridge.conftest import Bridge
 from tests.clients.claude.conftest import environment, model
@@ -25,7 +25,7 @@ def step(tool: str, **arguments: object) -> str:
 @pytest.mark.requirement("N04", "N15")
 @pytest.mark.parametrize(("kind", "path"), [("http", "/mcp"), ("sse", "/sse")])
 async def test_claude_code_speaks_and_reads_through_the_bridge(
-    environment: None, ircd: IRCd, bridge: Bridge, access: Access, tmp_path: Path, kind: str, path: str
+    environment: None, ircd: IRCd, bridge: Bridge, access: BridgeAccess, tmp_path: Path, kind: str, path: str
 ) -> None:
     sdk = pytest.importorskip("claude_agent_sdk")
     _, secret = access.issue(("spark-jules",), ("#general",))

@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from culture.bridge.access import Access
+from culture.bridge.access import BridgeAccess
 from culture.cli.agents.agent_login import keep
 from culture.cli.bridge_tokens import login_of
 from culture.clients.shared.pidfile import DaemonFile
@@ -66,7 +66,7 @@ async def test_tokens_are_made_shown_used_and_taken_back(shell: Shell) -> None:
 async def test_a_code_is_printed_for_the_consent_page(shell: Shell) -> None:
     made = await shell.run("bridge", "token", "code", "delegate")
     assert made.code == Exit.DONE, made.err
-    grant = Access(shell.home / "bridge" / "access.json").redeem(made.out.strip())
+    grant = BridgeAccess(shell.home / "bridge" / "access.json").redeem(made.out.strip())
     assert grant is not None
     assert grant.names == ("delegate",)
 

@@ -17,7 +17,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 from pydantic import AnyUrl
 
-from culture.bridge.access import Access
+from culture.bridge.access import BridgeAccess
 from culture.server.ircd import IRCd
 from tests.bridge.conftest import Bridge
 from tests.bridge.program import Program
@@ -56,7 +56,7 @@ class Memory:
 class Owner:
     """Somebody with a browser, who types a code."""
 
-    def __init__(self, http: httpx2.AsyncClient, access: Access, nick: str) -> None:
+    def __init__(self, http: httpx2.AsyncClient, access: BridgeAccess, nick: str) -> None:
         self._http, self._access, self._nick = http, access, nick
         self.sent_back = ""
 
@@ -78,7 +78,9 @@ class Owner:
 
 
 @pytest.mark.requirement("M03", "N16")
-async def test_a_remote_program_speaks_when_its_owner_consents(ircd: IRCd, bridge: Bridge, access: Access) -> None:
+async def test_a_remote_program_speaks_when_its_owner_consents(
+    ircd: IRCd, bridge: Bridge, access: BridgeAccess
+) -> None:
     with reserved() as port:
         url = f"http://127.0.0.1:{port}"
         async with (
@@ -159,7 +161,7 @@ def code_in(answer: httpx2.Response) -> str:
 
 @pytest.mark.requirement("N16")
 async def test_a_code_of_the_owner_opens_once_and_only_for_who_asked(
-    ircd: IRCd, bridge: Bridge, access: Access
+    ircd: IRCd, bridge: Bridge, access: BridgeAccess
 ) -> None:
     async with remote(ircd, bridge) as program:
         request, typed = await program.request(), access.make_code(("spark-ori-delegate",))
@@ -188,7 +190,7 @@ async def test_a_code_of_the_owner_opens_once_and_only_for_who_asked(
         assert access.shown(renewed.json()["access_token"]) is None
 
 
-async def test_an_owner_who_refuses_gives_nothing(ircd: IRCd, bridge: Bridge, access: Access) -> None:
+async def test_an_owner_who_refuses_gives_nothing(ircd: IRCd, bridge: Bridge, access: BridgeAccess) -> None:
     async with remote(ircd, bridge) as program:
         answer = await program.answered(await program.request(), access.make_code(("spark-x",)), "no")
         assert "error=access_denied" in answer.headers["location"]
@@ -196,7 +198,7 @@ async def test_an_owner_who_refuses_gives_nothing(ircd: IRCd, bridge: Bridge, ac
         assert access.grants() == ()
 
 
-async def test_codes_are_not_guessed(ircd: IRCd, bridge: Bridge, access: Access) -> None:
+async def test_codes_are_not_guessed(ircd: IRCd, bridge: Bridge, access: BridgeAccess) -> None:
     async with remote(ircd, bridge) as program:
         request, typed = await program.request(), access.make_code(("spark-x",))
         statuses = [(await program.answered(request, f"WRNG-{number:04}-WRNG")).status_code for number in range(7)]
@@ -205,7 +207,7 @@ async def test_codes_are_not_guessed(ircd: IRCd, bridge: Bridge, access: Access)
         assert (await program.answered(await program.request(), typed)).status_code == 303
 
 
-async def test_not_everybody_registers_without_end(ircd: IRCd, bridge: Bridge, access: Access) -> None:
+async def test_not_everybody_registers_without_end(ircd: IRCd, bridge: Bridge, access: BridgeAccess) -> None:
     async with remote(ircd, bridge) as program:
         answers = [await program.http.post(f"{program.url}/register", json=REGISTRATION) for _ in range(40)]
         assert [answer.status_code for answer in answers].count(201) < 35
@@ -245,7 +247,9 @@ async def test_the_page_cannot_name_another_place_than_where_one_is_sent(ircd: I
         assert (await program.http.post(f"{program.url}/register", json=said)).status_code == 400
 
 
-async def test_whoever_only_asks_fills_neither_disk_nor_memory(ircd: IRCd, bridge: Bridge, access: Access) -> None:
+async def test_whoever_only_asks_fills_neither_disk_nor_memory(
+    ircd: IRCd, bridge: Bridge, access: BridgeAccess
+) -> None:
     async with remote(ircd, bridge) as program:
         before = access.file.stat()
         long = {**REGISTRATION, "client_name": "x" * 500_000}
@@ -256,7 +260,9 @@ async def test_whoever_only_asks_fills_neither_disk_nor_memory(ircd: IRCd, bridg
         assert access.file.stat().st_mtime_ns == before.st_mtime_ns, "nothing was written"
 
 
-async def test_a_program_that_asks_all_the_time_pushes_nobody_aside(ircd: IRCd, bridge: Bridge, access: Access) -> None:
+async def test_a_program_that_asks_all_the_time_pushes_nobody_aside(
+    ircd: IRCd, bridge: Bridge, access: BridgeAccess
+) -> None:
     async with remote(ircd, bridge) as program:
         waits = await program.request()
         other = await program.http.post(f"{program.url}/register", json=REGISTRATION)
@@ -268,7 +274,7 @@ async def test_a_program_that_asks_all_the_time_pushes_nobody_aside(ircd: IRCd, 
 
 
 async def test_what_is_taken_back_before_the_program_comes_for_it_opens_nothing(
-    ircd: IRCd, bridge: Bridge, access: Access
+    ircd: IRCd, bridge: Bridge, access: BridgeAccess
 ) -> None:
     async with remote(ircd, bridge) as program:
         code = code_in(await program.answered(await program.request(), access.make_code(("spark-x",))))
@@ -278,7 +284,7 @@ async def test_what_is_taken_back_before_the_program_comes_for_it_opens_nothing(
         assert access.grants() == ()
 
 
-async def test_a_program_gives_its_token_back(ircd: IRCd, bridge: Bridge, access: Access) -> None:
+async def test_a_program_gives_its_token_back(ircd: IRCd, bridge: Bridge, access: BridgeAccess) -> None:
     async with remote(ircd, bridge) as program:
         code = code_in(await program.answered(await program.request(), access.make_code(("spark-x",))))
         token = (await program.takes(code=code, code_verifier=program.verifier)).json()["access_token"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from culture.bridge.access import Access
+from culture.bridge.access import BridgeAccess
 from culture.bridge.settings import BridgeSettings, WrongSetting, from_environment
 from culture.config.listen_policy import Tls
 from culture.mcp_http import admission
@@ -81,7 +81,7 @@ async def test_beyond_loopback_tokens_are_needed_though_there_are_none(ircd: IRC
 
 
 async def test_over_tls_the_certificate_is_the_one_that_was_given(
-    ircd: IRCd, bridge: Bridge, access: Access, tmp_path: Path
+    ircd: IRCd, bridge: Bridge, access: BridgeAccess, tmp_path: Path
 ) -> None:
     files: Tls = made(tmp_path, "localhost")[0]
     _, secret = access.issue(("spark-jules",))
@@ -135,7 +135,7 @@ async def test_the_names_of_a_bridge_are_its_own(ircd: IRCd, bridge: Bridge) -> 
 
 
 async def test_without_tokens_another_user_of_the_machine_is_refused(
-    ircd: IRCd, bridge: Bridge, access: Access, monkeypatch: pytest.MonkeyPatch
+    ircd: IRCd, bridge: Bridge, access: BridgeAccess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(admission, "uid_of", lambda client, server: os.getuid() + 4711)
     async with bridge(ircd.port) as port, httpx2.AsyncClient(timeout=PATIENCE) as http:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.bridge.access import Access
+from culture.bridge.access import BridgeAccess
 from tests.bridge.conftest import Bridge
 from tests.bridge.program import Refused, over_http
 from tests.support.client import registered
@@ -57,7 +57,7 @@ async def test_long_texts_come_in_lines_and_what_was_said_before_is_not_there(ir
 
 
 @pytest.mark.requirement("N17")
-async def test_a_token_is_as_good_there(irc_port: int, bridge: Bridge, access: Access) -> None:
+async def test_a_token_is_as_good_there(irc_port: int, bridge: Bridge, access: BridgeAccess) -> None:
     _, secret = access.issue(("jules",), ("#general",))
     async with registered(irc_port, "ori") as ori:
         await ori.join("#general")

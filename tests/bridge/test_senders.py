@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from culture.bridge.callers import NOBODY, Caller
-from culture.bridge.client import Desk
-from culture.bridge.connection_pool import Seats
+from culture.bridge.client import BridgeClient
+from culture.bridge.connection_pool import BridgeConnectionPool
 from culture.bridge.settings import from_environment
 from culture.protocol.vocabulary import UserClass
 from culture.server.auth.account_store import AccountStore
@@ -92,11 +92,11 @@ async def test_what_is_no_nick_is_refused(ircd: IRCd) -> None:
 
 
 @asynccontextmanager
-async def at_desk(ircd: IRCd, **more: object) -> AsyncIterator[Desk]:
+async def at_desk(ircd: IRCd, **more: object) -> AsyncIterator[BridgeClient]:
     address = Address("127.0.0.1", ircd.port)
     settings = from_environment({"IRC_SERVER": "127.0.0.1", "IRC_PORT": str(ircd.port)})
-    seats = Seats(address, lambda _: None, set(), **more)  # type: ignore[arg-type]
-    desk = Desk(settings, lambda _: None, seats)
+    seats = BridgeConnectionPool(address, lambda _: None, set(), **more)  # type: ignore[arg-type]
+    desk = BridgeClient(settings, lambda _: None, seats)
     async with desk.running():
         yield desk
 
@@ -147,7 +147,7 @@ async def test_a_nick_that_was_taken_meanwhile_is_given_up(ircd: IRCd) -> None:
 async def test_without_a_server_a_call_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("culture.bridge.client._COMING", 0.05)
     with reserved() as port:
-        desk = Desk(from_environment({"IRC_PORT": str(port)}), lambda _: None)
+        desk = BridgeClient(from_environment({"IRC_PORT": str(port)}), lambda _: None)
         async with desk.running():
             with pytest.raises(NotSent, match="not connected to the IRC server"):
                 await desk.channels(NOBODY, None)

@@ -9,9 +9,9 @@ import httpx2
 import pytest
 from mcp import Client as MCPClient
 
-from culture.bridge.access import ACCESS_LIFETIME, CODE_LIFETIME, DAY, LIFETIME, Access, Broken
+from culture.bridge.access import ACCESS_LIFETIME, CODE_LIFETIME, DAY, LIFETIME, BridgeAccess, BrokenAccessFile
 from culture.bridge.bearer_tokens import caller_of
-from culture.bridge.client import Desk
+from culture.bridge.client import BridgeClient
 from culture.bridge.settings import from_environment
 from culture.bridge.tools import build
 from culture.protocol.vocabulary import UserClass
@@ -29,7 +29,7 @@ ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 
 @pytest.mark.fault("G1")
-async def test_without_a_token_that_holds_nothing_is_told(ircd: IRCd, bridge: Bridge, access: Access) -> None:
+async def test_without_a_token_that_holds_nothing_is_told(ircd: IRCd, bridge: Bridge, access: BridgeAccess) -> None:
     _, old = access.issue(("spark-old",), lifetime=-1.0)
     _, gone = access.issue(("spark-gone",))
     _, good = access.issue(("spark-jules",))
@@ -60,7 +60,9 @@ async def test_without_a_token_that_holds_nothing_is_told(ircd: IRCd, bridge: Br
 @pytest.mark.fault("G2")
 @pytest.mark.requirement("N13")
 @pytest.mark.parametrize("way", [over_http, over_sse], ids=["http", "sse"])
-async def test_the_sender_is_the_identity_of_the_token(ircd: IRCd, bridge: Bridge, access: Access, way: object) -> None:
+async def test_the_sender_is_the_identity_of_the_token(
+    ircd: IRCd, bridge: Bridge, access: BridgeAccess, way: object
+) -> None:
     _, secret = access.issue(("spark-jules", "spark-ramona"))
     async with bridge(ircd.port) as port, registered(ircd.port, "spark-ori") as ori, way(port, secret) as program:  # type: ignore[operator]
         await ori.join("#general")
@@ -85,7 +87,7 @@ class Scene:
 
 
 @pytest.fixture
-async def scene(tmp_path: Path, bridge: Bridge, access: Access, secrets: dict[str, str]) -> AsyncIterator[Scene]:
+async def scene(tmp_path: Path, bridge: Bridge, access: BridgeAccess, secrets: dict[str, str]) -> AsyncIterator[Scene]:
     accounts = accounts_of(tmp_path, "ori")
     accounts.add(new_account("daemon", UserClass.AGENT, always_on=True))
     secrets["spark-ori"] = accounts.add_token("ori", "person")
@@ -189,7 +191,7 @@ async def test_a_token_reads_where_its_nick_is(scene: Scene) -> None:
             await program.call("read_messages", channel="#invited")
 
 
-async def test_a_session_is_of_the_token_that_opened_it(ircd: IRCd, bridge: Bridge, access: Access) -> None:
+async def test_a_session_is_of_the_token_that_opened_it(ircd: IRCd, bridge: Bridge, access: BridgeAccess) -> None:
     own, other = (access.issue((nick,))[1] for nick in ("spark-jules", "spark-imp"))
     hello = {
         "jsonrpc": "2.0",
@@ -212,7 +214,7 @@ async def test_a_session_is_of_the_token_that_opened_it(ircd: IRCd, bridge: Brid
 
 
 async def test_an_agent_with_a_login_is_of_its_class(
-    tmp_path: Path, bridge: Bridge, access: Access, secrets: dict[str, str]
+    tmp_path: Path, bridge: Bridge, access: BridgeAccess, secrets: dict[str, str]
 ) -> None:
     accounts = accounts_of(tmp_path, "ori")
     accounts.add(new_account("ori-delegate", UserClass.AGENT, always_on=True))
@@ -234,7 +236,7 @@ async def test_an_agent_with_a_login_is_of_its_class(
         assert lines["311"].endswith("via spark-mcp-bridge")
 
 
-def test_the_file_is_private_and_holds_no_secret(access: Access) -> None:
+def test_the_file_is_private_and_holds_no_secret(access: BridgeAccess) -> None:
     _, secret = access.issue(("spark-jules",))
     code = access.make_code(("spark-jules",))
     text = access.file.read_text()
@@ -246,7 +248,7 @@ def test_the_file_is_private_and_holds_no_secret(access: Access) -> None:
 
 
 def test_tokens_end_and_are_forgotten(tmp_path: Path, clock: Clock) -> None:
-    access = Access(tmp_path / "access.json", clock)
+    access = BridgeAccess(tmp_path / "access.json", clock)
     grant, secret = access.issue(("spark-jules",), lifetime=DAY)
     assert access.shown(secret) == grant
     clock.now += DAY
@@ -258,7 +260,7 @@ def test_tokens_end_and_are_forgotten(tmp_path: Path, clock: Clock) -> None:
 
 
 def test_a_code_is_good_once_and_not_for_long(tmp_path: Path, clock: Clock) -> None:
-    access = Access(tmp_path / "access.json", clock)
+    access = BridgeAccess(tmp_path / "access.json", clock)
     first, second = access.make_code(("spark-jules",)), access.make_code(("spark-ramona",))
     assert access.shown(first) is None, "a code is no token"
     used = access.redeem(f" {first.lower()} ")
@@ -270,7 +272,7 @@ def test_a_code_is_good_once_and_not_for_long(tmp_path: Path, clock: Clock) -> N
 
 
 def test_the_next_token_ends_the_one_before(tmp_path: Path, clock: Clock) -> None:
-    access = Access(tmp_path / "access.json", clock)
+    access = BridgeAccess(tmp_path / "access.json", clock)
     consented = access.redeem(access.make_code(("spark-jules",), ("#general",)))
     assert consented is not None
     made = access.open(consented, "client")
@@ -295,7 +297,7 @@ def test_a_renewal_that_was_stolen_ends_the_token(
     tmp_path: Path, clock: Clock, renewals: int, later: float, holds: bool
 ) -> None:
     """The program or the thief shows it a second time, and nobody knows which; a lost answer is no theft."""
-    access = Access(tmp_path / "access.json", clock)
+    access = BridgeAccess(tmp_path / "access.json", clock)
     consented = access.redeem(access.make_code(("spark-jules",)))
     assert consented is not None
     made = access.open(consented, "client")
@@ -314,21 +316,21 @@ def test_a_renewal_that_was_stolen_ends_the_token(
     assert (access.refreshable(renewal, "client") is not None) is holds
 
 
-def test_looking_in_vain_changes_nothing(access: Access) -> None:
+def test_looking_in_vain_changes_nothing(access: BridgeAccess) -> None:
     """A bridge without tokens stays one."""
     assert access.revoke("nobody") == 0
     assert access.redeem("WRNG-WRNG-WRNG") is None
     assert not access.exists
 
 
-def test_a_code_that_waits_is_taken_back_with_the_nick(access: Access) -> None:
+def test_a_code_that_waits_is_taken_back_with_the_nick(access: BridgeAccess) -> None:
     code = access.make_code(("spark-jules",))
     assert access.revoke("SPARK-jules") == 1
     assert access.redeem(code) is None
 
 
 def test_two_processes_see_each_others_changes(tmp_path: Path) -> None:
-    one, other = Access(tmp_path / "access.json"), Access(tmp_path / "access.json")
+    one, other = BridgeAccess(tmp_path / "access.json"), BridgeAccess(tmp_path / "access.json")
     _, secret = one.issue(("spark-jules",))
     assert other.shown(secret) is not None
     assert other.revoke("spark-jules") == 1
@@ -339,19 +341,21 @@ def test_two_processes_see_each_others_changes(tmp_path: Path) -> None:
 def test_a_file_that_makes_no_sense_lets_nobody_in(tmp_path: Path) -> None:
     file = tmp_path / "access.json"
     file.write_text("{")
-    with pytest.raises(Broken):
-        Access(file).shown("cbt_x")
+    with pytest.raises(BrokenAccessFile):
+        BridgeAccess(file).shown("cbt_x")
 
 
 async def test_where_tokens_count_a_call_without_one_is_not_done(ircd: IRCd) -> None:
     """By whatever way it came: it is not the call of a program of this user."""
-    desk = Desk(from_environment({"IRC_SERVER": "127.0.0.1", "IRC_PORT": str(ircd.port)}), lambda _: None)
+    desk = BridgeClient(from_environment({"IRC_SERVER": "127.0.0.1", "IRC_PORT": str(ircd.port)}), lambda _: None)
     async with desk.running(), MCPClient(build(desk, caller_of=caller_of)) as client:
         with pytest.raises(Refused, match="nobody has shown a token"):
             await Program(client).call("list_channels")
 
 
-async def test_the_first_token_closes_a_bridge_that_runs_without(ircd: IRCd, bridge: Bridge, access: Access) -> None:
+async def test_the_first_token_closes_a_bridge_that_runs_without(
+    ircd: IRCd, bridge: Bridge, access: BridgeAccess
+) -> None:
     async with bridge(ircd.port) as port, over_http(port) as program:
         await program.call("list_channels")
         access.issue(("spark-jules",))
@@ -360,7 +364,9 @@ async def test_the_first_token_closes_a_bridge_that_runs_without(ircd: IRCd, bri
             assert (answer.status_code, answer.text) == (401, "there are tokens now: restart the bridge")
 
 
-async def test_a_program_without_a_token_is_told_how_one_is_made(ircd: IRCd, bridge: Bridge, access: Access) -> None:
+async def test_a_program_without_a_token_is_told_how_one_is_made(
+    ircd: IRCd, bridge: Bridge, access: BridgeAccess
+) -> None:
     """Claude Code shows what it gets where it tries to register itself."""
     access.issue(("spark-jules",))
     async with bridge(ircd.port) as port, httpx2.AsyncClient(timeout=PATIENCE) as http:
@@ -368,7 +374,7 @@ async def test_a_program_without_a_token_is_told_how_one_is_made(ircd: IRCd, bri
         assert (answer.status_code, "culture bridge token add NICK" in answer.text) == (404, True)
 
 
-async def test_with_a_broken_file_nobody_is_let_in(ircd: IRCd, bridge: Bridge, access: Access) -> None:
+async def test_with_a_broken_file_nobody_is_let_in(ircd: IRCd, bridge: Bridge, access: BridgeAccess) -> None:
     _, secret = access.issue(("spark-jules",))
     async with bridge(ircd.port) as port, httpx2.AsyncClient(timeout=PATIENCE) as http:
         access.file.write_text("{")

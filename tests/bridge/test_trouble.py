@@ -10,8 +10,8 @@ from contextlib import AsyncExitStack, suppress
 import httpx2
 import pytest
 
-from culture.bridge.access import Access
-from culture.bridge.callers import Pace
+from culture.bridge.access import BridgeAccess
+from culture.bridge.callers import CallRate
 from culture.bridge.quotas import AT_ONCE, SESSIONS
 from culture.server.ircd import IRCd
 from tests.bridge.conftest import Bridge
@@ -116,7 +116,9 @@ async def _line(lines: AsyncIterator[str], start: str, part: str = "") -> str:
 
 
 @pytest.mark.fault("G7")
-async def test_five_megabytes_are_refused_before_they_are_read(ircd: IRCd, bridge: Bridge, access: Access) -> None:
+async def test_five_megabytes_are_refused_before_they_are_read(
+    ircd: IRCd, bridge: Bridge, access: BridgeAccess
+) -> None:
     large = {"name": "send_message", "arguments": {"channel": "#general", "text": "x" * 5_000_000}}
     async with (
         bridge(ircd.port) as port,
@@ -136,7 +138,7 @@ async def test_five_megabytes_are_refused_before_they_are_read(ircd: IRCd, bridg
 
 @pytest.mark.fault("G8")
 async def test_who_does_not_read_answers_stalls_nobody(ircd: IRCd, bridge: Bridge) -> None:
-    async with bridge(ircd.port, Pace(1000)) as port, registered(ircd.port, "spark-ori") as ori:
+    async with bridge(ircd.port, CallRate(1000)) as port, registered(ircd.port, "spark-ori") as ori:
         await ori.join("#general")
         for number in range(100):
             ori.send(f"PRIVMSG #general :{number} {'x' * 400}")
@@ -169,7 +171,7 @@ async def test_who_does_not_read_answers_stalls_nobody(ircd: IRCd, bridge: Bridg
 
 
 async def test_a_token_that_opens_sessions_without_end_leaves_room_for_others(
-    ircd: IRCd, bridge: Bridge, access: Access
+    ircd: IRCd, bridge: Bridge, access: BridgeAccess
 ) -> None:
     _, greedy = access.issue(("spark-greedy",))
     _, other = access.issue(("spark-jules",))
@@ -187,7 +189,7 @@ async def test_a_token_that_opens_sessions_without_end_leaves_room_for_others(
 
 
 async def test_a_token_that_holds_many_connections_leaves_room_for_others(
-    ircd: IRCd, bridge: Bridge, access: Access
+    ircd: IRCd, bridge: Bridge, access: BridgeAccess
 ) -> None:
     _, greedy = access.issue(("spark-greedy",))
     _, other = access.issue(("spark-jules",))

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from culture.protocol.message import Message
-from culture.protocol.vocabulary import ClientTag, Verb
+from culture.protocol.vocabulary import ClientTag, ExtensionVerb
 from tests.support.client import Client, connected
 from tests.support.people import PASSWORD, authenticate, come_in, plain
 
@@ -34,5 +34,5 @@ async def person(port: int, account: str) -> AsyncIterator[Client]:
 
 async def tell(client: Client, kind: str, key: str, value: Mapping[str, Any]) -> None:
     """A fact for the ledger."""
-    client.send(str(Message(Verb.LEDGER, ("PUT", kind, key), tags={ClientTag.FACT.value: json.dumps(value)})))
+    client.send(str(Message(ExtensionVerb.LEDGER, ("PUT", kind, key), tags={ClientTag.FACT.value: json.dumps(value)})))
     await client.expect("LEDGEREND", kind, key)

@@ -14,7 +14,7 @@ from culture.config.model import Listen
 from culture.protocol.vocabulary import UserClass
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import new_account
-from culture.server.auth.password import Verifier
+from culture.server.auth.password import PasswordVerifier
 from culture.server.ircd import IRCd
 from tests.realclients.asking import BEE, asking_agent
 from tests.support.client import registered
@@ -31,7 +31,7 @@ Serve = Callable[..., AbstractAsyncContextManager[IRCd]]
 def accounts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The account ori, made once."""
     store = AccountStore(tmp_path_factory.mktemp("accounts") / "accounts.json", "spark")
-    store.add(new_account("ori", UserClass.HUMAN, verifier=Verifier.of(PASSWORD)))
+    store.add(new_account("ori", UserClass.HUMAN, verifier=PasswordVerifier.of(PASSWORD)))
     return store.path
 
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from culture.cli.server.pid_file import Note
+from culture.cli.server.pid_file import ServerNote
 from culture.config.lockfile import note_of_holder
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -122,10 +122,10 @@ class Shell:
         process = await self.spawn("server", "start", "--foreground", "--port", "0", *arguments)
         return process, said_port(await process.until("listens on"))
 
-    def note(self, server: str = "spark") -> Note | None:
+    def note(self, server: str = "spark") -> ServerNote | None:
         """What the living server says about itself."""
         text = note_of_holder(self.pid_file(server))
-        return Note.parse(text) if text else None
+        return ServerNote.parse(text) if text else None
 
     def pid_file(self, server: str = "spark") -> Path:
         return self.home / "run" / f"{server}.pid"

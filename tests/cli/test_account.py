@@ -20,7 +20,7 @@ from culture.config.model import ServerConfig
 from culture.protocol.vocabulary import Exit, UserClass
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import AccountRefused, Revoked, Subject, new_account
-from culture.server.auth.credential_check import Check, Done, check_password
+from culture.server.auth.credential_check import CredentialCheck, Done, check_password
 
 CERTIFICATE = ":".join(["AB"] * 32)
 
@@ -50,7 +50,7 @@ class Accounts:
 
     def lets_in(self, name: str, password: str) -> bool:
         check = check_password(self.store, name, password)
-        return isinstance(check, Check) and isinstance(check.run(), Done)
+        return isinstance(check, CredentialCheck) and isinstance(check.run(), Done)
 
 
 @pytest.fixture

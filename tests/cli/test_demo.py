@@ -13,8 +13,8 @@ import pytest
 
 from culture.cli.demo.home import processes_of
 from culture.cli.demo.participants import BUILDER, DIGGER, ECHO, MOST_HOPS, SCOUT, WORKSHOP, YOU
-from culture.ledger_views.ledger import Fact, facts
-from culture.transport import Address, Identity, IRCTransport
+from culture.ledger_views.ledger import LedgerFact, facts
+from culture.transport import Address, ClientIdentity, IRCTransport
 from tests.cli.shell import Process, Shell
 from tests.support.client import PATIENCE
 from tests.support.clock import after
@@ -45,12 +45,12 @@ async def played(demo: Process) -> str:
     return demo.said
 
 
-async def ledger_of(folder: Path, said: str) -> tuple[list[Fact], dict[str, list[str]]]:
+async def ledger_of(folder: Path, said: str) -> tuple[list[LedgerFact], dict[str, list[str]]]:
     """What the ledger of the first server has, and what was said in two channels there."""
     port = re.search(r"spark +127\.0\.0\.1:(\d+)", said)
     assert port is not None
     token = (folder / "secrets" / YOU).read_text().strip()
-    transport = IRCTransport(Address("127.0.0.1", int(port[1])), Identity(YOU, YOU, token, bot=False))
+    transport = IRCTransport(Address("127.0.0.1", int(port[1])), ClientIdentity(YOU, YOU, token, bot=False))
     await transport.start()
     try:
         channels = {}
@@ -67,7 +67,7 @@ def shown(address: str) -> str:
         return str(answer.read().decode())
 
 
-def only(found: list[Fact], kind: str, nick: str) -> list[Fact]:
+def only(found: list[LedgerFact], kind: str, nick: str) -> list[LedgerFact]:
     return [fact for fact in found if (fact.kind, fact.nick) == (kind, nick)]
 
 

@@ -8,11 +8,11 @@ from typer.testing import CliRunner
 
 from culture.cli import help, topics
 from culture.cli.app import app
-from culture.cli.command_tree import Node, tree
+from culture.cli.command_tree import CommandNode, tree
 from culture.cli.commands import COMMANDS, SECTIONS
 from culture.config.agents import BudgetConfig, TrustConfig
 from culture.config.installation import Installation, Installer
-from culture.config.services import Web
+from culture.config.services import WebConfig
 from culture.protocol.vocabulary import Exit
 
 TREE = Path(__file__).resolve().parents[2]
@@ -41,7 +41,7 @@ def test_a_topic_names_only_commands_and_options_that_there_are(topic: str) -> N
         _leads_somewhere(root, said.split())
 
 
-def _leads_somewhere(node: Node, words: list[str]) -> None:
+def _leads_somewhere(node: CommandNode, words: list[str]) -> None:
     for word in words:
         if word in node.inner:
             node = node.inner[word]
@@ -63,7 +63,7 @@ def test_whatever_we_tell_people_to_type_is_there() -> None:
 def test_the_settings_of_the_topics_are_there() -> None:
     keys = re.findall(r"^  (\w+): \d+$", topics.text("budget"), re.MULTILINE)
     assert keys and set(keys) <= set(BudgetConfig.model_fields)
-    assert "timeout_action" in TrustConfig.model_fields and "url" in Web.model_fields
+    assert "timeout_action" in TrustConfig.model_fields and "url" in WebConfig.model_fields
 
 
 def test_a_command_is_explained_as_with_its_own_help() -> None:

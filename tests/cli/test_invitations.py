@@ -11,14 +11,14 @@ from typer.testing import CliRunner
 
 from culture.cli.mesh.command import group
 from culture.cli.mesh.common import ask_trust
-from culture.cli.mesh.invite_code import Code, NoCode
+from culture.cli.mesh.invite_code import InviteCode, NoCode
 from culture.protocol.vocabulary import Exit
 from tests.cli.shell import Process, Shell
 from tests.cli.test_mesh import WITHOUT_SKILLS, done
 from tests.support.client import registered
 from tests.support.ports import reserved
 
-PLAIN = Code("machine", "spark", "127.0.0.1:6697", "", "", "k" * 32)
+PLAIN = InviteCode("machine", "spark", "127.0.0.1:6697", "", "", "k" * 32)
 
 
 def shell_in(folder: Path) -> Shell:
@@ -66,7 +66,7 @@ async def test_a_second_machine_is_brought_in_with_one_line(tmp_path: Path, thor
         assert "Trust restricted: its users are seen and talk in #shop alone" in less
         await done(spark, "uninvite", "--all")
         code = await code_of(spark, *FULL)
-        assert Code.parse(code).fingerprint
+        assert InviteCode.parse(code).fingerprint
         [row] = (await done(spark, "invites")).out.splitlines()
         assert "machine  any" in row and row.endswith("trust full")
         _, port = await thor.serve()
@@ -82,7 +82,7 @@ async def test_a_second_machine_is_brought_in_with_one_line(tmp_path: Path, thor
             assert again.code == Exit.FAILED and "linked already" in again.err
             await done(spark, "unlink", "thor")
             assert (await ori.expect("QUIT")).source.startswith("thor-bob!")
-        key = Code.parse(code).key
+        key = InviteCode.parse(code).key
         secrets = [json.loads(file.read_text())["links"] for file in thor.home.rglob("links.json")]
         for shell in (spark, thor):
             kept = [each.read_text(errors="replace") for each in shell.home.rglob("*") if each.is_file()]
@@ -136,12 +136,15 @@ async def test_who_has_no_tls_is_told_what_to_type(shell: Shell) -> None:
         (("invite", "--expires", "soon"), "not an age"),
         (("invite", "--person", "ori", "--trust", "full"), "no --trust"),
         (("invite",), "--trust full for a machine of yours"),
-        (("join", str(Code("machine", "thor", "127.0.0.1:1", "", "", "k" * 32))), "how far the users of thor are"),
+        (
+            ("join", str(InviteCode("machine", "thor", "127.0.0.1:1", "", "", "k" * 32))),
+            "how far the users of thor are",
+        ),
         (("join", str(PLAIN)[:-3]), "not all of it"),
-        (("join", str(Code("machine", "spark", "127.0.0.1:1", "", "", "k" * 32))), "names differ in a mesh"),
-        (("join", str(Code("machine", "thor", "10.0.0.2:1", "", "", "k" * 32))), "fingerprint"),
-        (("join", str(Code("machine", "thor", "127.0.0.1:1", "", "odin", "k" * 32))), "is for odin"),
-        (("join", str(Code("machine", "thor", "127.0.0.1:1", "", "", "k" * 32)), *FULL), "Does it run there?"),
+        (("join", str(InviteCode("machine", "spark", "127.0.0.1:1", "", "", "k" * 32))), "names differ in a mesh"),
+        (("join", str(InviteCode("machine", "thor", "10.0.0.2:1", "", "", "k" * 32))), "fingerprint"),
+        (("join", str(InviteCode("machine", "thor", "127.0.0.1:1", "", "odin", "k" * 32))), "is for odin"),
+        (("join", str(InviteCode("machine", "thor", "127.0.0.1:1", "", "", "k" * 32)), *FULL), "Does it run there?"),
     ],
     ids=["itself", "expires", "person", "trust", "trust there", "cut", "own", "fingerprint", "other", "away"],
 )
@@ -157,17 +160,17 @@ def test_what_cannot_be_is_refused(
 
 def test_a_code_is_read_back_and_none_that_is_cut_or_changed() -> None:
     text = str(PLAIN)
-    assert Code.parse(text) == PLAIN and "k" * 32 not in repr(PLAIN)
+    assert InviteCode.parse(text) == PLAIN and "k" * 32 not in repr(PLAIN)
     for bad in (text[:-1], text[1:], text.replace("_", "-"), text + "A", text[:20] + "A" + text[21:], ""):
         with pytest.raises(NoCode):
-            Code.parse(bad)
+            InviteCode.parse(bad)
 
 
 @pytest.mark.parametrize("rest", ["wrongcode", "wrong code", "wröng", "", "A", "AAAA", str(PLAIN)[5:-1]])
 def test_what_is_no_code_is_told_in_words_for_people(rest: str) -> None:
     """What the decoder says of it (base64, characters, ASCII) helps nobody who copied a line."""
     with pytest.raises(NoCode, match=r"^letters are missing, or are not those that it was made with$"):
-        Code.parse(f"inv1_{rest}")
+        InviteCode.parse(f"inv1_{rest}")
 
 
 def test_a_code_comes_from_standard_input_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.cli.mesh.invite_code import Code, NoCode
+from culture.cli.mesh.invite_code import InviteCode, NoCode
 from culture.protocol.vocabulary import Exit
 from tests.cli.shell import Shell
 
@@ -45,7 +45,7 @@ async def test_a_server_that_invites_writes_no_file_of_its_choice(tmp_path: Path
     shell = Shell(tmp_path)
     before = files(tmp_path)
     async with inviting(answer) as place:
-        code = Code("person", "evil", place, "", "ori", KEY)
+        code = InviteCode("person", "evil", place, "", "ori", KEY)
         said = await shell.run_with("correct horse\n", "mesh", "join", str(code), "--password-stdin")
     assert said.code == Exit.FAILED and "no answer that can be understood" in said.err
     assert files(tmp_path) == before
@@ -54,7 +54,7 @@ async def test_a_server_that_invites_writes_no_file_of_its_choice(tmp_path: Path
 @pytest.mark.parametrize("name", ["ori\x1b]0;owned\x07", "../ori", "ori /exec", "", "*"], ids=str.__repr__)
 def test_a_code_names_somebody_who_can_have_an_account_and_nothing_else(name: str) -> None:
     with pytest.raises(NoCode):
-        Code.parse(str(Code("person", "evil", "127.0.0.1:6667", "", name, KEY)))
+        InviteCode.parse(str(InviteCode("person", "evil", "127.0.0.1:6667", "", name, KEY)))
     if name:
         with pytest.raises(NoCode):
-            Code.parse(str(Code("machine", "evil", "127.0.0.1:6667", "", name, KEY)))
+            InviteCode.parse(str(InviteCode("machine", "evil", "127.0.0.1:6667", "", name, KEY)))

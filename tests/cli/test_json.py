@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from culture import cli
 from culture.cli.app import app
-from culture.cli.command_tree import Node, tree
+from culture.cli.command_tree import CommandNode, tree
 
 LISTING = ("Show", "List", "Find", "Say whether", "Say what happened", "Say how much", "Tell")
 NO_LISTS = {
@@ -36,7 +36,7 @@ HERE = (
 """Those that need no server, and here have nothing to list or only what is always there."""
 
 
-def leaves(node: Node, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Node]]:
+def leaves(node: CommandNode, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], CommandNode]]:
     for name, inner in node.inner.items():
         yield from leaves(inner, (*words, name))
     if not node.inner:

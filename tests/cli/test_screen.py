@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from culture.cli.up.live_lines import EVERY, Screen
-from culture.ledger_views.agents import Agent
-from culture.ledger_views.alerts import Alert
-from culture.ledger_views.questions import Question
+from culture.ledger_views.agents import AgentView
+from culture.ledger_views.alerts import AlertView
+from culture.ledger_views.questions import QuestionView
 from culture.protocol.vocabulary import ClientTag, UserClass
 from culture.transport import Message
 
@@ -33,7 +33,7 @@ class Watch:
 
     def does(self, nick: str, state: str, task: str = "") -> None:
         told = BEGUN + timedelta(seconds=self.now)
-        self.show(self.screen.facts([Agent(nick, "spark", "claude", state, told, task)], [], []))
+        self.show(self.screen.facts([AgentView(nick, "spark", "claude", state, told, task)], [], []))
 
     def show(self, lines: Iterable[str]) -> None:
         self.lines += lines
@@ -94,9 +94,9 @@ def test_what_concerns_people_is_shown_at_once() -> None:
 
 def test_a_question_is_shown_once_with_what_to_type() -> None:
     watch = Watch()
-    asked = Question("spark-a", "q7", "spark", True, BEGUN, BEGUN, text="Deploy?", options=("yes", "no"))
-    closed = Question("spark-a", "q7", "spark", False, BEGUN, BEGUN, outcome="answered", by=US)
-    old = Question("spark-a", "q1", "spark", False, BEGUN, BEGUN, outcome="answered", by=US)
+    asked = QuestionView("spark-a", "q7", "spark", True, BEGUN, BEGUN, text="Deploy?", options=("yes", "no"))
+    closed = QuestionView("spark-a", "q7", "spark", False, BEGUN, BEGUN, outcome="answered", by=US)
+    old = QuestionView("spark-a", "q1", "spark", False, BEGUN, BEGUN, outcome="answered", by=US)
     for question in (asked, asked, closed, closed, old):
         watch.show(watch.screen.facts([], [question], []))
     assert [line[9:] for line in watch.lines] == [
@@ -106,7 +106,7 @@ def test_a_question_is_shown_once_with_what_to_type() -> None:
     ]
 
 
-ASKED = Question(
+ASKED = QuestionView(
     "spark-a", "q7", "spark", True, BEGUN, BEGUN, place="#general", text="Ship  it?", options=("yes", "no")
 )
 POSTED = "[QUESTION] Ship\nit?\nWaiting for response. Reply with: @spark-a yes/no"
@@ -130,7 +130,7 @@ def test_a_question_of_a_room_and_of_the_ledger_is_one(ledger_first: bool) -> No
 def test_a_question_in_private_has_its_words_and_what_to_type() -> None:
     watch = Watch()
     watch.says("spark-a", "[QUESTION] Between us?", private=True)
-    watch.show(watch.screen.facts([], [Question("spark-a", "q8", "spark", True, BEGUN, BEGUN)], []))
+    watch.show(watch.screen.facts([], [QuestionView("spark-a", "q8", "spark", True, BEGUN, BEGUN)], []))
     watch.until(30)
     assert [line[9:] for line in watch.lines] == [
         "spark-a asks: Between us?",
@@ -150,8 +150,8 @@ def test_a_question_that_no_ledger_tells_of_is_shown_all_the_same() -> None:
 
 def test_an_alert_is_shown_once_and_does_nothing_to_the_terminal() -> None:
     watch = Watch()
-    alert = Alert("spark-a", "agent_error-1", "agent_error", "it broke\x1b[2J\nbadly", BEGUN, "spark")
-    done = Alert("spark-a", "agent_complete-2", "agent_complete", "done", BEGUN, "spark")
+    alert = AlertView("spark-a", "agent_error-1", "agent_error", "it broke\x1b[2J\nbadly", BEGUN, "spark")
+    done = AlertView("spark-a", "agent_complete-2", "agent_complete", "done", BEGUN, "spark")
     for _ in range(2):
         watch.show(watch.screen.facts([], [], [alert, done]))
     assert [line[9:] for line in watch.lines] == ["spark-a calls people: it broke  badly"]

@@ -21,8 +21,8 @@ from culture.cli.team import up as team_down
 from culture.cli.team.select_team import TEAM
 from culture.cli.up import wait
 from culture.cli.up.child_processes import Interrupts
-from culture.cli.up.shutdown import Ending
-from culture.config.model import Limits, Listen, ServerConfig
+from culture.cli.up.shutdown import Shutdown
+from culture.config.model import Listen, ServerConfig, ServerLimits
 from culture.orchestrator.repository.locks import FILE
 from culture.protocol.names import valid_local_nick
 from culture.protocol.vocabulary import UserClass
@@ -73,7 +73,7 @@ def test_up_is_interrupted_in_order_also_while_its_loop_is_being_made(
         return make()
 
     monkeypatch.setenv("CULTURE_HOME", str(tmp_path))
-    note = pid_file.Note(os.getpid(), 0.0, "", 1.0)
+    note = pid_file.ServerNote(os.getpid(), 0.0, "", 1.0)
     monkeypatch.setattr(pid_file, "running", lambda name: note)
     monkeypatch.setattr(wait, "plain_listener", lambda *given: None)
     monkeypatch.setattr("asyncio.events.new_event_loop", interrupted)
@@ -87,7 +87,7 @@ def test_up_is_interrupted_in_order_also_while_its_loop_is_being_made(
 def test_a_second_signal_does_not_break_off_how_up_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever presses Ctrl-C twice, or closes the terminal as well, leaves nothing running."""
     monkeypatch.setenv("CULTURE_HOME", str(tmp_path))
-    note = pid_file.Note(os.getpid(), 0.0, "", 1.0)
+    note = pid_file.ServerNote(os.getpid(), 0.0, "", 1.0)
     monkeypatch.setattr(pid_file, "running", lambda name: note)
     monkeypatch.setattr(wait, "plain_listener", lambda *given: signal.raise_signal(signal.SIGINT))
     with wait.interruptible(Interrupts()):
@@ -186,7 +186,7 @@ def test_what_to_type_follows_the_settings(monkeypatch: pytest.MonkeyPatch) -> N
         trusted_network=True,
         channels=("#tea",),
         password="s3cret",
-        limits=Limits(),
+        limits=ServerLimits(),
     )
     said = how_to_connect(settings, ())
     assert "weechat 'irc6://ori@[::1]:7000/#tea'" in said and "-n ori\n" in said
@@ -309,7 +309,7 @@ async def test_a_team_that_stays_is_named(
     monkeypatch.setenv("CULTURE_HOME", str(tmp_path))
     monkeypatch.setattr(team_down, "GRACE", 0.1)
     async with silent_team(tmp_path, "deaf") as silent:
-        end = Ending()
+        end = Shutdown()
         await asyncio.to_thread(end.teams)
         await asyncio.to_thread(end.look)
         assert f"the orchestrator (pid {silent.pid}) does not stop" in capsys.readouterr().err

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culture.config.errors import ConfigError
-from culture.config.links import Federation, Link, endpoint
+from culture.config.links import Federation, LinkConfig, endpoint
 from culture.config.load import load_server
 from culture.config.model import ServerConfig
 from culture.config.provenance import effective
@@ -28,7 +28,7 @@ def told(write: Write, text: str) -> str:
     return str(problem).removeprefix(str(file))
 
 
-def loaded(write: Write, *links: str, before: str = "") -> tuple[Link, ...]:
+def loaded(write: Write, *links: str, before: str = "") -> tuple[LinkConfig, ...]:
     """The links of a server called spark."""
     return load_server(write(linked(*links, before=before))).config.links
 

@@ -4,7 +4,7 @@ import pytest
 
 from culture.config.errors import ConfigError
 from culture.config.listen_policy import is_loopback
-from culture.config.load import Options, load_server
+from culture.config.load import ServerOptions, load_server
 from tests.config.conftest import Write
 
 
@@ -40,7 +40,7 @@ def test_a_listener_for_others_needs_tls(write: Write, host: str) -> None:
 @pytest.mark.fault("C1")
 def test_so_it_does_when_an_option_says_it(write: Write) -> None:
     with pytest.raises(ConfigError, match=r"^command line: listen\[0\]\.host: 0\.0\.0\.0 can be reached"):
-        load_server(write("name: spark"), Options(host="0.0.0.0"))
+        load_server(write("name: spark"), ServerOptions(host="0.0.0.0"))
 
 
 @pytest.mark.fault("C1")

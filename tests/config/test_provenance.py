@@ -5,19 +5,19 @@ from pathlib import Path
 import pytest
 
 from culture.config.introspect import keys
-from culture.config.load import Loaded, Options, load_server
+from culture.config.load import Loaded, ServerOptions, load_server
 from culture.config.model import ServerConfig
-from culture.config.provenance import Row, effective
+from culture.config.provenance import SettingRow, effective
 from tests.config.conftest import Write
 
 
-def shown(loaded: Loaded[ServerConfig]) -> dict[str, Row]:
+def shown(loaded: Loaded[ServerConfig]) -> dict[str, SettingRow]:
     return {row.key: row for row in effective(loaded)}
 
 
 def test_a_value_names_its_line_its_option_or_the_default(write: Write) -> None:
     file = write("motd: |\n  one\n  two\nlisten:\n  - port: 7000\nlimits:\n  ping_after: 2m\n")
-    rows = shown(load_server(file, Options(host="::1", data_dir=Path("/srv"))))
+    rows = shown(load_server(file, ServerOptions(host="::1", data_dir=Path("/srv"))))
     assert rows["motd"] == ("motd", "one\\ntwo\\n", f"{file}:1")
     assert rows["listen[0].host"] == ("listen[0].host", "::1", "option --host")
     assert rows["listen[0].port"] == ("listen[0].port", "7000", f"{file}:5")
@@ -30,7 +30,7 @@ def test_a_moved_home_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shown(load_server())["data_dir"].source == "environment CULTURE_HOME"
     assert shown(load_server())["accounts_file"].source == "environment CULTURE_HOME"
     monkeypatch.delenv("CULTURE_HOME")
-    assert shown(load_server(options=Options(name="spark")))["data_dir"].source == "default"
+    assert shown(load_server(options=ServerOptions(name="spark")))["data_dir"].source == "default"
 
 
 def test_secrets_are_stars(write: Write) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from culture.config.errors import ConfigError
-from culture.config.load import Options, load_server
+from culture.config.load import ServerOptions, load_server
 from culture.config.model import Listen, ServerConfig
 from culture.config.yaml_document import parse
 from tests.config.conftest import Write
@@ -217,7 +217,7 @@ def test_without_the_prefix_rule_any_host_name_will_do() -> None:
 
 def test_options_go_over_the_file(write: Write, tmp_path: Path) -> None:
     file = write("name: thor\nlisten: [{host: '::1', port: 7000}, {port: 7001}]\ndata_dir: /srv/thor")
-    options = Options(name="spark", port=7, data_dir=tmp_path)
+    options = ServerOptions(name="spark", port=7, data_dir=tmp_path)
     config = load_server(file, options).config
     assert (config.name, config.data_dir) == ("spark", tmp_path)
     assert config.listen == (Listen(host="::1", port=7),), "one address in place of all, what is not said as it was"
@@ -225,7 +225,7 @@ def test_options_go_over_the_file(write: Write, tmp_path: Path) -> None:
 
 def test_a_wrong_option_is_not_blamed_on_the_file(write: Write) -> None:
     with pytest.raises(ConfigError, match=r"^command line: name: 'a b' does not look like a host name"):
-        load_server(write("motd: hello"), Options(name="a b"))
+        load_server(write("motd: hello"), ServerOptions(name="a b"))
 
 
 def test_nothing_changes_a_configuration_that_is_in_use() -> None:

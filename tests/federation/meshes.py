@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from culture.config.links import Federation, Link
+from culture.config.links import Federation, LinkConfig
 from culture.config.model import Listen, Operator
 from culture.protocol.names import fold
 from culture.server.core.state import Channel
@@ -159,9 +159,9 @@ async def linked(
         yield made
 
 
-def _links(name: str, proxies: Mapping[Edge, Proxy]) -> Iterator[Link]:
+def _links(name: str, proxies: Mapping[Edge, Proxy]) -> Iterator[LinkConfig]:
     for (dials, waits), proxy in proxies.items():
         if name == dials:
-            yield Link(name=waits, secret=SECRET, address=f"127.0.0.1:{proxy.port}")
+            yield LinkConfig(name=waits, secret=SECRET, address=f"127.0.0.1:{proxy.port}")
         elif name == waits:
-            yield Link(name=dials, secret=SECRET)
+            yield LinkConfig(name=dials, secret=SECRET)

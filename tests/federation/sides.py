@@ -4,14 +4,14 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
-from culture.config.links import Link as Settings
+from culture.config.links import LinkConfig as Settings
 from culture.federation import registers, settings
 from culture.federation.following import Heard, concerns_channel
 from culture.federation.foundings import Verdict
 from culture.federation.roster import Intake, Roster, burst
 from culture.protocol.message import Message
 from culture.protocol.names import fold
-from culture.server.core.ids import Stamp
+from culture.server.core.ids import EventId
 from culture.server.core.network import Network
 from culture.server.events import Arrived, Event, Left
 from culture.server.skill import Host
@@ -40,10 +40,10 @@ class Side:
         self._rosters: dict[str, Roster] = {}
         self._heard = Heard()
 
-    def stamp(self) -> Stamp:
+    def stamp(self) -> EventId:
         """The next id."""
         self._seq += 1
-        return Stamp(self.name, "e", self._seq, self._clock.tick())
+        return EventId(self.name, "e", self._seq, self._clock.tick())
 
     def now(self) -> float:
         """The time."""

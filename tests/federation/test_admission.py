@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from culture.cli.server import certificate
-from culture.config.links import Federation, Link
+from culture.config.links import Federation, LinkConfig
 from culture.config.listen_policy import Tls
 from culture.config.model import Listen
 from culture.server.ircd import IRCd
@@ -24,12 +24,12 @@ from tests.support.ports import reserved
 from tests.support.servers import serving
 from tests.support.tls import client_context, made
 
-THOR = Link(name="thor", secret=SECRET)
+THOR = LinkConfig(name="thor", secret=SECRET)
 BAD = "Bad name or secret"
 
 
 @asynccontextmanager
-async def spark(folder: Path, *links: Link, **settings: Any) -> AsyncIterator[IRCd]:
+async def spark(folder: Path, *links: LinkConfig, **settings: Any) -> AsyncIterator[IRCd]:
     settings = {"name": "spark.local", "description": "DGX Spark IRC", **settings}
     async with serving(folder / "spark", links=links or (THOR,), **settings) as ircd:
         yield ircd
@@ -45,7 +45,7 @@ async def refused(peer: RawPeer, name: str = "thor", secret: str = SECRET) -> st
 
 @pytest.mark.requirement("E01", "E19")
 async def test_both_sides_show_secret_and_name_as_documented(tmp_path: Path) -> None:
-    async with spark(tmp_path, Link(name="thor.local", secret=SECRET)) as ircd, raw_peer(ircd) as peer:
+    async with spark(tmp_path, LinkConfig(name="thor.local", secret=SECRET)) as ircd, raw_peer(ircd) as peer:
         peer.send(f"PASS {SECRET}")
         peer.send("SERVER thor.local 1 :Jetson Thor IRC")
         assert str(await peer.receive()) == f"PASS {SECRET}"
@@ -86,7 +86,7 @@ async def test_a_server_is_not_linked_to_itself(tmp_path: Path) -> None:
 @pytest.mark.fault("D4")
 async def test_who_dials_itself_hears_of_it(tmp_path: Path) -> None:
     with reserved() as port:
-        link = Link(name="thor", secret=SECRET, address=f"localhost:{port}", tls=False)
+        link = LinkConfig(name="thor", secret=SECRET, address=f"localhost:{port}", tls=False)
         async with spark(tmp_path, link, listen=(Listen(port=port),)) as ircd:
             mesh = mesh_of(ircd)
             await eventually(lambda: "not linked to itself" in mesh.dialler.problems.get("thor", ""))
@@ -118,7 +118,7 @@ async def test_who_is_a_client_already_becomes_no_server(tmp_path: Path) -> None
 
 @pytest.mark.fault("D1")
 async def test_too_many_tries_lock_out_that_name_and_no_other(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    odin = Link(name="odin", secret="another-horse")
+    odin = LinkConfig(name="odin", secret="another-horse")
     async with spark(tmp_path, THOR, odin, limits={"failed_logins": 2}) as ircd:
         for secret, why in [("wrong-one", BAD), ("wrong-two", BAD), (SECRET, "Too many failed attempts")]:
             async with raw_peer(ircd) as peer:
@@ -131,7 +131,7 @@ async def test_too_many_tries_lock_out_that_name_and_no_other(tmp_path: Path, ca
 
 async def test_who_tries_too_often_goes_on_to_say_what_is_wrong(tmp_path: Path) -> None:
     async with spark(tmp_path, THOR, limits={"failed_logins": 1}) as ircd:
-        dials = Link(name="spark.local", secret="another-horse", address=f"127.0.0.1:{ircd.port}")
+        dials = LinkConfig(name="spark.local", secret="another-horse", address=f"127.0.0.1:{ircd.port}")
         async with serving(tmp_path / "thor", name="thor", links=(dials,)) as thor:
             await eventually(lambda: "spark" in mesh_of(thor).dialler.problems)
             calls = mesh_of(thor).dialler._calls
@@ -149,7 +149,7 @@ class TestTls:
         """A server with a TLS listener that knows thor by its certificate."""
         own, _ = made(tmp_path, "spark")
         _, certificate = made(tmp_path, "thor")
-        link = Link(name="thor", secret=SECRET, fingerprint=certificate)
+        link = LinkConfig(name="thor", secret=SECRET, fingerprint=certificate)
         async with spark(tmp_path, link, listen=(Listen(port=0, tls=own), Listen(port=0))) as ircd:
             yield ircd, tmp_path
 
@@ -192,7 +192,7 @@ class TestTls:
 
         server = await asyncio.start_server(listen, "127.0.0.1", 0, ssl=context)
         port = server.sockets[0].getsockname()[1]
-        link = Link(name="thor", secret=SECRET, address=f"127.0.0.1:{port}", fingerprint=expected)
+        link = LinkConfig(name="thor", secret=SECRET, address=f"127.0.0.1:{port}", fingerprint=expected)
         async with server, spark(tmp_path, link) as ircd:
             await eventually(lambda: bool(heard))
             assert set(heard) == {b""}
@@ -201,7 +201,7 @@ class TestTls:
     async def test_who_has_no_certificate_to_show_hears_of_it(self, linked: tuple[IRCd, Path]) -> None:
         ircd, folder = linked
         there = certificate.of(folder / "spark.pem")
-        dials = Link(name="spark.local", secret=SECRET, address=f"127.0.0.1:{ircd.port}", fingerprint=there)
+        dials = LinkConfig(name="spark.local", secret=SECRET, address=f"127.0.0.1:{ircd.port}", fingerprint=there)
         async with serving(folder / "thor", name="thor", links=(dials,)) as thor:
             await eventually(lambda: "none to show" in mesh_of(thor).dialler.problems.get("spark", ""))
             [entry] = mesh_of(ircd).status.figures()
@@ -223,11 +223,11 @@ class TestTls:
     async def test_two_servers_link_by_their_certificates(self, tmp_path: Path) -> None:
         own, own_print = made(tmp_path, "spark")
         theirs, their_print = made(tmp_path, "thor")
-        waits = Link(name="spark.local", secret=SECRET, fingerprint=own_print)
+        waits = LinkConfig(name="spark.local", secret=SECRET, fingerprint=own_print)
         async with serving(
             tmp_path / "thor", name="thor", listen=(Listen(port=0, tls=theirs),), links=(waits,)
         ) as thor:
-            dials = Link(name="thor", secret=SECRET, address=f"127.0.0.1:{thor.port}", fingerprint=their_print)
+            dials = LinkConfig(name="thor", secret=SECRET, address=f"127.0.0.1:{thor.port}", fingerprint=their_print)
             async with spark(tmp_path, dials, listen=(Listen(port=0, tls=own),)) as ircd:
                 await eventually(lambda: "thor" in mesh_of(ircd).links and "spark" in mesh_of(thor).links)
                 assert mesh_of(ircd).links["thor"].certificate() == their_print
@@ -281,7 +281,7 @@ class TestOneName:
     @pytest.mark.requirement("A13")
     @pytest.mark.fault("D3")
     async def test_a_name_behind_another_peer_is_taken_as_well(self, tmp_path: Path) -> None:
-        odin = Link(name="odin", secret=SECRET)
+        odin = LinkConfig(name="odin", secret=SECRET)
         async with spark(tmp_path, THOR, odin) as ircd, raw_peer(ircd) as peer, raw_peer(ircd) as second:
             await peer.link("odin")
             peer.send("@peers=spark,thor :odin LINKSTATE odin 1773914400000001 :odin")
@@ -300,7 +300,7 @@ class TestOneName:
     @pytest.mark.requirement("A13")
     @pytest.mark.fault("D3")
     async def test_of_two_behind_different_peers_the_first_stays_until_it_is_gone(self, tmp_path: Path) -> None:
-        links = [Link(name=name, secret=SECRET) for name in ("odin", "frigg")]
+        links = [LinkConfig(name=name, secret=SECRET) for name in ("odin", "frigg")]
         async with spark(tmp_path, *links) as ircd, raw_peer(ircd) as odin, raw_peer(ircd) as frigg:
             for peer, name, epoch in ((odin, "odin", "11111111"), (frigg, "frigg", "22222222")):
                 await peer.link(name, log=name, epoch=name)
@@ -353,7 +353,7 @@ class TestVersion:
 
         server = await asyncio.start_server(talk, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        link = Link(name="thor", secret=SECRET, address=f"127.0.0.1:{port}")
+        link = LinkConfig(name="thor", secret=SECRET, address=f"127.0.0.1:{port}")
         async with server, spark(tmp_path, link) as ircd:
             dialler = mesh_of(ircd).dialler
             await eventually(lambda: "Version 9" in dialler.problems.get("thor", ""))

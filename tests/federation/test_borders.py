@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.config.links import Link
+from culture.config.links import LinkConfig
 from culture.server.channels.registered_channels import dump, dump_channel, parse
 from culture.server.core.state import Channel
 from culture.server.ircd import IRCd
@@ -48,11 +48,11 @@ async def chain(tmp_path: Path) -> AsyncIterator[Chain]:
 
 
 async def _chain(folder: Path, stack: AsyncExitStack) -> Chain:
-    waits = (Link(name="thor", secret=SECRET), Link(name="odin", secret=SECRET))
+    waits = (LinkConfig(name="thor", secret=SECRET), LinkConfig(name="odin", secret=SECRET))
     spark = await stack.enter_async_context(serving(folder / "spark", name="spark", links=waits))
     servers = {"spark": spark}
     for name in ("thor", "odin"):
-        link = Link(name="spark", secret=SECRET, address=f"127.0.0.1:{spark.port}")
+        link = LinkConfig(name="spark", secret=SECRET, address=f"127.0.0.1:{spark.port}")
         servers[name] = await stack.enter_async_context(serving(folder / name, name=name, links=(link,)))
     await eventually(lambda: all(len(each.parts.network.servers) == 2 for each in servers.values()))
     return Chain(servers, stack)
@@ -120,7 +120,7 @@ async def test_a_channel_is_shared_with_the_named_servers_alone(chain: Chain) ->
 @pytest.mark.fault("D18")
 async def test_nothing_of_it_is_told_later_either(tmp_path: Path) -> None:
     """Backfill: what was said while the channel was closed to a server stays so."""
-    links = (Link(name="thor", secret=SECRET),)
+    links = (LinkConfig(name="thor", secret=SECRET),)
     async with serving(tmp_path, links=links) as ircd, registered(ircd.port, "spark-ori") as ori:
         for channel, mode in (("#local", "+L"), ("#some", "+S odin"), ("#all", "+i")):
             await ori.join(channel)
@@ -135,7 +135,7 @@ async def test_nothing_of_it_is_told_later_either(tmp_path: Path) -> None:
 
 
 async def test_the_last_one_to_leave_a_local_channel_is_not_told(tmp_path: Path) -> None:
-    links = (Link(name="thor", secret=SECRET),)
+    links = (LinkConfig(name="thor", secret=SECRET),)
     async with (
         serving(tmp_path, links=links) as ircd,
         registered(ircd.port, "spark-ori") as ori,

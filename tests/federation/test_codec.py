@@ -13,9 +13,9 @@ from culture.federation.codec.messages import joined
 from culture.federation.plain import plain, read_plain
 from culture.protocol import message as protocol
 from culture.protocol.message import Message
-from culture.protocol.modes import Change
+from culture.protocol.modes import ModeChange
 from culture.server import events as e
-from culture.server.core.ids import Stamp
+from culture.server.core.ids import EventId
 
 PAGE = (Path(protocol.__file__).parent / "extensions" / "federation.md").read_text(encoding="utf-8")
 SHOWN = [Message.parse(line) for line in re.findall(r"^    (\S.*)$", PAGE.partition("\nMessages:\n")[2], re.MULTILINE)]
@@ -28,7 +28,7 @@ nicks = words.map(lambda word: f"spark-{word}")
 sources = st.tuples(nicks, words, words).map(lambda parts: "{}!{}@{}".format(*parts))
 channels = words.map(lambda word: f"#{word}")
 stamps = st.builds(
-    Stamp,
+    EventId,
     st.from_regex(r"[a-z][a-z0-9]{0,11}", fullmatch=True),
     st.from_regex(r"[0-9a-f]{8}", fullmatch=True),
     st.integers(0, 10**15),
@@ -42,7 +42,7 @@ lines = st.lists(st.builds(e.Line, texts, st.booleans()), min_size=1, max_size=4
 )
 tags = st.dictionaries(words.map(lambda word: "+" + re.sub("[;=]", "x", word)), texts, max_size=3)
 changes = st.lists(
-    st.builds(Change, st.booleans(), st.sampled_from("ovbklimnst"), st.none() | texts), min_size=1, max_size=4
+    st.builds(ModeChange, st.booleans(), st.sampled_from("ovbklimnst"), st.none() | texts), min_size=1, max_size=4
 ).map(tuple)
 
 

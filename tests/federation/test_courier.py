@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from culture.config.links import Link
+from culture.config.links import LinkConfig
 from culture.federation.link import Stage
 from culture.federation.logfile import Entry, Held, Kept, LogFile, LogReader, Settled
-from culture.server.core.ids import Stamp
+from culture.server.core.ids import EventId
 from culture.server.events import Redacted, Said
 from culture.server.skill import Host
 from tests.federation.raw import SECRET, mesh_of, raw_peer
@@ -264,7 +264,7 @@ class TestCrashed:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         told: list[Any] = []
-        links = (Link(name="thor", secret=SECRET),)
+        links = (LinkConfig(name="thor", secret=SECRET),)
         async with serving(tmp_path / "one", links=links) as ircd, raw_peer(ircd) as thor:
             await thor.link()
             async with registered(ircd.port, "spark-ori"):
@@ -282,7 +282,7 @@ class TestCrashed:
     def test_its_text_is_not_kept_longer_than_that(self, tmp_path: Path) -> None:
         file = LogFile(tmp_path / "log.db")
         file.begin("e")
-        stamp = Stamp("thor", "e", 7, 1773914400.0)
+        stamp = EventId("thor", "e", 7, 1773914400.0)
         file.write([Kept(stamp, Entry(1, "", "a secret")), Kept(stamp._replace(seq=8), Entry(2, "#x", "public"))])
         reader = LogReader(tmp_path / "log.db")
         assert [entry.data for entry in reader.since(0, 10)] == ["a secret", "public"]

@@ -5,13 +5,13 @@ from typing import cast
 from culture.federation.doubts import Doubts
 from culture.federation.link import Link
 from culture.protocol.message import Message
-from culture.server.core.ids import Stamp
+from culture.server.core.ids import EventId
 
 LINE = Message("PRIVMSG", ("#x", "hello"), "thor-ada")
 
 
-def stamp(seq: int) -> Stamp:
-    return Stamp("thor", "epoch", seq, 0.0)
+def stamp(seq: int) -> EventId:
+    return EventId("thor", "epoch", seq, 0.0)
 
 
 def test_what_is_told_again_and_again_keeps_nothing_behind_it_in_doubt() -> None:

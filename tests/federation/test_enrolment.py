@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from culture.config.links import Link
+from culture.config.links import LinkConfig
 from culture.config.listen_policy import Tls
 from culture.config.model import Listen
 from culture.federation import book, certificate
@@ -18,8 +18,8 @@ from culture.federation.book import Book
 from culture.protocol.message import Message
 from culture.server.auth.invitations import Invitation, Invitations, Kind, digest_of, new_key, path_of
 from culture.server.ircd import IRCd
-from culture.transport import Address, Hopeless, Identity
-from culture.transport.one_shot import Declined, ask_once
+from culture.transport import Address, ClientIdentity, Hopeless
+from culture.transport.one_shot import RequestDeclined, ask_once
 from tests.federation.raw import mesh_of
 from tests.support.client import Client, connected
 from tests.support.elsewhere import elsewhere
@@ -44,7 +44,7 @@ class Host:
         return Invitations(path_of(self.ircd.parts.config))
 
     @property
-    def links(self) -> dict[str, Link]:
+    def links(self) -> dict[str, LinkConfig]:
         return Book(book.path_of(self.ircd.parts.config)).read().links
 
     def invite(self, kind: Kind = "machine", name: str = "", left: float = HOUR, **more: Any) -> str:
@@ -54,7 +54,7 @@ class Host:
         return key
 
     async def ask(self, verb: str, *params: str, certificate: Tls | None = None) -> tuple[str, ...]:
-        identity = Identity(
+        identity = ClientIdentity(
             "thor", certificate=certificate and certificate.certificate, key=certificate and certificate.key
         )
         address = Address("127.0.0.1", self.ircd.port, True, self.fingerprint)
@@ -67,7 +67,11 @@ class Host:
 @asynccontextmanager
 async def inviting(folder: Path, **settings: Any) -> AsyncIterator[Host]:
     own, shown = made(folder, "spark")
-    said = {"listen": (Listen(port=0, tls=own),), "links": (Link(name="odin", secret="correct-horse"),), **settings}
+    said = {
+        "listen": (Listen(port=0, tls=own),),
+        "links": (LinkConfig(name="odin", secret="correct-horse"),),
+        **settings,
+    }
     async with serving(folder / "spark", **said) as ircd:
         yield Host(ircd, shown)
 
@@ -153,7 +157,7 @@ async def test_an_attempt_is_refused_and_told_why(
     caplog.set_level(logging.DEBUG)
     async with inviting(tmp_path) as host:
         name, key, secret = attempt(host, host.invite())
-        with pytest.raises(Declined, match=why):
+        with pytest.raises(RequestDeclined, match=why):
             await host.enrol(key, name, secret)
         assert not host.links and list(mesh_of(host.ircd).dialler.wanted) == ["odin"]
     assert key not in caplog.text and secret not in caplog.text
@@ -162,7 +166,7 @@ async def test_an_attempt_is_refused_and_told_why(
 async def test_a_key_that_did_not_lead_to_a_link_is_still_good(tmp_path: Path) -> None:
     async with inviting(tmp_path) as host:
         key = host.invite()
-        with pytest.raises(Declined):
+        with pytest.raises(RequestDeclined):
             await host.enrol(key, "odin")
         await host.enrol(key)
         assert list(host.links) == ["thor"]
@@ -173,7 +177,7 @@ async def test_a_key_is_good_once_and_who_comes_again_hears_who_came(tmp_path: P
         key = host.invite()
         await host.enrol(key)
         for name in ("loki", "thor"):
-            with pytest.raises(Declined, match="used already, by thor"):
+            with pytest.raises(RequestDeclined, match="used already, by thor"):
                 await host.enrol(key, name, "t" * 43)
         assert host.links["thor"].secret == SECRET and list(host.links) == ["thor"]
 
@@ -184,7 +188,7 @@ async def test_what_was_recorded_is_worth_nothing(tmp_path: Path) -> None:
     async with inviting(tmp_path) as host:
         key = host.invite()
         await host.ask("ENROL", "thor", key, SECRET, certificate=theirs)
-        with pytest.raises(Declined, match="used already"):
+        with pytest.raises(RequestDeclined, match="used already"):
             await host.ask("ENROL", "thor", key, SECRET, certificate=theirs)
         async with connected(host.ircd.port, tls=client_context()) as client:
             client.send(f"PASS {SECRET}")
@@ -251,7 +255,9 @@ async def test_two_servers_are_linked_by_what_was_agreed(tmp_path: Path) -> None
     theirs, _ = made(tmp_path, "thor")
     async with inviting(tmp_path) as host:
         await host.ask("ENROL", "thor", host.invite(), SECRET, certificate=theirs)
-        dials = Link(name="spark", secret=SECRET, address=f"127.0.0.1:{host.ircd.port}", fingerprint=host.fingerprint)
+        dials = LinkConfig(
+            name="spark", secret=SECRET, address=f"127.0.0.1:{host.ircd.port}", fingerprint=host.fingerprint
+        )
         own = (Listen(port=0, tls=theirs),)
         async with serving(tmp_path / "thor", name="thor", links=(dials,), listen=own) as thor:
             await eventually(lambda: "spark" in mesh_of(thor).links and "thor" in mesh_of(host.ircd).links)
@@ -283,7 +289,7 @@ class TestPeople:
                 client.send("NICK spark-ori")
                 client.send("USER ori 0 * :Ori")
                 await client.expect("001")
-            with pytest.raises(Declined, match="used already, by ori"):
+            with pytest.raises(RequestDeclined, match="used already, by ori"):
                 await host.ask("REDEEM", "ori", key, "another horse")
 
     @pytest.mark.parametrize(
@@ -296,11 +302,11 @@ class TestPeople:
     async def test_an_attempt_is_refused(self, tmp_path: Path, name: str, password: str, why: str) -> None:
         async with inviting(tmp_path) as host:
             key = host.invite("person", "ori")
-            with pytest.raises(Declined, match=why):
+            with pytest.raises(RequestDeclined, match=why):
                 await host.ask("REDEEM", name, key, password)
-            with pytest.raises(Declined, match="No such invitation"):
+            with pytest.raises(RequestDeclined, match="No such invitation"):
                 await host.ask("REDEEM", "ori", new_key(), "correct horse")
-            with pytest.raises(Declined, match="No such invitation"):
+            with pytest.raises(RequestDeclined, match="No such invitation"):
                 await host.ask("REDEEM", "ori", host.invite(), "correct horse")
             assert host.ircd.parts.accounts.get(name) is None
             await host.ask("REDEEM", "ori", key, "correct horse")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.config.links import Link
+from culture.config.links import LinkConfig
 from culture.federation import farewell
 from tests.federation.meshes import linked
 from tests.federation.raw import SECRET, mesh_of, raw_peer
@@ -12,7 +12,7 @@ from tests.support.client import registered
 from tests.support.mesh import eventually
 from tests.support.servers import serving
 
-LINKS = (Link(name="thor", secret=SECRET), Link(name="odin", secret=SECRET))
+LINKS = (LinkConfig(name="thor", secret=SECRET), LinkConfig(name="odin", secret=SECRET))
 MANY = 200
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.config.links import Link
+from culture.config.links import LinkConfig
 from culture.federation import courier, doubts, roster, seen, settings, topology, trust
 from culture.federation.roster import Roster
 from culture.server.core.changes.channels import LATEST
@@ -17,7 +17,7 @@ from tests.support.client import registered
 from tests.support.mesh import eventually
 from tests.support.servers import serving
 
-LINKS = (Link(name="thor", secret=SECRET), Link(name="odin", secret=SECRET))
+LINKS = (LinkConfig(name="thor", secret=SECRET), LinkConfig(name="odin", secret=SECRET))
 HUGE = "9" * 4_000
 BEYOND = str(10**20)
 """More than fits in a column of a table."""
@@ -140,7 +140,7 @@ class TestBorders:
 
     @pytest.mark.fault("D13")
     async def test_a_restricted_peer_puts_its_users_in_shared_channels_alone(self, tmp_path: Path) -> None:
-        link = Link(name="thor", secret=SECRET, trust="restricted", channels=("#shared",))
+        link = LinkConfig(name="thor", secret=SECRET, trust="restricted", channels=("#shared",))
         async with serving(tmp_path, links=(link,)) as ircd, registered(ircd.port, "spark-ori") as ori:
             await ori.join("#secret")
             assert await self.places(ircd) == {"#shared"}
@@ -198,7 +198,7 @@ class TestMadeUpServers:
 
     @pytest.mark.fault("D13")
     async def test_who_has_no_say_does_not_keep_the_real_one_out(self, tmp_path: Path) -> None:
-        links = tuple(Link(name=name, secret=SECRET, trust="no_authority") for name in ("thor", "odin"))
+        links = tuple(LinkConfig(name=name, secret=SECRET, trust="no_authority") for name in ("thor", "odin"))
         async with serving(tmp_path, links=links) as ircd, raw_peer(ircd) as thor, raw_peer(ircd) as odin:
             network = ircd.parts.network
             await thor.link()

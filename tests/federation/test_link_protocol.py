@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from culture.config.links import Link
+from culture.config.links import LinkConfig
 from culture.federation.link import Link as LinkState
 from culture.federation.link import Stage
 from culture.protocol.message import Message, ProtocolError
@@ -16,7 +16,7 @@ from tests.support.client import registered
 from tests.support.fuzz import SAMPLES, garbage, noise
 from tests.support.servers import serving
 
-LINKS = (Link(name="thor", secret=SECRET), Link(name="odin", secret=SECRET))
+LINKS = (LinkConfig(name="thor", secret=SECRET), LinkConfig(name="odin", secret=SECRET))
 VERBS = [
     *SAMPLES,
     *("LINK", "LINKSTATE", "ROSTER", "NJOIN", "ENDROSTER", "CHANNEL", "EOB", "EOBACKFILL", "ACK", "CUSTODY", "WANT"),
@@ -107,7 +107,7 @@ class _Core:
         return self
 
     def __call__(self, *_args: object) -> object:
-        return Link(name="thor", secret=SECRET)
+        return LinkConfig(name="thor", secret=SECRET)
 
     def greeting(self, _link: LinkState) -> tuple[Message, ...]:
         return (Message("PASS", (SECRET,)), Message("SERVER", ("spark", "1", "x")))

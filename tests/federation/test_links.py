@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from culture.config.links import Link
+from culture.config.links import LinkConfig
 from culture.config.model import Listen, Operator
 from culture.federation import book
 from culture.federation.book import Book, Entries
@@ -23,9 +23,9 @@ from tests.support.tls import made
 ROOT = (Operator(name="root", password="very secret"),)
 
 
-def to(name: str, port: int | None = None, secret: str = SECRET, **settings: Any) -> Link:
+def to(name: str, port: int | None = None, secret: str = SECRET, **settings: Any) -> LinkConfig:
     address = f"127.0.0.1:{port}" if port is not None else None
-    return Link(name=name, secret=secret, address=address, **settings)
+    return LinkConfig(name=name, secret=secret, address=address, **settings)
 
 
 def are_linked(*servers: IRCd) -> bool:
@@ -277,7 +277,7 @@ async def test_tls_at_the_wrong_port_is_said_so(tmp_path: Path, door: int, setti
             assert "refused" not in mesh_of(spark).dialler.problems["thor"]
 
 
-def _write(ircd: IRCd, links: tuple[Link, ...] = (), unlinked: tuple[str, ...] = ()) -> None:
+def _write(ircd: IRCd, links: tuple[LinkConfig, ...] = (), unlinked: tuple[str, ...] = ()) -> None:
     """What ``culture mesh`` does."""
     made = Entries({link.short_name: link for link in links}, frozenset(unlinked))
     Book(book.path_of(ircd.parts.config)).change(lambda _: made)

@@ -16,15 +16,15 @@ from culture.federation import log as module
 from culture.federation import logfile
 from culture.federation.log import EventLog
 from culture.federation.logfile import Cursor, Held
-from culture.server.core.ids import Stamp
+from culture.server.core.ids import EventId
 from tests.support.client import PATIENCE
 from tests.support.mesh import eventually
 
 LOG = "log.db"
 
 
-def stamp(seq: int, origin: str = "thor", at: float = 1_800_000_000.0) -> Stamp:
-    return Stamp(origin, "e1", seq, at)
+def stamp(seq: int, origin: str = "thor", at: float = 1_800_000_000.0) -> EventId:
+    return EventId(origin, "e1", seq, at)
 
 
 Open = Callable[..., EventLog]

@@ -9,8 +9,8 @@ from culture.protocol.message import Message
 from culture.protocol.vocabulary import Tag, UserClass
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import new_account
-from culture.transport.parse_messages import Reader
-from culture.transport.view import View
+from culture.transport.parse_messages import MessageParser
+from culture.transport.view import NetworkView
 from tests.federation.meshes import Servers, linked
 from tests.federation.test_trust import linked as linked_with_thor
 from tests.support.client import Client, connected, registered
@@ -31,9 +31,9 @@ def account_of(folder: Path) -> None:
 
 def proven(line: Message) -> str | None:
     """The account that a message proves to an agent, read as our clients do."""
-    view = View()
+    view = NetworkView()
     view.nick = "bravo-claude"
-    message = Reader(view, ["agentirc.dev/mentions"], ()).message(line)
+    message = MessageParser(view, ["agentirc.dev/mentions"], ()).message(line)
     assert message is not None
     return message.account
 

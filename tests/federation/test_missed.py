@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from culture.config.links import Link
+from culture.config.links import LinkConfig
 from culture.config.model import Listen
-from culture.config.skills import Embeddings, History
+from culture.config.skills import Embeddings, HistoryConfig
 from culture.protocol.message import Message
 from culture.protocol.vocabulary import UserClass
 from culture.server.auth.account_store import AccountStore
@@ -25,7 +25,7 @@ from tests.support.servers import serving
 pytestmark = [pytest.mark.requirement("F23"), pytest.mark.fault("D8", "E22")]
 EDGE = ("spark", "thor")
 SECRET = "correct-horse"
-SMALL = History(rows=3, semantic=Embeddings(enabled=False))
+SMALL = HistoryConfig(rows=3, semantic=Embeddings(enabled=False))
 
 
 async def heard(client: Client, text: str) -> Message:
@@ -145,9 +145,13 @@ async def test_what_comes_for_an_account_while_nobody_is_logged_in_to_it_is_thei
 async def test_marks_of_before_a_restore_leave_nothing_out(tmp_path: Path) -> None:
     """What comes again after a restore comes in another order than before: the earliest of the marks counts."""
     with reserved() as spark_port, reserved() as thor_port:
-        dialled = Link(name="thor", address=f"127.0.0.1:{thor_port}", secret=SECRET)
+        dialled = LinkConfig(name="thor", address=f"127.0.0.1:{thor_port}", secret=SECRET)
         spark = {"name": "spark", "listen": (Listen(port=spark_port),), "links": (dialled,)}
-        thor = {"name": "thor", "listen": (Listen(port=thor_port),), "links": (Link(name="spark", secret=SECRET),)}
+        thor = {
+            "name": "thor",
+            "listen": (Listen(port=thor_port),),
+            "links": (LinkConfig(name="spark", secret=SECRET),),
+        }
         (tmp_path / "thor").mkdir()
         data, backup = tmp_path / "spark" / "data", tmp_path / "backup"
         async with serving(tmp_path / "thor", **thor), registered(thor_port, "thor-ada") as ada:

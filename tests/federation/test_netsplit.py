@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.config.links import Link
+from culture.config.links import LinkConfig
 from culture.federation import splits
 from culture.protocol.message import Message
 from tests.federation.meshes import Servers, linked
@@ -164,7 +164,7 @@ async def test_who_was_called_on_the_other_side_of_a_split_is_called_when_it_end
 @pytest.mark.fault("B1")
 async def test_a_server_s_users_are_too_many_for_no_slow_client(tmp_path: Path) -> None:
     """B1: thousands who come and go at once count apart from what fills a client's queue."""
-    link, crowd = Link(name="thor", secret=SECRET), [f"thor-member{number}" for number in range(5_000)]
+    link, crowd = LinkConfig(name="thor", secret=SECRET), [f"thor-member{number}" for number in range(5_000)]
     async with serving(tmp_path, links=(link,), limits={"send_queue": 4_096}) as ircd, raw_peer(ircd) as thor:
         await thor.link()
         async with registered(ircd.port, "spark-ori") as ori:

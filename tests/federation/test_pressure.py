@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.config.links import Federation, Link
+from culture.config.links import Federation, LinkConfig
 from culture.config.model import Listen
 from culture.federation import backfill, log, throttle
 from culture.federation.link import Stage
@@ -23,7 +23,7 @@ from tests.support.ports import reserved
 from tests.support.proxy import Proxy, proxied
 from tests.support.servers import serving
 
-SPARK, THOR = Link(name="spark", secret=SECRET), Link(name="thor", secret=SECRET)
+SPARK, THOR = LinkConfig(name="spark", secret=SECRET), LinkConfig(name="thor", secret=SECRET)
 
 
 def flood(peer: RawPeer, count: int) -> None:
@@ -69,7 +69,7 @@ async def linked(folder: Path) -> AsyncIterator[tuple[IRCd, Proxy]]:
             proxied(port) as proxy,
             serving(
                 folder / "spark",
-                links=(Link(name="thor", secret=SECRET, address=f"127.0.0.1:{proxy.port}"),),
+                links=(LinkConfig(name="thor", secret=SECRET, address=f"127.0.0.1:{proxy.port}"),),
                 **settings,
             ) as spark,
         ):

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from culture.cli.agents import agent_login
 from culture.cli.commands import assembled
-from culture.config.links import Link
+from culture.config.links import LinkConfig
 from culture.config.load import load_server
 from culture.config.model import Listen, ServerConfig
 from culture.server.auth.account_store import AccountStore
@@ -38,14 +38,16 @@ async def pair(tmp_path: Path) -> AsyncIterator[tuple[IRCd, IRCd]]:
     (tmp_path / "public").mkdir()
     accounts_of(tmp_path / "public", "ada")
     shared: dict[str, Any] = {"secret": SECRET, "trust": "restricted", "channels": ("#help",)}
-    waits = Link(name="home", fingerprint=own_print, **shared)
+    waits = LinkConfig(name="home", fingerprint=own_print, **shared)
     async with serving(
         tmp_path / "public",
         name="chat.example.org",
         listen=(Listen(port=0, tls=theirs), Listen(port=0)),
         links=(waits,),
     ) as public:
-        dials = Link(name="chat.example.org", address=f"127.0.0.1:{public.port}", fingerprint=their_print, **shared)
+        dials = LinkConfig(
+            name="chat.example.org", address=f"127.0.0.1:{public.port}", fingerprint=their_print, **shared
+        )
         listen = (Listen(port=0), Listen(port=0, tls=own))
         async with serving(tmp_path / "home", name="home", listen=listen, links=(dials,)) as home:
             await eventually(lambda: bool(mesh_of(home).links and mesh_of(public).links))
@@ -116,9 +118,9 @@ async def test_logins_and_what_skills_keep_are_each_servers_own(tmp_path: Path) 
     for name in ("spark", "thor"):
         (tmp_path / name).mkdir()
     accounts_of(tmp_path / "spark", "ori")
-    waits, history = Link(name="spark", secret=SECRET), Path("history") / "history.db"
+    waits, history = LinkConfig(name="spark", secret=SECRET), Path("history") / "history.db"
     async with serving(tmp_path / "thor", name="thor", links=(waits,)) as thor:
-        dials = Link(name="thor", secret=SECRET, address=f"127.0.0.1:{thor.port}")
+        dials = LinkConfig(name="thor", secret=SECRET, address=f"127.0.0.1:{thor.port}")
         async with serving(tmp_path / "spark", name="spark", links=(dials,)) as spark:
             await eventually(lambda: "thor" in mesh_of(spark).links)
             async with connected(thor.port) as stranger:

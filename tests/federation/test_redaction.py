@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.config.skills import History
+from culture.config.skills import HistoryConfig
 from tests.federation.meshes import Servers, linked
 from tests.federation.raw import mesh_of
 from tests.skills.history.semantic.double import Double
@@ -21,7 +21,7 @@ CAPS = "echo-message message-tags draft/message-redaction"
 SECRET = "the password is xyzzy4711, see https://xyzzy.example/"
 QUESTIONS = ("HISTORY RECENT #x 10", "HISTORY SEARCH #x :xyzzy4711", "HISTORY SEMANTIC #x :the password", "URLS #x")
 
-Settings = Mapping[str, Mapping[str, History]]
+Settings = Mapping[str, Mapping[str, HistoryConfig]]
 
 pytestmark = [pytest.mark.fault("D8"), pytest.mark.requirement("E06")]
 
@@ -34,7 +34,7 @@ def each(request: pytest.FixtureRequest) -> Iterator[Settings]:
         made = {}
         for name in EDGE:
             store = "sqlite" if request.param == "sqlite" else stack.enter_context(postgres().corner())
-            made[name] = {"history": History(store=store, semantic=double.settings())}
+            made[name] = {"history": HistoryConfig(store=store, semantic=double.settings())}
         yield made
 
 

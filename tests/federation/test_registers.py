@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culture.protocol.modes import Change
+from culture.protocol.modes import ModeChange
 from culture.server.core.state import Channel
 from culture.server.events import Joined, MetadataSet, ModeSet, Parted, Renamed, TopicSet
 from tests.federation.sides import Clock, Side
@@ -27,7 +27,7 @@ def _user(side: Side) -> str:
     return next(user.nick for user in side.network.users.values() if user.server == side.name)
 
 
-def _modes(name: str, changes: list[Change]) -> Act:
+def _modes(name: str, changes: list[ModeChange]) -> Act:
     def act(sides: dict[str, Side]) -> None:
         side = sides[name]
         channel = side.network.channel(ROOM)
@@ -38,7 +38,7 @@ def _modes(name: str, changes: list[Change]) -> Act:
     return act
 
 
-def _aimed(channel: Channel, change: Change) -> Change:
+def _aimed(channel: Channel, change: ModeChange) -> ModeChange:
     """A rank goes to whoever of a server is in the room, by the nick they have here."""
     if change.mode not in "ov":
         return change
@@ -133,11 +133,11 @@ def _link(pair: tuple[str, str]) -> Act:
 
 names = st.sampled_from(NAMES)
 pairs = st.sampled_from(PAIRS)
-ranks = st.builds(Change, st.booleans(), st.sampled_from("ov"), names)
-masks = st.builds(Change, st.booleans(), st.sampled_from("beI"), st.sampled_from(["*!*@x", "*!*@y"]))
-flags = st.builds(Change, st.booleans(), st.sampled_from("imnt"), st.none())
-keys = st.builds(lambda add: Change(add, "k", "key"), st.booleans())
-limits = st.builds(lambda add, most: Change(add, "l", str(most) if add else None), st.booleans(), st.integers(1, 9))
+ranks = st.builds(ModeChange, st.booleans(), st.sampled_from("ov"), names)
+masks = st.builds(ModeChange, st.booleans(), st.sampled_from("beI"), st.sampled_from(["*!*@x", "*!*@y"]))
+flags = st.builds(ModeChange, st.booleans(), st.sampled_from("imnt"), st.none())
+keys = st.builds(lambda add: ModeChange(add, "k", "key"), st.booleans())
+limits = st.builds(lambda add, most: ModeChange(add, "l", str(most) if add else None), st.booleans(), st.integers(1, 9))
 changes = st.lists(ranks | masks | flags | keys | limits, min_size=1, max_size=3)
 acts = st.one_of(
     st.builds(_modes, names, changes),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.config.links import Link
+from culture.config.links import LinkConfig
 from culture.config.model import Listen
 from culture.server.core.ids import begin_epoch
 from tests.support.client import registered
@@ -21,9 +21,13 @@ async def test_a_linked_server_accepts_the_next_message_after_a_restore(tmp_path
         spark = {
             "name": "spark",
             "listen": (Listen(port=spark_port),),
-            "links": (Link(name="thor", address=f"127.0.0.1:{thor_port}", secret=SECRET),),
+            "links": (LinkConfig(name="thor", address=f"127.0.0.1:{thor_port}", secret=SECRET),),
         }
-        thor = {"name": "thor", "listen": (Listen(port=thor_port),), "links": (Link(name="spark", secret=SECRET),)}
+        thor = {
+            "name": "thor",
+            "listen": (Listen(port=thor_port),),
+            "links": (LinkConfig(name="spark", secret=SECRET),),
+        }
         (tmp_path / "thor").mkdir()
         data, backup = tmp_path / "spark" / "data", tmp_path / "backup"
         async with serving(tmp_path / "thor", **thor), registered(thor_port, "thor-bob") as bob:

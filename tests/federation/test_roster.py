@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culture import protocol
-from culture.config.links import Link as Settings
+from culture.config.links import LinkConfig as Settings
 from culture.federation import settings
 from culture.federation.codec import Garbled
 from culture.federation.roster import Intake, Roster, burst
 from culture.federation.topology import read_state
 from culture.protocol.message import Message
-from culture.protocol.modes import Change
+from culture.protocol.modes import ModeChange
 from culture.server.events import Arrived, AwaySet, Joined, MetadataSet, Parted, RealnameSet, UserModeSet
 from tests.federation.sides import Clock, Side
 
@@ -47,7 +47,7 @@ def act(side: Side, kind: str, nick: str, room: str, text: str) -> None:
         case "name":
             side.publish(RealnameSet(side.stamp(), by, text))
         case "bot":
-            side.publish(UserModeSet(side.stamp(), by, (Change(bool(text), "B"),)))
+            side.publish(UserModeSet(side.stamp(), by, (ModeChange(bool(text), "B"),)))
         case "data":
             side.publish(MetadataSet(side.stamp(), by, nick, "key", text or None))
 

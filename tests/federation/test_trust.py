@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culture.config.links import Link
+from culture.config.links import LinkConfig
 from culture.federation.belief import believed, kind_of, qualified
 from culture.federation.codec import Garbled
-from culture.protocol.modes import Change
-from culture.server.core.ids import Stamp
+from culture.protocol.modes import ModeChange
+from culture.server.core.ids import EventId
 from culture.server.core.network import Network
 from culture.server.events import Arrived, MetadataSet, ModeSet, Renamed, Said
 from culture.server.ircd import IRCd
@@ -22,7 +22,7 @@ from tests.support.client import Client, connected, registered
 from tests.support.people import PASSWORD, accounts_of
 from tests.support.servers import serving
 
-STAMP = Stamp("thor", EPOCH, 7, 1773914400.0)
+STAMP = EventId("thor", EPOCH, 7, 1773914400.0)
 BOB = "thor-bob!user@host"
 
 
@@ -31,8 +31,8 @@ async def linked(folder: Path, trust: str = "full", **settings: Any) -> AsyncIte
     """A server, and a peer called thor that a test speaks for."""
     channels = ("#shared",) if trust == "restricted" else ()
     links = (
-        Link(name="thor", secret=SECRET, trust=trust, channels=channels),
-        Link(name="odin", secret=SECRET),
+        LinkConfig(name="thor", secret=SECRET, trust=trust, channels=channels),
+        LinkConfig(name="odin", secret=SECRET),
         *settings.pop("links", ()),
     )
     async with serving(folder, links=links, **settings) as ircd, raw_peer(ircd) as peer:
@@ -119,7 +119,7 @@ class TestForged:
     @given(st.booleans(), st.sampled_from("bklSoivLPZ"), st.none() | st.text(max_size=30))
     def test_no_mode_breaks_a_line(self, add: bool, mode: str, param: str | None) -> None:
         try:
-            taken = believed(Network(), ModeSet(STAMP, BOB, "#c", (Change(add, mode, param),)), True)
+            taken = believed(Network(), ModeSet(STAMP, BOB, "#c", (ModeChange(add, mode, param),)), True)
         except Garbled:
             return
         assert taken is None or isinstance(taken, ModeSet)
@@ -182,7 +182,7 @@ class TestAccounts:
             assert channel is not None and letter not in channel.flags and channel.founder is None
 
     def test_a_change_of_nothing_but_own_modes_is_none(self) -> None:
-        changes = (Change(True, "P"), Change(True, "L"))
+        changes = (ModeChange(True, "P"), ModeChange(True, "L"))
         assert believed(Network(), ModeSet(STAMP, BOB, "#c", changes), True) is None
 
 
@@ -278,7 +278,7 @@ class TestNoAuthority:
 
     async def test_they_speak_for_nobody_with_a_say_whose_link_is_down(self, tmp_path: Path) -> None:
         """Neither in their names, nor under the ids of what they say next, which would never be heard then."""
-        links = (Link(name="thor", secret=SECRET), Link(name="odin", secret=SECRET, trust="no_authority"))
+        links = (LinkConfig(name="thor", secret=SECRET), LinkConfig(name="odin", secret=SECRET, trust="no_authority"))
         async with (
             serving(tmp_path, links=links) as ircd,
             raw_peer(ircd) as odin,
@@ -304,7 +304,7 @@ class TestNoAuthority:
 
     @pytest.mark.fault("D13")
     async def test_nor_have_they_one_by_another_server_while_their_own_link_is_down(self, tmp_path: Path) -> None:
-        links = (Link(name="thor", secret=SECRET), Link(name="odin", secret=SECRET, trust="no_authority"))
+        links = (LinkConfig(name="thor", secret=SECRET), LinkConfig(name="odin", secret=SECRET, trust="no_authority"))
         async with (
             serving(tmp_path, links=links) as ircd,
             raw_peer(ircd) as thor,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.config.links import Link
+from culture.config.links import LinkConfig
 from culture.federation import admission
 from culture.federation.admission import CAPS
 from culture.protocol.message import Message
@@ -16,7 +16,7 @@ from tests.support.client import registered
 from tests.support.mesh import eventually
 from tests.support.servers import serving
 
-LINKS = (Link(name="thor", secret=SECRET), Link(name="odin", secret=SECRET))
+LINKS = (LinkConfig(name="thor", secret=SECRET), LinkConfig(name="odin", secret=SECRET))
 NEW = ",".join((*CAPS, "what-nobody-here-knows"))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from culture.config.services import Metrics
+from culture.config.services import MetricsConfig
 from culture.federation.views import mesh_status
 from culture.protocol.message import Message
 from tests.federation.meshes import Servers, linked
@@ -17,7 +17,9 @@ from tests.support.mesh import eventually
 async def line(tmp_path: Path) -> AsyncIterator[Servers]:
     """spark – thor – odin."""
     edges = (("thor", "spark"), ("odin", "thor"))
-    async with linked(tmp_path, ("spark", "thor", "odin"), edges, metrics=Metrics(listen="127.0.0.1:0")) as servers:
+    async with linked(
+        tmp_path, ("spark", "thor", "odin"), edges, metrics=MetricsConfig(listen="127.0.0.1:0")
+    ) as servers:
         yield servers
 
 

@@ -7,7 +7,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from culture.config.links import Federation, Link
+from culture.config.links import Federation, LinkConfig
 from culture.federation.linkfacts import LinkFacts
 from culture.federation.log import EventLog
 from culture.federation.mesh import Mesh
@@ -82,7 +82,7 @@ class Wire:
 class Server:
     """One server; ``start`` after a crash goes on with what was on disk."""
 
-    def __init__(self, folder: Path, name: str, clock: Clock, links: tuple[Link, ...], **federation: Any) -> None:
+    def __init__(self, folder: Path, name: str, clock: Clock, links: tuple[LinkConfig, ...], **federation: Any) -> None:
         self._folder = folder
         self.name = name
         self._clock = clock
@@ -172,7 +172,7 @@ class Net:
                 name,
                 self.clock,
                 tuple(
-                    Link(name=other, secret=SECRET, **trust.get((name, other), {}))
+                    LinkConfig(name=other, secret=SECRET, **trust.get((name, other), {}))
                     for edge in edges
                     if name in edge
                     for other in edge

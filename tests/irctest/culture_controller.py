@@ -22,7 +22,7 @@ from irctest.specifications import Capabilities, OptionalBehaviors
 from culture.protocol.vocabulary import UserClass
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import new_account
-from culture.server.auth.password import Verifier
+from culture.server.auth.password import PasswordVerifier
 
 HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parents[1]
@@ -51,9 +51,9 @@ def is_free(port: int) -> bool:
 
 
 @cache
-def verifier(password: str) -> Verifier:
+def verifier(password: str) -> PasswordVerifier:
     """What is kept of a password; it takes long to make, so each one is made once."""
-    return Verifier.of(password)
+    return PasswordVerifier.of(password)
 
 
 class CultureController(BaseServerController, DirectoryBasedController):

@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from culture.ledger_views.ledger import Fact
+from culture.ledger_views.ledger import LedgerFact
 from culture.protocol.vocabulary import FactKind
 
 NOW = datetime(2026, 3, 19, 12, tzinfo=UTC)
@@ -49,7 +49,7 @@ _TIMES = st.datetimes().map(datetime.isoformat) | st.datetimes(timezones=st.just
 _ANYTHING = _SCALARS | _TIMES | st.lists(_SCALARS, max_size=3) | st.dictionaries(st.text(max_size=3), _SCALARS)
 NONSENSE = st.lists(
     st.builds(
-        Fact,
+        LedgerFact,
         st.sampled_from(["spark-a", "Spark-A", "thor-b", "spark", "thor"]),
         st.sampled_from([*map(str, FactKind), "link", "strange"]),
         st.sampled_from(["now", "q7", "turn-1", "t1", "spark", "thor", "-", "agent_error-1"]),
@@ -62,9 +62,9 @@ NONSENSE = st.lists(
 """Whatever agents like to say."""
 
 
-def fact(nick: str, kind: str, key: str, value: dict[str, Any], ago: float = 0.0) -> Fact:
+def fact(nick: str, kind: str, key: str, value: dict[str, Any], ago: float = 0.0) -> LedgerFact:
     """A fact that was said so many seconds ago."""
-    return Fact(nick, kind, key, NOW - timedelta(seconds=ago), nick.partition("-")[0], value)
+    return LedgerFact(nick, kind, key, NOW - timedelta(seconds=ago), nick.partition("-")[0], value)
 
 
 def moment(ago: float) -> str:

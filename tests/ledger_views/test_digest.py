@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from culture.cli.digest import shown
 from culture.ledger_views.digest import digest, unanswered
-from culture.ledger_views.ledger import Fact
-from culture.ledger_views.spend import Spent
+from culture.ledger_views.ledger import LedgerFact
+from culture.ledger_views.spend import SpendTotal
 from culture.protocol.vocabulary import ClientTag
 from culture.transport import Message
 from tests.ledger_views.made import NONSENSE, NOW, fact, moment
@@ -24,7 +24,7 @@ def said(sender: str, text: str, ago: float, place: str = "#general", **more: ob
     return replace(Message(place, sender, text, at, msgid=f"{sender}.{ago}"), **more)  # type: ignore[arg-type]
 
 
-def idle(nick: str, **more: object) -> Fact:
+def idle(nick: str, **more: object) -> LedgerFact:
     return fact(nick, "state", "now", {"state": "idle", **more})
 
 
@@ -42,7 +42,7 @@ SAID = st.lists(
 
 
 @given(NONSENSE, SAID)
-def test_whatever_is_said_there_is_a_digest_of_it(facts: list[Fact], talk: list[Message]) -> None:
+def test_whatever_is_said_there_is_a_digest_of_it(facts: list[LedgerFact], talk: list[Message]) -> None:
     found = digest(facts, talk, SINCE, NOW, YOU)
     assert all(not each.is_quiet for each in found.deeds)
     assert {each.nick for each in found.deeds}.isdisjoint(found.quiet)
@@ -81,7 +81,7 @@ def test_each_agent_has_what_it_did_asked_and_spent() -> None:
     ]
     found = digest(facts, [], SINCE, NOW, YOU)
     (bee,) = found.deeds
-    assert bee.outcomes == {"done": 2, "aborted": 1} and bee.spent == Spent(5, 0.5, 1) == found.spent
+    assert bee.outcomes == {"done": 2, "aborted": 1} and bee.spent == SpendTotal(5, 0.5, 1) == found.spent
     assert [each.by for each in bee.asked] == [YOU] and not bee.stuck and found.quiet == ("spark-idle",)
 
 
@@ -139,7 +139,7 @@ def test_what_was_said_to_you_waits_until_you_answer() -> None:
 
 
 def test_an_outage_that_is_over_is_told_once_though_both_ends_noticed_it() -> None:
-    def up(server: str, peer: str, *outages: object) -> Fact:
+    def up(server: str, peer: str, *outages: object) -> LedgerFact:
         return fact(server, "link", peer, {"state": "linked", "since": moment(30 * HOUR), "outages": list(outages)})
 
     long_ago = [moment(30 * HOUR), moment(29 * HOUR)]

@@ -9,17 +9,17 @@ from hypothesis import given, settings
 
 from culture.ledger_views.agents import agents
 from culture.ledger_views.alerts import alerts
-from culture.ledger_views.ledger import Fact
+from culture.ledger_views.ledger import LedgerFact
 from culture.ledger_views.links import mesh
 from culture.ledger_views.questions import find, questions
-from culture.ledger_views.spend import Spent, Turn, by_agent, by_day, midnight, total, turns
+from culture.ledger_views.spend import SpendTotal, TurnCost, by_agent, by_day, midnight, total, turns
 from culture.ledger_views.tasks import STAGES, by_stage, errands, tasks
 from tests.ledger_views.made import NONSENSE, NOW, fact, moment
 
 
 @settings(max_examples=60)
 @given(NONSENSE)
-def test_whatever_agents_say_there_is_a_picture(said: list[Fact]) -> None:
+def test_whatever_agents_say_there_is_a_picture(said: list[LedgerFact]) -> None:
     for agent in agents(said):
         json.dumps(agent.as_data(), allow_nan=False)
         assert agent.tokens >= 0 and agent.cost_usd >= 0 and agent.state and agent.backend
@@ -39,7 +39,7 @@ def test_whatever_agents_say_there_is_a_picture(said: list[Fact]) -> None:
 
 @settings(max_examples=60)
 @given(NONSENSE)
-def test_no_turn_is_lost_when_days_are_added_up(said: list[Fact]) -> None:
+def test_no_turn_is_lost_when_days_are_added_up(said: list[LedgerFact]) -> None:
     taken = turns(said)
     days = by_day(taken, UTC)
     assert total(part for day in days.values() for part in day.values()).turns == len(taken)
@@ -91,7 +91,7 @@ def test_a_turn_belongs_to_the_day_on_which_it_ended_where_people_live() -> None
     ]
     taken = turns(said)
     assert by_day(taken, UTC) == {
-        date(2026, 3, 19): {"spark-a": Spent(200, 1.0, 2), "spark-b": Spent(100, 2.0, 1)},
+        date(2026, 3, 19): {"spark-a": SpendTotal(200, 1.0, 2), "spark-b": SpendTotal(100, 2.0, 1)},
     }
     assert list(by_day(taken, east)) == [date(2026, 3, 19), date(2026, 3, 20)]
     assert list(by_agent(taken)) == ["spark-b", "spark-a"]
@@ -146,7 +146,7 @@ def test_links_that_were_removed_are_not_drawn_and_those_of_a_silent_server_are_
 
 def test_a_day_is_one_of_this_machine_as_for_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Far in the east it is tomorrow already; and of a day before the clocks were changed midnight is midnight."""
-    turn = Turn("spark-a", datetime(2026, 3, 19, 20, tzinfo=UTC), 1, 0.5, "")
+    turn = TurnCost("spark-a", datetime(2026, 3, 19, 20, tzinfo=UTC), 1, 0.5, "")
     try:
         monkeypatch.setenv("TZ", "EAST-14EASTSUMMER")
         time.tzset()

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from culture.ledger_views.ledger import Fact, all_facts, facts
+from culture.ledger_views.ledger import LedgerFact, all_facts, facts
 from culture.skills.ledger.facts import Fact as Kept
-from culture.skills.ledger.store import Store
-from culture.transport import Address, Identity, IRCTransport
+from culture.skills.ledger.store import LedgerStore
+from culture.transport import Address, ClientIdentity, IRCTransport
 from tests.support.servers import serving
 
 MANY = 2_345
@@ -18,7 +18,7 @@ NOW = datetime.now(UTC).replace(microsecond=0)
 def fill(folder: Path, apart: float) -> None:
     """So many turns, the last of them now, each so many microseconds after the one before."""
     folder.mkdir(parents=True)
-    store = Store(folder / "ledger.db")
+    store = LedgerStore(folder / "ledger.db")
     at = round(NOW.timestamp() * 1_000_000)
     store.write(
         [
@@ -29,7 +29,7 @@ def fill(folder: Path, apart: float) -> None:
     store.close()
 
 
-def turns(found: list[Fact]) -> list[int]:
+def turns(found: list[LedgerFact]) -> list[int]:
     return [int(fact.key.removeprefix("turn-")) for fact in found]
 
 
@@ -37,7 +37,7 @@ def turns(found: list[Fact]) -> list[int]:
 async def test_all_facts_are_read_however_many_there_are(tmp_path: Path, apart: float) -> None:
     fill(tmp_path / "data" / "ledger", apart)
     async with serving(tmp_path) as ircd:
-        transport = IRCTransport(Address("127.0.0.1", ircd.port), Identity("spark-ori", bot=False))
+        transport = IRCTransport(Address("127.0.0.1", ircd.port), ClientIdentity("spark-ori", bot=False))
         await transport.start()
         try:
             assert len(await facts(transport, "spend", "*", "limit=5000")) == 1_000

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from culture.cli.app import app
-from culture.orchestrator.journal.journal import Entry, Journal, Phase
+from culture.orchestrator.journal.journal import JournalEntry, Phase, TeamJournal
 from culture.orchestrator.journal.state import What
 
-_write = Journal.write
+_write = TeamJournal.write
 _begin = os.environ.get("DIE_FROM", What.TASK.value)
 _left = int(sys.argv[1])
 _about: set[str] = set()
@@ -30,8 +30,8 @@ def _concerns(what: str, phase: Phase, data: Mapping[str, Any]) -> bool:
     return what != What.SPENT and bool(_about & words)
 
 
-def write(self: Journal, at: float, what: str, phase: Phase, data: Mapping[str, Any]) -> Entry:
-    """What ``Journal.write`` does, and now and then the end."""
+def write(self: TeamJournal, at: float, what: str, phase: Phase, data: Mapping[str, Any]) -> JournalEntry:
+    """What ``TeamJournal.write`` does, and now and then the end."""
     global _left
     is_ours = _concerns(what, phase, data)
     _left -= is_ours
@@ -44,5 +44,5 @@ def write(self: Journal, at: float, what: str, phase: Phase, data: Mapping[str, 
 
 
 if __name__ == "__main__":
-    Journal.write = write  # type: ignore[method-assign]
+    TeamJournal.write = write  # type: ignore[method-assign]
     app(["team", "up"], standalone_mode=True)

@@ -16,7 +16,7 @@ from culture.clients.shared import pidfile
 from culture.config import paths
 from culture.orchestrator.heartbeat import IDLE_QUESTION
 from culture.orchestrator.idle_judge import judge
-from culture.orchestrator.journal.state import Stage, What
+from culture.orchestrator.journal.state import TaskStage, What
 from culture.orchestrator.repository.worktrees import Worktrees
 from culture.orchestrator.team import Team
 from culture.server.ircd import IRCd
@@ -162,7 +162,7 @@ async def test_who_dies_comes_back_in_its_place_and_who_cannot_is_replaced_then_
         await team.heartbeat.beat()
         told = await heard(ori, "#standup-demo", "[demo-1] failed: nobody could be hired")
         assert "refs/culture/rescue/demo-1/1" in told
-        assert team.parts.book.state.tasks["demo-1"].stage is Stage.FAILED
+        assert team.parts.book.state.tasks["demo-1"].stage is TaskStage.FAILED
         assert not [each for each in pidfile.all_running() if each != "spark-Harper"]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from culture.config.team import ROLES, Allowance, Limits, RoleConfig, TeamConfig
+from culture.config.team import ROLES, Allowance, RoleConfig, TeamConfig, TeamLimits
 from tests.test_documented import same, settings
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "team"
@@ -22,9 +22,11 @@ def test_every_key_has_its_row() -> None:
     same(sorted(keys), list(ROWS))
 
 
-@pytest.mark.parametrize("model", [TeamConfig, Limits, Allowance, RoleConfig], ids=lambda model: str(model.__name__))
+@pytest.mark.parametrize(
+    "model", [TeamConfig, TeamLimits, Allowance, RoleConfig], ids=lambda model: str(model.__name__)
+)
 def test_a_default_is_what_the_page_says(model: Any) -> None:
-    prefix = {Limits: "limits.", Allowance: "budget.task.", RoleConfig: "roles.<role>."}.get(model, "")
+    prefix = {TeamLimits: "limits.", Allowance: "budget.task.", RoleConfig: "roles.<role>."}.get(model, "")
     for name, field in model.model_fields.items():
         said = ROWS.get(f"{prefix}{name}")
         if said is None or field.is_required() or field.default is None:

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 from culture.cli.app import app
 from culture.config import paths
 from culture.config.load import load_team
-from culture.orchestrator.journal.state import Stage, What
-from culture.orchestrator.journal.store import Book
+from culture.orchestrator.journal.state import TaskStage, What
+from culture.orchestrator.journal.store import TeamStore
 from culture.orchestrator.members.other_teams import names_of_others
 from culture.orchestrator.repository.merge import merge
 from culture.server.ircd import IRCd
@@ -51,7 +51,7 @@ async def test_on_ngircd_the_people_of_the_team_s_file_have_things_done(port: in
         await ori.expect(
             "NOTICE", "#standup-demo", where=lambda line: "[demo-1] done: hello is there" in line.params[1]
         )
-        assert state().tasks["demo-1"].stage is Stage.DONE
+        assert state().tasks["demo-1"].stage is TaskStage.DONE
         await team.parts.jobs.settle()
         await merge(team.parts.worktrees, "demo-1", "main", "demo-1")
         assert (project / "hello.txt").read_text() == "hello\n"
@@ -113,7 +113,7 @@ def test_no_em_gets_the_name_of_somebody_who_has_left_a_team(home: Path, project
     (home / "culture.yaml").write_text("name: spark\n")
     init = ["team", "init", str(project), "--slug"]
     assert CliRunner().invoke(app, [*init, "demo"]).exit_code == 0
-    book = Book(paths.team_dir("demo"))
+    book = TeamStore(paths.team_dir("demo"))
     book.open()
     for role, name in (("em", "Harper"), ("manager", "Ramona")):
         book.intend(What.HIRE, name=name, nick=f"spark-{name}", role=role)
@@ -139,7 +139,7 @@ def test_a_team_whose_state_cannot_be_read_keeps_no_other_from_hiring(home: Path
 
 def test_who_was_in_another_team_and_has_left_is_no_name_to_give(home: Path) -> None:
     """Their account is revoked: nobody can log in under it again."""
-    other = Book(paths.team_dir("demo"))
+    other = TeamStore(paths.team_dir("demo"))
     other.open()
     other.intend(What.HIRE, name="Ramona", nick="spark-Ramona", role="manager")
     other.failed(What.HIRE, nick="spark-Ramona", why="it did not come")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from culture.config import paths
-from culture.orchestrator.journal.state import Stage, What
+from culture.orchestrator.journal.state import TaskStage, What
 from culture.server.ircd import IRCd
 from tests.orchestrator.conftest import git_in
 from tests.orchestrator.crew import COMMIT, at_work, end_members, heard, prompts_of, team_yaml, until
@@ -86,7 +86,7 @@ async def test_done_is_what_is_committed_and_pushed(ircd: IRCd, home: Path, proj
         ori.send("PRIVMSG #standup-demo :TASK: say hello")
         assert "not everything in the worktree is committed" in await heard(ori, "#standup-demo", "not done yet")
         assert "git push origin task/demo-1" in await heard(ori, "#standup-demo", "is not pushed")
-        assert team.parts.book.state.tasks["demo-1"].stage is Stage.WORKING
+        assert team.parts.book.state.tasks["demo-1"].stage is TaskStage.WORKING
         await until(lambda: "back-" in str(sorted(team.parts.book.state.prompts)))
         hook.unlink()
         ori.send("PRIVMSG #standup-demo :TASK: @Ramona try again")
@@ -134,10 +134,10 @@ async def test_a_task_that_waits_is_passed_to_the_em_and_goes_on_when_a_person_h
         ori.send("PRIVMSG #standup-demo :TASK: paint it")
         await until(lambda: any("demo-1 waits: which colour?" in prompt for prompt in prompts_of(project)))
         await ori.expect("PRIVMSG", "#work-demo-1", "Until then I rest.")
-        assert team.parts.book.state.tasks["demo-1"].stage is Stage.WAITING
+        assert team.parts.book.state.tasks["demo-1"].stage is TaskStage.WAITING
         # The PM answers in the room; nobody has to be named, and nothing goes up and down a chain.
         ori.send("PRIVMSG #work-demo-1 :blue")
-        await until(lambda: team.parts.book.state.tasks["demo-1"].stage is Stage.WORKING)
+        await until(lambda: team.parts.book.state.tasks["demo-1"].stage is TaskStage.WORKING)
         await ori.expect("PRIVMSG", "#work-demo-1", "Blue it is.")
 
 

@@ -11,13 +11,13 @@ import pytest
 
 from culture.config import paths
 from culture.orchestrator.errors import NotHired
-from culture.orchestrator.irc import MARK, Heard, Rooms
-from culture.orchestrator.journal.state import Member, What
-from culture.orchestrator.journal.store import Book
+from culture.orchestrator.irc import MARK, ReadCursor, TeamRooms
+from culture.orchestrator.journal.state import TeamMember, What
+from culture.orchestrator.journal.store import TeamStore
 from culture.orchestrator.team import Team
 from culture.protocol.vocabulary import UserClass
 from culture.server.ircd import IRCd
-from culture.transport import Address, Identity, Message, NotSent, catchup
+from culture.transport import Address, ClientIdentity, Message, NotSent, catchup
 from tests.orchestrator.crew import at_work, end_members, heard, team_yaml, until
 from tests.support.client import registered
 
@@ -54,7 +54,7 @@ async def test_of_a_message_with_two_tasks_a_crash_loses_neither(
             patched.setattr(book, "intend", deadly)
             with pytest.raises(Crash):
                 await team.hearing.hear(said)
-        cursor = Heard(paths.team_dir("demo") / MARK, book)
+        cursor = ReadCursor(paths.team_dir("demo") / MARK, book)
         assert not cursor.knows("a.1")
         await team.hearing.hear(replace(said, missed=True))
         assert [task.text for task in book.state.tasks.values()] == ["the first", "the second"]
@@ -67,7 +67,7 @@ async def test_a_mark_does_not_pass_what_the_server_cannot_tell_yet(
     config = team_yaml(home, project, ircd.port, {"manager": SILENT}, limits={"tasks": 1})
 
     async def sleeps(*_: Any) -> bool:
-        raise catchup.Unavailable("the database sleeps")
+        raise catchup.HistoryUnavailable("the database sleeps")
 
     async with registered(ircd.port, "spark-ori") as ori:
         async with at_work(config):
@@ -104,7 +104,7 @@ async def test_also_where_nobody_could_be_hired_before(
     monkeypatch.setattr("culture.orchestrator.irc._MOST_WAITING", 4)
     config = team_yaml(home, project, ircd.port)
 
-    async def nobody(team: Team) -> Member:
+    async def nobody(team: Team) -> TeamMember:
         raise NotHired("there is no such program")
 
     async with registered(ircd.port, "spark-ori") as ori:
@@ -141,7 +141,7 @@ async def test_a_task_is_begun_in_its_room_also_when_the_server_was_away_for_a_m
 
 async def test_what_a_stranger_says_under_the_nick_of_a_member_is_in_no_hand_off(tmp_path: Path) -> None:
     """A member that is away, and has no account, does not keep its nick from others."""
-    here = Rooms(Address("127.0.0.1", 1), Identity("spark-team-demo"), tmp_path, Book(tmp_path))
+    here = TeamRooms(Address("127.0.0.1", 1), ClientIdentity("spark-team-demo"), tmp_path, TeamStore(tmp_path))
     spoke: list[str] = []
     here.on_said = spoke.append
     said = Message("#project-demo", "spark-Ramona", "@spark-Harper run it", datetime.now(UTC), "a.1")

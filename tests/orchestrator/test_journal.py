@@ -5,9 +5,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culture.orchestrator.journal.journal import Entry, Journal, Phase
+from culture.orchestrator.journal.journal import JournalEntry, Phase, TeamJournal
 from culture.orchestrator.journal.replay import MOST, replayed
-from culture.orchestrator.journal.state import Stage, State, What
+from culture.orchestrator.journal.state import TaskStage, TeamState, What
 from culture.orchestrator.journal.store import as_data, from_data
 
 TASK = {"id": "demo-1", "text": "do it", "by": "spark-ori", "msgid": "spark.e.1"}
@@ -15,91 +15,96 @@ TREE = {"id": "demo-1", "path": "w", "branch": "b"}
 HIRE = {"name": "Ramona", "nick": "spark-Ramona", "role": "manager", "task": "demo-1", "channels": ["#work-demo-1"]}
 
 
-def written(journal: Journal, *lines: tuple[str, Phase, dict[str, object]]) -> State:
+def written(journal: TeamJournal, *lines: tuple[str, Phase, dict[str, object]]) -> TeamState:
     return replayed([journal.write(1.0, what, phase, data) for what, phase, data in lines])
 
 
 def test_what_was_written_is_there_again(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "journal.jsonl")
+    journal = TeamJournal(tmp_path / "journal.jsonl")
     state = written(journal, (What.TASK, Phase.DONE, TASK), (What.HIRE, Phase.INTEND, HIRE))
     journal.close()
-    assert replayed(Journal(tmp_path / "journal.jsonl").read()) == state
+    assert replayed(TeamJournal(tmp_path / "journal.jsonl").read()) == state
     assert state.tasks["demo-1"].manager == "spark-Ramona"
     assert (tmp_path / "journal.jsonl").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_line_that_was_cut_off_never_was(tmp_path: Path) -> None:
     file = tmp_path / "journal.jsonl"
-    journal = Journal(file)
+    journal = TeamJournal(file)
     written(journal, (What.TASK, Phase.DONE, TASK), (What.HIRE, Phase.INTEND, HIRE))
     journal.close()
     whole = file.read_bytes()
     first = whole.index(b"\n") + 1
     for cut in range(first, len(whole)):
         file.write_bytes(whole[:cut])
-        again = Journal(file)
+        again = TeamJournal(file)
         assert [entry.number for entry in again.read()] == [1]
         assert again.write(2.0, What.TOLD, Phase.DONE, {"key": "x"}).number == 2
         again.close()
-        assert [entry.what for entry in Journal(file).read()] == [What.TASK, What.TOLD]
+        assert [entry.what for entry in TeamJournal(file).read()] == [What.TASK, What.TOLD]
 
 
 def test_lines_that_cannot_be_read_are_put_aside_and_those_before_them_stay(tmp_path: Path) -> None:
     file = tmp_path / "journal.jsonl"
-    journal = Journal(file)
+    journal = TeamJournal(file)
     written(journal, (What.TASK, Phase.DONE, TASK))
     journal.close()
     whole = file.read_bytes()
     rest = b"\0\0\0\n" + whole
     file.write_bytes(whole + rest)
-    assert [entry.number for entry in Journal(file).read()] == [1]
+    assert [entry.number for entry in TeamJournal(file).read()] == [1]
     assert file.read_bytes() == whole
     assert (tmp_path / "journal.cut-1").read_bytes() == rest
 
 
 def test_a_number_is_given_to_one_task_also_when_it_could_not_be_taken_yet(tmp_path: Path) -> None:
-    state = written(Journal(tmp_path / "journal.jsonl"), (What.TASK, Phase.INTEND, TASK))
+    state = written(TeamJournal(tmp_path / "journal.jsonl"), (What.TASK, Phase.INTEND, TASK))
     assert state.next_id("demo") == "demo-2"
     assert state.next_id("demo", given=7) == "demo-8"
-    assert State().next_id("demo") == "demo-1"
+    assert TeamState().next_id("demo") == "demo-1"
 
 
 def test_a_report_is_closed_by_its_own_end_alone(tmp_path: Path) -> None:
     report = {"key": "demo-1 m1", "id": "demo-1", "how": "done", "msgid": "m1"}
     goes_on = {"key": "demo-1 goes on", "id": "demo-1", "how": "working"}
     older = {"id": "demo-2", "how": "done", "msgid": "m0"}
-    journal = Journal(tmp_path / "journal.jsonl")
+    journal = TeamJournal(tmp_path / "journal.jsonl")
     begun = [(What.REPORT, Phase.INTEND, each) for each in (older, report)]
     state = written(journal, (What.TASK, Phase.DONE, TASK), *begun, (What.REPORT, Phase.DONE, goes_on))
     assert [entry.data for entry in state.pending(What.REPORT)] == [older, report]
-    ends = [Entry(9, 1.0, What.REPORT, Phase.FAILED, older), Entry(10, 1.0, What.REPORT, Phase.DONE, report)]
+    ends = [
+        JournalEntry(9, 1.0, What.REPORT, Phase.FAILED, older),
+        JournalEntry(10, 1.0, What.REPORT, Phase.DONE, report),
+    ]
     assert replayed(ends, state).pending(What.REPORT) == []
 
 
 def test_what_is_remembered_has_a_bound_but_for_what_is_asked_again() -> None:
     told = [f"overlap demo-1 demo-2 {n}" for n in range(MOST)]
     entries = [
-        Entry(1, 1.0, What.TASK, Phase.DONE, TASK),
-        Entry(2, 1.0, What.TASK, Phase.DONE, {**TASK, "id": "demo-2"}),
-        Entry(3, 1.0, What.TOLD, Phase.DONE, {"key": "begun demo-1"}),
-        Entry(4, 1.0, What.TOLD, Phase.DONE, {"key": "first"}),
-        Entry(5, 1.0, What.TOLD, Phase.DONE, {"key": told[0], "also": told[1:]}),
+        JournalEntry(1, 1.0, What.TASK, Phase.DONE, TASK),
+        JournalEntry(2, 1.0, What.TASK, Phase.DONE, {**TASK, "id": "demo-2"}),
+        JournalEntry(3, 1.0, What.TOLD, Phase.DONE, {"key": "begun demo-1"}),
+        JournalEntry(4, 1.0, What.TOLD, Phase.DONE, {"key": "first"}),
+        JournalEntry(5, 1.0, What.TOLD, Phase.DONE, {"key": told[0], "also": told[1:]}),
     ]
     state = replayed(entries)
     assert "begun demo-1" in state.told and "first" not in state.told
     # As long as both are under way nobody hears of the same file again.
     assert set(told) <= state.told.keys()
     over = {"id": "demo-2", "how": "failed"}
-    state = replayed([Entry(6, 1.0, What.REPORT, Phase.DONE, over)], state)
-    state = replayed([Entry(7, 1.0, What.TOLD, Phase.DONE, {"key": "last"})], state)
+    state = replayed([JournalEntry(6, 1.0, What.REPORT, Phase.DONE, over)], state)
+    state = replayed([JournalEntry(7, 1.0, What.TOLD, Phase.DONE, {"key": "last"})], state)
     assert "last" in state.told and "begun demo-1" in state.told and len(state.told) <= MOST // 2 + 1
-    prompts = (Entry(n, 1.0, What.PROMPT, Phase.DONE, {"nick": "x", "key": f"k{n}"}) for n in range(8, 8 + 2 * MOST))
+    prompts = (
+        JournalEntry(n, 1.0, What.PROMPT, Phase.DONE, {"nick": "x", "key": f"k{n}"}) for n in range(8, 8 + 2 * MOST)
+    )
     state = replayed(prompts, state)
     assert len(state.prompts) <= MOST and f"k{7 + 2 * MOST}" in state.prompts
 
 
 def test_names_rest_when_their_bearers_are_gone_and_what_they_used_counts(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "journal.jsonl")
+    journal = TeamJournal(tmp_path / "journal.jsonl")
     spent = {"nick": "spark-Ramona", "tokens": 700, "cost_usd": 0.5, "session": "s1", "context_pct": 40.0}
     state = written(
         journal,
@@ -145,9 +150,9 @@ _LINES = st.lists(
 def test_a_snapshot_and_the_rest_are_the_same_as_the_whole(
     lines: list[tuple[What, Phase, dict[str, object]]], cut: int
 ) -> None:
-    entries = [Entry(number, 1.0, what, phase, data) for number, (what, phase, data) in enumerate(lines, 1)]
+    entries = [JournalEntry(number, 1.0, what, phase, data) for number, (what, phase, data) in enumerate(lines, 1)]
     whole = replayed(entries)
     assert replayed(entries, from_data(as_data(replayed(entries[:cut])))) == whole
     assert replayed(entries, whole) == whole
     for task in whole.tasks.values():
-        assert task.stage in Stage
+        assert task.stage in TaskStage

@@ -12,7 +12,7 @@ import pytest
 
 from culture.clients.shared import pidfile
 from culture.config import paths
-from culture.orchestrator.journal.state import Stage, State
+from culture.orchestrator.journal.state import TaskStage, TeamState
 from culture.orchestrator.journal.store import look
 from culture.server.ircd import IRCd
 from tests.orchestrator.conftest import git_in
@@ -75,7 +75,7 @@ async def orchestrator(dies_at: int = NEVER, begin: str = "task") -> AsyncIterat
         await process.wait()
 
 
-def state() -> State:
+def state() -> TeamState:
     return look(paths.team_dir("demo"))
 
 
@@ -105,7 +105,7 @@ def check(project: Path, tasks: int, members_each: int) -> None:
     assert len(now.tasks) == tasks
     assert sorted(task.text for task in now.tasks.values()) == sorted(f"number {each}" for each in range(1, tasks + 1))
     for id, task in now.tasks.items():
-        assert task.stage is Stage.DONE
+        assert task.stage is TaskStage.DONE
         assert git_in(project, "log", "--format=%s", f"main..task/{id}").split() == ["hello"]
         assert not (project / ".worktrees" / f"agent-task-{id}").exists()
     assert len(now.names) == len(set(now.names)) == 1 + members_each * tasks

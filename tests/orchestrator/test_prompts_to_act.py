@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from culture.config import paths
-from culture.orchestrator.journal.state import Stage, State
+from culture.orchestrator.journal.state import TaskStage, TeamState
 from culture.orchestrator.journal.store import look
 from culture.orchestrator.tasks.standstill import STANDSTILL
 from culture.orchestrator.team import Team
@@ -30,7 +30,7 @@ async def rests(team: Team, nick: str) -> bool:
     return status["state"] == "idle" and not status["unread"]
 
 
-def known() -> State:
+def known() -> TeamState:
     return look(paths.team_dir("demo"))
 
 
@@ -53,17 +53,21 @@ async def test_tasks_over_the_limit_queue_and_begin_in_order_after_kill_9_too(
             # The EM gave it out, and a notice wakes nobody: it has a prompt that names the task.
             order = "[TEAM] [demo-3] waits its turn: 1 tasks are under way"
             await until(lambda: any(order in prompt and "the third" in prompt for prompt in prompts_of(project)))
-            assert known().tasks["demo-2"].stage is known().tasks["demo-3"].stage is Stage.QUEUED
+            assert known().tasks["demo-2"].stage is known().tasks["demo-3"].stage is TaskStage.QUEUED
             assert not known().tasks["demo-2"].worktree
             process.kill()
             await process.wait()
         async with orchestrator():
             for number in (1, 2):
                 await until(lambda id=f"demo-{number}": f"begun {id}" in known().told)  # type: ignore[misc]
-                assert known().tasks["demo-3"].stage is Stage.QUEUED
+                assert known().tasks["demo-3"].stage is TaskStage.QUEUED
                 ori.send(f"PRIVMSG #standup-demo :TASK: demo-{number} failed: never mind")
             await until(lambda: "begun demo-3" in known().told)
-            assert [task.stage for task in known().tasks.values()] == [Stage.FAILED, Stage.FAILED, Stage.WORKING]
+            assert [task.stage for task in known().tasks.values()] == [
+                TaskStage.FAILED,
+                TaskStage.FAILED,
+                TaskStage.WORKING,
+            ]
             await until(lambda: not known().team_of("demo-2"))
     assert sum("waits its turn" in prompt for prompt in prompts_of(project)) == 2
 
@@ -83,7 +87,7 @@ async def test_a_queued_task_that_nobody_wants_any_more_is_never_begun(ircd: IRC
         await team.heartbeat.beat()
         await team.parts.jobs.settle()
         task = team.parts.book.state.tasks["demo-2"]
-        assert (task.stage, task.cleaned, task.branch, task.manager) == (Stage.FAILED, True, "", None)
+        assert (task.stage, task.cleaned, task.branch, task.manager) == (TaskStage.FAILED, True, "", None)
 
 
 @pytest.mark.requirement("O30")

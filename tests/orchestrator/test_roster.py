@@ -9,17 +9,19 @@ from culture.clients.shared.assembly import backend_fields
 from culture.config.agents import BACKEND_FIELDS
 from culture.config.load import load_agents
 from culture.config.team import TeamConfig
-from culture.orchestrator.journal.journal import Entry, Phase
+from culture.orchestrator.journal.journal import JournalEntry, Phase
 from culture.orchestrator.journal.replay import replayed
-from culture.orchestrator.journal.state import State, What
-from culture.orchestrator.members.roster import Roster
+from culture.orchestrator.journal.state import TeamState, What
+from culture.orchestrator.members.roster import MemberConfigs
 from culture.wiki.pages import folder_of
 
 HIRED = {"channels": ["#work-demo-1"], "order": "", "order_key": "k"}
 
 
-def entered(*entries: tuple[What, Phase, dict[str, object]]) -> State:
-    return replayed(Entry(number, 0.0, what, phase, data) for number, (what, phase, data) in enumerate(entries, 1))
+def entered(*entries: tuple[What, Phase, dict[str, object]]) -> TeamState:
+    return replayed(
+        JournalEntry(number, 0.0, what, phase, data) for number, (what, phase, data) in enumerate(entries, 1)
+    )
 
 
 @pytest.mark.requirement("O05", "O07", "O21", "O34")
@@ -33,7 +35,7 @@ def test_members_with_claude_get_the_wiki_the_bridge_and_their_own_folder(home: 
             "budget": {"member": {"usd": 3.0}},
         }
     )
-    roster = Roster(config, home / "team" / "demo", "main", "spark-team-demo", "spark-Harper")
+    roster = MemberConfigs(config, home / "team" / "demo", "main", "spark-team-demo", "spark-Harper")
     tree = project / ".worktrees" / "agent-task-demo-1"
     em = {**HIRED, "name": "Harper", "nick": "spark-Harper", "role": "em", "worktree": str(project)}
     manager = {"name": "Ramona", "nick": "spark-Ramona", "role": "manager", "task": "demo-1", "worktree": str(tree)}
@@ -74,7 +76,9 @@ def test_members_get_the_sandbox_of_the_team_with_its_wiki_and_its_servers(home:
         "sandbox": {"kind": "bwrap", "hosts": ("git.example.com",)},
         "roles": {"manager": {"options": {"sandbox": "none"}}},
     }
-    roster = Roster(TeamConfig.model_validate(said), home / "team" / "demo", "main", "spark-team-demo", "spark-Harper")
+    roster = MemberConfigs(
+        TeamConfig.model_validate(said), home / "team" / "demo", "main", "spark-team-demo", "spark-Harper"
+    )
     em = {**HIRED, "name": "Harper", "nick": "spark-Harper", "role": "em", "worktree": str(project)}
     manager = {"name": "Ramona", "nick": "spark-Ramona", "role": "manager", "task": "demo-1", "worktree": str(project)}
     roster.write(

@@ -15,7 +15,7 @@ from culture.cli.agents.daemon_launch import launch
 from culture.clients.shared import ending, pidfile
 from culture.clients.shared.ending import Ended
 from culture.clients.shared.processes import carrying
-from culture.orchestrator.errors import NoAnswer, NotStarted, Stays
+from culture.orchestrator.errors import MemberNotStarted, NoAnswer, Stays
 from culture.orchestrator.members.daemons import Away, Child, MemberDaemons
 from culture.orchestrator.members.members import AgentSession, ContextTracker, Fill, ManagedAgent
 from culture.server.ircd import IRCd
@@ -154,11 +154,11 @@ async def test_one_that_hangs_is_started_anew(ircd: IRCd, home: Path, daemons: M
 
 async def test_why_one_does_not_start_is_said(ircd: IRCd, home: Path, daemons: MemberDaemons) -> None:
     agents_yaml(home, ircd.port, {"nick": NICK, "instructions_file": str(home / "nowhere.md")})
-    with pytest.raises(NotStarted, match=r"did not start \(exit code 78\): .*nowhere\.md is not there"):
+    with pytest.raises(MemberNotStarted, match=r"did not start \(exit code 78\): .*nowhere\.md is not there"):
         await daemons.ensure(NICK)
     slow = MemberDaemons(lambda nick: launch(nick, home / "agents.yaml"), start_patience=0.01)
     agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, [])})
-    with pytest.raises(NotStarted, match=r"was not ready after 0\.01 s and was ended"):
+    with pytest.raises(MemberNotStarted, match=r"was not ready after 0\.01 s and was ended"):
         await slow.ensure(NICK)
     assert not slow.is_running(NICK)
 

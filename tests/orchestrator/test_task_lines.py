@@ -2,7 +2,17 @@
 
 import pytest
 
-from culture.orchestrator.tasks.task_lines import NewTask, NewWorker, Report, Reported, Speaker, Wake, Wanted, may, read
+from culture.orchestrator.tasks.task_lines import (
+    LineAuthor,
+    NewTask,
+    NewWorker,
+    Reported,
+    TaskReport,
+    Wake,
+    Wanted,
+    may,
+    read,
+)
 from culture.protocol.vocabulary import UserClass
 
 
@@ -15,9 +25,9 @@ from culture.protocol.vocabulary import UserClass
         ("TASK: @spark-Ramona take the review", Wake("spark-Ramona", "take the review")),
         ("TASK: implementer: write the parser", NewWorker("implementer", "write the parser")),
         ("TASK: Groucho: review demo-1", NewWorker("groucho", "review demo-1")),
-        ("TASK: demo-1 done: the parser is written", Reported("demo-1", Report.DONE, "the parser is written")),
-        ("TASK: demo-12 waiting — for an answer", Reported("demo-12", Report.WAITING, "for an answer")),
-        ("TASK: my-project-3 failed", Reported("my-project-3", Report.FAILED, "")),
+        ("TASK: demo-1 done: the parser is written", Reported("demo-1", TaskReport.DONE, "the parser is written")),
+        ("TASK: demo-12 waiting — for an answer", Reported("demo-12", TaskReport.WAITING, "for an answer")),
+        ("TASK: my-project-3 failed", Reported("my-project-3", TaskReport.FAILED, "")),
         ("TASK: somebody: do it", NewTask("somebody: do it")),
         ("TASK:", None),
         ("a TASK: in the middle", None),
@@ -36,15 +46,15 @@ def test_what_a_line_wants(text: str, wanted: Wanted | None) -> None:
         ("spark-harper", UserClass.AGENT, NewTask("x"), True),
         ("spark-Ramona", UserClass.AGENT, NewTask("x"), False),
         ("spark-Ramona", UserClass.AGENT, NewWorker("fixer", "x"), True),
-        ("spark-Ramona", UserClass.AGENT, Reported("demo-1", Report.DONE, ""), True),
-        ("spark-Jules", UserClass.AGENT, Reported("demo-1", Report.DONE, ""), False),
+        ("spark-Ramona", UserClass.AGENT, Reported("demo-1", TaskReport.DONE, ""), True),
+        ("spark-Jules", UserClass.AGENT, Reported("demo-1", TaskReport.DONE, ""), False),
         ("spark-Jules", UserClass.AGENT, NewWorker("fixer", "x"), False),
         ("spark-harper", UserClass.UNKNOWN, NewTask("x"), False),
         ("spark-harper", UserClass.BOT, NewTask("x"), False),
-        ("spark-Ramona", UserClass.BOT, Reported("demo-1", Report.DONE, ""), False),
+        ("spark-Ramona", UserClass.BOT, Reported("demo-1", TaskReport.DONE, ""), False),
         ("spark-eve", UserClass.UNKNOWN, NewTask("x"), False),
         ("spark-bot", UserClass.BOT, NewTask("x"), False),
     ],
 )
 def test_who_may_want_it(nick: str, kind: UserClass, wanted: Wanted, allowed: bool) -> None:
-    assert may(Speaker(nick, kind), wanted, "spark-Harper", "spark-Ramona") is allowed
+    assert may(LineAuthor(nick, kind), wanted, "spark-Harper", "spark-Ramona") is allowed

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from culture.orchestrator.errors import NotHired
-from culture.orchestrator.journal.state import Stage
+from culture.orchestrator.journal.state import TaskStage
 from culture.orchestrator.repository.merge import merge
 from culture.protocol.vocabulary import ClientTag
 from culture.server.ircd import IRCd
@@ -36,7 +36,7 @@ async def test_what_a_person_wants_is_done_and_merged_at_their_word(ircd: IRCd, 
         await until(lambda: team.parts.book.state.tasks["demo-1"].cleaned)
         assert "culture team merge demo-1" in await heard(ori, "#standup-demo", "[demo-1] done: hello is there")
         state = team.parts.book.state
-        assert state.tasks["demo-1"].stage is Stage.DONE
+        assert state.tasks["demo-1"].stage is TaskStage.DONE
         assert [member.name for member in state.members.values()] == ["Harper"]
         assert state.names == ("Harper", "Ramona", "Jules")
         assert not (project / ".worktrees" / "agent-task-demo-1").exists()

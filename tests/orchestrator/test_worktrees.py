@@ -9,7 +9,7 @@ import pytest
 
 from culture.orchestrator.repository.overlap import changed
 from culture.orchestrator.repository.rescue_refs import drop, rescues
-from culture.orchestrator.repository.salvage import INCOMPLETE, Kept, is_dirty, salvage
+from culture.orchestrator.repository.salvage import INCOMPLETE, SalvagedWork, is_dirty, salvage
 from culture.orchestrator.repository.worktrees import Unsafe, Worktrees
 from tests.orchestrator.conftest import git_in
 
@@ -204,7 +204,7 @@ async def test_the_branch_of_a_task_that_is_done_stays_as_it_was_reported(projec
 async def test_ignored_files_of_a_task_that_is_done_are_never_committed(project: Path) -> None:
     made = await Worktrees(project).ensure("demo-1", "main")
     (made.path / "secret.log").write_text("TOKEN=1\n")
-    assert await salvage(project, made.path, "demo-1", "it is over", is_done=True) == Kept()
+    assert await salvage(project, made.path, "demo-1", "it is over", is_done=True) == SalvagedWork()
     (made.path / "README.md").write_text("afterthought")
     kept = await salvage(project, made.path, "demo-1", "it is over", is_done=True)
     assert git_in(project, "ls-tree", "--name-only", kept.ref).split() == [".gitignore", "README.md"]

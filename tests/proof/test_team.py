@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.orchestrator.journal.state import Stage
+from culture.orchestrator.journal.state import TaskStage
 from tests.orchestrator.conftest import git_in
 from tests.support.mesh import mesh
 from tests.support.teamscripts import SERVER, furnish
@@ -55,7 +55,7 @@ async def test_whatever_is_killed_each_task_comes_to_an_end_and_nothing_is_lost(
         noted, lost, twice = storm.ledger(), storm.lost(), storm.done_twice()
     figures = {
         "tasks": len(state.tasks),
-        **{stage.value: stages[stage] for stage in (Stage.DONE, Stage.FAILED, Stage.WAITING)},
+        **{stage.value: stages[stage] for stage in (TaskStage.DONE, TaskStage.FAILED, TaskStage.WAITING)},
         "done_twice": len(twice),
         "most_members_at_once": storm.most_members,
         "members_in_all": len(state.names),
@@ -75,4 +75,4 @@ async def test_whatever_is_killed_each_task_comes_to_an_end_and_nothing_is_lost(
     assert not lost and not twice and not left, (lost, twice, left)
     assert len(set(state.names)) == len(state.names)
     assert git_in(project, "status", "--porcelain") == ""
-    assert stages[Stage.DONE] >= TASKS // 2
+    assert stages[TaskStage.DONE] >= TASKS // 2

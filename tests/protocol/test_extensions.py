@@ -65,7 +65,7 @@ def test_every_line_shown_is_a_line(page: Path) -> None:
 
 def test_the_pages_spell_our_names_as_the_registry_does() -> None:
     kinds = (vocabulary.Cap, vocabulary.Tag, vocabulary.ClientTag, vocabulary.UserKey, vocabulary.ChannelKey)
-    known = {*vocabulary.Batch, *(name for kind in kinds for name in kind)}
+    known = {*vocabulary.BatchType, *(name for kind in kinds for name in kind)}
     spelled = {
         name for page in PAGES for name in re.findall(r"\+?agentirc\.dev/[a-z-]+", page.read_text(encoding="utf-8"))
     }

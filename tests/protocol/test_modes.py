@@ -4,31 +4,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culture.protocol.modes import Change, Kind, format_changes, groups, parse_changes
+from culture.protocol.modes import ModeChange, ModeKind, format_changes, groups, parse_changes
 
 KINDS = {
-    "b": Kind.LIST,
-    "e": Kind.LIST,
-    "k": Kind.ALWAYS,
-    "l": Kind.WHEN_SET,
-    "n": Kind.FLAG,
-    "t": Kind.FLAG,
-    "o": Kind.PREFIX,
-    "v": Kind.PREFIX,
+    "b": ModeKind.LIST,
+    "e": ModeKind.LIST,
+    "k": ModeKind.ALWAYS,
+    "l": ModeKind.WHEN_SET,
+    "n": ModeKind.FLAG,
+    "t": ModeKind.FLAG,
+    "o": ModeKind.PREFIX,
+    "v": ModeKind.PREFIX,
 }
 
 words = st.text(st.characters(exclude_characters="\r\n\0 ", exclude_categories=["Cs"]), min_size=1, max_size=40)
 
 
 @st.composite
-def changes(draw: st.DrawFn) -> Change:
+def changes(draw: st.DrawFn) -> ModeChange:
     mode, add = draw(st.sampled_from(list(KINDS))), draw(st.booleans())
-    bare = KINDS[mode] is Kind.FLAG or (KINDS[mode] is Kind.WHEN_SET and not add)
-    return Change(add, mode, None if bare else draw(words))
+    bare = KINDS[mode] is ModeKind.FLAG or (KINDS[mode] is ModeKind.WHEN_SET and not add)
+    return ModeChange(add, mode, None if bare else draw(words))
 
 
 @given(st.lists(changes()), st.integers(1, 12), st.integers(10, 400))
-def test_changes_survive_being_written(asked: list[Change], limit: int, room: int) -> None:
+def test_changes_survive_being_written(asked: list[ModeChange], limit: int, room: int) -> None:
     """RFC 2812 §3.2.3, over as many lines as it takes"""
     lines = format_changes(asked, limit, room)
     read = [parse_changes(line, KINDS) for line in lines]
@@ -37,7 +37,7 @@ def test_changes_survive_being_written(asked: list[Change], limit: int, room: in
 
 
 @given(st.lists(changes(), min_size=1), st.integers(1, 12), st.integers(10, 400))
-def test_no_line_has_more_than_fits(asked: list[Change], limit: int, room: int) -> None:
+def test_no_line_has_more_than_fits(asked: list[ModeChange], limit: int, room: int) -> None:
     for group, line in zip(groups(asked, limit, room), format_changes(asked, limit, room), strict=True):
         assert len(line) - 1 <= limit
         assert len(group) == 1 or len(" ".join(line).encode()) <= room
@@ -54,46 +54,49 @@ def test_any_words_can_be_read(params: list[str]) -> None:
 @pytest.mark.parametrize(
     ("params", "expected"),
     [
-        (["+ov-b", "a", "b", "m"], [Change(True, "o", "a"), Change(True, "v", "b"), Change(False, "b", "m")]),
-        (["nt"], [Change(True, "n"), Change(True, "t")]),
-        (["+n-t"], [Change(True, "n"), Change(False, "t")]),
-        (["b"], [Change(True, "b")]),
-        (["+b"], [Change(True, "b")]),
-        (["-b"], [Change(False, "b")]),
-        (["+b", ""], [Change(True, "b")]),
-        (["be"], [Change(True, "b"), Change(True, "e")]),
+        (
+            ["+ov-b", "a", "b", "m"],
+            [ModeChange(True, "o", "a"), ModeChange(True, "v", "b"), ModeChange(False, "b", "m")],
+        ),
+        (["nt"], [ModeChange(True, "n"), ModeChange(True, "t")]),
+        (["+n-t"], [ModeChange(True, "n"), ModeChange(False, "t")]),
+        (["b"], [ModeChange(True, "b")]),
+        (["+b"], [ModeChange(True, "b")]),
+        (["-b"], [ModeChange(False, "b")]),
+        (["+b", ""], [ModeChange(True, "b")]),
+        (["be"], [ModeChange(True, "b"), ModeChange(True, "e")]),
         (["+o"], []),
         (["+o", ""], []),
         (["+k"], []),
-        (["-k"], [Change(False, "k")]),
-        (["-k", "x"], [Change(False, "k", "x")]),
-        (["+k", ""], [Change(True, "k", "")]),
+        (["-k"], [ModeChange(False, "k")]),
+        (["-k", "x"], [ModeChange(False, "k", "x")]),
+        (["+k", ""], [ModeChange(True, "k", "")]),
         (["+l"], []),
-        (["+l", "5"], [Change(True, "l", "5")]),
-        (["-l", "5"], [Change(False, "l")]),
-        (["+o", "a", "-v", "b"], [Change(True, "o", "a"), Change(False, "v", "b")]),
-        (["+n", "extra", "words"], [Change(True, "n")]),
-        (["+b", "-n"], [Change(True, "b", "-n")]),
+        (["+l", "5"], [ModeChange(True, "l", "5")]),
+        (["-l", "5"], [ModeChange(False, "l")]),
+        (["+o", "a", "-v", "b"], [ModeChange(True, "o", "a"), ModeChange(False, "v", "b")]),
+        (["+n", "extra", "words"], [ModeChange(True, "n")]),
+        (["+b", "-n"], [ModeChange(True, "b", "-n")]),
         (["+", "-"], []),
         ([""], []),
         ([], []),
     ],
 )
-def test_what_a_mode_line_asks_for(params: list[str], expected: list[Change]) -> None:
+def test_what_a_mode_line_asks_for(params: list[str], expected: list[ModeChange]) -> None:
     """RFC 2812 §3.2.3"""
     assert parse_changes(params, KINDS) == (expected, [])
 
 
 def test_unknown_letters_are_named_once_and_take_no_parameter() -> None:
-    assert parse_changes(["+xoxy", "a"], KINDS) == ([Change(True, "o", "a")], ["x", "y"])
+    assert parse_changes(["+xoxy", "a"], KINDS) == ([ModeChange(True, "o", "a")], ["x", "y"])
     assert parse_changes(["x", "n"], KINDS) == ([], ["x"])
 
 
 def test_where_nothing_is_said_the_caller_decides() -> None:
-    assert parse_changes(["n"], KINDS, default_add=False) == ([Change(False, "n")], [])
+    assert parse_changes(["n"], KINDS, default_add=False) == ([ModeChange(False, "n")], [])
 
 
 def test_one_line_for_changes_of_both_signs() -> None:
-    asked = [Change(True, "o", "a"), Change(True, "n"), Change(False, "t"), Change(False, "b", "m")]
+    asked = [ModeChange(True, "o", "a"), ModeChange(True, "n"), ModeChange(False, "t"), ModeChange(False, "b", "m")]
     assert format_changes(asked) == [("+on-tb", "a", "m")]
     assert format_changes([]) == []

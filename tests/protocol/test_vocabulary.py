@@ -8,7 +8,7 @@ import culture
 from culture.protocol import vocabulary
 from culture.protocol.message import Message
 from culture.protocol.names import valid_channel
-from culture.protocol.vocabulary import VENDOR, Cap, Channel, ChannelMode, ClientTag, Control, Exit, Tag
+from culture.protocol.vocabulary import VENDOR, Cap, ChannelMode, ClientTag, ControlWord, Exit, Tag, WellKnownChannel
 
 SOURCE = Path(culture.__file__).parent
 REGISTRY = Path(vocabulary.__file__)
@@ -45,7 +45,7 @@ def test_the_tags_can_be_sent() -> None:
 def test_the_channels_are_channels() -> None:
     made = [vocabulary.project_channel("a"), vocabulary.standup_channel("a"), vocabulary.work_channel("7")]
     assert made == ["#project-a", "#standup-a", "#work-7"]
-    assert all(valid_channel(name) for name in (*Channel, *made))
+    assert all(valid_channel(name) for name in (*WellKnownChannel, *made))
 
 
 def test_a_mode_is_one_letter() -> None:
@@ -55,7 +55,7 @@ def test_a_mode_is_one_letter() -> None:
 def test_the_words_people_use_to_steer_an_agent() -> None:
     """Decision 12a"""
     said = "status, pause, resume, abort, go on, stand down, compact, clear, budget, help"
-    assert ", ".join(Control) == said
+    assert ", ".join(ControlWord) == said
 
 
 def test_the_exit_codes() -> None:

@@ -10,7 +10,7 @@ from culture.protocol.message import Message
 from culture.protocol.vocabulary import UserClass
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import new_account
-from culture.server.auth.authenticator import Credentials, Identity
+from culture.server.auth.authenticator import Credentials, ServerIdentity
 from culture.server.ircd import IRCd
 from tests.support.client import Client, connected, registered
 from tests.support.clock import Clock
@@ -182,8 +182,8 @@ async def test_a_file_that_cannot_be_written_is_nobodys_account(serve: Serve, mo
 class Elsewhere:
     """Takes everybody, and makes them come from another machine."""
 
-    def authenticate(self, connection: Credentials) -> Identity:
-        return Identity()
+    def authenticate(self, connection: Credentials) -> ServerIdentity:
+        return ServerIdentity()
 
 
 async def test_a_password_is_not_taken_where_others_can_read_it(serve: Serve) -> None:

@@ -2,13 +2,13 @@
 
 import pytest
 
-from culture.protocol.modes import Change
+from culture.protocol.modes import ModeChange
 from culture.server.channels.join_reply import names_rows
 from culture.server.context import Context
 from culture.server.core.session import Session
 from culture.server.events import Arrived, Joined, ModeSet, Parted
 from culture.server.ircd import IRCd
-from culture.server.net.connection import Connection
+from culture.server.net.connection import ClientConnection
 from tests.support.client import connected, registered
 from tests.support.servers import Serve
 
@@ -55,14 +55,14 @@ async def test_many_short_answers_at_once_are_no_more_than_a_long_one(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """B1: what one read asks for is not all queued in one turn."""
-    most, flush = 0, Connection.flush
+    most, flush = 0, ClientConnection.flush
 
-    def measured(connection: Connection) -> None:
+    def measured(connection: ClientConnection) -> None:
         nonlocal most
         most = max(most, sum(map(len, connection.queue)))
         flush(connection)
 
-    monkeypatch.setattr(Connection, "flush", measured)
+    monkeypatch.setattr(ClientConnection, "flush", measured)
     async with serve(limits={"pull_queue": 20_000}) as ircd, registered(ircd.port, "spark-ori") as ori:
         populate(ircd, "#big", 300)
         ori.send_raw(b"NAMES #big\r\n" * 1000)
@@ -92,6 +92,6 @@ async def test_names_leave_out_who_left_meanwhile(serve: Serve) -> None:
         for source in sources[len(shown) :: 2]:
             router.publish(Parted(router.ids.stamp(), source, "#a"))
         first, *others = (f"spark-member{number}" for number in range(len(shown) + 1, 100, 2))
-        router.publish(ModeSet(router.ids.stamp(), "spark", "#a", (Change(True, "o", first),)))
+        router.publish(ModeSet(router.ids.stamp(), "spark", "#a", (ModeChange(True, "o", first),)))
         rest = [nick for row in rows for nick in row.params[-1].split(" ")]
     assert rest == [f"@{first}", *others]

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from culture.config.links import Link
+from culture.config.links import LinkConfig
 from culture.config.model import Admin, Operator
 from culture.protocol.message import Message
 from culture.protocol.vocabulary import UserClass
 from culture.server.auth import account_watch
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import new_account
-from culture.server.auth.password import Verifier
+from culture.server.auth.password import PasswordVerifier
 from culture.server.core.isupport import MODE_KINDS, USER_MODES, tokens
 from culture.server.handlers.capability import OFFERED
 from culture.server.ircd import IRCd
@@ -87,12 +87,12 @@ async def test_the_examples_are_what_happens(tmp_path: Path, verb: str, monkeypa
         operators=(Operator(name="ori", password="choose-your-own"),),
         admin=Admin(email="ori@example.org"),
         self_registration="inside",
-        links=(Link(name="thor", secret="correct-horse"),),
+        links=(LinkConfig(name="thor", secret="correct-horse"),),
     )
     async with IRCd(config, clock=clock).running() as ircd, AsyncExitStack() as stack:
         ori = await furnish(stack, ircd)
         if verb == "AUTHENTICATE":
-            account = new_account("ori", UserClass.HUMAN, verifier=Verifier.of("correct horse"))
+            account = new_account("ori", UserClass.HUMAN, verifier=PasswordVerifier.of("correct horse"))
             AccountStore(config.accounts_file, "spark").add(account)
         for line in BEFORE.get(verb, ()):
             await ori.ask(line)

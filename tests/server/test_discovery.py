@@ -10,7 +10,7 @@ import pytest
 
 from culture.config.model import Operator
 from culture.protocol.message import Message
-from culture.server.auth.authenticator import Credentials, Identity
+from culture.server.auth.authenticator import Credentials, ServerIdentity
 from culture.server.ircd import IRCd
 from tests.server.conftest import Crowd
 from tests.support.client import Client
@@ -66,10 +66,10 @@ class TestWho:
         """The flag B, by class and by the user's own word (ISUPPORT BOT); P by a person's account alone."""
 
         class ByNick:
-            def authenticate(self, connection: Credentials) -> Identity:
+            def authenticate(self, connection: Credentials) -> ServerIdentity:
                 kinds = {"spark-agent": "agent", "spark-person": "human"}
                 kind = kinds.get(connection.nick)
-                return Identity(connection.nick, kind) if kind else Identity()
+                return ServerIdentity(connection.nick, kind) if kind else ServerIdentity()
 
         async with serve(authenticator=ByNick()) as ircd, crowd_of(ircd) as crowd:
             ori = await crowd.join("spark-ori", "#room")
@@ -237,9 +237,9 @@ class TestWhois:
     @pytest.mark.requirement("C06")
     async def test_away_operators_accounts_and_agents_show(self, serve: Serve) -> None:
         class Agents:
-            def authenticate(self, connection: Credentials) -> Identity:
+            def authenticate(self, connection: Credentials) -> ServerIdentity:
                 kind = {"spark-agent": "agent", "spark-person": "human"}.get(connection.nick)
-                return Identity(connection.nick, kind) if kind else Identity()
+                return ServerIdentity(connection.nick, kind) if kind else ServerIdentity()
 
         async with serve(operators=(ROOT,), authenticator=Agents()) as ircd, crowd_of(ircd) as crowd:
             root = await operator(crowd, "spark-root")

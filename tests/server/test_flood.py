@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culture.config.model import Flood, Limits, Rate
-from culture.server.core.flood import Bucket
+from culture.config.model import Flood, Rate, ServerLimits
+from culture.server.core.flood import FloodBucket
 from culture.server.net.connection_limits import Doorman
 from tests.support.client import connected, registered
 from tests.support.servers import Serve
@@ -22,7 +22,7 @@ def verbs(messages: list) -> list[str]:
 def test_five_at_once_then_two_per_second_on_a_clock() -> None:
     """B4: the defaults, for a client from elsewhere."""
     allowed = Flood().clients
-    bucket = Bucket(0.0)
+    bucket = FloodBucket(0.0)
     assert bucket.take(8, allowed, 0.0) == 5
     assert bucket.wait(allowed) == 0.5
     assert bucket.take(3, allowed, 0.4) == 0
@@ -38,7 +38,7 @@ def test_agents_and_those_on_this_machine_have_wider_classes_that_end_somewhere(
     for wider in (flood.agents, flood.loopback):
         assert wider.burst > flood.clients.burst
         assert wider.rate > flood.clients.rate > 0
-        assert Bucket(0.0).take(10_000, wider, 0.0) == wider.burst
+        assert FloodBucket(0.0).take(10_000, wider, 0.0) == wider.burst
 
 
 @given(
@@ -47,7 +47,7 @@ def test_agents_and_those_on_this_machine_have_wider_classes_that_end_somewhere(
     st.lists(st.tuples(st.floats(0, 5), st.integers(0, 30)), max_size=50),
 )
 def test_never_more_than_the_burst_and_the_rate_allow(burst: int, rate: float, asked: list[tuple[float, int]]) -> None:
-    allowed, bucket, now, granted = Rate(burst=burst, rate=rate), Bucket(0.0), 0.0, 0
+    allowed, bucket, now, granted = Rate(burst=burst, rate=rate), FloodBucket(0.0), 0.0, 0
     for pause, commands in asked:
         now += pause
         granted += bucket.take(commands, allowed, now)
@@ -110,7 +110,7 @@ async def test_the_33rd_new_connection_within_ten_minutes_is_refused(serve: Serv
 @pytest.mark.fault("B6")
 def test_ten_minutes_on_a_clock() -> None:
     """B6: after the period the address may come again, and is forgotten in time."""
-    doorman, limits = Doorman(), Limits()
+    doorman, limits = Doorman(), ServerLimits()
     for guest in range(32):
         assert doorman.admit(guest, "192.0.2.1", limits, (), float(guest)) is None
         doorman.release(guest)
@@ -122,7 +122,7 @@ def test_ten_minutes_on_a_clock() -> None:
 
 
 def test_an_ipv6_network_counts_as_one_address() -> None:
-    doorman, limits = Doorman(), Limits(connections_per_address=1)
+    doorman, limits = Doorman(), ServerLimits(connections_per_address=1)
     assert doorman.admit(1, "2001:db8::1", limits, (), 0.0) is None
     assert doorman.admit(2, "2001:db8::2", limits, (), 0.0) is not None
     assert doorman.admit(3, "2001:db8:0:1::2", limits, (), 0.0) is None

@@ -13,12 +13,12 @@ from types import SimpleNamespace
 import pytest
 
 from culture.config import peer_uid
-from culture.config.model import Limits
+from culture.config.model import ServerLimits
 from culture.protocol.vocabulary import UserClass
 from culture.server import disk
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import new_account
-from culture.server.auth.credential_check import WRONG, Check, Failed
+from culture.server.auth.credential_check import WRONG, CredentialCheck, LoginFailed
 from culture.server.auth.login_attempts import Logins
 from culture.server.ircd import IRCd
 from tests.support.client import connected, registered
@@ -113,12 +113,12 @@ async def test_tries_at_the_same_time_count_before_they_fail(tmp_path: Path, sto
         logins, tried = ircd.parts.logins, []
         session = SimpleNamespace(is_local=False, host="192.0.2.1", ended=False)
 
-        def run() -> Failed:
+        def run() -> LoginFailed:
             tried.append(1)
             return WRONG
 
-        every = [logins.try_password(session, Check(run), Limits(), lambda: 0.0) for _ in range(10)]
-        assert all(isinstance(each, Failed) for each in await asyncio.gather(*every))
+        every = [logins.try_password(session, CredentialCheck(run), ServerLimits(), lambda: 0.0) for _ in range(10)]
+        assert all(isinstance(each, LoginFailed) for each in await asyncio.gather(*every))
         assert len(tried) <= 4  # two run at a time, and the third failure is one of two
         async with connected(ircd.port) as ori:
             for _ in range(4):
@@ -138,12 +138,12 @@ def test_addresses_of_one_customer_share_their_tries() -> None:
     logins = Logins()
     for number in range(3):
         logins.fail(SimpleNamespace(is_local=False, host=f"2001:db8::{number}"), 0.0)
-    assert not logins.may_try(SimpleNamespace(is_local=False, host="2001:db8::ffff"), Limits(), 0.0)
-    assert logins.may_try(SimpleNamespace(is_local=False, host="2001:db8:0:1::1"), Limits(), 0.0)
+    assert not logins.may_try(SimpleNamespace(is_local=False, host="2001:db8::ffff"), ServerLimits(), 0.0)
+    assert logins.may_try(SimpleNamespace(is_local=False, host="2001:db8:0:1::1"), ServerLimits(), 0.0)
     ours = SimpleNamespace(peer_uid=os.getuid)
     for _ in range(3):
         logins.fail(SimpleNamespace(is_local=True, is_websocket=True, connection=ours), 0.0)
-    assert not logins.may_try(SimpleNamespace(is_local=True, is_websocket=True, connection=ours), Limits(), 0.0)
+    assert not logins.may_try(SimpleNamespace(is_local=True, is_websocket=True, connection=ours), ServerLimits(), 0.0)
     logins.stop()
 
 
@@ -233,7 +233,7 @@ async def test_revoking_works_after_the_file_could_not_be_looked_at(
     failed = asyncio.Event()
     real = disk.stamp
 
-    def stamp(path: Path) -> disk.Stamp | None:
+    def stamp(path: Path) -> disk.FileStamp | None:
         if not failed.is_set():
             failed.set()
             raise PermissionError(13, "Permission denied")

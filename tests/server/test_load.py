@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from culture.config.model import Limits
+from culture.config.model import ServerLimits
 from culture.server.events import Arrived, Joined
 from culture.server.ircd import IRCd
 from culture.server.net import keepalive
@@ -148,7 +148,7 @@ class Silent:
 @pytest.mark.fault("B7", "B8")
 def test_the_default_times_on_a_clock() -> None:
     """B7: 60 s to register. B8: PING at 90 s, gone at 150 s, asked once."""
-    limits = Limits()
+    limits = ServerLimits()
     user, stranger = Silent(object()), Silent(None)
     for now in range(151):
         keepalive.check([user, stranger], limits, "spark", float(now))  # type: ignore[list-item]
@@ -165,7 +165,7 @@ def test_the_default_times_on_a_clock() -> None:
 
 async def test_a_long_answer_is_made_as_the_client_reads_it(serve: Serve) -> None:
     """Pulled answers: who asks for more than the send queue holds is neither dropped nor buffered for."""
-    questions, limits = 800, Limits()
+    questions, limits = 800, ServerLimits()
     async with serve() as ircd, registered(ircd.port, "spark-ori") as ori, connected(ircd.port) as ada:
         populate(ircd, "#big", 2000)
         await ada.register("spark-ada")

@@ -12,7 +12,7 @@ from culture.protocol.vocabulary import UserClass
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import new_account
 from culture.server.ircd import IRCd
-from culture.transport import Address, Identity, IRCTransport, Message
+from culture.transport import Address, ClientIdentity, IRCTransport, Message
 from tests.support.client import Client, connected, registered
 from tests.support.people import PASSWORD, verifier
 from tests.support.servers import Serve
@@ -112,7 +112,7 @@ async def test_what_is_said_at_the_keyboard_proves_no_login(serve: Serve, tmp_pa
     heard: asyncio.Queue[Message] = asyncio.Queue()
     async with serve() as ircd, registered(ircd.port, "spark-ori") as keyboard:
         listener = IRCTransport(
-            Address("127.0.0.1", ircd.port), Identity("spark-eve"), ["#general"], on_message=heard.put_nowait
+            Address("127.0.0.1", ircd.port), ClientIdentity("spark-eve"), ["#general"], on_message=heard.put_nowait
         )
         await listener.start()
         keyboard.send("JOIN #general")
@@ -120,7 +120,7 @@ async def test_what_is_said_at_the_keyboard_proves_no_login(serve: Serve, tmp_pa
         said = await heard.get()
         assert (said.account, said.kind) == (None, UserClass.HUMAN)
         phone = IRCTransport(
-            Address("127.0.0.1", ircd.port), Identity("spark-ori", "ori", PASSWORD, bot=False), ["#general"]
+            Address("127.0.0.1", ircd.port), ClientIdentity("spark-ori", "ori", PASSWORD, bot=False), ["#general"]
         )
         await phone.start()
         await phone.send_privmsg("#general", "logged in")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.config.lockfile import LockFile, Taken, note_of_holder
+from culture.config.lockfile import LockFile, LockTaken, note_of_holder
 from culture.server.errors import StartError
 from culture.server.lock import DataLock
 
@@ -38,7 +38,7 @@ def test_the_note_is_there_for_as_long_as_the_file_is_held(tmp_path: Path) -> No
     lock.acquire("a longer note")
     lock.write("ours")
     assert note_of_holder(lock.path) == "ours"
-    with pytest.raises(Taken, match="ours"):
+    with pytest.raises(LockTaken, match="ours"):
         LockFile(lock.path).acquire("second")
     lock.release()
     lock.release()
@@ -50,7 +50,7 @@ def test_a_killed_holder_lets_go(tmp_path: Path) -> None:
     """B15: what it wrote stays, and nobody believes it."""
     path = tmp_path / "lock"
     with holder(path) as process:
-        with pytest.raises(Taken, match="theirs"):
+        with pytest.raises(LockTaken, match="theirs"):
             LockFile(path).acquire("ours")
         process.send_signal(signal.SIGKILL)
         process.wait()

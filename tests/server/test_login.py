@@ -15,7 +15,7 @@ from culture.protocol.vocabulary import UserClass
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import new_account
 from culture.server.auth.authenticator import Credentials, NetworkAuth
-from culture.server.auth.password import Verifier
+from culture.server.auth.password import PasswordVerifier
 from culture.server.errors import Refused
 from culture.server.ircd import IRCd
 from tests.support.client import Client, connected, registered
@@ -29,13 +29,13 @@ def verbs(messages: list) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def verifier() -> Verifier:
+def verifier() -> PasswordVerifier:
     """Made once: it takes a while, which is its purpose."""
-    return Verifier.of(PASSWORD)
+    return PasswordVerifier.of(PASSWORD)
 
 
 @pytest.fixture
-def store(tmp_path: Path, verifier: Verifier) -> AccountStore:
+def store(tmp_path: Path, verifier: PasswordVerifier) -> AccountStore:
     """Accounts ori (a person), ada (a person) and claude (an agent), all with the same password."""
     store = AccountStore(tmp_path / "accounts.json", "spark")
     for name, kind in (("ori", UserClass.HUMAN), ("ada", UserClass.HUMAN), ("claude", UserClass.AGENT)):

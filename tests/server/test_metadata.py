@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from culture.protocol.message import Message
-from culture.protocol.vocabulary import ChannelKey, State, UserKey
+from culture.protocol.vocabulary import AgentState, ChannelKey, UserKey
 from culture.server.ircd import IRCd
 from tests.server.logins import ByPassword
 from tests.support.client import Client, connected, registered
@@ -340,18 +340,18 @@ async def test_an_agent_publishes_its_state_and_a_person_sees_it(ircd: IRCd) -> 
         await agent.register("spark-claude", CAPS)
         await person.ask(f"METADATA * SUB {UserKey.STATE} {UserKey.TASK}")
         await person.join("#general")
-        await agent.ask(f"METADATA * SET {UserKey.STATE} {State.IDLE}")
+        await agent.ask(f"METADATA * SET {UserKey.STATE} {AgentState.IDLE}")
         await agent.join("#general")
         seen = plain(await person.sync())
-        assert seen[-1] == f"761 spark-ori spark-claude {UserKey.STATE} * {State.IDLE}"
-        await agent.ask(f"METADATA * SET {UserKey.STATE} {State.WORKING}")
+        assert seen[-1] == f"761 spark-ori spark-claude {UserKey.STATE} * {AgentState.IDLE}"
+        await agent.ask(f"METADATA * SET {UserKey.STATE} {AgentState.WORKING}")
         await agent.ask(f"METADATA * SET {UserKey.TASK} :port the tests")
         assert plain(await person.sync()) == [
-            f"761 spark-ori spark-claude {UserKey.STATE} * {State.WORKING}",
+            f"761 spark-ori spark-claude {UserKey.STATE} * {AgentState.WORKING}",
             f"761 spark-ori spark-claude {UserKey.TASK} * :port the tests",
         ]
         whois = plain(await person.ask("WHOIS spark-claude"))
-        assert f"760 spark-ori spark-claude {UserKey.STATE} * {State.WORKING}" in whois
+        assert f"760 spark-ori spark-claude {UserKey.STATE} * {AgentState.WORKING}" in whois
 
 
 async def test_nothing_is_kept_of_a_session_that_ended(ircd: IRCd) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.config.services import Metrics as Settings
+from culture.config.services import MetricsConfig as Settings
 from culture.server.errors import StartError
 from culture.server.ircd import IRCd
 from culture.server.metrics import Metrics

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from culture.config.model import CHANNEL_FLAGS
 from culture.protocol.message import Message
-from culture.protocol.modes import Kind, parse_changes
+from culture.protocol.modes import ModeKind, parse_changes
 from culture.protocol.stream import LINE_LIMIT
 from culture.protocol.vocabulary import ChannelMode
 from culture.server.core.isupport import CHANNEL_MODES, MODE_KINDS, USER_MODES
@@ -234,7 +234,7 @@ def replay(shown: list[tuple[str, ...]]) -> set[tuple[str, str]]:
         changes, unknown = parse_changes(words, MODE_KINDS)
         assert not unknown
         for change in changes:
-            many = MODE_KINDS[change.mode] in (Kind.LIST, Kind.PREFIX)
+            many = MODE_KINDS[change.mode] in (ModeKind.LIST, ModeKind.PREFIX)
             before = set(held)
             held = {each for each in held if each[0] != change.mode or (many and each[1] != change.param)}
             if change.add:
@@ -244,5 +244,5 @@ def replay(shown: list[tuple[str, ...]]) -> set[tuple[str, str]]:
 
 
 def test_a_new_channel_may_be_given_every_flag_and_nothing_else() -> None:
-    flags = {mode for mode, kind in MODE_KINDS.items() if kind is Kind.FLAG}
+    flags = {mode for mode, kind in MODE_KINDS.items() if kind is ModeKind.FLAG}
     assert set(CHANNEL_FLAGS) == flags - {ChannelMode.REGISTERED, ChannelMode.LOCAL}, "somebody decides these"

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culture.protocol.modes import Change
+from culture.protocol.modes import ModeChange
 from culture.protocol.names import fold
-from culture.server.core.ids import Stamp
+from culture.server.core.ids import EventId
 from culture.server.core.network import Network
 from culture.server.core.state import Channel, User
 from culture.server.events import (
@@ -39,14 +39,16 @@ def source(nick: str) -> str:
 
 
 nicks, channels, texts = st.sampled_from(NICKS), st.sampled_from(CHANNELS), st.sampled_from(["", "one", "two"])
-members = st.builds(Change, st.booleans(), st.sampled_from("ov"), nicks)
-masks = st.builds(Change, st.booleans(), st.sampled_from("beI"), st.sampled_from(["*!*@*", "m:*!*@*", "ada!*@*"]))
-flags = st.builds(Change, st.booleans(), st.sampled_from("imnstCD"), st.none())
-keys = st.builds(Change, st.booleans(), st.just("k"), texts)
-limits = st.builds(lambda add, most: Change(add, "l", str(most) if add else None), st.booleans(), st.integers(1, 9))
+members = st.builds(ModeChange, st.booleans(), st.sampled_from("ov"), nicks)
+masks = st.builds(ModeChange, st.booleans(), st.sampled_from("beI"), st.sampled_from(["*!*@*", "m:*!*@*", "ada!*@*"]))
+flags = st.builds(ModeChange, st.booleans(), st.sampled_from("imnstCD"), st.none())
+keys = st.builds(ModeChange, st.booleans(), st.just("k"), texts)
+limits = st.builds(lambda add, most: ModeChange(add, "l", str(most) if add else None), st.booleans(), st.integers(1, 9))
 changes = st.lists(members | masks | flags | keys | limits, min_size=1, max_size=4).map(tuple)
-user_changes = st.lists(st.builds(Change, st.booleans(), st.sampled_from("BRiow"), st.none()), min_size=1).map(tuple)
-Make = Callable[[Stamp], Event]
+user_changes = st.lists(st.builds(ModeChange, st.booleans(), st.sampled_from("BRiow"), st.none()), min_size=1).map(
+    tuple
+)
+Make = Callable[[EventId], Event]
 
 
 def event(kind: type, *fields: st.SearchStrategy[object]) -> st.SearchStrategy[Make]:
@@ -77,7 +79,7 @@ events = st.lists(
 
 def stamped(makes: list[Make]) -> list[Event]:
     numbers = count(1)
-    return [make(Stamp("spark", "e", number := next(numbers), float(number))) for make in makes]
+    return [make(EventId("spark", "e", number := next(numbers), float(number))) for make in makes]
 
 
 def possible(network: Network, happened: Event) -> bool:
@@ -160,14 +162,14 @@ def test_the_state_never_contradicts_itself(makes: list[Make]) -> None:
 
 
 @given(events, st.lists(st.tuples(channels, changes), min_size=1, max_size=5))
-def test_modes_said_twice_are_set_once(makes: list[Make], said: list[tuple[str, tuple[Change, ...]]]) -> None:
+def test_modes_said_twice_are_set_once(makes: list[Make], said: list[tuple[str, tuple[ModeChange, ...]]]) -> None:
     """What a peer tells again changes nothing."""
     network = opened()
     for happened in stamped(makes):
         if possible(network, happened):
             network.apply(happened)
     for name, wanted in said:
-        happened = ModeSet(Stamp("spark", "e", 1000, 1000.0), source("ada"), name, wanted)
+        happened = ModeSet(EventId("spark", "e", 1000, 1000.0), source("ada"), name, wanted)
         network.apply(happened)
         before = picture(network)
         network.apply(happened)
@@ -183,8 +185,8 @@ def network() -> Network:
     return made
 
 
-AT = Stamp("spark", "e", 1, 10.0)
-LATER = Stamp("spark", "e", 2, 20.0)
+AT = EventId("spark", "e", 1, 10.0)
+LATER = EventId("spark", "e", 2, 20.0)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +201,7 @@ LATER = Stamp("spark", "e", 2, 20.0)
 @pytest.mark.parametrize(("name", "stays"), [("#Two", False), ("#GENERAL", True)])
 def test_an_empty_channel_is_gone_unless_it_stands(network: Network, end: Event, name: str, stays: bool) -> None:
     network.apply(Joined(AT, source("ada"), name, "o"))
-    network.apply(ModeSet(AT, source("ada"), name, (Change(True, "m"), Change(True, "b", "x!*@*"))))
+    network.apply(ModeSet(AT, source("ada"), name, (ModeChange(True, "m"), ModeChange(True, "b", "x!*@*"))))
     network.apply(Invited(AT, source("ada"), "Ori", name))
     network.apply(end._replace(channel=name) if isinstance(end, Parted | Kicked) else end)
     check(network)

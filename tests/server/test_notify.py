@@ -3,7 +3,7 @@
 import pytest
 
 from culture.protocol.message import Message
-from culture.server.auth.authenticator import Credentials, Identity
+from culture.server.auth.authenticator import Credentials, ServerIdentity
 from culture.server.events import AccountSet, HostSet
 from culture.server.ircd import IRCd
 from tests.server.conftest import Crowd
@@ -15,8 +15,8 @@ from tests.support.servers import Serve
 class ByPassword:
     """Who shows a password is logged in to the account of that name."""
 
-    def authenticate(self, connection: Credentials) -> Identity:
-        return Identity(connection.password, "human") if connection.password else Identity()
+    def authenticate(self, connection: Credentials) -> ServerIdentity:
+        return ServerIdentity(connection.password, "human") if connection.password else ServerIdentity()
 
 
 async def log_in(client: Client, account: str, caps: str = "") -> None:

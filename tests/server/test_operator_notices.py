@@ -11,7 +11,7 @@ import pytest
 from culture.config.errors import ConfigError, Problem
 from culture.config.model import Operator, ServerConfig
 from culture.protocol.stream import LINE_LIMIT
-from culture.server.auth.authenticator import Credentials, Identity
+from culture.server.auth.authenticator import Credentials, ServerIdentity
 from culture.server.ircd import IRCd
 from tests.server.conftest import Crowd
 from tests.server.rooms import codes, lines
@@ -158,9 +158,9 @@ async def test_a_long_reason_fits_into_every_line(crowd: Crowd) -> None:
 class OneAccount:
     """Takes everybody called eve or alike for the same person."""
 
-    def authenticate(self, connection: Credentials) -> Identity:
+    def authenticate(self, connection: Credentials) -> ServerIdentity:
         """Admit."""
-        return Identity("eve", "human") if connection.nick.startswith("spark-eve") else Identity()
+        return ServerIdentity("eve", "human") if connection.nick.startswith("spark-eve") else ServerIdentity()
 
 
 async def test_a_kill_ends_every_session_of_the_user(serve: Serve) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from culture.protocol.stream import LINE_LIMIT
-from culture.server.auth.authenticator import Credentials, Identity
+from culture.server.auth.authenticator import Credentials, ServerIdentity
 from tests.server.conftest import Crowd
 from tests.server.rooms import codes, lines
 from tests.support.client import registered
@@ -62,9 +62,9 @@ async def test_the_longest_text_fits_beside_the_longest_names(crowd: Crowd) -> N
 class OneAccount:
     """Takes everybody for the same person."""
 
-    def authenticate(self, connection: Credentials) -> Identity:
+    def authenticate(self, connection: Credentials) -> ServerIdentity:
         """Admit."""
-        return Identity("ori", "human")
+        return ServerIdentity("ori", "human")
 
 
 async def test_a_user_is_away_in_all_sessions(serve: Serve) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.server.auth.authenticator import Credentials, Identity
+from culture.server.auth.authenticator import Credentials, ServerIdentity
 from culture.server.ircd import IRCd
 from tests.server.conftest import Crowd
 from tests.support.client import Client, connected, registered
@@ -20,8 +20,8 @@ EARLY, LATE = "2019-01-04T14:33:26.123Z", "2019-06-01T12:00:00.000Z"
 class ByPassword:
     """Who shows a password is logged in to the account of that name."""
 
-    def authenticate(self, connection: Credentials) -> Identity:
-        return Identity(connection.password, "human") if connection.password else Identity()
+    def authenticate(self, connection: Credentials) -> ServerIdentity:
+        return ServerIdentity(connection.password, "human") if connection.password else ServerIdentity()
 
 
 async def log_in(client: Client, caps: str = CAP) -> None:

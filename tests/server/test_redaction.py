@@ -2,9 +2,9 @@
 
 import pytest
 
-from culture.server.core.ids import Stamp
+from culture.server.core.ids import EventId
 from culture.server.core.network import Network
-from culture.server.core.recent_messages import Recent
+from culture.server.core.recent_messages import RecentMessages
 from culture.server.core.router import Router
 from culture.server.events import Left, Renamed, Said
 from culture.server.ircd import IRCd
@@ -140,7 +140,7 @@ async def test_only_the_last_messages_can_be_taken_back(serve: Serve) -> None:
 
 
 def said(seq: int, target: str) -> Said:
-    return Said(Stamp("spark", "e", seq, float(seq)), "spark-ori!u@h", "PRIVMSG", target, "x", None, "human", {})
+    return Said(EventId("spark", "e", seq, float(seq)), "spark-ori!u@h", "PRIVMSG", target, "x", None, "human", {})
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def router(ircd: IRCd) -> Router:
 
 async def test_the_whole_stays_within_bounds(router: Router) -> None:
     """Those to whom nobody has spoken for longest are forgotten first; nothing is kept of those who left."""
-    recent = Recent(router, most=2)
+    recent = RecentMessages(router, most=2)
     for seq in range(300):
         router.publish(said(seq, f"#{seq // 3}"))
     recent.trim()
@@ -161,8 +161,8 @@ async def test_the_whole_stays_within_bounds(router: Router) -> None:
         True,
     ]
     router.publish(said(1000, "spark-ada"))
-    router.publish(Renamed(Stamp("spark", "e", 1001, 1001.0), "spark-ada!u@h", "spark-eve"))
+    router.publish(Renamed(EventId("spark", "e", 1001, 1001.0), "spark-ada!u@h", "spark-eve"))
     assert recent.find("spark-ada", "spark.e.1000") is None
     assert recent.find("spark-eve", "spark.e.1000") is not None
-    router.publish(Left(Stamp("spark", "e", 1002, 1002.0), "spark-eve!u@h", "bye"))
+    router.publish(Left(EventId("spark", "e", 1002, 1002.0), "spark-eve!u@h", "bye"))
     assert recent.find("spark-eve", "spark.e.1000") is None

@@ -21,7 +21,7 @@ from culture.server.channels.registered_channels import MIGRATIONS, dump, dump_c
 from culture.server.core.state import Channel, ListEntry, Topic
 from culture.server.errors import StartError
 from culture.server.ircd import IRCd
-from culture.server.shapes import Unreadable
+from culture.server.shapes import UnreadableJson
 from tests.server.logins import ByPassword, log_in
 from tests.support.client import PATIENCE, Client, connected
 from tests.support.clock import Clock
@@ -423,5 +423,5 @@ def test_what_is_written_is_what_is_read(**settings: Any) -> None:
 def test_odd_bytes_are_told_as_such(data: bytes) -> None:
     try:
         assert parse(data) is not None
-    except Unreadable:
+    except UnreadableJson:
         pass

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.server.auth.authenticator import Credentials, Identity
+from culture.server.auth.authenticator import Credentials, ServerIdentity
 from culture.server.core.session import Session
 from culture.server.ircd import IRCd
 from tests.support.client import Client, connected, registered
@@ -16,8 +16,8 @@ from tests.support.servers import serving
 class ByPassword:
     """Who shows a password is logged in to the account of that name."""
 
-    def authenticate(self, connection: Credentials) -> Identity:
-        return Identity(connection.password, "human") if connection.password else Identity()
+    def authenticate(self, connection: Credentials) -> ServerIdentity:
+        return ServerIdentity(connection.password, "human") if connection.password else ServerIdentity()
 
 
 @pytest.fixture

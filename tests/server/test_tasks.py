@@ -2,7 +2,7 @@
 
 import asyncio
 
-from culture.server.core.tasks import Tasks
+from culture.server.core.tasks import ServerTasks
 
 
 async def test_what_was_started_a_moment_ago_leaves_nothing_unawaited() -> None:
@@ -20,7 +20,7 @@ async def test_what_was_started_a_moment_ago_leaves_nothing_unawaited() -> None:
     async def outer() -> None:
         await work
 
-    tasks = Tasks()
+    tasks = ServerTasks()
     tasks.start(outer())
     await tasks.stop()
     assert ended == ["inner"]

@@ -16,7 +16,7 @@ from culture.clients.shared.questions.around import Around
 from culture.clients.shared.records import Records
 from culture.config.agents import TrustConfig
 from culture.protocol.vocabulary import ClientTag, UserClass
-from culture.transport import IRCTransport, Member, Message, NotSent
+from culture.transport import ChannelMember, IRCTransport, Message, NotSent
 
 NICK = "spark-claude"
 NO_TAGS: Mapping[str, str] = {}
@@ -62,12 +62,12 @@ class Room:
     def operators(self, channel: str) -> list[str]:
         return list(self.chiefs) if channel == "#general" else []
 
-    def members(self, place: str) -> list[Member]:
-        return [Member(nick, kind=UserClass.AGENT) for nick in self.agents]
+    def members(self, place: str) -> list[ChannelMember]:
+        return [ChannelMember(nick, kind=UserClass.AGENT) for nick in self.agents]
 
-    async def send_who(self, place: str) -> list[Member]:
-        here = [Member(nick, kind=UserClass.AGENT, account=self.accounts.get(nick)) for nick in self.agents]
-        return [*here, Member(NICK, kind=UserClass.AGENT, account=self.own_account)]
+    async def send_who(self, place: str) -> list[ChannelMember]:
+        here = [ChannelMember(nick, kind=UserClass.AGENT, account=self.accounts.get(nick)) for nick in self.agents]
+        return [*here, ChannelMember(NICK, kind=UserClass.AGENT, account=self.own_account)]
 
     async def send_privmsg(
         self, place: str, text: str, tags: Mapping[str, str] = NO_TAGS, *, skip: int = 0

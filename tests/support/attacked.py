@@ -17,10 +17,10 @@ from culture.clients.shared.desk import RequestFailed
 from culture.clients.shared.skill import hook, shown
 from culture.orchestrator.irc import parts as requests_in
 from culture.orchestrator.tasks import task_lines
-from culture.orchestrator.tasks.task_lines import Speaker
+from culture.orchestrator.tasks.task_lines import LineAuthor
 from culture.protocol.text import name_in_prompt
 from culture.protocol.vocabulary import Environment, UserClass
-from culture.transport import Address, Identity, IRCTransport, NotSent
+from culture.transport import Address, ClientIdentity, IRCTransport, NotSent
 from culture.wiki.pages import Pages
 from culture.wiki.tools import build
 from tests.clients.shared.test_daemon import until
@@ -171,7 +171,7 @@ class Attack:
 
     def _note_requests(self, text: str) -> None:
         """Only people and the EM give tasks: nothing of a program is one."""
-        speakers = [Speaker(PROGRAM, kind) for kind in (UserClass.BOT, UserClass.UNKNOWN, UserClass.AGENT)]
+        speakers = [LineAuthor(PROGRAM, kind) for kind in (UserClass.BOT, UserClass.UNKNOWN, UserClass.AGENT)]
         for request in requests_in(text):
             wanted = task_lines.read(request)
             if wanted is not None and any(task_lines.may(speaker, wanted, EM, None) for speaker in speakers):
@@ -225,8 +225,8 @@ async def attacked(home: Path, port: int) -> AsyncIterator[Attack]:
     config = agents_yaml(
         home, port, agent, rules={"supervisor": supervisor, "trust": {"humans": "always", "agents": "never"}, **loops}
     )
-    eve = IRCTransport(Address("127.0.0.1", port), Identity(PERSON, bot=False), [ROOM])
-    mallory = IRCTransport(Address("127.0.0.1", port), Identity(PROGRAM), [ROOM])
+    eve = IRCTransport(Address("127.0.0.1", port), ClientIdentity(PERSON, bot=False), [ROOM])
+    mallory = IRCTransport(Address("127.0.0.1", port), ClientIdentity(PROGRAM), [ROOM])
     async with registered(port, "spark-zoe") as raw, running(config, BOT) as daemon:
         await raw.join(ROOM)
         for each in (eve, mallory):

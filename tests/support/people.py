@@ -8,16 +8,16 @@ from culture.protocol.message import Message
 from culture.protocol.vocabulary import UserClass
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import new_account
-from culture.server.auth.password import Verifier
+from culture.server.auth.password import PasswordVerifier
 from tests.support.client import Client
 
 PASSWORD = "correct horse"
 
 
 @cache
-def verifier() -> Verifier:
+def verifier() -> PasswordVerifier:
     """Of the password; made once, since it takes a while, which is its purpose."""
-    return Verifier.of(PASSWORD)
+    return PasswordVerifier.of(PASSWORD)
 
 
 def accounts_of(folder: Path, *names: str, certificate: str | None = None) -> AccountStore:

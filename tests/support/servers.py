@@ -5,19 +5,19 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from culture.config.model import Flood, Limits, Listen, Rate, ServerConfig
-from culture.config.skills import Embeddings, History
+from culture.config.model import Flood, Listen, Rate, ServerConfig, ServerLimits
+from culture.config.skills import Embeddings, HistoryConfig
 from culture.server.auth.authenticator import Authenticator
 from culture.server.ircd import IRCd
 
 UNLIMITED = Flood(loopback=Rate(rate=0.0))
-WITHOUT_MODEL = History(semantic=Embeddings(enabled=False))
+WITHOUT_MODEL = HistoryConfig(semantic=Embeddings(enabled=False))
 """Loading a model takes longer than most tests."""
 
 
 def config_for(folder: Path, **settings: Any) -> ServerConfig:
     """The configuration of a server called spark whose data is in this folder."""
-    limits = Limits(**settings.pop("limits", {}))
+    limits = ServerLimits(**settings.pop("limits", {}))
     said: dict[str, Any] = {
         "name": "spark",
         "listen": (Listen(port=0),),

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from culture.config.skills import Audit, History, Ledger, UrlIndex
+from culture.config.skills import AuditConfig, HistoryConfig, LedgerConfig, UrlIndexConfig
 
 NO_SKILLS = {
-    "history": History(enabled=False),
-    "urlindex": UrlIndex(enabled=False),
-    "ledger": Ledger(enabled=False),
-    "audit": Audit(enabled=False),
+    "history": HistoryConfig(enabled=False),
+    "urlindex": UrlIndexConfig(enabled=False),
+    "ledger": LedgerConfig(enabled=False),
+    "audit": AuditConfig(enabled=False),
 }
 """Settings of a server on which only the skills of the test run."""
 

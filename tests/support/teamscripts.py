@@ -12,10 +12,10 @@ from culture.clients.shared.instructions import instructions
 from culture.config import paths
 from culture.config.load import load_team
 from culture.config.team import TeamConfig
-from culture.orchestrator.journal.journal import Entry, Phase
+from culture.orchestrator.journal.journal import JournalEntry, Phase
 from culture.orchestrator.journal.replay import replayed
 from culture.orchestrator.journal.state import What
-from culture.orchestrator.members.roster import Roster
+from culture.orchestrator.members.roster import MemberConfigs
 from culture.orchestrator.prompts import HANDOFF, load
 from tests.support.model.told import missing
 
@@ -67,13 +67,15 @@ print(*(each["nick"] for each in members if each["role"] == "manager" and each["
 
 def told_to(role: str, config: TeamConfig) -> str:
     """All that somebody of a role is told at its start, when it works on demo-1, and when it hands over."""
-    roster = Roster(config, paths.team_dir(config.slug), "main", f"{SERVER}-team-{config.slug}", f"{SERVER}-Harper")
+    roster = MemberConfigs(
+        config, paths.team_dir(config.slug), "main", f"{SERVER}-team-{config.slug}", f"{SERVER}-Harper"
+    )
     task, member = f"{config.slug}-1", {"name": "Kim", "nick": f"{SERVER}-Kim", "role": role}
     entries = (
         (What.TASK, Phase.DONE, {"id": task, "text": "", "by": ""}),
         (What.HIRE, Phase.INTEND, {**member, "task": None if role == "em" else task}),
     )
-    state = replayed(Entry(number, 0.0, *entry) for number, entry in enumerate(entries, 1))
+    state = replayed(JournalEntry(number, 0.0, *entry) for number, entry in enumerate(entries, 1))
     who = state.members[f"{SERVER}-kim"]
     handoff = load(config.project_dir, HANDOFF, roster.facts(who, state))
     return "\n".join([instructions(who.nick), roster.told(who, state), handoff])

@@ -17,7 +17,7 @@ from typing import Any
 
 from culture.clients.shared import pidfile
 from culture.config import paths
-from culture.orchestrator.journal.state import Stage, State
+from culture.orchestrator.journal.state import TaskStage, TeamState
 from culture.orchestrator.journal.store import look
 from tests.support.client import PATIENCE, registered
 from tests.support.clock import after
@@ -47,7 +47,7 @@ class TeamStorm:
     _ended: bool = False
 
     @property
-    def state(self) -> State:
+    def state(self) -> TeamState:
         """What the team knows."""
         state = look(paths.team_dir(SLUG))
         self.most_members = max(self.most_members, len(state.members))
@@ -57,7 +57,9 @@ class TeamStorm:
     def is_over(self) -> bool:
         """Whether every task has been given out, and has come to its end."""
         state = self.state
-        ends = (each.stage is Stage.WAITING or (each.cleaned and not state.team_of(each.id)) for each in _all(state))
+        ends = (
+            each.stage is TaskStage.WAITING or (each.cleaned and not state.team_of(each.id)) for each in _all(state)
+        )
         return len(state.tasks) == self.tasks and all(ends)
 
     async def rage(self, seconds: float, patience: float) -> float:
@@ -136,7 +138,7 @@ class TeamStorm:
                 sign = (task, names, sum(line.startswith(f"{task.id} ") for line in ledger))
                 known, since = seen.get(task.id, (None, now))
                 seen[task.id] = (sign, since if known == sign else now)
-                if known == sign and task.stage is not Stage.WAITING and now > since + STILL:
+                if known == sign and task.stage is not TaskStage.WAITING and now > since + STILL:
                     self.asked += 1
                     seen[task.id] = (sign, now)
                     await self._say(task.channel, f"How does it stand? I have asked {self.asked} times.")
@@ -211,7 +213,7 @@ class TeamStorm:
         return found
 
 
-def _all(state: State) -> list[Any]:
+def _all(state: TeamState) -> list[Any]:
     return list(state.tasks.values())
 
 

@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from culture.config.links import Link
+from culture.config.links import LinkConfig
 from culture.server.ircd import IRCd
 from tests.support.servers import config_for
 
@@ -14,6 +14,6 @@ from tests.support.servers import config_for
 def every_verb() -> tuple[str, ...]:
     """As the table of a server has them."""
     with TemporaryDirectory() as folder:
-        ircd = IRCd(config_for(Path(folder), links=(Link(name="thor", secret="correct-horse"),)))
+        ircd = IRCd(config_for(Path(folder), links=(LinkConfig(name="thor", secret="correct-horse"),)))
         asyncio.run(ircd.stop("only looked at"))
         return tuple(sorted(ircd.parts.commands))

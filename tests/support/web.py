@@ -13,11 +13,11 @@ from typing import Any
 import httpx
 
 from culture.cli.web import account as webaccount
-from culture.config.services import Web
+from culture.config.services import WebConfig
 from culture.transport import Address
 from culture.web.app import serving
 from culture.web.login_links import make_link
-from culture.web.site import Settings, data_folder
+from culture.web.site import WebSettings, data_folder
 from tests.support.people import PASSWORD
 from tests.support.servers import config_for
 
@@ -34,12 +34,12 @@ async def until(fact: Callable[[], Any], what: str = "") -> Any:
     return found
 
 
-def settings_for(folder: Path, port: int, **web: Any) -> Settings:
+def settings_for(folder: Path, port: int, **web: Any) -> WebSettings:
     """Of a page for the server of this folder, which listens on that port."""
-    config = config_for(folder, web=Web(port=0, **web))
+    config = config_for(folder, web=WebConfig(port=0, **web))
     token = webaccount.ensure(config)
     standing = webaccount.standing(config)
-    return Settings(config, Address("127.0.0.1", port), webaccount.NAME, token, data_folder(config), 0, standing)
+    return WebSettings(config, Address("127.0.0.1", port), webaccount.NAME, token, data_folder(config), 0, standing)
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Browser:
     """Somebody's browser: it keeps cookies, and says where its forms come from."""
 
     client: httpx.AsyncClient
-    settings: Settings
+    settings: WebSettings
     csrf: str = ""
     events: list[tuple[str, Any]] = field(default_factory=list)
 
@@ -117,7 +117,7 @@ class Browser:
 class Site:
     """A page that runs."""
 
-    settings: Settings
+    settings: WebSettings
     url: str
     browsers: list[httpx.AsyncClient] = field(default_factory=list)
 
@@ -129,7 +129,7 @@ class Site:
 
 
 @asynccontextmanager
-async def site_for(settings: Settings) -> AsyncIterator[Site]:
+async def site_for(settings: WebSettings) -> AsyncIterator[Site]:
     """A page with these settings, while this lasts."""
     async with serving(settings) as running:
         site = Site(running, f"http://127.0.0.1:{running.port}")

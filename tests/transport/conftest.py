@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from culture.server.ircd import IRCd
-from culture.transport import Address, Condition, Identity, IRCTransport, Message, Timing
+from culture.transport import Address, ClientIdentity, ConnectionState, IRCTransport, Message, Timing
 from tests.support.client import PATIENCE
 from tests.support.servers import Serve, serving
 
@@ -21,13 +21,13 @@ class Somebody:
 
     def __init__(self, port: int, nick: str, channels: Iterable[str] = (), **more: Any) -> None:
         self.heard: list[Message] = []
-        self.states: list[tuple[Condition, str]] = []
+        self.states: list[tuple[ConnectionState, str]] = []
         self.invited: list[tuple[str, Any]] = []
         self.receipts: list[tuple[str, str]] = []
         self.outside: list[tuple[str, str]] = []
         self._news = asyncio.Event()
         address = more.pop("address", None) or Address("127.0.0.1", port)
-        identity = more.pop("identity", None) or Identity(nick)
+        identity = more.pop("identity", None) or ClientIdentity(nick)
         more.setdefault("timing", QUICK)
         self.irc = IRCTransport(
             address,
@@ -74,7 +74,7 @@ class Somebody:
 
     async def connected(self, times: int = 1) -> None:
         """Wait until it was connected so often."""
-        await self.until(lambda: sum(state is Condition.CONNECTED for state, _ in self.states) >= times)
+        await self.until(lambda: sum(state is ConnectionState.CONNECTED for state, _ in self.states) >= times)
 
 
 Come = Callable[..., Any]

@@ -4,11 +4,11 @@ import pytest
 
 from culture.protocol.message import Message as Line
 from culture.protocol.message import ProtocolError
-from culture.transport.batches import Batch, Batches, Item, text_of
+from culture.transport.batches import Item, ReceivedBatch, ReceivedBatches, text_of
 
 
 def taken(*lines: str) -> list[Item]:
-    batches = Batches()
+    batches = ReceivedBatches()
     return [item for line in lines for item in batches.take(Line.parse(line))]
 
 
@@ -30,11 +30,11 @@ def test_a_batch_comes_when_it_is_complete_with_those_inside_of_it() -> None:
     )
     live, outer = items
     assert isinstance(live, Line) and live.params[-1] == "live"
-    assert isinstance(outer, Batch) and outer.tags["label"] == "c1"
+    assert isinstance(outer, ReceivedBatch) and outer.tags["label"] == "c1"
     (history,) = outer.items
-    assert isinstance(history, Batch)
+    assert isinstance(history, ReceivedBatch)
     one, long, five = history.items
-    assert isinstance(long, Batch) and long.tags["msgid"] == "x" and text_of(long) == "two, three\n\nfour"
+    assert isinstance(long, ReceivedBatch) and long.tags["msgid"] == "x" and text_of(long) == "two, three\n\nfour"
     assert [line.params[-1] for line in (one, five) if isinstance(line, Line)] == ["one", "five"]
 
 
@@ -44,7 +44,7 @@ def test_what_only_marks_a_group_is_passed_on_line_by_line() -> None:
 
 
 def test_a_batch_without_end_ends_the_connection() -> None:
-    batches = Batches()
+    batches = ReceivedBatches()
     list(batches.take(Line.parse(":s BATCH +1 chathistory #general")))
     line = Line("PRIVMSG", ("#general", "x" * 8000), "ori!o@h", {"batch": "1"})
     with pytest.raises(ProtocolError):
@@ -53,7 +53,7 @@ def test_a_batch_without_end_ends_the_connection() -> None:
 
 
 def test_batches_that_are_never_closed_end_the_connection() -> None:
-    batches = Batches()
+    batches = ReceivedBatches()
     with pytest.raises(ProtocolError):
         for number in range(1000):
             list(batches.take(Line.parse(f":s BATCH +{number} netsplit a b")))

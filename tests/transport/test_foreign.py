@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from culture.protocol.vocabulary import UserClass
-from culture.transport import Condition, Hopeless, Identity, NoHistory, NotSent, Transport
-from culture.transport.pace import Bucket
+from culture.transport import ClientIdentity, ConnectionState, Hopeless, NoHistory, NotSent, Transport
+from culture.transport.pace import TokenBucket
 from tests.support.client import registered
 from tests.support.ngircd import ngircd
 from tests.support.proxy import proxied
@@ -90,23 +90,23 @@ async def test_a_ghost_is_outlived_without_monitor(port: int, come: Come) -> Non
 
 async def test_a_wrong_server_password_is_hopeless(tmp_path: Path) -> None:
     async with ngircd(tmp_path, password="open-sesame") as port:
-        wrong = Somebody(port, "", identity=Identity("ada", secret="sesame"))
+        wrong = Somebody(port, "", identity=ClientIdentity("ada", secret="sesame"))
         with pytest.raises(Hopeless, match=r"(?i)password"):
             await wrong.irc.start()
-        right = Somebody(port, "", identity=Identity("ada", secret="open-sesame"))
+        right = Somebody(port, "", identity=ClientIdentity("ada", secret="open-sesame"))
         await right.irc.start()
-        assert right.states[-1][0] is Condition.CONNECTED
+        assert right.states[-1][0] is ConnectionState.CONNECTED
         await right.irc.stop()
 
 
 async def test_a_login_is_not_skipped_where_there_are_none(port: int) -> None:
-    ada = Somebody(port, "", identity=Identity("ada", "ada", "very secret"))
+    ada = Somebody(port, "", identity=ClientIdentity("ada", "ada", "very secret"))
     with pytest.raises(Hopeless, match="no logins"):
         await ada.irc.start()
 
 
 def test_a_few_lines_at_once_then_one_after_the_other() -> None:
-    bucket = Bucket(now=0.0, burst=5, interval=2.0)
+    bucket = TokenBucket(now=0.0, burst=5, interval=2.0)
     assert [bucket.take(1, 0.0) for _ in range(7)] == [0, 0, 0, 0, 0, 2, 4]
     assert bucket.take(1, 100.0) == 0
     assert bucket.take(8, 100.0) == 8.0

@@ -14,7 +14,7 @@ from culture.protocol.vocabulary import UserClass
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import new_account
 from culture.server.ircd import IRCd
-from culture.transport import Address, Condition, Hopeless, Identity
+from culture.transport import Address, ClientIdentity, ConnectionState, Hopeless
 from tests.support.client import registered
 from tests.support.people import PASSWORD, accounts_of, verifier
 from tests.support.proxy import proxied
@@ -51,7 +51,7 @@ def token(accounts: AccountStore) -> str:
 
 
 async def test_a_token_logs_in_and_makes_an_agent(ircd: IRCd, come: Come, token: str) -> None:
-    ada = await come(ircd.port, "", ["#general"], identity=Identity("spark-ada", "ada", token))
+    ada = await come(ircd.port, "", ["#general"], identity=ClientIdentity("spark-ada", "ada", token))
     await ada.irc.send_privmsg("#general", "it is me")
     heard = await ada.hears("it is me")
     assert (heard.account, heard.kind) == ("ada", UserClass.AGENT)
@@ -61,11 +61,11 @@ async def test_a_token_logs_in_and_makes_an_agent(ircd: IRCd, come: Come, token:
 async def test_a_program_comes_as_the_person_it_acts_for(ircd: IRCd, come: Come, accounts: AccountStore) -> None:
     accounts.add(new_account("web", UserClass.BOT, via="web"))
     token = accounts.add_token("web", "page")
-    ori = await come(ircd.port, "", ["#general"], identity=Identity("spark-ori", "web", token, on_behalf="ori"))
+    ori = await come(ircd.port, "", ["#general"], identity=ClientIdentity("spark-ori", "web", token, on_behalf="ori"))
     await ori.irc.send_privmsg("#general", "it is me")
     heard = await ori.hears("it is me")
     assert (heard.account, heard.kind, ori.irc.view.account) == ("ori", UserClass.HUMAN, "ori")
-    robot = Somebody(ircd.port, "", identity=Identity("spark-ada", "web", token, on_behalf="ada"))
+    robot = Somebody(ircd.port, "", identity=ClientIdentity("spark-ada", "web", token, on_behalf="ada"))
     with pytest.raises(Hopeless, match="SASL authentication failed"):
         await robot.irc.start()
 
@@ -84,7 +84,7 @@ async def test_people_are_seen_as_such_before_they_say_a_word(ircd: IRCd, come: 
 
 @pytest.mark.fault("E23")
 async def test_a_login_replaces_its_own_ghost(ircd: IRCd, come: Come, token: str) -> None:
-    identity = Identity("spark-ada", "ada", token)
+    identity = ClientIdentity("spark-ada", "ada", token)
     async with proxied(ircd.port) as way:
         ghost = await come(way.port, "", ["#general"], identity=identity)
         way.drop()
@@ -97,7 +97,7 @@ async def test_a_login_replaces_its_own_ghost(ircd: IRCd, come: Come, token: str
 @pytest.mark.fault("E22")
 async def test_a_private_message_reaches_whoever_was_away(ircd: IRCd, come: Come, token: str) -> None:
     async with proxied(ircd.port) as way, registered(ircd.port, "spark-guest") as guest:
-        ada = await come(way.port, "", ["#general"], identity=Identity("spark-ada", "ada", token))
+        ada = await come(way.port, "", ["#general"], identity=ClientIdentity("spark-ada", "ada", token))
         guest.send("PRIVMSG spark-ada :first")
         await ada.hears("first")
         way.cut()
@@ -116,10 +116,14 @@ async def test_a_wrong_password_is_told_at_once_and_to_nobody_else(
     ircd: IRCd, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    ada = Somebody(ircd.port, "", identity=Identity("spark-ada", "ada", "not-the-password"))
+    ada = Somebody(ircd.port, "", identity=ClientIdentity("spark-ada", "ada", "not-the-password"))
     with pytest.raises(Hopeless, match="SASL authentication failed"):
         await ada.irc.start()
-    assert [state for state, _ in ada.states] == [Condition.CONNECTING, Condition.HOPELESS, Condition.STOPPED]
+    assert [state for state, _ in ada.states] == [
+        ConnectionState.CONNECTING,
+        ConnectionState.HOPELESS,
+        ConnectionState.STOPPED,
+    ]
     told = caplog.text + repr(ada.states)
     assert "not-the-password" not in told and "AG" + "FkYQBub3Q" not in told
 
@@ -128,11 +132,11 @@ async def test_what_turns_hopeless_is_tried_some_times_and_then_given_up(
     ircd: IRCd, come: Come, token: str, accounts: AccountStore
 ) -> None:
     async with proxied(ircd.port) as way:
-        ada = await come(way.port, "", identity=Identity("spark-ada", "ada", token))
+        ada = await come(way.port, "", identity=ClientIdentity("spark-ada", "ada", token))
         accounts.revoke("ada")
         way.cut()
         way.heal()
-        await ada.until(lambda: ada.states[-1][0] is Condition.HOPELESS)
+        await ada.until(lambda: ada.states[-1][0] is ConnectionState.HOPELESS)
         assert 2 <= way.accepted <= 5
         assert not ada.irc.connected
 
@@ -149,7 +153,7 @@ async def test_the_pinned_certificate_is_enough(ircd: IRCd, come: Come, files: d
 async def test_another_certificate_is_hopeless_and_nothing_is_said_to_it(ircd: IRCd, files: dict[str, Any]) -> None:
     async with proxied(ircd.ports[1]) as way:
         address = Address("127.0.0.1", way.port, tls=True, fingerprint="00" * 32)
-        ada = Somebody(0, "", address=address, identity=Identity("spark-ada", "ada", PASSWORD))
+        ada = Somebody(0, "", address=address, identity=ClientIdentity("spark-ada", "ada", PASSWORD))
         with pytest.raises(Hopeless, match=f"another certificate than expected.*{files['spark'][1]}"):
             await ada.irc.start()
         assert way.accepted == 1
@@ -165,9 +169,9 @@ async def test_tls_is_never_given_up_for_a_plain_connection(ircd: IRCd, come: Co
     """A plain port where TLS was expected: no TLS, no word."""
     async with proxied(ircd.port) as way:
         address = Address("127.0.0.1", way.port, tls=True)
-        ada = await come(0, "", address=address, identity=Identity("spark-ada", "ada", PASSWORD), wait=False)
+        ada = await come(0, "", address=address, identity=ClientIdentity("spark-ada", "ada", PASSWORD), wait=False)
         starting = asyncio.create_task(ada.irc.start())
-        await ada.until(lambda: sum(state is Condition.LOST for state, _ in ada.states) > 1)
+        await ada.until(lambda: sum(state is ConnectionState.LOST for state, _ in ada.states) > 1)
         starting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await starting
@@ -177,7 +181,7 @@ async def test_tls_is_never_given_up_for_a_plain_connection(ircd: IRCd, come: Co
 async def test_a_certificate_of_ones_own_logs_in(ircd: IRCd, come: Come, files: dict[str, Any]) -> None:
     own = files["ori"][0]
     address = Address("127.0.0.1", ircd.ports[1], tls=True, fingerprint=files["spark"][1])
-    identity = Identity("spark-ori", "ori", certificate=own.certificate, key=own.key, bot=False)
+    identity = ClientIdentity("spark-ori", "ori", certificate=own.certificate, key=own.key, bot=False)
     ori = await come(0, "", ["#general"], address=address, identity=identity)
     assert ori.irc.view.account == "ori"
 
@@ -185,5 +189,5 @@ async def test_a_certificate_of_ones_own_logs_in(ircd: IRCd, come: Come, files: 
 async def test_scram_logs_in(ircd: IRCd, come: Come, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a password could be read on the way, it is proven instead."""
     monkeypatch.setattr("culture.transport.reconnect.is_private", lambda writer: False)
-    ada = await come(ircd.port, "", ["#general"], identity=Identity("spark-ada", "ada", PASSWORD))
+    ada = await come(ircd.port, "", ["#general"], identity=ClientIdentity("spark-ada", "ada", PASSWORD))
     assert ada.irc.view.account == "ada"

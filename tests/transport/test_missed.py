@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from culture.config.skills import Embeddings, History
+from culture.config.skills import Embeddings, HistoryConfig
 from culture.server.ircd import IRCd
-from culture.transport import Mark, Message, catchup
+from culture.transport import Message, ReceiveMark, catchup
 from culture.transport.dedup import Delivery
 from culture.transport.parse_messages import LOCAL
 from tests.support.client import registered
@@ -24,9 +24,9 @@ class Notebook:
 
     def __init__(self) -> None:
         self.pages: dict[str, Message] = {}
-        self.mark: Mark | None = None
+        self.mark: ReceiveMark | None = None
 
-    def load(self) -> Mark | None:
+    def load(self) -> ReceiveMark | None:
         return self.mark
 
     def knows(self, msgid: str) -> bool:
@@ -35,7 +35,7 @@ class Notebook:
     def write(self, message: Message) -> None:
         before = self.mark.msgids if self.mark else ()
         self.pages[message.msgid] = message
-        self.mark = Mark((message.msgid, *before)[:8], message.timestamp)
+        self.mark = ReceiveMark((message.msgid, *before)[:8], message.timestamp)
 
 
 async def arrive_by_time(*_: Any) -> bool:
@@ -50,7 +50,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(request.param)
 
 
-SMALL = History(rows=4, semantic=Embeddings(enabled=False))
+SMALL = HistoryConfig(rows=4, semantic=Embeddings(enabled=False))
 
 
 @pytest.mark.requirement("F24")
@@ -88,7 +88,7 @@ async def test_what_the_receiver_knows_is_not_shown_again(ircd: IRCd, come: Come
         for text in ("one", "two"):
             await ori.ask(f"PRIVMSG #general :{text}")
             notebook.write(await first.hears(text))
-        notebook.mark = Mark((first.heard[0].msgid,), first.heard[0].timestamp)
+        notebook.mark = ReceiveMark((first.heard[0].msgid,), first.heard[0].timestamp)
         await first.irc.stop()
         await ori.ask("PRIVMSG #general :three")
         second = await come(ircd.port, "spark-ada", ["#general"], cursor=notebook)
@@ -179,7 +179,7 @@ async def test_history_that_cannot_be_read_yet_is_read_later(
         nonlocal tries
         tries += 1
         if tries < 3:
-            raise catchup.Unavailable("the database sleeps")
+            raise catchup.HistoryUnavailable("the database sleeps")
         return await plain(*arguments)
 
     async with registered(ircd.port, "spark-ori") as ori:
@@ -201,7 +201,7 @@ async def test_a_connection_lost_while_history_sleeps_does_not_make_anything_mis
     ircd: IRCd, come: Come, monkeypatch: pytest.MonkeyPatch, cursor: Notebook | None
 ) -> None:
     async def asleep(*_: Any) -> bool:
-        raise catchup.Unavailable("the database sleeps")
+        raise catchup.HistoryUnavailable("the database sleeps")
 
     async with registered(ircd.port, "spark-ori") as ori, proxied(ircd.port) as way:
         await ori.join("#general")
@@ -240,7 +240,7 @@ async def test_who_was_told_too_much_at_once_while_history_sleeps_goes_on_hearin
             for number in range(3):
                 await ori.ask(f"PRIVMSG #general :too much {number}")
             await session.barrier()
-            raise catchup.Unavailable("the database sleeps")
+            raise catchup.HistoryUnavailable("the database sleeps")
         return await plain(session, *more)
 
     async with registered(ircd.port, "spark-ori") as ori:
@@ -295,7 +295,9 @@ def test_a_mark_is_made_of_the_newest() -> None:
     for number in (*range(20), 5):
         delivery.said(message(number))
     delivery.said(message(30, f"{LOCAL}x"))
-    assert delivery.mark == Mark(tuple(f"m{number}" for number in range(19, 11, -1)), datetime.fromtimestamp(30, UTC))
+    assert delivery.mark == ReceiveMark(
+        tuple(f"m{number}" for number in range(19, 11, -1)), datetime.fromtimestamp(30, UTC)
+    )
 
 
 def test_each_message_is_delivered_once_and_memory_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:

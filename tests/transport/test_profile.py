@@ -11,8 +11,8 @@ from culture.protocol.message import Message as Line
 from culture.protocol.vocabulary import Receipt, UserKey
 from culture.server.ircd import IRCd
 from culture.transport import NotSent
-from culture.transport.profile import Standing
-from culture.transport.session import Session
+from culture.transport.profile import Profile
+from culture.transport.session import IrcSession
 from tests.support.client import registered
 from tests.support.proxy import proxied
 from tests.transport.conftest import Come
@@ -59,8 +59,8 @@ class Connection:
 
 
 async def test_what_we_publish_while_a_connection_begins_is_not_undone() -> None:
-    standing, connection = Standing(bot=False), Connection()
-    session = cast(Session, connection)
+    standing, connection = Profile(bot=False), Connection()
+    session = cast(IrcSession, connection)
     await standing.publish(None, STATE, "idle")
     await standing.publish(None, UserKey.TASK.value, "tea")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from culture.server.ircd import IRCd
-from culture.transport import Address, Condition, Identity, NotSent, Timing
+from culture.transport import Address, ClientIdentity, ConnectionState, NotSent, Timing
 from tests.support.client import PATIENCE, Client, registered
 from tests.support.mesh import mesh
 from tests.support.proxy import Proxy, proxied
@@ -91,7 +91,7 @@ async def test_a_server_that_is_killed_is_waited_for(tmp_path: Path, come: Come)
         ada = await come(port, "spark-ada", ["#general"])
         await servers.kill("spark")
         await ada.until(lambda: not ada.irc.connected)
-        await ada.until(lambda: sum(state is Condition.LOST for state, _ in ada.states) > 2)
+        await ada.until(lambda: sum(state is ConnectionState.LOST for state, _ in ada.states) > 2)
         await servers.start("spark")
         await ada.connected(times=2)
         assert ada.irc.channels == ["#general"]
@@ -204,7 +204,7 @@ async def test_starting_waits_for_a_server_that_is_not_there_yet(ircd: IRCd, way
     way.cut()
     ada = await come(way.port, "spark-ada", ["#general"], wait=False)
     starting = asyncio.create_task(ada.irc.start())
-    await ada.until(lambda: sum(state is Condition.LOST for state, _ in ada.states) > 1)
+    await ada.until(lambda: sum(state is ConnectionState.LOST for state, _ in ada.states) > 1)
     way.heal()
     await starting
     assert ada.irc.connected
@@ -215,7 +215,7 @@ async def test_starting_can_be_given_up(ircd: IRCd, way: Proxy, come: Come) -> N
     before = asyncio.all_tasks()
     ada = Somebody(way.port, "spark-ada")
     starting = asyncio.create_task(ada.irc.start())
-    await ada.until(lambda: any(state is Condition.LOST for state, _ in ada.states))
+    await ada.until(lambda: any(state is ConnectionState.LOST for state, _ in ada.states))
     starting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await starting
@@ -226,7 +226,7 @@ async def test_an_ordinary_end_of_the_server_is_waited_for_too(tmp_path: Path, c
     async with mesh(tmp_path, ["spark"]) as servers:
         member = servers.members["spark"]
         address = Address("127.0.0.1", member.port)
-        ada = await come(member.port, "", ["#general"], address=address, identity=Identity("ada"), timing=QUICK)
+        ada = await come(member.port, "", ["#general"], address=address, identity=ClientIdentity("ada"), timing=QUICK)
         await member.kill(signal.SIGTERM)
         await ada.until(lambda: not ada.irc.connected)
         await member.start()

@@ -5,11 +5,11 @@ import base64
 import pytest
 
 from culture.protocol.message import Message as Line
-from culture.transport import Hopeless, Identity
-from culture.transport.registration import Refused, Registration, alternative
-from culture.transport.sasl import Plain, Scram, choose, pieces
+from culture.transport import ClientIdentity, Hopeless
+from culture.transport.registration import Registration, RegistrationRefused, alternative
+from culture.transport.sasl import PlainLogin, ScramLogin, choose, pieces
 
-LOGIN = Identity("spark-ada", "ada", "very secret")
+LOGIN = ClientIdentity("spark-ada", "ada", "very secret")
 
 
 def talk(registration: Registration, *lines: str) -> list[str]:
@@ -20,10 +20,10 @@ def talk(registration: Registration, *lines: str) -> list[str]:
     return [str(line) for line in said]
 
 
-GUEST = Identity("spark-ada")
+GUEST = ClientIdentity("spark-ada")
 
 
-def coming(identity: Identity = GUEST, private: bool = True) -> Registration:
+def coming(identity: ClientIdentity = GUEST, private: bool = True) -> Registration:
     registration = Registration(identity, private=private, encrypted=False)
     list(registration.begin())
     return registration
@@ -59,14 +59,14 @@ def test_the_value_of_a_capability_is_kept() -> None:
 @pytest.mark.parametrize(
     ("identity", "offered", "private", "why"),
     [
-        (Identity("ori", "web", on_behalf="ori"), "PLAIN", True, "no token for the account web"),
-        (Identity("ori", "web", "token", on_behalf="ori"), "PLAIN", False, "use TLS"),
-        (Identity("ori", "web", "token", on_behalf="ori"), "SCRAM-SHA-256", True, "lets nobody log in for ori"),
+        (ClientIdentity("ori", "web", on_behalf="ori"), "PLAIN", True, "no token for the account web"),
+        (ClientIdentity("ori", "web", "token", on_behalf="ori"), "PLAIN", False, "use TLS"),
+        (ClientIdentity("ori", "web", "token", on_behalf="ori"), "SCRAM-SHA-256", True, "lets nobody log in for ori"),
     ],
     ids=["no token", "in the open", "no PLAIN"],
 )
 def test_who_cannot_say_for_whom_they_come_does_not_come(
-    identity: Identity, offered: str, private: bool, why: str
+    identity: ClientIdentity, offered: str, private: bool, why: str
 ) -> None:
     registration = coming(identity, private)
     talk(registration, f":s CAP * LS :sasl={offered}")
@@ -75,7 +75,7 @@ def test_who_cannot_say_for_whom_they_come_does_not_come(
 
 
 def test_the_prefix_is_added_once() -> None:
-    registration = coming(Identity("ada"))
+    registration = coming(ClientIdentity("ada"))
     assert talk(registration, ":spark.local 432 * ada :Erroneous nickname") == ["NICK spark-ada"]
     assert registration.wanted == "spark-ada"
     with pytest.raises(Hopeless, match="spark-ada is not a nick here"):
@@ -89,7 +89,7 @@ def test_a_taken_nick_has_alternatives_but_not_for_ever() -> None:
     assert talk(registration, taken) == ["NICK spark-ada_"]
     assert talk(registration, taken) == ["NICK spark-ada_2"]
     assert registration.wanted == "spark-ada"
-    with pytest.raises(Refused):
+    with pytest.raises(RegistrationRefused):
         talk(registration, *[taken] * 8)
     assert len(alternative("n" * 32, 3)) <= 32
 
@@ -110,12 +110,12 @@ def test_a_login_that_is_not_possible_is_not_skipped() -> None:
 @pytest.mark.fault("C10")
 def test_a_password_is_not_said_where_others_could_read_it() -> None:
     with pytest.raises(Hopeless, match="use TLS"):
-        list(Registration(Identity("ada", secret="very secret"), private=False, encrypted=False).begin())
+        list(Registration(ClientIdentity("ada", secret="very secret"), private=False, encrypted=False).begin())
     registration = coming(LOGIN, private=False)
     talk(registration, ":s CAP * LS :sasl=PLAIN,EXTERNAL")
     with pytest.raises(Hopeless, match="use TLS"):
         talk(registration, ":s CAP * ACK sasl")
-    assert isinstance(choose(LOGIN, ["PLAIN", "SCRAM-SHA-256"], private=False, certificate=False), Scram)
+    assert isinstance(choose(LOGIN, ["PLAIN", "SCRAM-SHA-256"], private=False, certificate=False), ScramLogin)
 
 
 @pytest.mark.fault("C10")
@@ -124,7 +124,7 @@ def test_an_identity_does_not_show_its_secret() -> None:
 
 
 def test_a_long_secret_is_said_in_pieces() -> None:
-    said = pieces(Plain("ada", "x" * 295).answer(b""))
+    said = pieces(PlainLogin("ada", "x" * 295).answer(b""))
     assert [len(piece) for piece in said] == [400, 1] and said[-1] == "+"
     assert base64.b64decode(said[0]) == b"\0ada\0" + b"x" * 295
     assert pieces(b"") == ["+"]
@@ -132,7 +132,7 @@ def test_a_long_secret_is_said_in_pieces() -> None:
 
 def test_scram_as_the_rfc_has_it() -> None:
     """RFC 7677 §3"""
-    scram = Scram("user", "pencil", nonce="rOprNGfwEbeRWgbNEkqO")
+    scram = ScramLogin("user", "pencil", nonce="rOprNGfwEbeRWgbNEkqO")
     assert scram.answer(b"") == b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO"
     first = b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
     assert scram.answer(first) == (

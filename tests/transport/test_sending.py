@@ -11,17 +11,19 @@ from culture.protocol.message import NO_TAGS
 from culture.protocol.message import Message as Line
 from culture.protocol.stream import LINE_LIMIT
 from culture.transport import NotSent
-from culture.transport.batches import Batch, Batches, text_of
-from culture.transport.sending import Limits, client_tags, utterances
+from culture.transport.batches import ReceivedBatch, ReceivedBatches, text_of
+from culture.transport.sending import MultilineLimits, client_tags, utterances
 
 PREFIX = "spark-ada!~ada@127.0.0.1"
 texts = st.text(st.characters() | st.sampled_from("\r\n\0\x01 `a"), max_size=1500)
 limits = st.builds(
-    lambda size, lines: Limits(f"max-bytes={size},max-lines={lines}"), st.integers(600, 5000), st.integers(2, 40)
+    lambda size, lines: MultilineLimits(f"max-bytes={size},max-lines={lines}"),
+    st.integers(600, 5000),
+    st.integers(2, 40),
 )
 
 
-def said(verb: str, text: str, limit: Limits | None) -> list[list[Line]]:
+def said(verb: str, text: str, limit: MultilineLimits | None) -> list[list[Line]]:
     try:
         return utterances(verb, "#general", text, NO_TAGS, PREFIX, limit)
     except NotSent as refused:
@@ -31,7 +33,7 @@ def said(verb: str, text: str, limit: Limits | None) -> list[list[Line]]:
 
 @pytest.mark.fault("E20")
 @given(texts, st.none() | limits, st.sampled_from(["PRIVMSG", "NOTICE"]))
-def test_no_text_becomes_a_command(text: str, limit: Limits | None, verb: str) -> None:
+def test_no_text_becomes_a_command(text: str, limit: MultilineLimits | None, verb: str) -> None:
     for lines in said(verb, text, limit):
         for line in lines:
             wire = bytes(line)
@@ -48,19 +50,19 @@ def words(text: str) -> str:
 
 @pytest.mark.fault("E20")
 @given(texts, st.none() | limits)
-def test_nothing_but_space_is_lost(text: str, limit: Limits | None) -> None:
+def test_nothing_but_space_is_lost(text: str, limit: MultilineLimits | None) -> None:
     """Whatever reads a batch puts it together again."""
     heard = ""
     for lines in said("PRIVMSG", text, limit):
-        batches = Batches()
+        batches = ReceivedBatches()
         for line in lines:
             for item in batches.take(line):
-                heard += text_of(item) if isinstance(item, Batch) else item.params[-1]
+                heard += text_of(item) if isinstance(item, ReceivedBatch) else item.params[-1]
     assert words(heard) == words(text)
 
 
 @given(texts, limits)
-def test_a_batch_keeps_to_the_limits(text: str, limit: Limits) -> None:
+def test_a_batch_keeps_to_the_limits(text: str, limit: MultilineLimits) -> None:
     for lines in said("PRIVMSG", text, limit):
         if lines[0].verb == "BATCH":
             inner = lines[1:-1]
@@ -70,14 +72,14 @@ def test_a_batch_keeps_to_the_limits(text: str, limit: Limits) -> None:
 
 
 def test_a_text_that_fits_is_an_ordinary_line() -> None:
-    limit = Limits("max-bytes=4096,max-lines=100")
+    limit = MultilineLimits("max-bytes=4096,max-lines=100")
     assert utterances("PRIVMSG", "#general", "hello\n", {"+a": "b"}, PREFIX, limit) == [
         [Line("PRIVMSG", ("#general", "hello"), tags={"+a": "b"})]
     ]
 
 
 def test_several_lines_are_a_batch_with_the_tags_on_its_first() -> None:
-    (lines,) = utterances("NOTICE", "#general", "one\n\n  two", {"+a": "b"}, PREFIX, Limits("max-bytes=4096"))
+    (lines,) = utterances("NOTICE", "#general", "one\n\n  two", {"+a": "b"}, PREFIX, MultilineLimits("max-bytes=4096"))
     name = lines[0].params[0][1:]
     assert lines == [
         Line("BATCH", (f"+{name}", MULTILINE, "#general"), tags={"+a": "b"}),

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from culture.transport import Timing, Unreachable
+from culture.transport import ServerUnreachable, Timing
 from tests.support.client import PATIENCE
 from tests.transport.conftest import Come
 
@@ -31,5 +31,5 @@ async def test_who_tries_once_is_told_at_once_that_no_server_is_there(come: Come
         port = listener.sockets[0].getsockname()[1]
         ada = await come(port, "spark-ada", wait=False, timing=Timing(first_word=0.5 if says else 0.05), patient=False)
         async with asyncio.timeout(PATIENCE):
-            with pytest.raises(Unreachable, match=why):
+            with pytest.raises(ServerUnreachable, match=why):
                 await ada.irc.start()

@@ -7,15 +7,15 @@ import pytest
 from culture.protocol.message import Message as Line
 from culture.protocol.vocabulary import UserClass, UserKey
 from culture.server.ircd import IRCd
-from culture.transport.view import View
+from culture.transport.view import NetworkView
 from culture.transport.view_updates import apply
 from tests.support.client import registered
 from tests.support.mesh import mesh
 from tests.transport.conftest import Come
 
 
-def shown(*lines: str) -> View:
-    view = View("ada")
+def shown(*lines: str) -> NetworkView:
+    view = NetworkView("ada")
     for line in lines:
         apply(view, Line.parse(line))
     return view
@@ -30,7 +30,7 @@ WELCOME = (
 )
 
 
-def ranks(view: View, channel: str = "#general") -> dict[str, str]:
+def ranks(view: NetworkView, channel: str = "#general") -> dict[str, str]:
     return {member.nick: member.modes for member in view.members(channel)}
 
 

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from culture.protocol.vocabulary import ClientTag, Verb
+from culture.protocol.vocabulary import ClientTag, ExtensionVerb
 from culture.server.ircd import IRCd
-from culture.transport import Address, Identity, IRCTransport
+from culture.transport import Address, ClientIdentity, IRCTransport
 from tests.support.clock import after
 from tests.support.people import PASSWORD
 from tests.support.web import PATIENCE, Browser
@@ -19,7 +19,7 @@ AGENT = "spark-claude"
 @asynccontextmanager
 async def agent(ircd: IRCd) -> AsyncIterator[IRCTransport]:
     """The agent that has an account."""
-    transport = IRCTransport(Address("127.0.0.1", ircd.port), Identity(AGENT, "claude", PASSWORD))
+    transport = IRCTransport(Address("127.0.0.1", ircd.port), ClientIdentity(AGENT, "claude", PASSWORD))
     await transport.start()
     try:
         yield transport
@@ -29,8 +29,10 @@ async def agent(ircd: IRCd) -> AsyncIterator[IRCTransport]:
 
 async def put(transport: IRCTransport, kind: str, key: str, value: dict[str, Any]) -> None:
     """Say a fact."""
-    lines = await transport.request(Verb.LEDGER, "PUT", kind, key, tags={ClientTag.FACT.value: json.dumps(value)})
-    assert [line.verb for line in lines] == [Verb.LEDGEREND.value], lines
+    lines = await transport.request(
+        ExtensionVerb.LEDGER, "PUT", kind, key, tags={ClientTag.FACT.value: json.dumps(value)}
+    )
+    assert [line.verb for line in lines] == [ExtensionVerb.LEDGEREND.value], lines
 
 
 async def shows(browser: Browser, path: str, *words: str) -> str:

@@ -10,11 +10,11 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from culture.server.auth.account_store import AccountStore
-from culture.server.auth.password import Verifier
+from culture.server.auth.password import PasswordVerifier
 from culture.web import security
 from culture.web.database import opened
 from culture.web.login_links import make_link
-from culture.web.sessions import Sessions
+from culture.web.sessions import BrowserSessions
 from culture.web.throttle import TRIES
 from culture.web.views.events import MOST
 from culture.web.views.login import inside
@@ -60,7 +60,9 @@ async def test_whoever_is_revoked_reads_nothing_more_also_without_a_connection(s
 async def test_a_new_password_ends_the_sessions_that_the_old_one_made(site: Site, tmp_path: Path) -> None:
     ada = await logged_in(site, "ada")
     assert (await ada.get("/questions")).status_code == 200
-    AccountStore(tmp_path / "accounts.json", "spark").set_password("ada", Verifier.of("another one", iterations=4096))
+    AccountStore(tmp_path / "accounts.json", "spark").set_password(
+        "ada", PasswordVerifier.of("another one", iterations=4096)
+    )
     assert (await ada.get("/questions")).status_code == 303
 
 
@@ -72,8 +74,8 @@ def test_links_lead_to_no_name_that_another_user_could_answer(tmp_path: Path) ->
 
 async def test_names_that_differ_in_case_are_one_account_to_revoke(site: Site) -> None:
     with opened(site.settings.folder) as database:
-        Sessions(database).begin("ORI", "")
-        assert Sessions(database).revoke_of("ori") == 1
+        BrowserSessions(database).begin("ORI", "")
+        assert BrowserSessions(database).revoke_of("ori") == 1
 
 
 async def test_what_is_no_request_of_a_browser_is_refused_and_not_a_failure(site: Site) -> None:
@@ -93,14 +95,14 @@ async def test_what_is_no_request_of_a_browser_is_refused_and_not_a_failure(site
 
 async def test_a_file_that_another_version_left_lets_nobody_in(site: Site) -> None:
     with opened(site.settings.folder) as database:
-        Sessions(database).begin("ori", "")
+        BrowserSessions(database).begin("ori", "")
         database.do("PRAGMA user_version = 1")
     with opened(site.settings.folder) as database:
-        assert Sessions(database).all() == []
+        assert BrowserSessions(database).all() == []
 
 
 async def test_passwords_that_are_guessed_all_at_once_are_no_more_guesses(site: Site, tmp_path: Path) -> None:
-    quick = Verifier.of("right", iterations=4096)
+    quick = PasswordVerifier.of("right", iterations=4096)
     AccountStore(tmp_path / "accounts.json", "spark").set_password("ori", quick)
     browsers = [site.browser() for _ in range(12)]
     for browser in browsers:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culture.ledger_views.ledger import Fact
+from culture.ledger_views.ledger import LedgerFact
 from culture.ledger_views.links import mesh
-from culture.ledger_views.spend import Spent
+from culture.ledger_views.spend import SpendTotal
 from culture.web.markdown import rendered
 from culture.web.mesh_svg import picture
 from culture.web.spend_chart import COLOURS, HEIGHT, WIDTH, chart
@@ -44,7 +44,7 @@ TAGS = {
     "th",
     "td",
 }
-_spent = st.builds(Spent, st.integers(0, 10**15), st.floats(0, 1e15), st.integers(0, 100))
+_spent = st.builds(SpendTotal, st.integers(0, 10**15), st.floats(0, 1e15), st.integers(0, 100))
 _days = st.dictionaries(
     st.integers(0, 40).map(lambda ago: TODAY - timedelta(days=ago)),
     st.dictionaries(st.integers(0, 20).map("spark-{}".format), _spent, max_size=20),
@@ -70,7 +70,7 @@ class Seen(HTMLParser):
 
 @settings(max_examples=40)
 @given(_days, st.integers(1, 30), st.booleans())
-def test_every_chart_fits_its_frame(days: dict[date, dict[str, Spent]], length: int, in_tokens: bool) -> None:
+def test_every_chart_fits_its_frame(days: dict[date, dict[str, SpendTotal]], length: int, in_tokens: bool) -> None:
     drawn = chart(days, TODAY, length, in_tokens)
     for piece in drawn.pieces:
         assert piece.x >= 0 and piece.x + piece.width <= WIDTH + 0.1 and 0 <= piece.colour < COLOURS
@@ -80,7 +80,7 @@ def test_every_chart_fits_its_frame(days: dict[date, dict[str, Spent]], length: 
 
 @settings(max_examples=40)
 @given(NONSENSE)
-def test_every_mesh_has_a_picture(said: list[Fact]) -> None:
+def test_every_mesh_has_a_picture(said: list[LedgerFact]) -> None:
     drawn = picture(mesh(said, "spark"), "spark")
     assert all(0 < node.x < drawn.width and 0 < node.y < drawn.height for node in drawn.nodes)
     assert {edge.state for edge in drawn.edges} <= {"linked", "syncing", "down"}

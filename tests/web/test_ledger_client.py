@@ -6,9 +6,9 @@ from pathlib import Path
 
 from culture.ledger_views.ledger import MOST
 from culture.protocol.vocabulary import ClientTag
-from culture.transport import Address, Identity
-from culture.web.ledger_client import Ledger
-from culture.web.mesh_model import Board
+from culture.transport import Address, ClientIdentity
+from culture.web.ledger_client import LedgerClient
+from culture.web.mesh_model import MeshModel
 from tests.federation.meshes import linked
 from tests.support.client import Client, registered
 from tests.support.servers import serving
@@ -18,12 +18,12 @@ EACH = 550
 
 
 @asynccontextmanager
-async def reading(port: int, nick: str) -> AsyncIterator[Board]:
+async def reading(port: int, nick: str) -> AsyncIterator[MeshModel]:
     """A board of the server on this port."""
-    ledger = Ledger(Address("127.0.0.1", port), Identity(nick), every=0.05)
+    ledger = LedgerClient(Address("127.0.0.1", port), ClientIdentity(nick), every=0.05)
     await ledger.start()
     try:
-        yield Board(ledger)
+        yield MeshModel(ledger)
     finally:
         await ledger.stop()
 

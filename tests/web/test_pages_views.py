@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from culture.server.ircd import IRCd
-from culture.transport import Address, Identity
-from culture.web.ledger_client import Ledger
-from culture.web.mesh_model import Board
+from culture.transport import Address, ClientIdentity
+from culture.web.ledger_client import LedgerClient
+from culture.web.mesh_model import MeshModel
 from culture.web.mesh_svg import picture
 from culture.wiki.pages import Pages, folder_of
 from tests.federation.meshes import linked
@@ -110,8 +110,10 @@ async def test_the_board_of_a_team_shows_tasks_by_stage(site: Site, ircd: IRCd) 
 async def test_the_mesh_is_drawn_as_its_servers_tell_it_and_changes_in_a_split(tmp_path: Path) -> None:
     async with linked(tmp_path, ("alfa", "bravo"), [("alfa", "bravo")]) as servers:
         news: list[str] = []
-        ledger = Ledger(Address("127.0.0.1", servers["alfa"].port), Identity("alfa-web"), news.extend, every=0.05)
-        board = Board(ledger)
+        ledger = LedgerClient(
+            Address("127.0.0.1", servers["alfa"].port), ClientIdentity("alfa-web"), news.extend, every=0.05
+        )
+        board = MeshModel(ledger)
         await ledger.start()
         try:
             [edge] = await until(lambda: [each for each in picture(board.mesh()).edges if each.label.endswith("ms")])

@@ -8,9 +8,9 @@ import pytest
 
 from culture.cli.web.command import post
 from culture.server.ircd import IRCd
-from culture.transport import Identity
-from culture.web.connection_pool import Seats
-from culture.web.page import Person
+from culture.transport import ClientIdentity
+from culture.web.connection_pool import WebConnectionPool
+from culture.web.page import WebPerson
 from culture.web.push import NotPushed, Push, Pusher
 from culture.web.slash_commands import speak
 from tests.support.client import Client, connected
@@ -38,14 +38,16 @@ class Phone:
 
 
 @asynccontextmanager
-async def pushing(folder: Path, ircd: IRCd, phone: Phone, **limits: float) -> AsyncIterator[tuple[Seats, Pusher]]:
+async def pushing(
+    folder: Path, ircd: IRCd, phone: Phone, **limits: float
+) -> AsyncIterator[tuple[WebConnectionPool, Pusher]]:
     """A page that wakes ori's phone; nobody looks at it."""
     settings = settings_for(folder, ircd.port)
 
-    def identity_of(person: Person) -> Identity:
-        return Identity(person.nick, settings.account, settings.token, bot=False, on_behalf=person.account)
+    def identity_of(person: WebPerson) -> ClientIdentity:
+        return ClientIdentity(person.nick, settings.account, settings.token, bot=False, on_behalf=person.account)
 
-    seats = Seats(settings.address, identity_of, "#general", on_refused=lambda _account: None)
+    seats = WebConnectionPool(settings.address, identity_of, "#general", on_refused=lambda _account: None)
     pusher = Pusher(
         {"ori": TOPIC},
         "https://chat.example.org",

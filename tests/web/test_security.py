@@ -14,8 +14,8 @@ from culture.server.ircd import IRCd
 from culture.web.database import opened
 from culture.web.login_links import Links
 from culture.web.security import OPEN, OPEN_BELOW
-from culture.web.sessions import Sessions
-from culture.web.throttle import Throttle
+from culture.web.sessions import BrowserSessions
+from culture.web.throttle import LoginThrottle
 from culture.web.view import found
 from culture.web.views.login import inside
 from tests.support.client import connected
@@ -62,13 +62,13 @@ async def test_a_session_that_is_made_up_or_over_or_revoked_opens_nothing(site: 
         assert tried.status_code == 303, wrong
     with opened(site.settings.folder) as database:
         assert cookie not in str(database.ask("SELECT * FROM sessions"))
-        (session,) = Sessions(database).all("ori")
+        (session,) = BrowserSessions(database).all("ori")
         database.do("UPDATE sessions SET ends = 1")
         assert (await ori.get("/rooms")).status_code == 303
-        assert Sessions(database).of(cookie) is None
+        assert BrowserSessions(database).of(cookie) is None
         database.do("UPDATE sessions SET ends = 1e12")
         assert (await ori.get("/rooms")).status_code == 200
-        assert Sessions(database).revoke(session.id)
+        assert BrowserSessions(database).revoke(session.id)
     assert (await ori.get("/rooms")).status_code == 303
 
 
@@ -236,7 +236,7 @@ async def test_whoever_guesses_passwords_has_to_wait(site: Site) -> None:
         assert answer.status_code == 403 and "wrong" in answer.text and 'value="wrong"' not in answer.text
     assert (await browser.log_in("ori", PASSWORD)).status_code == 429
     now = [0.0]
-    guesses = Throttle(clock=lambda: now[0])
+    guesses = LoginThrottle(clock=lambda: now[0])
     for _ in range(20):
         guesses.failed("address 192.0.2.1")
         assert bool(guesses.wait("account ori", "address 192.0.2.1")) == (_ == 19)
@@ -278,7 +278,7 @@ async def test_a_revoked_account_is_logged_out(tmp_path: Path, site: Site, ircd:
     async with ori.listening():
         AccountStore(tmp_path / "accounts.json", "spark").revoke("ori")
         with opened(site.settings.folder) as database:
-            await until(lambda: not Sessions(database).all("ori"))
+            await until(lambda: not BrowserSessions(database).all("ori"))
     assert (await ori.get("/rooms")).status_code == 303
     assert (await ada.get("/rooms")).status_code == 200
 
@@ -298,8 +298,8 @@ async def test_sessions_are_ended_by_whose_they_are(site: Site) -> None:
     phone, desk = await site.browser().come_in("ori"), await site.browser().come_in("ori")
     ada = await site.browser().come_in("ada")
     with opened(site.settings.folder) as database:
-        (hers,) = Sessions(database).all("ada")
-        assert len(Sessions(database).all("ori")) == 2
+        (hers,) = BrowserSessions(database).all("ada")
+        assert len(BrowserSessions(database).all("ori")) == 2
     assert (await desk.post("/account/end", id=hers.id)).status_code == 409
     assert (await ada.get("/account")).status_code == 200
     assert hers.id not in (await desk.get("/account")).text

@@ -6,7 +6,7 @@ from culture.config.model import Listen
 from culture.server.ircd import IRCd
 from culture.web.database import opened
 from culture.web.event_stream import Hub
-from culture.web.sessions import Sessions
+from culture.web.sessions import BrowserSessions
 from tests.support.client import Client, connected
 from tests.support.people import PASSWORD, accounts_of, authenticate, come_in, plain
 from tests.support.ports import reserved
@@ -64,7 +64,7 @@ async def test_a_revoked_session_ends_its_pages(site: Site) -> None:
     ori = await site.browser().come_in("ori")
     async with ori.listening() as news:
         with opened(site.settings.folder) as database:
-            assert Sessions(database).revoke_of("ori") == 1
+            assert BrowserSessions(database).revoke_of("ori") == 1
         await until(lambda: [kind for kind, _ in news if kind == "ended"])
     assert (await ori.client.get("/whoami", headers={"HX-Request": "true"})).status_code == 401
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culture.wiki import names
-from culture.wiki.errors import Refused
+from culture.wiki.errors import WikiRefused
 from culture.wiki.pages import Pages
 
 
@@ -53,7 +53,7 @@ from culture.wiki.pages import Pages
     ids=lambda name: ascii(name)[:24],
 )
 def test_a_name_that_could_be_anything_else_is_refused(name: str) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(WikiRefused):
         names.page_name(name)
 
 
@@ -66,9 +66,9 @@ def test_a_name_of_any_script_is_fine(wiki: Pages, name: str) -> None:
 
 def test_every_way_in_asks_for_a_name(wiki: Pages) -> None:
     for ask in (wiki.read, wiki.history):
-        with pytest.raises(Refused):
+        with pytest.raises(WikiRefused):
             ask("../x")
-    with pytest.raises(Refused):
+    with pytest.raises(WikiRefused):
         wiki.write("../x", "text\n", "", "spark-ramona")
 
 
@@ -94,7 +94,7 @@ def test_letters_that_are_written_in_two_ways_are_one(wiki: Pages) -> None:
 def test_a_name_that_is_taken_leads_to_one_file_inside(said: str) -> None:
     try:
         name = names.page_name(said)
-    except Refused:
+    except WikiRefused:
         return
     path = names.path_of(name)
     assert names.page_of(path) == name and names.page_name(name) == name

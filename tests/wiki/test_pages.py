@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from culture.wiki.errors import Conflict, NoSuchPage, Refused
-from culture.wiki.page_templates import Kind, filled
+from culture.wiki.errors import Conflict, NoSuchPage, WikiRefused
+from culture.wiki.page_templates import PageKind, filled
 from culture.wiki.pages import FOUNDER, PAGE_LIMIT, Pages
 from culture.wiki.types import revision_of
 from tests.wiki.git import check, clone, git, push
@@ -104,8 +104,8 @@ def test_a_page_that_does_not_exist_is_told(wiki: Pages) -> None:
         wiki.read("home", revision)
 
 
-@pytest.mark.parametrize("kind", list(Kind))
-def test_a_new_wiki_has_the_forms_of_its_pages(wiki: Pages, kind: Kind) -> None:
+@pytest.mark.parametrize("kind", list(PageKind))
+def test_a_new_wiki_has_the_forms_of_its_pages(wiki: Pages, kind: PageKind) -> None:
     form = wiki.read(f"templates/{kind}")
     assert form.author == "culture" and form.text.startswith("# ")
     text = filled(kind, {"task": "e2", "nick": "spark-ramona", "project": "demo", "title": "a cache"})
@@ -128,20 +128,20 @@ def test_making_a_wiki_twice_changes_nothing(wiki: Pages) -> None:
     ids=["too long", "nul", "surrogate"],
 )
 def test_a_text_that_is_none_is_refused(wiki: Pages, text: str, why: str) -> None:
-    with pytest.raises(Refused, match=why):
+    with pytest.raises(WikiRefused, match=why):
         wiki.write("plans/a", text, "", "spark-ramona")
     wiki.write("plans/a", "x" * PAGE_LIMIT, "", "spark-ramona")
 
 
 @pytest.mark.parametrize("author", ["", "a b", "x <y@z>", "ori\nparent 0", "-x"])
 def test_whoever_has_no_nick_writes_nothing(wiki: Pages, author: str) -> None:
-    with pytest.raises(Refused, match="nick"):
+    with pytest.raises(WikiRefused, match="nick"):
         wiki.write("plans/a", "text\n", "", author)
 
 
 @pytest.mark.parametrize("revision", ["HEAD", "--all", "abc", "0" * 41])
 def test_a_base_that_is_no_revision_is_refused(wiki: Pages, revision: str) -> None:
-    with pytest.raises(Refused, match="no revision"):
+    with pytest.raises(WikiRefused, match="no revision"):
         wiki.write("plans/a", "text\n", revision, "spark-ramona")
 
 
@@ -172,7 +172,7 @@ def test_what_is_pushed_and_is_no_page_is_passed_over(wiki: Pages, tmp_path: Pat
     assert wiki.search("secret") == []
     with pytest.raises(NoSuchPage):
         wiki.read("link")
-    with pytest.raises(Refused, match="clone"):
+    with pytest.raises(WikiRefused, match="clone"):
         wiki.read("long")
     assert wiki.read("latin").text == "gr�\ufffde"
     wiki.write("link", "a page now\n", "", "spark-ramona")

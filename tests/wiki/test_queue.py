@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from culture.wiki.client import LocalWiki
-from culture.wiki.errors import Conflict, DiskFull, NoSuchPage, Refused, Unavailable
+from culture.wiki.errors import Conflict, DiskFull, NoSuchPage, WikiRefused, WikiUnavailable
 from culture.wiki.pages import Pages
 from culture.wiki.queue import QueuedWiki
 from culture.wiki.remote import RemoteWiki
@@ -38,7 +38,7 @@ async def test_writes_wait_and_come_in_their_order(wiki: Pages, tmp_path: Path) 
         second = await queued.write("Sprint-State.md", "one\ntwo\n", first.revision, "spark-em", "more")
         await queued.write("plans/a", "plan\n", "", "spark-ramona")
         assert queued.waiting == 3 and await queued.drain() == []
-        with pytest.raises(Unavailable):
+        with pytest.raises(WikiUnavailable):
             await queued.read("home")
         # Another process takes over, and the wiki is there.
         again = QueuedWiki(RemoteWiki(f"http://127.0.0.1:{port}/mcp"), tmp_path / "queue")
@@ -103,7 +103,7 @@ async def test_what_the_wiki_will_never_take_does_not_hold_up_the_rest(
     wiki: Pages, away: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     queued = QueuedWiki(LocalWiki(wiki), tmp_path / "queue")
-    with pytest.raises(Refused, match="NUL"):
+    with pytest.raises(WikiRefused, match="NUL"):
         await queued.write("plans/a", "a\0b", "", "spark-ramona")
     await queued.write("plans/a", "text\n", "", "spark-ramona")
     await queued.write("plans/b", "text\n", "", "spark-ramona")
@@ -130,7 +130,7 @@ async def test_no_more_wait_than_there_is_room_for(
     monkeypatch.setattr("culture.wiki.queue.MOST_WAITING", 1)
     queued = QueuedWiki(LocalWiki(wiki), tmp_path / "queue")
     await queued.write("plans/a", "text\n", "", "spark-ramona")
-    with pytest.raises(Unavailable, match="1 writes wait"):
+    with pytest.raises(WikiUnavailable, match="1 writes wait"):
         await queued.write("plans/b", "text\n", "", "spark-ramona")
 
 

@@ -15,7 +15,7 @@ from mcp.client.sse import sse_client
 from mcp_types import TextContent
 
 from culture.mcp_http import admission
-from culture.wiki.errors import Conflict, NoSuchPage, Refused, Unavailable
+from culture.wiki.errors import Conflict, NoSuchPage, WikiRefused, WikiUnavailable
 from culture.wiki.pages import PAGE_LIMIT, Pages
 from culture.wiki.remote import RemoteWiki
 from culture.wiki.server import serving
@@ -140,7 +140,7 @@ async def test_another_user_of_the_machine_is_refused(url: str, monkeypatch: pyt
 
 
 async def test_beyond_loopback_it_is_not_served(wiki: Pages) -> None:
-    with pytest.raises(Refused, match="trusted_network"):
+    with pytest.raises(WikiRefused, match="trusted_network"):
         async with serving(wiki, "0.0.0.0", 0):
             pass
 
@@ -171,7 +171,7 @@ async def test_a_program_of_ours_uses_it_like_the_one_of_this_machine(url: str, 
         assert (conflict.base, conflict.current, conflict.yours) == ("x" * PAGE_LIMIT, "y\n", "\n" * PAGE_LIMIT)
         with pytest.raises(NoSuchPage, match="plans/none"):
             await remote.read("plans/none")
-        with pytest.raises(Refused, match="name of a page"):
+        with pytest.raises(WikiRefused, match="name of a page"):
             await remote.read("../x")
     check(wiki.folder)
 
@@ -179,7 +179,7 @@ async def test_a_program_of_ours_uses_it_like_the_one_of_this_machine(url: str, 
 async def test_a_wiki_that_is_not_there_is_unavailable() -> None:
     with reserved() as port:
         for path in ("/mcp", "/sse"):
-            with pytest.raises(Unavailable, match=f"127.0.0.1:{port}{path} cannot be reached"):
+            with pytest.raises(WikiUnavailable, match=f"127.0.0.1:{port}{path} cannot be reached"):
                 await RemoteWiki(f"http://127.0.0.1:{port}{path}").read("home")
 
 

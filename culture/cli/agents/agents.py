@@ -18,7 +18,7 @@ from culture.clients.shared.backends import NoBackend, backend
 from culture.config import paths
 from culture.config.agents import AgentConfig, AgentsConfig
 from culture.protocol.names import fold, owner, short_name, valid_nick
-from culture.protocol.vocabulary import Channel, Exit
+from culture.protocol.vocabulary import Exit, WellKnownChannel
 
 group = typer.Typer(help="Say which agents there are on this machine.", no_args_is_help=True)
 
@@ -55,7 +55,7 @@ def add(
     _refuse_second(nick, settings)
     chosen = choose_sandbox(sandbox)
     further = {"sandbox": chosen.value} if chosen is not None else {}
-    entry = agents_yaml.Entry(nick, kind, folder, tuple(channel or [Channel.GENERAL.value]), further)
+    entry = agents_yaml.NewAgent(nick, kind, folder, tuple(channel or [WellKnownChannel.GENERAL.value]), further)
     file = agents_yaml.add(entry, server)
     typer.echo(f"{entry.nick} ({kind}) is in {file}. Start it with `culture start {entry.nick}`.")
     if known.skill_folders and not known.loads_skill:

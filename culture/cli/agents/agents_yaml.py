@@ -31,7 +31,7 @@ agents: []
 
 
 @dataclass(frozen=True)
-class Entry:
+class NewAgent:
     """A new agent."""
 
     nick: str
@@ -42,7 +42,7 @@ class Entry:
     """What else is to stand under it, such as its budget."""
 
 
-def add(entry: Entry, server: ServerAddress) -> Path:
+def add(entry: NewAgent, server: ServerAddress) -> Path:
     """Add an agent to the file, made with this server when there is none; ConfigError says what cannot be."""
     file = paths.agents_file()
     replace(file, _with(entry, _text(file) or FIRST.format(server=server)), load)
@@ -62,7 +62,7 @@ def _text(file: Path) -> str:
     return file.read_text(encoding="utf-8") if file.exists() else ""
 
 
-def _with(entry: Entry, text: str) -> str:
+def _with(entry: NewAgent, text: str) -> str:
     from ruamel.yaml.comments import CommentedMap, CommentedSeq
     from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 

@@ -14,7 +14,7 @@ from culture.clients.shared import pidfile
 from culture.clients.shared.skill.call import CallFailed, call
 from culture.config import paths
 from culture.config.agents import ServerAddress
-from culture.protocol.vocabulary import Environment, State
+from culture.protocol.vocabulary import AgentState, Environment
 
 PATIENCE = 60.0
 """How long a daemon may take until its agent takes prompts."""
@@ -26,7 +26,7 @@ _NOT_OURS = (Environment.NICK.value, Environment.TOKEN.value, Environment.WIKI.v
 
 
 @dataclass(frozen=True)
-class NotStarted(Exception):
+class DaemonNotStarted(Exception):
     """The daemon ended, or is not ready yet; ``said`` is the end of what it printed."""
 
     why: str
@@ -77,13 +77,13 @@ def until_ready(
     while time.monotonic() < deadline:
         code = process.poll()
         if code is not None:
-            raise NotStarted(f"{nick} did not start (exit code {code}):", said(nick, begun), code)
+            raise DaemonNotStarted(f"{nick} did not start (exit code {code}):", said(nick, begun), code)
         note = pidfile.running(nick)
         if note is not None and note.pid == process.pid and note.ready:
             return note
         time.sleep(STEP)
     text = f"{nick} is not ready after {patience:g} s, and goes on trying; `culture stop {nick}` ends it:"
-    raise NotStarted(text, said(nick, begun), None)
+    raise DaemonNotStarted(text, said(nick, begun), None)
 
 
 def until_at_work(nick: str, begun: int, patience: float = PATIENCE) -> None:
@@ -96,8 +96,8 @@ def until_at_work(nick: str, begun: int, patience: float = PATIENCE) -> None:
             return  # its daemon is there and busy; `culture status` tells more
         if not isinstance(status, dict):
             return
-        if status.get("state") in (State.CRASHED, State.PARKED) and not status.get("budget"):
-            raise NotStarted(f"{nick}: its daemon runs, its program has crashed:", said(nick, begun), None)
+        if status.get("state") in (AgentState.CRASHED, AgentState.PARKED) and not status.get("budget"):
+            raise DaemonNotStarted(f"{nick}: its daemon runs, its program has crashed:", said(nick, begun), None)
         if status.get("ready", True):
             return
         time.sleep(STEP)

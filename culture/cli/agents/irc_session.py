@@ -21,8 +21,17 @@ from culture.config.agents import ServerAddress
 from culture.config.listen_policy import is_loopback
 from culture.protocol.names import fold, is_channel, nearest, owner, short_name
 from culture.protocol.numerics import Numeric
-from culture.protocol.vocabulary import Control, Exit, Receipt, UserClass
-from culture.transport import Address, Hopeless, Identity, IRCTransport, Message, NotSent, Timing, Unreachable
+from culture.protocol.vocabulary import ControlWord, Exit, Receipt, UserClass
+from culture.transport import (
+    Address,
+    ClientIdentity,
+    Hopeless,
+    IRCTransport,
+    Message,
+    NotSent,
+    ServerUnreachable,
+    Timing,
+)
 
 PATIENCE = 30.0
 USE_IRC_CLIENT = "use irc_client (send, read, ask, who)"
@@ -34,7 +43,7 @@ AsNick = Annotated[
 
 
 @dataclass(frozen=True)
-class Person:
+class IrcPerson:
     """Who speaks, and where."""
 
     address: Address
@@ -47,7 +56,7 @@ def run(doing: Coroutine[Any, Any, Result]) -> Result:
         return asyncio.run(doing)
     except NotSent as refusal:
         fail(str(refusal), Exit.DENIED if refusal.code else Exit.FAILED)
-    except Unreachable as error:
+    except ServerUnreachable as error:
         fail(str(error))
     except Hopeless as error:
         fail(
@@ -59,7 +68,7 @@ def run(doing: Coroutine[Any, Any, Result]) -> Result:
         raise typer.Exit(Exit.ABORTED) from None
 
 
-def person(nick: str | None) -> Person:
+def person(nick: str | None) -> IrcPerson:
     """The person at the keyboard; an agent is told what to use."""
     refuse_agents(USE_IRC_CLIENT)
     if nick is not None and fold(nick) in {fold(each.nick) for each in load().agents}:
@@ -68,19 +77,19 @@ def person(nick: str | None) -> Person:
         fail(unreachable)
     server = server_address()
     address = Address(server.host, server.port, server.tls, server.fingerprint, server.user)
-    return Person(address, nick or _nick(server))
+    return IrcPerson(address, nick or _nick(server))
 
 
 @asynccontextmanager
 async def present(
-    who: Person,
+    who: IrcPerson,
     on_message: Callable[[Message], None] | None = None,
     on_receipt: Callable[[str, Receipt], None] | None = None,
     on_progress: Callable[[str, Receipt, str], None] | None = None,
 ) -> AsyncIterator[IRCTransport]:
     """The person, connected."""
     secret = _secret(who.nick)
-    identity = Identity(who.nick, who.nick if secret else None, secret, bot=False)
+    identity = ClientIdentity(who.nick, who.nick if secret else None, secret, bot=False)
     transport = IRCTransport(
         who.address,
         identity,
@@ -103,9 +112,9 @@ async def _start(transport: IRCTransport) -> None:
     try:
         async with asyncio.timeout(PATIENCE):
             await transport.start()
-    except Unreachable as error:
+    except ServerUnreachable as error:
         address = transport.address
-        raise Unreachable(
+        raise ServerUnreachable(
             f"no IRC server let you in at {address.host} port {address.port}: {error}. If something else listens "
             "there, end it or take another port; `culture server status` says whether your server runs, and "
             "`culture doctor` what is wrong"
@@ -149,8 +158,8 @@ async def as_command(transport: IRCTransport, target: str, text: str) -> str:
     In private a daemon takes only what mentions its agent as a control word: `help` alone is for the agent.
     """
     words = text.casefold().split()
-    is_release = words[:2] == Control.GO_ON.split() and len(words) == 3
-    if is_channel(target) or not (is_release or " ".join(words) in set(Control)):
+    is_release = words[:2] == ControlWord.GO_ON.split() and len(words) == 3
+    if is_channel(target) or not (is_release or " ".join(words) in set(ControlWord)):
         return text
     agents = (each for each in await transport.send_who(target) if each.kind in (UserClass.AGENT, UserClass.BOT))
     return f"@{target} {text}" if any(agents) else text

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from culture.cli.agents.irc_session import Person, present
+from culture.cli.agents.irc_session import IrcPerson, present
 from culture.ledger_views.agents import agents
 from culture.ledger_views.ledger import facts, online
 from culture.protocol.vocabulary import FactKind
@@ -10,7 +10,7 @@ from culture.protocol.vocabulary import FactKind
 _MOST = "limit=1000"
 
 
-async def reports(who: Person) -> list[dict[str, Any]]:
+async def reports(who: IrcPerson) -> list[dict[str, Any]]:
     """One report for each agent that has said what it does within the days that the ledger keeps."""
     async with present(who) as transport:
         states = await facts(transport, FactKind.STATE, "*", _MOST)

@@ -13,7 +13,7 @@ import typer
 
 from culture.cli import humanize
 from culture.cli.agent_access import for_people, open_to_agents
-from culture.cli.agents.irc_session import USE_IRC_CLIENT, AsNick, Person, no_server, person, present, run, speak
+from culture.cli.agents.irc_session import USE_IRC_CLIENT, AsNick, IrcPerson, no_server, person, present, run, speak
 from culture.cli.agents.report_table import plain
 from culture.cli.agents.select_agents import Nick, load, meant, picked
 from culture.cli.output import as_json as in_json
@@ -248,7 +248,7 @@ def answer(
         raise typer.Exit(Exit.DENIED)
 
 
-def _deny(who: Person, wanted: Mapping[str, Sequence[str]]) -> None:
+def _deny(who: IrcPerson, wanted: Mapping[str, Sequence[str]]) -> None:
     if not wanted:
         typer.echo("There is nothing to deny.")
     failed = False
@@ -272,7 +272,7 @@ def _show(agent: str, said: str | None) -> None:
         typer.echo(f"{agent}: {plain(said)}")
 
 
-async def _tell(who: Person, agent: str, texts: Sequence[str]) -> list[str | None]:
+async def _tell(who: IrcPerson, agent: str, texts: Sequence[str]) -> list[str | None]:
     """Say these things to the agent one by one; what its daemon says to each, None when it says nothing."""
     heard: asyncio.Queue[Message] = asyncio.Queue()
     async with present(who, heard.put_nowait) as transport:

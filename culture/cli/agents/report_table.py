@@ -6,7 +6,7 @@ from typing import Any
 
 from culture.cli import output
 from culture.ledger_views.states import shown_state
-from culture.protocol.vocabulary import State
+from culture.protocol.vocabulary import AgentState
 
 _HEADINGS = ("AGENT", "BACKEND", "STATE", "SINCE", "TASK", "TOKENS", "USD", "CONTEXT", "UNREAD", "LAST MESSAGE")
 _TOLD = "TOLD"
@@ -65,7 +65,7 @@ def _told(report: Mapping[str, Any], figure: float, form: str) -> str:
 def _state(report: Mapping[str, Any]) -> str:
     state = str(report["state"])
     shown = shown_state(state, stood_down=bool(report.get("stood_down")), held=report.get("held") or 0)
-    if state in list(State) and not report["connected"]:
+    if state in list(AgentState) and not report["connected"]:
         return f"{shown}, offline"
     if then := report.get("next"):
         return f"{state}, then {then}"
@@ -75,15 +75,15 @@ def _state(report: Mapping[str, Any]) -> str:
 def _remark(report: Mapping[str, Any]) -> str:
     nick = report["nick"]
     match report["state"]:
-        case State.PARKED:
+        case AgentState.PARKED:
             return (
                 f"{nick} crashed too often and is parked: look at `culture logs {nick}`, then `culture resume {nick}`."
             )
-        case State.ASKING:
+        case AgentState.ASKING:
             return f"{nick} waits for an answer to a question: `culture questions {nick}`."
-        case State.IDLE if report.get("stood_down"):
+        case AgentState.IDLE if report.get("stood_down"):
             return f"{nick} is standing down, only people wake it: say `@{nick} go on` to end that."
-        case State.PAUSED:
+        case AgentState.PAUSED:
             return f"{nick} is paused: `culture resume {nick}`."
         case "stopped" if report["unread"]:
             return f"{nick} has mail and does not run: `culture start {nick}`."

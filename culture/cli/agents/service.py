@@ -18,7 +18,7 @@ from culture.cli.team import select_team
 from culture.clients.shared import pidfile
 from culture.config import paths
 from culture.config.peer_uid import user_name
-from culture.config.services import Digest
+from culture.config.services import DigestConfig
 from culture.protocol.vocabulary import Environment, Exit
 
 SERVER_UNIT = "culture-server.service"
@@ -124,7 +124,7 @@ def for_team(slug: str, system: bool) -> str:
     return _unit(f"culture team {slug}", words, system, after=f" {SERVER_UNIT}", kill="process")
 
 
-def for_digest(settings: Digest, system: bool) -> dict[str, str]:
+def for_digest(settings: DigestConfig, system: bool) -> dict[str, str]:
     """The unit that posts a digest, and the timer that starts it as often as the settings say."""
     once = _ONCE.format(
         mark=MARK,

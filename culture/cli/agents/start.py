@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from culture.cli.agents import agent_login, daemon_launch
-from culture.cli.agents.daemon_launch import NotStarted
+from culture.cli.agents.daemon_launch import DaemonNotStarted
 from culture.cli.agents.select_agents import AgentsFile, Everyone, Nicks, chosen, load
 from culture.cli.agents.sudo import WrongUser, other_user
 from culture.cli.output import fail
@@ -105,7 +105,7 @@ def at_once(do: Callable[[str], int], nicks: Iterable[str]) -> list[int]:
 def _start(nick: str, file: Path | None) -> int:
     try:
         note = daemon_launch.start(nick, file)
-    except NotStarted as failure:
+    except DaemonNotStarted as failure:
         typer.echo(f"culture: {failure}", err=True)
         return Exit.WRONG_CONFIGURATION if failure.code == Exit.WRONG_CONFIGURATION else Exit.FAILED
     typer.echo(f"{nick} is running (pid {note.pid}).")

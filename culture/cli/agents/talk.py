@@ -12,7 +12,7 @@ from culture.cli.agent_access import for_people
 from culture.cli.agents.irc_session import (
     USE_IRC_CLIENT,
     AsNick,
-    Person,
+    IrcPerson,
     as_command,
     instead_of,
     person,
@@ -31,13 +31,13 @@ from culture.protocol.mentions import calls_all, mentions
 from culture.protocol.names import fold, is_channel, nearest
 from culture.protocol.numerics import Numeric
 from culture.protocol.vocabulary import ClientTag, Exit, Receipt, UserClass
-from culture.transport import IRCTransport, Member, Message, NotSent
+from culture.transport import ChannelMember, IRCTransport, Message, NotSent
 
 _AGENTS = (UserClass.AGENT, UserClass.BOT)
 _ORDER = list(Receipt)
 
 
-async def say_and_wait(who: Person, target: str, text: str, until: Receipt, timeout: float) -> bool:
+async def say_and_wait(who: IrcPerson, target: str, text: str, until: Receipt, timeout: float) -> bool:
     """Say it, show each receipt, and wait for all agents that it is for; False when time ran out."""
     news: asyncio.Queue[tuple[str, Receipt, str]] = asyncio.Queue()
 
@@ -98,7 +98,7 @@ async def tell_who_is_away(transport: IRCTransport, nicks: Iterable[str]) -> Non
                 typer.echo(plain(f"{line.params[1]} is away: {line.params[-1]}"), err=True)
 
 
-def _agents(members: Iterable[Member]) -> set[str]:
+def _agents(members: Iterable[ChannelMember]) -> set[str]:
     return {fold(member.nick) for member in members if member.kind in _AGENTS}
 
 
@@ -181,12 +181,12 @@ def who(target: Target, nick: AsNick = None, as_json: AsJson = False) -> None:
     typer.echo(in_json(list(map(_row, members))) if as_json else _people(members, target))
 
 
-async def _say(who: Person, target: str, text: str) -> None:
+async def _say(who: IrcPerson, target: str, text: str) -> None:
     async with present(who) as transport, within(transport, target):
         await speak(transport, target, await as_command(transport, target, text))
 
 
-async def _read(who: Person, place: str, number: int) -> list[Message]:
+async def _read(who: IrcPerson, place: str, number: int) -> list[Message]:
     async with present(who) as transport, within(transport, place):
         found = await transport.history(place, limit=number)
         if not found and not is_channel(place) and not await transport.send_who(place):
@@ -194,7 +194,7 @@ async def _read(who: Person, place: str, number: int) -> list[Message]:
         return found
 
 
-async def _who(who: Person, target: str) -> list[Member]:
+async def _who(who: IrcPerson, target: str) -> list[ChannelMember]:
     async with present(who) as transport:
         members = await transport.send_who(target)
         if not members and is_channel(target):
@@ -205,7 +205,7 @@ async def _who(who: Person, target: str) -> list[Member]:
         return members
 
 
-async def answer_of(who: Person, target: str, question: str, timeout: float) -> Message | None:
+async def answer_of(who: IrcPerson, target: str, question: str, timeout: float) -> Message | None:
     """The answer, or the notice that there will be none; None when neither came in time."""
     heard: asyncio.Queue[Message] = asyncio.Queue()
     async with present(who, heard.put_nowait) as transport, within(transport, target):
@@ -248,7 +248,7 @@ def _is_failure(notice: Message) -> bool:
     return notice.text.startswith(FAILED)
 
 
-def _called(question: str, members: Iterable[Member]) -> set[str]:
+def _called(question: str, members: Iterable[ChannelMember]) -> set[str]:
     """The nicks that a question calls."""
     return set(map(fold, mentions(question, [member.nick for member in members])))
 
@@ -281,11 +281,11 @@ def _entry(message: Message) -> dict[str, object]:
     }
 
 
-def _people(members: Iterable[Member], target: str) -> str:
+def _people(members: Iterable[ChannelMember], target: str) -> str:
     return output.shown(shown.people(map(_row, members), target))
 
 
-def _row(member: Member) -> dict[str, object]:
+def _row(member: ChannelMember) -> dict[str, object]:
     return {
         "nick": member.nick,
         "modes": "@" if member.is_operator else "+" if "v" in member.modes else "",

@@ -10,15 +10,15 @@ import typer
 
 from culture.cli.agent_access import for_people
 from culture.cli.agents.agent_report import STOPPED
-from culture.cli.agents.irc_session import USE_IRC_CLIENT, AsNick, Person, person, present, run, within
+from culture.cli.agents.irc_session import USE_IRC_CLIENT, AsNick, IrcPerson, person, present, run, within
 from culture.cli.agents.report_table import plain
 from culture.cli.output import as_json as in_json
 from culture.cli.output import fail
-from culture.ledger_views.ledger import Fact, facts, online
+from culture.ledger_views.ledger import LedgerFact, facts, online
 from culture.protocol.mentions import may_mention, mentions
 from culture.protocol.message import Message as Line
 from culture.protocol.names import fold, is_channel
-from culture.protocol.vocabulary import FactKind, Receipt, State, Tag
+from culture.protocol.vocabulary import AgentState, FactKind, Receipt, Tag
 from culture.transport import IRCTransport
 
 _LONGEST_TEXT = 60
@@ -30,7 +30,7 @@ _STEPS = (Receipt.DELIVERED, Receipt.INJECTED, Receipt.ANSWERED)
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TracedMessage:
     """The message itself, as the server's history has it."""
 
     at: str
@@ -41,7 +41,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TraceStep:
     """How far the message came, when, with whom and on which server."""
 
     state: str
@@ -59,8 +59,8 @@ class Story:
     """What became of a message; ``waits`` says what is missing, for each whom it was for."""
 
     msgid: str
-    said: Said | None
-    steps: tuple[Step, ...]
+    said: TracedMessage | None
+    steps: tuple[TraceStep, ...]
     waits: Mapping[str, str]
 
 
@@ -87,7 +87,7 @@ def trace(
         typer.echo("What was said is not found where you are; --in '#channel' says where to look.", err=True)
 
 
-async def _story(who: Person, msgid: str, place: str | None) -> Story:
+async def _story(who: IrcPerson, msgid: str, place: str | None) -> Story:
     async with present(who) as transport:
         receipts = await facts(transport, FactKind.RECEIPT, "*", f"key={msgid}")
         if place is not None:
@@ -108,7 +108,7 @@ async def _story(who: Person, msgid: str, place: str | None) -> Story:
     return story(msgid, server, said, receipts, {nick: why for nick, why in waits.items() if why})
 
 
-async def _called(transport: IRCTransport, said: Said, told: Mapping[str, str]) -> tuple[str, ...]:
+async def _called(transport: IRCTransport, said: TracedMessage, told: Mapping[str, str]) -> tuple[str, ...]:
     """Whom a message is for: those of the channel whom it calls, and agents who were away when it was said."""
     if not (is_channel(said.place) and may_mention(said.text)):
         return said.called
@@ -119,21 +119,23 @@ async def _called(transport: IRCTransport, said: Said, told: Mapping[str, str]) 
     return (*said.called, *(nick for nick in further if fold(nick) in away or fold(nick) in told))
 
 
-def story(msgid: str, server: str, said: Said | None, receipts: Sequence[Fact], waits: Mapping[str, str]) -> Story:
+def story(
+    msgid: str, server: str, said: TracedMessage | None, receipts: Sequence[LedgerFact], waits: Mapping[str, str]
+) -> Story:
     """Put together what is known."""
     steps = []
     if said is not None:
-        steps += [Step("said", said.at, said.sender, msgid.partition(".")[0])]
-        steps += [Step(Receipt.STORED.value, "", "", server)]
+        steps += [TraceStep("said", said.at, said.sender, msgid.partition(".")[0])]
+        steps += [TraceStep(Receipt.STORED.value, "", "", server)]
     order = [step.value for step in _STEPS]
     known = [fact for fact in receipts if fact.value.get("state") in order]
     for fact in sorted(known, key=lambda fact: (fold(fact.nick), order.index(fact.value["state"]))):
         at = fact.at.astimezone(UTC).isoformat(timespec="milliseconds")
-        steps.append(Step(fact.value["state"], at, fact.nick, fact.server))
+        steps.append(TraceStep(fact.value["state"], at, fact.nick, fact.server))
     return Story(msgid, said, tuple(steps), waits)
 
 
-async def _waits(transport: IRCTransport, nick: str, receipts: Sequence[Fact]) -> str:
+async def _waits(transport: IRCTransport, nick: str, receipts: Sequence[LedgerFact]) -> str:
     """What is missing with one of those whom the message is for; nothing where it is answered."""
     reached = {str(fact.value.get("state")) for fact in receipts if fold(fact.nick) == fold(nick)}
     missing = next(
@@ -155,17 +157,17 @@ def because(missing: Receipt, state: Mapping[str, Any] | None, is_here: bool) ->
     if not is_here or doing == STOPPED:
         return f"waits to be {missing.value}: not connected" + (", stopped" if doing == STOPPED else f", last {doing}")
     match doing:
-        case State.PAUSED | State.PARKED:
+        case AgentState.PAUSED | AgentState.PARKED:
             return f"waits to be {missing.value}: {doing} until somebody says resume"
-        case State.CRASHED:
+        case AgentState.CRASHED:
             return f"waits to be {missing.value}: starting again after a crash"
-        case State.WORKING | State.ASKING:
-            what = "working" if doing == State.WORKING else "waiting for an answer to a question"
+        case AgentState.WORKING | AgentState.ASKING:
+            what = "working" if doing == AgentState.WORKING else "waiting for an answer to a question"
             return f"waits to be {missing.value}: {what}{task}"
     return f"waits to be {missing.value}"
 
 
-async def _find_anywhere(transport: IRCTransport, msgid: str) -> Said | None:
+async def _find_anywhere(transport: IRCTransport, msgid: str) -> TracedMessage | None:
     """Look where the person is, and where they talked in private."""
     places = dict.fromkeys(transport.channels)
     for line in await _targets(transport):
@@ -204,7 +206,7 @@ async def _ask(transport: IRCTransport, *words: str) -> Sequence[Line]:
     fail("the server cannot read its history at present; try again in a moment, or say with --in where to look")
 
 
-async def _find(transport: IRCTransport, place: str, msgid: str) -> Said | None:
+async def _find(transport: IRCTransport, place: str, msgid: str) -> TracedMessage | None:
     """The message in this place; None where it is not there. NotReadable where the server does not say."""
     lines = await _ask(transport, "AROUND", place, f"msgid={msgid}", "1")
     refusal = next((line for line in lines if line.verb == "FAIL" and "MESSAGE_ERROR" not in line.params), None)
@@ -217,12 +219,12 @@ async def _find(transport: IRCTransport, place: str, msgid: str) -> Said | None:
     return _said(found, place, text)
 
 
-def _said(line: Line, place: str, text: str) -> Said:
+def _said(line: Line, place: str, text: str) -> TracedMessage:
     called = tuple(filter(None, line.tags.get(Tag.MENTIONS.value, "").split(",")))
     target = line.params[1 if line.verb == "BATCH" and len(line.params) > 2 else 0].lstrip("@+")
     if line.verb != "BATCH" and not is_channel(target):
         called = (target,)
-    return Said(line.tags.get("time", ""), line.source.partition("!")[0], place, text, called)
+    return TracedMessage(line.tags.get("time", ""), line.source.partition("!")[0], place, text, called)
 
 
 def shown(story: Story) -> str:
@@ -254,5 +256,5 @@ def _data(story: Story) -> dict[str, Any]:
     }
 
 
-def _said_data(said: Said) -> dict[str, Any]:
+def _said_data(said: TracedMessage) -> dict[str, Any]:
     return {"at": said.at, "by": said.sender, "place": said.place, "to": said.called, "text": said.text}

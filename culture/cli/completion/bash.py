@@ -1,6 +1,6 @@
 """Completion for bash, also the old one of macOS: no arrays with names, one ``case`` for all commands."""
 
-from culture.cli.command_tree import Node
+from culture.cli.command_tree import CommandNode
 from culture.cli.completion.table import FILE, NICKS, rows
 
 _SCRIPT = """\
@@ -42,13 +42,13 @@ complete -F _culture culture
 """
 
 
-def script(root: Node) -> str:
+def script(root: CommandNode) -> str:
     """The script."""
     cases = "\n".join(_case(path, node) for path, node in rows(root))
     return _SCRIPT % {"cases": cases, "nicks": NICKS, "file": FILE}
 
 
-def _case(path: str, node: Node) -> str:
+def _case(path: str, node: CommandNode) -> str:
     takes = " ".join(f"{name}={_packed(kind)}" for name, kind in node.takes.items())
     known = {"inner": " ".join(node.inner), "options": " ".join(node.options), "takes": takes}
     said = [f"{name}='{value}'" for name, value in {**known, "argument": _packed(node.argument)}.items() if value]

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from culture.cli.command_tree import Node
+from culture.cli.command_tree import CommandNode
 from culture.cli.completion.table import rows
 
 _SCRIPT = """\
@@ -61,12 +61,12 @@ complete -c culture -f -a '(__culture_complete)'
 """
 
 
-def script(root: Node) -> str:
+def script(root: CommandNode) -> str:
     """The script."""
     return _SCRIPT % {"cases": "\n".join(_case(path, node) for path, node in rows(root))}
 
 
-def _case(path: str, node: Node) -> str:
+def _case(path: str, node: CommandNode) -> str:
     said = [f"        case '{path}'"]
     if node.inner:
         said.append(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from culture.cli.command_tree import Node
+from culture.cli.command_tree import CommandNode
 from culture.cli.completion.table import FILE, NICKS, rows
 
 _SCRIPT = """\
@@ -54,13 +54,13 @@ fi
 """
 
 
-def script(root: Node) -> str:
+def script(root: CommandNode) -> str:
     """The script."""
     cases = "\n".join(_case(path, node) for path, node in rows(root))
     return _SCRIPT % {"cases": cases, "nicks": NICKS, "file": FILE}
 
 
-def _case(path: str, node: Node) -> str:
+def _case(path: str, node: CommandNode) -> str:
     inner = _described({name: each.help for name, each in node.inner.items()})
     takes = " ".join(f"{name} '{kind}'" for name, kind in node.takes.items())
     argument = f" argument='{node.argument}'" if node.argument else ""

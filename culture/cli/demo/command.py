@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from culture.cli.demo.narrator import Narrator, Show
+from culture.cli.demo.narrator import DemoScene, Narrator
 from culture.cli.demo.participants import AGENTS, EVE, HERE, THERE, YOU
 from culture.cli.demo.scenes import SCENES, TITLES
-from culture.cli.demo.stage import HOST, Missed, Stage, raised
+from culture.cli.demo.stage import HOST, DemoStage, SceneFailed, raised
 from culture.protocol.vocabulary import Exit
 from culture.transport import NotSent
 
@@ -67,12 +67,12 @@ async def _play(narrator: Narrator, port: int, web: bool, keep_open: bool) -> Ex
             for number, (scene, title) in enumerate(zip(SCENES, TITLES, strict=True), 1):
                 narrator.title(number, title)
                 await narrator.pause(0.5)
-                seen.append(await scene(Show(stage, narrator)))
+                seen.append(await scene(DemoScene(stage, narrator)))
                 narrator.seen(seen[-1])
                 await narrator.pause(1.5)
             if keep_open:
                 await _stay(stage)
-    except (Missed, NotSent) as missed:
+    except (SceneFailed, NotSent) as missed:
         narrator.missed(str(missed))
         typer.echo(f"\nSeen: {len(seen)} of {len(SCENES)} scenes. What was started has ended.")
         return Exit.FAILED
@@ -80,7 +80,7 @@ async def _play(narrator: Narrator, port: int, web: bool, keep_open: bool) -> Ex
     return Exit.DONE
 
 
-def _introduce(stage: Stage) -> None:
+def _introduce(stage: DemoStage) -> None:
     for name, port in stage.ports.items():
         agents = ", ".join(nick for nick, home in AGENTS.items() if home == name)
         typer.echo(f"   {name:<6} {HOST}:{port}   agents: {agents}")
@@ -90,7 +90,7 @@ def _introduce(stage: Stage) -> None:
         typer.echo(f"   The web page is not shown: {stage.no_page}")
 
 
-async def _stay(stage: Stage) -> None:
+async def _stay(stage: DemoStage) -> None:
     """Let people look around; a signal is not a failure here."""
     typer.echo("\nAll of it runs until Ctrl-C. From another terminal:")
     typer.echo(f"   export CULTURE_HOME={stage.folder} XDG_RUNTIME_DIR={stage.folder / 'run'}")

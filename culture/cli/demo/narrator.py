@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import typer
 
 from culture.cli.agents.report_table import plain
-from culture.cli.demo.stage import PATIENCE, Missed, Seat, Stage
+from culture.cli.demo.stage import PATIENCE, DemoConnection, DemoStage, SceneFailed
 from culture.cli.output import is_coloured
-from culture.ledger_views.ledger import Fact, facts
+from culture.ledger_views.ledger import LedgerFact, facts
 from culture.protocol.names import fold, is_channel
 from culture.transport import Message
 
@@ -84,20 +84,22 @@ _LOOK_AGAIN = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Show:
+class DemoScene:
     """The stage and who tells of it."""
 
-    stage: Stage
+    stage: DemoStage
     narrator: Narrator
 
-    async def says(self, who: Seat, where: str, text: str) -> str:
+    async def says(self, who: DemoConnection, where: str, text: str) -> str:
         """A person speaks; the id of the message."""
         self.narrator.line(where if is_channel(where) else "(private)", who.nick, text)
         msgids = await who.transport.send_privmsg(where, text)
         await self.narrator.pause(0.8)
         return msgids[0]
 
-    async def hears(self, who: Seat, sender: str, word: str, since: int = 0, *, notice: bool = False) -> Message:
+    async def hears(
+        self, who: DemoConnection, sender: str, word: str, since: int = 0, *, notice: bool = False
+    ) -> Message:
         """Somebody is heard saying something with this word in it."""
 
         def fits(message: Message) -> bool:
@@ -109,11 +111,13 @@ class Show:
         await self.narrator.pause(1.0)
         return message
 
-    async def fact(self, what: str, is_it: Callable[[Fact], bool], *question: str) -> Fact:
+    async def fact(self, what: str, is_it: Callable[[LedgerFact], bool], *question: str) -> LedgerFact:
         """The newest fact of the ledger that is like this, as soon as there is one."""
         return (await self.several(what, 1, is_it, *question))[-1]
 
-    async def several(self, what: str, number: int, is_it: Callable[[Fact], bool], *question: str) -> list[Fact]:
+    async def several(
+        self, what: str, number: int, is_it: Callable[[LedgerFact], bool], *question: str
+    ) -> list[LedgerFact]:
         """The facts of the ledger that are like this, the oldest first, as soon as there are so many."""
         try:
             async with asyncio.timeout(PATIENCE):
@@ -123,4 +127,4 @@ class Show:
                         return fitting
                     await asyncio.sleep(_LOOK_AGAIN)
         except TimeoutError:
-            raise Missed(f"the ledger has no fact: {what}") from None
+            raise SceneFailed(f"the ledger has no fact: {what}") from None

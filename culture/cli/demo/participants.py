@@ -10,7 +10,7 @@ from typing import Any
 from culture.cli.agents import agent_login
 from culture.config import paths
 from culture.config.agents import ALERT_EVENTS
-from culture.protocol.vocabulary import Channel, UserClass
+from culture.protocol.vocabulary import UserClass, WellKnownChannel
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import new_account
 
@@ -20,8 +20,8 @@ BUILDER, DIGGER, ECHO, SCOUT = f"{HERE}-builder", f"{HERE}-digger", f"{HERE}-ech
 AGENTS = {BUILDER: HERE, DIGGER: HERE, ECHO: HERE, SCOUT: THERE}
 """The agents, and where they live."""
 WORKSHOP = "#workshop"
-WHERE_AGENTS_ARE = (Channel.GENERAL.value, WORKSHOP)
-CHANNELS = (*WHERE_AGENTS_ARE, Channel.ALERTS.value)
+WHERE_AGENTS_ARE = (WellKnownChannel.GENERAL.value, WORKSHOP)
+CHANNELS = (*WHERE_AGENTS_ARE, WellKnownChannel.ALERTS.value)
 MOST_HOPS = 6
 
 Playbook = Mapping[str, Any]
@@ -32,7 +32,7 @@ def _costing(tokens: int, cost: float, *steps: dict[str, Any]) -> list[dict[str,
 
 
 _ASKING = {
-    "to": Channel.GENERAL.value,
+    "to": WellKnownChannel.GENERAL.value,
     "question": "The tests are green. Shall I deploy the site?",
     "timeout": "1m",
     "options": "yes/no",
@@ -90,7 +90,7 @@ PLAYBOOKS: Mapping[str, Playbook] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
+class DemoPerson:
     """Somebody with an account and a token."""
 
     nick: str
@@ -157,14 +157,14 @@ def _agent(folder: Path, nick: str) -> dict[str, Any]:
     return {**said, "channels": list(WHERE_AGENTS_ARE), "post_output": "always", **watched}
 
 
-def admit(folder: Path, nick: str) -> Person:
+def admit(folder: Path, nick: str) -> DemoPerson:
     """Make a person's account, with a token where the command line finds it."""
     server = nick.partition("-")[0]
     store = AccountStore(accounts_file(folder, server), server)
     store.add(new_account(nick, UserClass.HUMAN, always_on=False))
     token = store.add_token(nick, "demo")
     agent_login.keep(nick, token)
-    return Person(nick, token)
+    return DemoPerson(nick, token)
 
 
 def _write(file: Path, said: Mapping[str, Any]) -> Path:

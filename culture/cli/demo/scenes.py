@@ -1,6 +1,6 @@
 """The scenes; each returns when what it shows has happened, and raises Missed when it has not."""
 
-from culture.cli.demo.narrator import Show
+from culture.cli.demo.narrator import DemoScene
 from culture.cli.demo.participants import (
     BUILDER,
     CHANNELS,
@@ -14,17 +14,17 @@ from culture.cli.demo.participants import (
     WORKSHOP,
     YOU,
 )
-from culture.cli.demo.stage import HOST, Missed
-from culture.ledger_views.ledger import Fact
+from culture.cli.demo.stage import HOST, SceneFailed
+from culture.ledger_views.ledger import LedgerFact
 from culture.ledger_views.links import LINKED
 from culture.protocol.names import fold
-from culture.protocol.vocabulary import Channel, FactKind, Receipt, State
+from culture.protocol.vocabulary import AgentState, FactKind, Receipt, WellKnownChannel
 from culture.transport import Message
 
-GENERAL, ALERTS = Channel.GENERAL.value, Channel.ALERTS.value
+GENERAL, ALERTS = WellKnownChannel.GENERAL.value, WellKnownChannel.ALERTS.value
 
 
-async def mention(show: Show) -> str:
+async def mention(show: DemoScene) -> str:
     """Somebody is called on another server, and answers."""
     you = show.stage.you
     show.narrator.tell(f"{YOU} is on the server {HERE}, the agent {SCOUT} on {THERE}. A name with @ calls.")
@@ -40,7 +40,7 @@ async def mention(show: Show) -> str:
     return f"the ledger: delivered to {SCOUT}, injected, answered on {answered.server}"
 
 
-async def question(show: Show) -> str:
+async def question(show: DemoScene) -> str:
     """An agent asks before it acts, and a person answers."""
     you = show.stage.you
     show.narrator.tell(f"{BUILDER} may not deploy by itself: it asks, and waits. Only people may answer here.")
@@ -59,7 +59,7 @@ async def question(show: Show) -> str:
     return f"the ledger: {asked.key} of {BUILDER} answered by {closed.value['by']}, a {closed.value['class']}"
 
 
-async def spiral(show: Show) -> str:
+async def spiral(show: DemoScene) -> str:
     """An agent goes round in circles: its supervisor whispers twice, then calls people."""
     you, stage = show.stage.you, show.stage
     show.narrator.tell(
@@ -73,18 +73,20 @@ async def spiral(show: Show) -> str:
         await show.narrator.pause(1.0)
     await show.hears(you, DIGGER, "[ESCALATION]")
     held = await show.fact(
-        "the agent is paused", lambda fact: fact.value.get("state") == State.PAUSED, FactKind.STATE, DIGGER
+        "the agent is paused", lambda fact: fact.value.get("state") == AgentState.PAUSED, FactKind.STATE, DIGGER
     )
     alert = await show.fact(
         "people were called", lambda fact: fact.value.get("event") == "agent_spiraling", FactKind.ALERT, DIGGER
     )
     await show.says(you, WORKSHOP, f"@{DIGGER} abort")
     await show.hears(you, DIGGER, "aborted", notice=True)
-    await show.fact("the agent goes on", lambda fact: fact.value.get("state") == State.IDLE, FactKind.STATE, DIGGER)
+    await show.fact(
+        "the agent goes on", lambda fact: fact.value.get("state") == AgentState.IDLE, FactKind.STATE, DIGGER
+    )
     return f"the ledger: alert {alert.value['event']}, {DIGGER} {held.value['state']} until {YOU} said abort"
 
 
-async def split(show: Show) -> str:
+async def split(show: DemoScene) -> str:
     """The link between the servers breaks and is made again, and nothing is lost."""
     you, eve, stage = show.stage.you, show.stage.eve, show.stage
     show.narrator.tell(f"Now the link between {HERE} and {THERE} is cut. Both go on, each with its own.")
@@ -95,7 +97,7 @@ async def split(show: Show) -> str:
     ours = await show.says(you, GENERAL, f"@{SCOUT} are you still there?")
     theirs = await show.says(eve, GENERAL, "Here on thor it is quiet: is anybody there?")
     if any(each.msgid == theirs for each in you.ears.all) or any(each.msgid == ours for each in eve.ears.all):
-        raise Missed("the servers were not apart")
+        raise SceneFailed("the servers were not apart")
     show.narrator.tell("Neither has reached the other side. The link is made again:")
     show.narrator.command(f"culture mesh link {THERE} {HOST}:{stage.ports[THERE]} --secret-file link.secret")
     address = f"{HOST}:{stage.ports[THERE]}"
@@ -108,7 +110,7 @@ async def split(show: Show) -> str:
     await show.hears(you, SCOUT, "now I have your message")
     kept = {seat.nick: [each.msgid for each in await seat.transport.history(GENERAL)] for seat in (you, eve)}
     if any(msgids.count(msgid) != 1 for msgids in kept.values() for msgid in (ours, theirs)):
-        raise Missed("the histories of both servers have both messages, each once")
+        raise SceneFailed("the histories of both servers have both messages, each once")
     await show.fact(
         "the mention was answered",
         lambda fact: fact.key == f"{ours}/{Receipt.ANSWERED}",
@@ -123,11 +125,11 @@ async def split(show: Show) -> str:
     return "both histories have both messages, each once; the mention was answered after the split"
 
 
-def _is_up(fact: Fact) -> bool:
+def _is_up(fact: LedgerFact) -> bool:
     return fact.key == THERE and fact.value.get("state") == LINKED
 
 
-async def loop(show: Show) -> str:
+async def loop(show: DemoScene) -> str:
     """Two agents thank each other, and are stopped before that goes on for ever."""
     you = show.stage.you
     since = len(you.ears.all)
@@ -155,7 +157,7 @@ async def loop(show: Show) -> str:
     )
     replies = [each for each in you.ears.all[since:] if each.channel == WORKSHOP and not (each.notice or each.own)]
     if len(turns) != MOST_HOPS or len(replies) != MOST_HOPS:
-        raise Missed(f"{MOST_HOPS} replies and no more: there were {len(replies)}, and {len(turns)} turns")
+        raise SceneFailed(f"{MOST_HOPS} replies and no more: there were {len(replies)}, and {len(turns)} turns")
     return f"the ledger: {len(turns)} turns of the two and then none; {stopped.sender} waits for a person"
 
 

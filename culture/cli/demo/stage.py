@@ -13,12 +13,12 @@ from threading import Thread
 from culture.cli.agents import daemon_launch
 from culture.cli.demo import participants
 from culture.cli.demo.home import end_those_of, temporary_home
-from culture.cli.demo.participants import EVE, HERE, THERE, YOU, Person
+from culture.cli.demo.participants import EVE, HERE, THERE, YOU, DemoPerson
 from culture.cli.server import background
 from culture.clients.shared import ending
 from culture.config import paths
 from culture.protocol.names import fold
-from culture.transport import Address, Identity, IRCTransport, Message
+from culture.transport import Address, ClientIdentity, IRCTransport, Message
 
 HOST = "127.0.0.1"
 PATIENCE = 30.0
@@ -26,11 +26,11 @@ _LOOK_AGAIN = 0.05
 _GRACE = 5.0
 
 
-class Missed(Exception):
+class SceneFailed(Exception):
     """Something that had to happen did not; the text says what."""
 
 
-class Ears:
+class DemoListener:
     """What a person has heard."""
 
     def __init__(self) -> None:
@@ -53,16 +53,16 @@ class Ears:
                     self._news.clear()
                     await self._news.wait()
         except TimeoutError:
-            raise Missed(what) from None
+            raise SceneFailed(what) from None
 
 
-class Seat:
+class DemoConnection:
     """A person on a server."""
 
-    def __init__(self, person: Person, port: int) -> None:
+    def __init__(self, person: DemoPerson, port: int) -> None:
         self.nick = person.nick
-        self.ears = Ears()
-        identity = Identity(person.nick, person.nick, person.token, bot=False)
+        self.ears = DemoListener()
+        identity = ClientIdentity(person.nick, person.nick, person.token, bot=False)
         self.transport = IRCTransport(Address(HOST, port), identity, participants.CHANNELS, on_message=self.ears.hear)
 
     def sees(self, nick: str, channel: str = participants.CHANNELS[0]) -> bool:
@@ -75,11 +75,18 @@ class Seat:
         return all(self.sees(nick, channel) for nick in (YOU, EVE, *agents))
 
 
-class Stage:
+class DemoStage:
     """Everything that runs; ``raised`` makes one."""
 
     def __init__(
-        self, folder: Path, you: Seat, eve: Seat, ports: dict[str, int], secret: Path, page: str, no_page: str
+        self,
+        folder: Path,
+        you: DemoConnection,
+        eve: DemoConnection,
+        ports: dict[str, int],
+        secret: Path,
+        page: str,
+        no_page: str,
     ) -> None:
         self.folder = folder
         self.you = you
@@ -114,11 +121,11 @@ async def until(what: str, fact: Callable[[], bool]) -> None:
             while not fact():  # noqa: ASYNC110
                 await asyncio.sleep(_LOOK_AGAIN)
     except TimeoutError:
-        raise Missed(what) from None
+        raise SceneFailed(what) from None
 
 
 @asynccontextmanager
-async def raised(port: int, web: bool) -> AsyncIterator[Stage]:
+async def raised(port: int, web: bool) -> AsyncIterator[DemoStage]:
     """The stage, ready to play; at the end nothing of it is left, however the end came."""
     with temporary_home() as folder:
         caretaker, hands = _caretaker(folder), ThreadPoolExecutor(len(participants.AGENTS) + 1)
@@ -130,7 +137,7 @@ async def raised(port: int, web: bool) -> AsyncIterator[Stage]:
             await asyncio.shield(_clear(folder, hands, caretaker))
 
 
-async def _raise(folder: Path, port: int, web: bool, hands: ThreadPoolExecutor, stack: AsyncExitStack) -> Stage:
+async def _raise(folder: Path, port: int, web: bool, hands: ThreadPoolExecutor, stack: AsyncExitStack) -> DemoStage:
     secret = folder / "link.secret"
     secret.write_text(participants.new_secret(), encoding="utf-8")
     secret.chmod(paths.PRIVATE_FILE)
@@ -139,14 +146,14 @@ async def _raise(folder: Path, port: int, web: bool, hands: ThreadPoolExecutor, 
     link = {"name": THERE, "address": f"{HOST}:{thor}", "secret": shared}
     spark = await _serve(hands, participants.write_server(folder, HERE, port, link), HERE)
     ports = {HERE: spark, THERE: thor}
-    you, eve = (Seat(participants.admit(folder, nick), ports[nick.partition("-")[0]]) for nick in (YOU, EVE))
+    you, eve = (DemoConnection(participants.admit(folder, nick), ports[nick.partition("-")[0]]) for nick in (YOU, EVE))
     nicks = [(nick, server) for server in ports for nick in participants.write_agents(folder, server, ports[server])]
     loop = asyncio.get_running_loop()
     daemons = [loop.run_in_executor(hands, _start, folder, nick, server) for nick, server in nicks]
     showing = loop.run_in_executor(hands, _page, folder) if web else None
     await asyncio.gather(*daemons, *(_come(seat, stack) for seat in (you, eve)))
     page, no_page = await showing if showing is not None else ("", "")
-    return Stage(folder, you, eve, ports, secret, page, no_page)
+    return DemoStage(folder, you, eve, ports, secret, page, no_page)
 
 
 async def _serve(hands: ThreadPoolExecutor, file: Path, name: str) -> int:
@@ -155,15 +162,15 @@ async def _serve(hands: ThreadPoolExecutor, file: Path, name: str) -> int:
     try:
         note = await loop.run_in_executor(hands, background.start, name, ("--config", str(file)))
     except background.EndedEarly as early:
-        raise Missed(f"{name} does not start: {early.text}") from None
+        raise SceneFailed(f"{name} does not start: {early.text}") from None
     return note.addresses[0][1]
 
 
 def _start(folder: Path, nick: str, server: str) -> None:
     try:
         daemon_launch.start(nick, participants.agents_file(folder, server), PATIENCE)
-    except daemon_launch.NotStarted as failure:
-        raise Missed(str(failure)) from None
+    except daemon_launch.DaemonNotStarted as failure:
+        raise SceneFailed(str(failure)) from None
 
 
 def _page(folder: Path) -> tuple[str, str]:
@@ -177,7 +184,7 @@ def _page(folder: Path) -> tuple[str, str]:
         return "", str(error)
 
 
-async def _come(seat: Seat, stack: AsyncExitStack) -> None:
+async def _come(seat: DemoConnection, stack: AsyncExitStack) -> None:
     async with asyncio.timeout(PATIENCE):
         await seat.transport.start()
     stack.push_async_callback(seat.transport.stop)
@@ -193,7 +200,7 @@ async def _culture(*words: str) -> str:
     out, _ = await process.communicate()
     said = out.decode(errors="replace").strip()
     if process.returncode:
-        raise Missed(f"culture {' '.join(words)} ended with {process.returncode}: {said}")
+        raise SceneFailed(f"culture {' '.join(words)} ended with {process.returncode}: {said}")
     return said
 
 

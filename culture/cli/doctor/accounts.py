@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from culture.cli.agents.agent_login import token
 from culture.cli.connect_hints import example_nick
 from culture.cli.doctor.agent_programs import COMMAND
-from culture.cli.doctor.inventory import Scene, Server, shown
+from culture.cli.doctor.inventory import Inventory, LocalServer, shown
 from culture.cli.doctor.runner import Finding, error, hint, warning
 from culture.clients.acp.detect import SDK
 from culture.clients.shared.programs import Login, installing, located
@@ -17,10 +17,10 @@ from culture.protocol.names import fold
 from culture.protocol.vocabulary import UserClass
 from culture.server.auth.accounts import Account
 from culture.server.auth.password import token_digest
-from culture.server.shapes import Unreadable
+from culture.server.shapes import UnreadableJson
 
 
-def readable(scene: Scene) -> Iterator[Finding]:
+def readable(scene: Inventory) -> Iterator[Finding]:
     """The file of accounts."""
     for server in scene.servers:
         try:
@@ -31,12 +31,12 @@ def readable(scene: Scene) -> Iterator[Finding]:
             yield _unreadable(server, "it is not what was written there")
 
 
-def _unreadable(server: Server, why: str) -> Finding:
+def _unreadable(server: LocalServer, why: str) -> Finding:
     file = shown(server.config.accounts_file)
     return error(f"{file} cannot be read: {why}", "nobody can log in", f"`culture restore`, or move {file} away")
 
 
-def people(scene: Scene) -> Iterator[Finding]:
+def people(scene: Inventory) -> Iterator[Finding]:
     """As soon as there are accounts, people should have one, too."""
     for server in scene.servers:
         known = _accounts(scene, server)
@@ -51,7 +51,7 @@ def people(scene: Scene) -> Iterator[Finding]:
         )
 
 
-def nicks(scene: Scene) -> Iterator[Finding]:
+def nicks(scene: Inventory) -> Iterator[Finding]:
     """An agent and a person are never one nick."""
     if scene.settings is None:
         return
@@ -82,7 +82,7 @@ def nicks(scene: Scene) -> Iterator[Finding]:
             )
 
 
-def _accounts(scene: Scene, server: Server) -> list[Account]:
+def _accounts(scene: Inventory, server: LocalServer) -> list[Account]:
     try:
         return [each for each in scene.accounts(server).accounts.values() if each.is_active]
     except (ValueError, OSError):
@@ -95,7 +95,7 @@ def _accounts(scene: Scene, server: Server) -> list[Account]:
 _OWN_PROVIDER = "provider"
 
 
-def backends(scene: Scene) -> Iterator[Finding]:
+def backends(scene: Inventory) -> Iterator[Finding]:
     """The logins of the programs; of a key or a token nothing is looked at beyond its being there."""
     own_provider = {agent.nick for agent in scene.agents if _OWN_PROVIDER in agent.backend_options}
     for need in scene.needed:
@@ -107,7 +107,7 @@ def backends(scene: Scene) -> Iterator[Finding]:
             )
 
 
-def commands(scene: Scene) -> Iterator[Finding]:
+def commands(scene: Inventory) -> Iterator[Finding]:
     """The programs that agents.yaml names itself, and what speaks to them."""
     named = [agent for agent in scene.agents if COMMAND in agent.backend_options]
     if named and find_spec(SDK) is None:
@@ -124,7 +124,7 @@ def commands(scene: Scene) -> Iterator[Finding]:
             )
 
 
-def accounts(scene: Scene) -> Iterator[Finding]:
+def accounts(scene: Inventory) -> Iterator[Finding]:
     """The accounts of the agents, and the tokens in their secret files."""
     if scene.settings is None:
         return
@@ -142,7 +142,7 @@ def accounts(scene: Scene) -> Iterator[Finding]:
             )
 
 
-def _at_home(scene: Scene, server: Server, agent: AgentConfig) -> Iterator[Finding]:
+def _at_home(scene: Inventory, server: LocalServer, agent: AgentConfig) -> Iterator[Finding]:
     account = _account(scene, server, agent.nick)
     if account is None:
         return  # `culture start` makes it
@@ -166,11 +166,11 @@ def _at_home(scene: Scene, server: Server, agent: AgentConfig) -> Iterator[Findi
         )
 
 
-def _account(scene: Scene, server: Server, nick: str) -> Account | None:
+def _account(scene: Inventory, server: LocalServer, nick: str) -> Account | None:
     prefix = f"{fold(server.config.account_prefix)}-"
     try:
         found = scene.accounts(server).accounts.values()
-    except (Unreadable, ValueError, OSError):
+    except (UnreadableJson, ValueError, OSError):
         return None  # told by the check of accounts
     return next(
         (each for each in found if fold(each.name).removeprefix(prefix) == fold(nick).removeprefix(prefix)), None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from culture.bridge import access
-from culture.cli.doctor.inventory import Scene, Server, shown
+from culture.cli.doctor.inventory import Inventory, LocalServer, shown
 from culture.cli.doctor.runner import Finding, hint, warning
 from culture.cli.team.select_team import TEAM
 from culture.clients.shared import backends
@@ -21,7 +21,7 @@ SCRIPTED = "scripted"
 
 
 @dataclass(frozen=True, slots=True)
-class Worker:
+class AgentExposure:
     """An agent, or all members of a team whose program is the same."""
 
     name: str
@@ -49,7 +49,7 @@ class Worker:
         return bool(kind.asks[0]) and backends.never_asks(kind, self.options)
 
 
-def workers(scene: Scene) -> Iterator[Worker]:
+def workers(scene: Inventory) -> Iterator[AgentExposure]:
     """All of them, as the files say it; a team's members are known before they are hired."""
     if scene.settings is not None:
         for agent in scene.agents:
@@ -58,18 +58,18 @@ def workers(scene: Scene) -> Iterator[Worker]:
         yield from _members(team)
 
 
-def listed(found: Sequence[Worker]) -> str:
+def listed(found: Sequence[AgentExposure]) -> str:
     """Their names, as the subject of a sentence."""
     return ", ".join(each.name for each in found)
 
 
-def are_several(found: Sequence[Worker]) -> bool:
+def are_several(found: Sequence[AgentExposure]) -> bool:
     """Whether a verb behind these names is in the plural."""
     return len(found) > 1 or any(each.is_several for each in found)
 
 
-def _agent(agent: AgentConfig, server: ServerAddress) -> Worker:
-    return Worker(
+def _agent(agent: AgentConfig, server: ServerAddress) -> AgentExposure:
+    return AgentExposure(
         name=agent.nick,
         is_several=False,
         backend=agent.agent,
@@ -84,11 +84,11 @@ def _agent(agent: AgentConfig, server: ServerAddress) -> Worker:
     )
 
 
-def _members(team: TeamConfig) -> Iterator[Worker]:
+def _members(team: TeamConfig) -> Iterator[AgentExposure]:
     """One for each program and way of asking that the team's roles have."""
     shown = set()
     for role in map(team.role, ROLES):
-        worker = Worker(
+        worker = AgentExposure(
             name=f"the members of the team {team.slug}",
             is_several=True,
             backend=role.agent,
@@ -105,7 +105,7 @@ def _members(team: TeamConfig) -> Iterator[Worker]:
             yield worker
 
 
-def ways_in(scene: Scene, address: ServerAddress) -> list[str]:
+def ways_in(scene: Inventory, address: ServerAddress) -> list[str]:
     """How somebody who is not the owner may come to the server of an agent, in a few words each."""
     server = scene.server_at(address)
     if server is None:
@@ -113,7 +113,7 @@ def ways_in(scene: Scene, address: ServerAddress) -> list[str]:
     return [*_by_listeners(server), *_by_links(scene, server), *_by_the_bridge()]
 
 
-def _by_listeners(server: Server) -> Iterator[str]:
+def _by_listeners(server: LocalServer) -> Iterator[str]:
     config = server.config
     for listener in config.listen:
         if listener.websocket is not None:
@@ -130,7 +130,7 @@ def _by_listeners(server: Server) -> Iterator[str]:
         yield f"the web page beyond this machine (port {config.web.port})"
 
 
-def _by_links(scene: Scene, server: Server) -> Iterator[str]:
+def _by_links(scene: Inventory, server: LocalServer) -> Iterator[str]:
     for link in scene.good_links(server):
         yield f"the link to {link.name} (trust {link.trust})"
 
@@ -138,15 +138,15 @@ def _by_links(scene: Scene, server: Server) -> Iterator[str]:
 def _by_the_bridge() -> Iterator[str]:
     """A token of the bridge speaks as a nick with an account of class agent."""
     try:
-        tokens = access.Access().grants()
-    except access.Broken:
+        tokens = access.BridgeAccess().grants()
+    except access.BrokenAccessFile:
         return
     now = time.time()
     if nicks := sorted({each.names[0] for each in tokens if each.lasts_until > now}):
         yield f"tokens of the bridge ({', '.join(nicks)})"
 
 
-def _people_at_their_word(scene: Scene, address: ServerAddress) -> Iterator[str]:
+def _people_at_their_word(scene: Inventory, address: ServerAddress) -> Iterator[str]:
     """The ways by which somebody without a login is taken for a person, as no person has an account."""
     server = scene.server_at(address)
     if server is None or knows_people(scene, server):
@@ -160,7 +160,7 @@ def _people_at_their_word(scene: Scene, address: ServerAddress) -> Iterator[str]
             yield f"the link to {link.name} (trust full)"
 
 
-def knows_people(scene: Scene, server: Server) -> bool:
+def knows_people(scene: Inventory, server: LocalServer) -> bool:
     """Whether some person has an account; a file that cannot be read has a finding of its own."""
     try:
         return any(each.kind is UserClass.HUMAN for each in scene.accounts(server).accounts.values())
@@ -168,9 +168,9 @@ def knows_people(scene: Scene, server: Server) -> bool:
         return True
 
 
-def openings(scene: Scene) -> Iterator[Finding]:
+def openings(scene: Inventory) -> Iterator[Finding]:
     """Who may speak to such an agent runs code as its owner."""
-    files: dict[Path, list[Worker]] = {}
+    files: dict[Path, list[AgentExposure]] = {}
     for worker in workers(scene):
         if worker.never_asks:
             files.setdefault(worker.file, []).append(worker)
@@ -179,7 +179,7 @@ def openings(scene: Scene) -> Iterator[Finding]:
             yield from _reached(scene, bold, "; ".join(ways))
 
 
-def _reached(scene: Scene, bold: Sequence[Worker], ways: str) -> Iterator[Finding]:
+def _reached(scene: Inventory, bold: Sequence[AgentExposure], ways: str) -> Iterator[Finding]:
     """What is to be told of those of one file, which have one server."""
     for worker in bold:
         if worker.wake == "anybody":
@@ -208,9 +208,9 @@ def _reached(scene: Scene, bold: Sequence[Worker], ways: str) -> Iterator[Findin
     )
 
 
-def _subject(bold: Sequence[Worker]) -> str:
+def _subject(bold: Sequence[AgentExposure]) -> str:
     return f"{listed(bold)} never {_verb(bold, 'asks', 'ask')} for permission"
 
 
-def _verb(bold: Sequence[Worker], one: str, several: str) -> str:
+def _verb(bold: Sequence[AgentExposure], one: str, several: str) -> str:
     return several if are_several(bold) else one

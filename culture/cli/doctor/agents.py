@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from culture.cli.agents.agent_report import SILENT, STARTING, STOPPED, report
-from culture.cli.doctor.inventory import Scene, shown
+from culture.cli.doctor.inventory import Inventory, shown
 from culture.cli.doctor.runner import Finding, error, hint, warning
 from culture.cli.humanize import counted
 from culture.cli.team.select_team import TEAM, running
@@ -18,12 +18,12 @@ from culture.clients.shared.processes import carrying
 from culture.config import paths
 from culture.config.team import TeamConfig
 from culture.orchestrator.journal.store import look
-from culture.protocol.vocabulary import State
+from culture.protocol.vocabulary import AgentState
 
 _AT_ONCE = 16
 
 
-def folders(scene: Scene) -> Iterator[Finding]:
+def folders(scene: Inventory) -> Iterator[Finding]:
     """Where they work."""
     for agent in scene.agents:
         place = agent.directory
@@ -41,7 +41,7 @@ def folders(scene: Scene) -> Iterator[Finding]:
             )
 
 
-def states(scene: Scene) -> Iterator[Finding]:
+def states(scene: Inventory) -> Iterator[Finding]:
     """What each is doing, as its daemon says, else as its file does."""
     known = {agent.nick: agent.agent for agent in scene.agents}
     names = list(dict.fromkeys([*known, *scene.daemons]))
@@ -65,7 +65,9 @@ def _report(nick: str, backend: str) -> dict[str, Any] | list[Finding]:
 
 def _state(said: dict[str, Any]) -> Iterator[Finding]:
     nick, state, why = said["nick"], said["state"], said.get("why") or ""
-    if state in (State.PARKED, State.CRASHED) or (state == STOPPED and said.get("why") not in (None, "paused")):
+    if state in (AgentState.PARKED, AgentState.CRASHED) or (
+        state == STOPPED and said.get("why") not in (None, "paused")
+    ):
         yield warning(
             f"{nick} is {state if state != STOPPED else 'parked'}{f': {why}' if why else ''}",
             "it crashed too often, or has spent what it may",
@@ -86,7 +88,7 @@ def _state(said: dict[str, Any]) -> Iterator[Finding]:
         yield hint(f"{nick} does not run, and {waiting} for it", "nobody answers", f"`culture start {nick}`")
 
 
-def orphans(scene: Scene) -> Iterator[Finding]:
+def orphans(scene: Inventory) -> Iterator[Finding]:
     """Processes that carry the mark of an agent whose daemon is gone."""
     for file in sorted((scene.home / "inbox").glob("*.db")):
         nick = file.stem
@@ -111,7 +113,7 @@ _LOCKS = ("HEAD.lock", "refs/heads/main.lock", "packed-refs.lock")
 _PREFIX, _KEPT = "agent-task-", ".kept-"
 
 
-def projects(scene: Scene) -> Iterator[Finding]:
+def projects(scene: Inventory) -> Iterator[Finding]:
     """The repositories that teams work on."""
     for team in scene.teams:
         place = team.project_dir
@@ -132,7 +134,7 @@ def projects(scene: Scene) -> Iterator[Finding]:
             )
 
 
-def worktrees(scene: Scene) -> Iterator[Finding]:
+def worktrees(scene: Inventory) -> Iterator[Finding]:
     """The worktrees of tasks that are over."""
     for team in scene.teams:
         left = [path for path in _worktrees(team) if running(team.slug) is None and not _is_needed(team, path)]
@@ -154,7 +156,7 @@ def _is_needed(team: TeamConfig, path: Path) -> bool:
     return _KEPT not in path.name and path.name.removeprefix(_PREFIX) in live
 
 
-def wikis(scene: Scene) -> Iterator[Finding]:
+def wikis(scene: Inventory) -> Iterator[Finding]:
     """The wikis of projects."""
     for folder in sorted(each for each in (scene.home / "wiki").glob("*") if each.is_dir()):
         if not (folder / "objects").is_dir() or not (folder / "HEAD").is_file():
@@ -170,7 +172,7 @@ def wikis(scene: Scene) -> Iterator[Finding]:
                 )
 
 
-def waiting(scene: Scene) -> Iterator[Finding]:
+def waiting(scene: Inventory) -> Iterator[Finding]:
     """What was to be written to a wiki, and could not be yet."""
     for team in scene.teams:
         found = list((paths.team_dir(team.slug) / "wiki-queue").glob("[0-9]*.json"))

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from culture.cli.doctor.agent_exposure import SCRIPTED, Worker, knows_people, listed, workers
-from culture.cli.doctor.inventory import Scene, shown
+from culture.cli.doctor.agent_exposure import SCRIPTED, AgentExposure, knows_people, listed, workers
+from culture.cli.doctor.inventory import Inventory, shown
 from culture.cli.doctor.runner import Finding, error, hint, ok, warning
 from culture.cli.team.select_team import TEAM
 from culture.clients.shared.backends import NoBackend, backend
@@ -31,7 +31,7 @@ _QUOTES = (
 )
 
 
-def files(scene: Scene) -> Iterator[Finding]:
+def files(scene: Inventory) -> Iterator[Finding]:
     """What keeps a file from being used."""
     for problem in scene.problems:
         yield error(
@@ -47,7 +47,7 @@ def _told(problem: Problem) -> str:
     return ": ".join(filter(None, (place, dotted(problem.key), text)))
 
 
-def _remedy(problem: Problem, scene: Scene) -> str:
+def _remedy(problem: Problem, scene: Inventory) -> str:
     hint = problem.hint
     if _SWITCH.search(problem.text):
         hint = "YAML has true and false: on, off, yes and no are words to it"
@@ -55,7 +55,7 @@ def _remedy(problem: Problem, scene: Scene) -> str:
     return f"{f'{hint}; ' if hint else ''}{edit}, then `culture config check`"
 
 
-def traps(scene: Scene) -> Iterator[Finding]:
+def traps(scene: Inventory) -> Iterator[Finding]:
     """Lines that YAML reads without complaint, and not as they look."""
     teams = sorted((scene.home / "team").glob(f"*/{TEAM}"))
     for file in (paths.server_file(), paths.agents_file(), *teams):
@@ -106,9 +106,9 @@ def _trap(file: Path, number: int, line: str) -> Iterator[Finding]:
             )
 
 
-def trust(scene: Scene) -> Iterator[Finding]:
+def trust(scene: Inventory) -> Iterator[Finding]:
     """Who may answer the questions of agents."""
-    files: dict[Path, list[Worker]] = {}
+    files: dict[Path, list[AgentExposure]] = {}
     for worker in workers(scene):
         files.setdefault(worker.file, []).append(worker)
     for file, those in files.items():
@@ -130,7 +130,7 @@ def trust(scene: Scene) -> Iterator[Finding]:
             )
 
 
-def boundary(scene: Scene) -> Iterator[Finding]:
+def boundary(scene: Inventory) -> Iterator[Finding]:
     """What each agent with a model could reach: without a sandbox, all that the user can whom it runs as."""
     for worker in workers(scene):
         if worker.backend == SCRIPTED or worker.user is not None:
@@ -149,7 +149,7 @@ def boundary(scene: Scene) -> Iterator[Finding]:
         )
 
 
-def sandboxes(scene: Scene) -> Iterator[Finding]:
+def sandboxes(scene: Inventory) -> Iterator[Finding]:
     """Whether every agent can have the sandbox that it is to have: without it, it does not start."""
     for agent in scene.agents:
         try:
@@ -174,14 +174,14 @@ def sandboxes(scene: Scene) -> Iterator[Finding]:
             )
 
 
-def _reach(scene: Scene, worker: Worker) -> str:
+def _reach(scene: Inventory, worker: AgentExposure) -> str:
     """What a process of this user can reach, as far as it is there."""
     secrets = [shown(each) for each in (Path.home() / ".ssh", scene.home) if each.exists()]
     port = f"the IRC server at {worker.server.host}:{worker.server.port}"
     return f"your home{f' with {_listed(secrets)}' if secrets else ''}, {port}, your processes and every network"
 
 
-def _reach_inside(worker: Worker) -> str:
+def _reach_inside(worker: AgentExposure) -> str:
     """What a sandbox opens: the listed places, and the hosts of its model and of the configuration."""
     places = [worker.directory, *worker.sandbox.read, *worker.sandbox.write]
     rules: list[str] = []

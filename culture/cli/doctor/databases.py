@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from culture.cli.doctor.inventory import Scene, shown, walked
+from culture.cli.doctor.inventory import Inventory, shown, walked
 from culture.cli.doctor.runner import Finding, error, hint, ok, warning
 from culture.cli.humanize import counted, shown_size
 from culture.server.database import BUSY
@@ -24,7 +24,7 @@ _IS_DAMAGE = re.compile("malformed|corrupt|I/O error")
 _IS_BUSY = re.compile("locked|busy")
 
 
-def whole(scene: Scene) -> Iterator[Finding]:
+def whole(scene: Inventory) -> Iterator[Finding]:
     """SQLite looks at each as far as the time goes; `culture history verify` takes the time it needs."""
     deadline, unseen = time.monotonic() + _TIME, 0
     for file in _files(scene):
@@ -76,7 +76,7 @@ def _broken(file: Path, why: str) -> Finding:
     return error(f"{shown(file)} is damaged: {why}", "what is in it cannot be relied upon", f"{stop}, {what_else}")
 
 
-def growth(scene: Scene) -> Iterator[Finding]:
+def growth(scene: Inventory) -> Iterator[Finding]:
     """What grows without anybody looking."""
     for server in scene.servers:
         folder = server.config.data_dir
@@ -105,7 +105,7 @@ def growth(scene: Scene) -> Iterator[Finding]:
     yield from _logs(scene)
 
 
-def _logs(scene: Scene) -> Iterator[Finding]:
+def _logs(scene: Inventory) -> Iterator[Finding]:
     for file in sorted((scene.home / "log").glob("*.log")):
         if _size(file) > _LARGE_LOG:
             yield hint(
@@ -115,7 +115,7 @@ def _logs(scene: Scene) -> Iterator[Finding]:
             )
 
 
-def before(scene: Scene) -> Iterator[Finding]:
+def before(scene: Inventory) -> Iterator[Finding]:
     """What restores have put aside."""
     for folder in sorted((scene.home / "data").glob("*.before-*")):
         used = sum(each.status.st_size for each in walked(folder))
@@ -126,7 +126,7 @@ def before(scene: Scene) -> Iterator[Finding]:
         )
 
 
-def _files(scene: Scene) -> list[Path]:
+def _files(scene: Inventory) -> list[Path]:
     folders = [server.config.data_dir for server in scene.servers]
     found = [file for folder in dict.fromkeys(folders) for file in sorted(folder.glob("*/*.db"))]
     return [*found, *sorted((scene.home / _INBOX).glob("*.db"))]

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from culture.cli.doctor.inventory import Entry, Scene, shown, walked
+from culture.cli.doctor.inventory import FileEntry, Inventory, shown, walked
 from culture.cli.doctor.runner import Finding, error, hint, warning
 from culture.cli.humanize import counted, shown_size
 from culture.config import paths
@@ -26,7 +26,7 @@ _SMALL = 1_000_000_000
 _REMOTE = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "drvfs", "afs", "fuse.sshfs", "ceph"})
 
 
-def room(scene: Scene) -> Iterator[Finding]:
+def room(scene: Inventory) -> Iterator[Finding]:
     """What is free where something is kept."""
     for place in _disks(scene):
         found = os.statvfs(place)
@@ -48,7 +48,7 @@ def room(scene: Scene) -> Iterator[Finding]:
             )
 
 
-def writable(scene: Scene) -> Iterator[Finding]:
+def writable(scene: Inventory) -> Iterator[Finding]:
     """Whether anything can be kept."""
     for place in _places(scene):
         if os.statvfs(place).f_flag & os.ST_RDONLY:
@@ -61,7 +61,7 @@ def writable(scene: Scene) -> Iterator[Finding]:
             yield error(f"{shown(place)} cannot be written", "nothing can be kept", f"chmod u+rwx {shown(place)}")
 
 
-def kind(scene: Scene) -> Iterator[Finding]:
+def kind(scene: Inventory) -> Iterator[Finding]:
     """What sort of disk it is."""
     try:
         mounts = Path("/proc/mounts").read_text(encoding="utf-8", errors="replace")
@@ -84,7 +84,7 @@ def of_kind(place: Path, mounts: str) -> Iterator[Finding]:
         )
 
 
-def size(scene: Scene) -> Iterator[Finding]:
+def size(scene: Inventory) -> Iterator[Finding]:
     """How much the servers' data is."""
     for server in scene.servers:
         folder = server.config.data_dir
@@ -97,13 +97,13 @@ def size(scene: Scene) -> Iterator[Finding]:
             )
 
 
-def _places(scene: Scene) -> list[Path]:
+def _places(scene: Inventory) -> list[Path]:
     """The folders of ours that are there."""
     every = [scene.home, *(server.config.data_dir for server in scene.servers)]
     return [place for place in dict.fromkeys(every) if place.is_dir()]
 
 
-def _disks(scene: Scene) -> list[Path]:
+def _disks(scene: Inventory) -> list[Path]:
     """One folder for each disk."""
     return list({place.stat().st_dev: place for place in reversed(_places(scene))}.values())
 
@@ -117,7 +117,7 @@ _OURS = ("data", "inbox", "log", "run", "secrets", "tls", "team")
 """The folders in which everything is for its owner alone."""
 
 
-def home(scene: Scene) -> Iterator[Finding]:
+def home(scene: Inventory) -> Iterator[Finding]:
     """The folder that holds everything."""
     try:
         status = scene.home.stat()
@@ -144,7 +144,7 @@ def home(scene: Scene) -> Iterator[Finding]:
         )
 
 
-def secrets(scene: Scene) -> Iterator[Finding]:
+def secrets(scene: Inventory) -> Iterator[Finding]:
     """What logs somebody in: tokens, keys, passwords, the secrets of links."""
     known = {entry.path: entry for entry in scene.entries}
     for path in sorted(_secret_files(scene)):
@@ -167,7 +167,7 @@ def secrets(scene: Scene) -> Iterator[Finding]:
             )
 
 
-def _secret_files(scene: Scene) -> Iterator[Path]:
+def _secret_files(scene: Inventory) -> Iterator[Path]:
     yield from (scene.home / "secrets").glob("*")
     yield from (scene.home / "tls").glob("*.key")
     yield from (scene.home / "data").glob("*/federation/links.json")
@@ -189,7 +189,7 @@ def _with_secrets() -> Iterator[Path]:
             yield file
 
 
-def others(scene: Scene) -> Iterator[Finding]:
+def others(scene: Inventory) -> Iterator[Finding]:
     """Everything else that is for its owner alone."""
     secret = set(_secret_files(scene))
     found = [each for each in scene.entries if _is_open(each, scene.home) and each.path not in secret]
@@ -206,13 +206,13 @@ def others(scene: Scene) -> Iterator[Finding]:
         )
 
 
-def _is_open(entry: Entry, home: Path) -> bool:
+def _is_open(entry: FileEntry, home: Path) -> bool:
     mode = entry.status.st_mode
     is_kept = entry.path.is_relative_to(home) and entry.path.relative_to(home).parts[:1] in {(name,) for name in _OURS}
     return is_kept and (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) and bool(stat.S_IMODE(mode) & _OTHERS)
 
 
-def owners(scene: Scene) -> Iterator[Finding]:
+def owners(scene: Inventory) -> Iterator[Finding]:
     """Files of somebody else's, as `sudo culture …` leaves them."""
     foreign = [each.path for each in scene.entries[1:] if each.status.st_uid != os.geteuid()]
     if foreign and scene.entries[0].status.st_uid == os.geteuid():
@@ -232,7 +232,7 @@ def _named(found: Sequence[Path]) -> str:
     return f"{shown(found[0])}{more}"
 
 
-def _tops(found: Sequence[Entry], home: Path) -> list[str]:
+def _tops(found: Sequence[FileEntry], home: Path) -> list[str]:
     return list(dict.fromkeys(each.path.relative_to(home).parts[0] for each in found))
 
 
@@ -264,7 +264,7 @@ _HALF = re.compile(r"\.new$")
 _PID = re.compile(r'"pid": ?(\d+)|^(\d+)\s*$')
 
 
-def notes(scene: Scene) -> Iterator[Finding]:
+def notes(scene: Inventory) -> Iterator[Finding]:
     """The notes of servers and daemons: each is held by the living process that wrote it."""
     for file in sorted((scene.home / "run").glob("*.pid")):
         if file.is_symlink():
@@ -282,7 +282,7 @@ def notes(scene: Scene) -> Iterator[Finding]:
             yield from _of_the_dead(file, held)
 
 
-def locks(scene: Scene) -> Iterator[Finding]:
+def locks(scene: Inventory) -> Iterator[Finding]:
     """The data folders of servers that do not run."""
     for server in scene.servers:
         file = server.config.data_dir / "lock"
@@ -298,7 +298,7 @@ def locks(scene: Scene) -> Iterator[Finding]:
         )
 
 
-def halves(scene: Scene) -> Iterator[Finding]:
+def halves(scene: Inventory) -> Iterator[Finding]:
     """Files that were to take the place of others, and never did."""
     now = time.time()
     for entry in scene.entries:

@@ -9,21 +9,21 @@ from typing import Any
 import typer
 
 from culture.cli import output
-from culture.cli.doctor.runner import Finding, Outcome, Severity
+from culture.cli.doctor.runner import CheckOutcome, Finding, FindingSeverity
 from culture.cli.humanize import counted
 from culture.cli.output import is_coloured
 
 _COLOURS = {
-    Severity.OK: typer.colors.GREEN,
-    Severity.HINT: typer.colors.CYAN,
-    Severity.WARNING: typer.colors.YELLOW,
-    Severity.ERROR: typer.colors.RED,
+    FindingSeverity.OK: typer.colors.GREEN,
+    FindingSeverity.HINT: typer.colors.CYAN,
+    FindingSeverity.WARNING: typer.colors.YELLOW,
+    FindingSeverity.ERROR: typer.colors.RED,
 }
 _WIDTH = 100
 _MARGIN = " " * 11
 
 
-def as_text(outcomes: Sequence[Outcome], seconds: float, *, everything: bool = False) -> str:
+def as_text(outcomes: Sequence[CheckOutcome], seconds: float, *, everything: bool = False) -> str:
     """What a person reads: what was found, area by area, then what is well, then how much that is."""
     lines: list[str] = []
     for area, group in groupby(outcomes, key=lambda each: each.check.area):
@@ -38,29 +38,29 @@ def as_text(outcomes: Sequence[Outcome], seconds: float, *, everything: bool = F
     return "\n".join(lines[1:])
 
 
-def as_data(outcomes: Sequence[Outcome], seconds: float) -> str:
+def as_data(outcomes: Sequence[CheckOutcome], seconds: float) -> str:
     """The same for programs, with all that is well."""
     findings = [_row(outcome, each) for outcome in outcomes for each in outcome.findings]
     return output.as_json({"worst": worst(outcomes).value, "seconds": round(seconds, 3), "findings": findings})
 
 
-def worst(outcomes: Sequence[Outcome]) -> Severity:
+def worst(outcomes: Sequence[CheckOutcome]) -> FindingSeverity:
     """How bad it is in all."""
-    return max((each.worst for each in outcomes), key=lambda each: each.weight, default=Severity.OK)
+    return max((each.worst for each in outcomes), key=lambda each: each.weight, default=FindingSeverity.OK)
 
 
-def _worth_showing(group: Iterator[Outcome], everything: bool) -> Iterator[Finding]:
+def _worth_showing(group: Iterator[CheckOutcome], everything: bool) -> Iterator[Finding]:
     for outcome in group:
         for each in outcome.findings:
-            if everything or each.severity is not Severity.OK or each.what.startswith("mended"):
+            if everything or each.severity is not FindingSeverity.OK or each.what.startswith("mended"):
                 yield each
 
 
-def _well(outcomes: Sequence[Outcome]) -> list[str]:
-    areas = {each.check.area: Severity.OK for each in outcomes}
+def _well(outcomes: Sequence[CheckOutcome]) -> list[str]:
+    areas = {each.check.area: FindingSeverity.OK for each in outcomes}
     for each in outcomes:
         areas[each.check.area] = max(areas[each.check.area], each.worst, key=lambda one: one.weight)
-    return [area for area, severity in areas.items() if severity is Severity.OK]
+    return [area for area, severity in areas.items() if severity is FindingSeverity.OK]
 
 
 def _lines(finding: Finding) -> Iterator[str]:
@@ -84,13 +84,15 @@ def _wrapped(text: str, margin: str = _MARGIN) -> list[str]:
     return made or [""]
 
 
-def _summary(outcomes: Sequence[Outcome]) -> str:
+def _summary(outcomes: Sequence[CheckOutcome]) -> str:
     counts = Counter(each.severity for outcome in outcomes for each in outcome.findings)
-    bad = [severity for severity in reversed(Severity) if severity is not Severity.OK and counts[severity]]
+    bad = [
+        severity for severity in reversed(FindingSeverity) if severity is not FindingSeverity.OK and counts[severity]
+    ]
     return ", ".join(counted(counts[each], each.value, f"{each.value}s") for each in bad) or "all is well"
 
 
-def _row(outcome: Outcome, finding: Finding) -> dict[str, Any]:
+def _row(outcome: CheckOutcome, finding: Finding) -> dict[str, Any]:
     return {
         "check": outcome.check.name,
         "area": outcome.check.area,

@@ -12,7 +12,7 @@ from culture.cli.agents.select_agents import load
 from culture.cli.config import check_skills
 from culture.cli.connect_hints import reached_by
 from culture.cli.doctor.agent_programs import Needed, needed
-from culture.cli.doctor.probe import Answer, probe
+from culture.cli.doctor.probe import ProbeResult, probe
 from culture.cli.options import Choices
 from culture.cli.server import pid_file
 from culture.cli.team.select_team import TEAM
@@ -20,7 +20,7 @@ from culture.clients.shared import pidfile as daemons
 from culture.config import paths
 from culture.config.agents import AgentConfig, AgentsConfig, ServerAddress
 from culture.config.errors import ConfigError, Problem
-from culture.config.links import Link
+from culture.config.links import LinkConfig
 from culture.config.listen_policy import is_loopback
 from culture.config.load import Loaded, load_team
 from culture.config.model import Listen, ServerConfig
@@ -30,7 +30,7 @@ from culture.config.values import Misfit
 from culture.federation import book
 from culture.federation.book import UnreadableBook
 from culture.server.auth import account_file
-from culture.server.auth.account_file import Contents
+from culture.server.auth.account_file import AccountFileContents
 
 MOST = 50_000
 # What belongs to agents and to git, and has the modes they give it.
@@ -38,17 +38,17 @@ _NOT_OURS = frozenset({"work", "sandbox", "objects", ".git", "lost+found"})
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FileEntry:
     """A file or a folder."""
 
     path: Path
     status: os.stat_result
 
 
-def walked(folder: Path) -> list[Entry]:
+def walked(folder: Path) -> list[FileEntry]:
     """The folder itself and what is in it; nothing, where there is none."""
     try:
-        found = [Entry(folder, folder.lstat())]
+        found = [FileEntry(folder, folder.lstat())]
     except FileNotFoundError:
         return []
     for entry in _below(folder):
@@ -58,7 +58,7 @@ def walked(folder: Path) -> list[Entry]:
     return found
 
 
-def _below(folder: Path) -> Iterator[Entry]:
+def _below(folder: Path) -> Iterator[FileEntry]:
     try:
         with os.scandir(folder) as entries:
             inner = [(each.is_dir(follow_symlinks=False), each) for each in entries]
@@ -66,7 +66,7 @@ def _below(folder: Path) -> Iterator[Entry]:
         return
     for is_folder, each in inner:
         try:
-            yield Entry(Path(each.path), each.stat(follow_symlinks=False))
+            yield FileEntry(Path(each.path), each.stat(follow_symlinks=False))
         except FileNotFoundError:
             continue
         if is_folder and each.name not in _NOT_OURS:
@@ -77,11 +77,11 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Server:
+class LocalServer:
     """A server of this home folder: as it runs, else as culture.yaml would have it."""
 
     config: ServerConfig
-    note: pid_file.Note | None
+    note: pid_file.ServerNote | None
 
     @property
     def listeners(self) -> list[tuple[Listen, str, int]]:
@@ -92,17 +92,17 @@ class Server:
         return [(listener, reached_by(host), port) for listener, (host, port) in found]
 
 
-class Scene:
+class Inventory:
     """This machine, as far as culture is concerned."""
 
     def __init__(self) -> None:
         self.home = paths.home()
-        self._probes: dict[tuple[str, int, bool], Answer] = {}
+        self._probes: dict[tuple[str, int, bool], ProbeResult] = {}
         self._probing: dict[tuple[str, int, bool], threading.Lock] = {}
         self._lock = threading.Lock()
 
     @cached_property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[FileEntry]:
         """Everything in the home folder, as far as it is ours."""
         return walked(self.home)
 
@@ -149,16 +149,16 @@ class Scene:
         return [team for team, _ in self._teams if team is not None]
 
     @cached_property
-    def servers(self) -> list[Server]:
+    def servers(self) -> list[LocalServer]:
         """Those that run, and the one that culture.yaml describes."""
         found = {}
         for name in pid_file.all_running():
             note = pid_file.running(name)
             config = _as_running(note) if note else None
             if config is not None:
-                found[name] = Server(config, note)
+                found[name] = LocalServer(config, note)
         if self.loaded is not None and paths.server_file().exists():
-            found.setdefault(self.loaded.config.name, Server(self.loaded.config, None))
+            found.setdefault(self.loaded.config.name, LocalServer(self.loaded.config, None))
         return list(found.values())
 
     @cached_property
@@ -171,14 +171,14 @@ class Scene:
         """The programs of the agents, and of those that teams would hire."""
         return needed(self.agents, self.teams)
 
-    def server_at(self, address: ServerAddress) -> Server | None:
+    def server_at(self, address: ServerAddress) -> LocalServer | None:
         """The server of this home folder that has the port of an address on this machine."""
         if not is_loopback(address.host):
             return None
         found = [each for each in self.servers if address.port in {port for _, _, port in each.listeners}]
         return found[0] if found else None
 
-    def links(self, server: Server) -> list[Link]:
+    def links(self, server: LocalServer) -> list[LinkConfig]:
         """The links it shall have; UnreadableBook or Misfit where that cannot be known."""
         file = book.path_of(server.config)
         try:
@@ -189,21 +189,21 @@ class Scene:
         book.check(server.config, links)
         return links
 
-    def good_links(self, server: Server) -> list[Link]:
+    def good_links(self, server: LocalServer) -> list[LinkConfig]:
         """The same, none where that cannot be known."""
         try:
             return self.links(server)
         except (UnreadableBook, Misfit, OSError):
             return []
 
-    def accounts(self, server: Server) -> Contents:
+    def accounts(self, server: LocalServer) -> AccountFileContents:
         """Who may log in; unlike the server's own way to read it, this leaves the file's mode as it is."""
         try:
             return account_file.parse(server.config.accounts_file.read_bytes())
         except FileNotFoundError:
             return account_file.empty()
 
-    def probe(self, host: str, port: int, tls: bool) -> Answer:
+    def probe(self, host: str, port: int, tls: bool) -> ProbeResult:
         """What answers at an address; each is asked once."""
         key = (host, port, tls)
         with self._lock:
@@ -228,7 +228,7 @@ def _tried(load: Callable[[], Result]) -> tuple[Result | None, tuple[Problem, ..
         return None, wrong.problems
 
 
-def _as_running(note: pid_file.Note) -> ServerConfig | None:
+def _as_running(note: pid_file.ServerNote) -> ServerConfig | None:
     try:
         return Choices.parse(note.options).load().config
     except ConfigError:

@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any
 
-from culture.cli.doctor.inventory import Scene, Server, shown
+from culture.cli.doctor.inventory import Inventory, LocalServer, shown
 from culture.cli.doctor.runner import Finding, error, hint, warning
 from culture.cli.mesh import link_status as figures
 from culture.cli.server import certificate
 from culture.config import paths
-from culture.config.links import Link
+from culture.config.links import LinkConfig
 from culture.config.listen_policy import Tls
 from culture.config.values import Misfit
 from culture.federation import book
@@ -22,7 +22,7 @@ _SOON = timedelta(days=21)
 _RENEW = "`culture server cert --force` makes a new one, and whoever pinned the old one must be told; then SIGHUP"
 
 
-def dates(scene: Scene) -> Iterator[Finding]:
+def dates(scene: Inventory) -> Iterator[Finding]:
     """The certificates that listeners show."""
     listeners = [each for server in scene.servers for each in server.config.listen]
     for tls in {each.tls.certificate: each.tls for each in listeners if each.tls}.values():
@@ -68,7 +68,7 @@ def _key(tls: Tls) -> Iterator[Finding]:
         )
 
 
-def shown_ones(scene: Scene) -> Iterator[Finding]:
+def shown_ones(scene: Inventory) -> Iterator[Finding]:
     """What a running server shows is what is in its file."""
     for server in scene.servers:
         for listener, host, port in server.listeners if server.note else ():
@@ -83,7 +83,7 @@ def shown_ones(scene: Scene) -> Iterator[Finding]:
                 )
 
 
-def pins(scene: Scene) -> Iterator[Finding]:
+def pins(scene: Inventory) -> Iterator[Finding]:
     """The fingerprint in agents.yaml is that of the server."""
     settings = scene.settings
     if settings is None or settings.server.fingerprint is None:
@@ -100,7 +100,7 @@ def pins(scene: Scene) -> Iterator[Finding]:
         )
 
 
-def _filed(server: Server | None, port: int) -> str | None:
+def _filed(server: LocalServer | None, port: int) -> str | None:
     """What a server that does not run would show."""
     for listener, _, its_port in server.listeners if server else ():
         if its_port == port and listener.tls is not None:
@@ -112,7 +112,7 @@ _SHORT = 16
 _LINKED = frozenset({"linked", "syncing"})
 
 
-def readable(scene: Scene) -> Iterator[Finding]:
+def readable(scene: Inventory) -> Iterator[Finding]:
     """What the command line has written of them."""
     for server in scene.servers:
         file = shown(book.path_of(server.config))
@@ -128,7 +128,7 @@ def readable(scene: Scene) -> Iterator[Finding]:
             yield error(f"{file}: {wrong}", "the server does not take such links", "`culture mesh unlink NAME`")
 
 
-def secrets(scene: Scene) -> Iterator[Finding]:
+def secrets(scene: Inventory) -> Iterator[Finding]:
     """Each link has a secret of its own, and one only."""
     for server in scene.servers:
         same = defaultdict(list)
@@ -144,7 +144,7 @@ def secrets(scene: Scene) -> Iterator[Finding]:
                 )
 
 
-def _secret(link: Link) -> Iterator[Finding]:
+def _secret(link: LinkConfig) -> Iterator[Finding]:
     if len(link.secret) < _SHORT:
         yield hint(
             f"the secret of the link to {link.name} is short",
@@ -159,7 +159,7 @@ def _secret(link: Link) -> Iterator[Finding]:
         )
 
 
-def certificates(scene: Scene) -> Iterator[Finding]:
+def certificates(scene: Inventory) -> Iterator[Finding]:
     """The peers show the certificates that are expected of them."""
     for server in scene.servers:
         for link in scene.good_links(server):
@@ -174,7 +174,7 @@ def certificates(scene: Scene) -> Iterator[Finding]:
                 )
 
 
-def states(scene: Scene) -> Iterator[Finding]:
+def states(scene: Inventory) -> Iterator[Finding]:
     """Those of running servers are there."""
     for server in scene.servers:
         for row in figures.figures(server.config) if server.note else ():
@@ -193,7 +193,7 @@ def _standing(row: dict[str, object]) -> Iterator[Finding]:
         )
 
 
-def _missing(server: Server, name: str, state: str, problem: str) -> Finding:
+def _missing(server: LocalServer, name: str, state: str, problem: str) -> Finding:
     what = f"{server.config.name} is not linked to {name}{f': {problem}' if problem else f' ({state})'}"
     if "secret" in problem.lower() or "password" in problem.lower():
         why = "the two sides have different secrets for this link"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from culture import __version__
-from culture.cli.doctor.inventory import Scene, shown
+from culture.cli.doctor.inventory import Inventory, shown
 from culture.cli.doctor.runner import Finding, error, hint, warning
 from culture.cli.skills import has_other_skill, has_skill
 from culture.clients.claude.detect import PLUGIN_MANIFEST
@@ -22,7 +22,7 @@ _NEEDED, _WANTED = 256, 4096
 _SOCK_DIAG = 4
 
 
-def descriptors(scene: Scene) -> Iterator[Finding]:
+def descriptors(scene: Inventory) -> Iterator[Finding]:
     """How many connections and files a server may have: it takes as many as it may."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most != resource.RLIM_INFINITY and most < _WANTED:
@@ -34,7 +34,7 @@ def descriptors(scene: Scene) -> Iterator[Finding]:
         )
 
 
-def kernel(scene: Scene) -> Iterator[Finding]:
+def kernel(scene: Inventory) -> Iterator[Finding]:
     """What culture is built on."""
     if sys.platform != "linux":
         yield error(f"this is {sys.platform}", "culture is tried on Linux alone", "use Linux, a container or a WSL 2")
@@ -65,7 +65,7 @@ _WRONG = 300.0
 """Servers do not believe times that are so far ahead."""
 
 
-def servers(scene: Scene) -> Iterator[Finding]:
+def servers(scene: Inventory) -> Iterator[Finding]:
     """The server of the agents, and those that this one is linked to."""
     for name, (host, port, tls) in sorted(_elsewhere(scene).items()):
         ahead = scene.probe(host, port, tls).ahead
@@ -79,7 +79,7 @@ def servers(scene: Scene) -> Iterator[Finding]:
         )
 
 
-def past(scene: Scene) -> Iterator[Finding]:
+def past(scene: Inventory) -> Iterator[Finding]:
     """Nothing was written in the future."""
     latest = max(scene.entries, key=lambda each: each.status.st_mtime, default=None)
     if latest is not None and latest.status.st_mtime > time.time() + _WRONG:
@@ -91,7 +91,7 @@ def past(scene: Scene) -> Iterator[Finding]:
         )
 
 
-def _elsewhere(scene: Scene) -> dict[str, tuple[str, int, bool]]:
+def _elsewhere(scene: Inventory) -> dict[str, tuple[str, int, bool]]:
     found = {}
     if scene.settings is not None and scene.settings.agents:
         address = scene.settings.server
@@ -108,7 +108,7 @@ TRIED = (3, 11)
 _OLDEST_SQLITE = (3, 35, 0)
 
 
-def python(scene: Scene) -> Iterator[Finding]:
+def python(scene: Inventory) -> Iterator[Finding]:
     """What everything runs in."""
     yield from of_python(sys.version_info[:3], sqlite3.sqlite_version_info, _options())
 
@@ -129,7 +129,7 @@ def of_python(python: tuple[int, ...], sqlite: tuple[int, ...], options: frozens
         )
 
 
-def skills(scene: Scene) -> Iterator[Finding]:
+def skills(scene: Inventory) -> Iterator[Finding]:
     """Whether the agents' programs have the irc skill."""
     missing: dict[tuple[str, str], list[str]] = {}
     others: dict[tuple[str, str], list[str]] = {}
@@ -163,7 +163,7 @@ def skills(scene: Scene) -> Iterator[Finding]:
         )
 
 
-def package(scene: Scene) -> Iterator[Finding]:
+def package(scene: Inventory) -> Iterator[Finding]:
     """What is installed is what runs."""
     installed = installed_version()
     if installed not in (None, __version__):
@@ -182,7 +182,7 @@ def package(scene: Scene) -> Iterator[Finding]:
             )
 
 
-def backends(scene: Scene) -> Iterator[Finding]:
+def backends(scene: Inventory) -> Iterator[Finding]:
     """The programs of the agents that are configured."""
     for need in scene.needed:
         who = ", ".join(need.users)

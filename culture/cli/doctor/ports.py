@@ -4,7 +4,7 @@ import socket
 from collections.abc import Iterator
 from importlib import import_module
 
-from culture.cli.doctor.inventory import Scene, Server, shown
+from culture.cli.doctor.inventory import Inventory, LocalServer, shown
 from culture.cli.doctor.runner import Finding, error, hint, warning
 from culture.config import paths
 from culture.config.agents import ServerAddress
@@ -14,7 +14,7 @@ from culture.server.net.port_conflict import explain
 from culture.server.net.port_conflict import owner as process_at
 
 
-def answering(scene: Scene) -> Iterator[Finding]:
+def answering(scene: Inventory) -> Iterator[Finding]:
     """Every server that runs answers; one that does not could start."""
     for server in scene.servers:
         if server.note is None:
@@ -33,7 +33,7 @@ def answering(scene: Scene) -> Iterator[Finding]:
                 )
 
 
-def held(scene: Scene) -> Iterator[Finding]:
+def held(scene: Inventory) -> Iterator[Finding]:
     """No other user of this machine listens where programs of ours look for a server."""
     users: dict[tuple[str, int], set[str]] = {}
     for user, address in _addresses(scene):
@@ -46,7 +46,7 @@ def held(scene: Scene) -> Iterator[Finding]:
             yield error(what, f"{', '.join(sorted(names))} cannot connect, and go on trying", remedy)
 
 
-def _addresses(scene: Scene) -> Iterator[tuple[str, ServerAddress]]:
+def _addresses(scene: Inventory) -> Iterator[tuple[str, ServerAddress]]:
     """Each address that something of ours dials, with what it is for."""
     if scene.settings is not None and scene.settings.agents:
         yield "the agents", scene.settings.server
@@ -61,7 +61,7 @@ def _addresses(scene: Scene) -> Iterator[tuple[str, ServerAddress]]:
                 yield f"the link to {link.name}", ServerAddress(host=link.endpoint[0], port=link.endpoint[1])
 
 
-def pages(scene: Scene) -> Iterator[Finding]:
+def pages(scene: Inventory) -> Iterator[Finding]:
     """Every web page that is shown is connected to its server."""
     # Its modules take long to load, and the other checks do without.
     webpage = import_module("culture.cli.web.process")
@@ -76,7 +76,7 @@ def pages(scene: Scene) -> Iterator[Finding]:
             )
 
 
-def _not_running(server: Server, scene: Scene) -> Iterator[Finding]:
+def _not_running(server: LocalServer, scene: Inventory) -> Iterator[Finding]:
     blocked = [wrong for listener, _, port in server.listeners if (wrong := _blocked(listener.host, port))]
     for wrong in blocked:
         what, _, remedy = wrong.partition("\n")
@@ -108,7 +108,7 @@ def _blocked(host: str, port: int) -> str:
     return ""
 
 
-def exposure(scene: Scene) -> Iterator[Finding]:
+def exposure(scene: Inventory) -> Iterator[Finding]:
     """Who can reach a server, and what protects it."""
     for server in scene.servers:
         config = server.config
@@ -135,7 +135,7 @@ def exposure(scene: Scene) -> Iterator[Finding]:
             )
 
 
-def agents(scene: Scene) -> Iterator[Finding]:
+def agents(scene: Inventory) -> Iterator[Finding]:
     """The agents knock at a door behind which somebody is, and it is the right one."""
     settings = scene.settings
     if settings is None or not settings.agents:
@@ -167,7 +167,7 @@ def agents(scene: Scene) -> Iterator[Finding]:
         )
 
 
-def _fits(scene: Scene, server: Server, address: ServerAddress) -> Iterator[Finding]:
+def _fits(scene: Inventory, server: LocalServer, address: ServerAddress) -> Iterator[Finding]:
     """The listener speaks what the agents speak, and the nicks are this server's."""
     file = shown(paths.agents_file())
     listener = next(each for each, _, port in server.listeners if port == address.port)

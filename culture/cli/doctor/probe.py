@@ -25,7 +25,7 @@ _SPEAKS_TIME = (Numeric.RPL_TIME.code, Numeric.ERR_NOTREGISTERED.code, "ERROR")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ProbeResult:
     """What was found out."""
 
     failure: str = ""
@@ -42,7 +42,7 @@ class Answer:
     """By how many seconds its clock is before ours; None where it does not tell the time."""
 
 
-def probe(host: str, port: int, tls: bool, patience: float = PATIENCE, *, user: str | None = None) -> Answer:
+def probe(host: str, port: int, tls: bool, patience: float = PATIENCE, *, user: str | None = None) -> ProbeResult:
     """Connect, ask for the time, and leave without having registered; ``user`` may run the server beside us."""
     deadline = time.monotonic() + patience
     try:
@@ -59,13 +59,13 @@ def probe(host: str, port: int, tls: bool, patience: float = PATIENCE, *, user: 
                 text = _heard(wire, deadline)
             return _read(text, (begun + time.time()) / 2, mark)
     except ssl.SSLError as error:
-        return Answer(f"no TLS: {error.reason or 'it does not speak it'}")
+        return ProbeResult(f"no TLS: {error.reason or 'it does not speak it'}")
     except PortHeld as held:
-        return Answer(str(held), held=str(held))
+        return ProbeResult(str(held), held=str(held))
     except TimeoutError:
-        return Answer("it does not answer")
+        return ProbeResult("it does not answer")
     except OSError as error:
-        return Answer(error.strerror or str(error))
+        return ProbeResult(error.strerror or str(error))
 
 
 def _context() -> ssl.SSLContext:
@@ -93,7 +93,7 @@ def _heard(wire: socket.socket, deadline: float) -> bytes:
     return text
 
 
-def _read(text: bytes, now: float, mark: str | None) -> Answer:
+def _read(text: bytes, now: float, mark: str | None) -> ProbeResult:
     speaks, ahead = False, None
     for line in text.decode(errors="replace").splitlines():
         try:
@@ -104,7 +104,7 @@ def _read(text: bytes, now: float, mark: str | None) -> Answer:
         if message.verb == Numeric.RPL_TIME.code:
             ahead = _ahead(message, now)
     failure = "" if speaks else "it says nothing" if not text else "it does not speak IRC"
-    return Answer(failure, reached=True, speaks=speaks, fingerprint=mark, ahead=ahead)
+    return ProbeResult(failure, reached=True, speaks=speaks, fingerprint=mark, ahead=ahead)
 
 
 def _ahead(message: Message, now: float) -> float | None:

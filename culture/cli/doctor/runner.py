@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from culture.cli.doctor.inventory import Scene
+from culture.cli.doctor.inventory import Inventory
 
 
-class Severity(StrEnum):
+class FindingSeverity(StrEnum):
     """How bad something is, from nothing to what has to be put right before anything works."""
 
     OK = "ok"
@@ -20,14 +20,14 @@ class Severity(StrEnum):
     @property
     def weight(self) -> int:
         """For comparing."""
-        return list(Severity).index(self)
+        return list(FindingSeverity).index(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that was found; never with a secret in it."""
 
-    severity: Severity
+    severity: FindingSeverity
     what: str
     why: str = ""
     next: str = ""
@@ -38,22 +38,22 @@ class Finding:
 
 def ok(what: str) -> Finding:
     """All is well."""
-    return Finding(Severity.OK, what)
+    return Finding(FindingSeverity.OK, what)
 
 
 def hint(what: str, why: str, next: str, mend: Callable[[], None] | None = None) -> Finding:
     """Everything works, and could be better."""
-    return Finding(Severity.HINT, what, why, next, mend)
+    return Finding(FindingSeverity.HINT, what, why, next, mend)
 
 
 def warning(what: str, why: str, next: str, mend: Callable[[], None] | None = None) -> Finding:
     """Something does not work, or soon will not."""
-    return Finding(Severity.WARNING, what, why, next, mend)
+    return Finding(FindingSeverity.WARNING, what, why, next, mend)
 
 
 def error(what: str, why: str, next: str, mend: Callable[[], None] | None = None) -> Finding:
     """Something that is wanted cannot work, or is open to those whom it is not for."""
-    return Finding(Severity.ERROR, what, why, next, mend)
+    return Finding(FindingSeverity.ERROR, what, why, next, mend)
 
 
 PATIENCE = 8.0
@@ -61,13 +61,13 @@ PATIENCE = 8.0
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class DoctorCheck:
     """One thing to look at. The part of its name before the dot is its area."""
 
     name: str
     title: str
     """What is as it should be when nothing was found."""
-    look: Callable[[Scene], Iterable[Finding]]
+    look: Callable[[Inventory], Iterable[Finding]]
 
     @property
     def area(self) -> str:
@@ -76,19 +76,19 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CheckOutcome:
     """What came of a check."""
 
-    check: Check
+    check: DoctorCheck
     findings: tuple[Finding, ...]
 
     @property
-    def worst(self) -> Severity:
+    def worst(self) -> FindingSeverity:
         """The worst of what was found."""
-        return max((each.severity for each in self.findings), key=lambda each: each.weight, default=Severity.OK)
+        return max((each.severity for each in self.findings), key=lambda each: each.weight, default=FindingSeverity.OK)
 
 
-def conduct(checks: Sequence[Check], scene: Scene, patience: float = PATIENCE) -> list[Outcome]:
+def conduct(checks: Sequence[DoctorCheck], scene: Inventory, patience: float = PATIENCE) -> list[CheckOutcome]:
     """Do the checks, in no order; their outcomes in that of the table."""
     found: dict[str, tuple[Finding, ...]] = {}
     threads = [threading.Thread(target=_look, args=(check, scene, found), daemon=True) for check in checks]
@@ -97,10 +97,10 @@ def conduct(checks: Sequence[Check], scene: Scene, patience: float = PATIENCE) -
         thread.start()
     for thread in threads:
         thread.join(max(deadline - time.monotonic(), 0.0))
-    return [Outcome(check, found.get(check.name) or (_unfinished(check, patience),)) for check in checks]
+    return [CheckOutcome(check, found.get(check.name) or (_unfinished(check, patience),)) for check in checks]
 
 
-def _look(check: Check, scene: Scene, found: dict[str, tuple[Finding, ...]]) -> None:
+def _look(check: DoctorCheck, scene: Inventory, found: dict[str, tuple[Finding, ...]]) -> None:
     try:
         found[check.name] = tuple(check.look(scene)) or (ok(check.title),)
     except OSError as failure:
@@ -111,7 +111,7 @@ def _look(check: Check, scene: Scene, found: dict[str, tuple[Finding, ...]]) -> 
         found[check.name] = (warning(what, "this is a fault of `culture doctor` itself", "please report it"),)
 
 
-def _unreadable(check: Check, failure: OSError) -> Finding:
+def _unreadable(check: DoctorCheck, failure: OSError) -> Finding:
     place = failure.filename if isinstance(failure.filename, str) else ""
     return warning(
         f"{check.name} could not be looked at: {': '.join(filter(None, (place, failure.strerror)))}",
@@ -120,7 +120,7 @@ def _unreadable(check: Check, failure: OSError) -> Finding:
     )
 
 
-def _unfinished(check: Check, patience: float) -> Finding:
+def _unfinished(check: DoctorCheck, patience: float) -> Finding:
     return warning(
         f"{check.name} did not end within {patience:g} s",
         "a disk, a network or a program that is asked does not answer",
@@ -128,7 +128,7 @@ def _unfinished(check: Check, patience: float) -> Finding:
     )
 
 
-def mended(outcome: Outcome) -> Outcome:
+def mended(outcome: CheckOutcome) -> CheckOutcome:
     """The same after everything was done that can be done without loss."""
     return replace(outcome, findings=tuple(map(_mended, outcome.findings)))
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from culture.cli.agents import service
-from culture.cli.doctor.inventory import Scene, shown
+from culture.cli.doctor.inventory import Inventory, shown
 from culture.cli.doctor.runner import Finding, error, hint, warning
 from culture.clients.shared.skill.call import find_socket
 from culture.config import paths
@@ -19,7 +19,7 @@ _PATIENCE = 1.0
 _SHARED = stat.S_IWGRP | stat.S_IWOTH
 
 
-def folder(scene: Scene) -> Iterator[Finding]:
+def folder(scene: Inventory) -> Iterator[Finding]:
     """The folder in which they are made."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if not runtime:  # they are in the home folder
@@ -45,7 +45,7 @@ def folder(scene: Scene) -> Iterator[Finding]:
         )
 
 
-def temporary(scene: Scene) -> Iterator[Finding]:
+def temporary(scene: Inventory) -> Iterator[Finding]:
     """Where programs put what they need for a moment."""
     said = os.environ.get("TMPDIR")
     place = Path(said or "/tmp")
@@ -64,7 +64,7 @@ def temporary(scene: Scene) -> Iterator[Finding]:
         )
 
 
-def lengths(scene: Scene) -> Iterator[Finding]:
+def lengths(scene: Inventory) -> Iterator[Finding]:
     """The kernel's limit for their paths."""
     for agent in scene.agents:
         try:
@@ -73,7 +73,7 @@ def lengths(scene: Scene) -> Iterator[Finding]:
             yield error(f"{agent.nick} cannot have a socket", str(wrong), "choose a shorter nick")
 
 
-def states(scene: Scene) -> Iterator[Finding]:
+def states(scene: Inventory) -> Iterator[Finding]:
     """Each is ours, for its owner alone, and somebody answers."""
     nicks = {agent.nick for agent in scene.agents} | scene.daemons.keys()
     ours = {path: nick for nick in nicks if (path := _socket_of(nick)) is not None}
@@ -156,7 +156,7 @@ _AGENT, _TEAM = (
 )
 
 
-def installed(scene: Scene) -> Iterator[Finding]:
+def installed(scene: Inventory) -> Iterator[Finding]:
     """Those that `culture service install` wrote for this home folder."""
     for is_system in (False, True):
         folder, found = service.unit_folder(is_system), 0
@@ -174,7 +174,7 @@ def installed(scene: Scene) -> Iterator[Finding]:
             )
 
 
-def _unit(scene: Scene, file: Path, text: str, is_system: bool) -> Iterator[Finding]:
+def _unit(scene: Inventory, file: Path, text: str, is_system: bool) -> Iterator[Finding]:
     again = f"`culture service install {_which(file.name)}{' --system' if is_system else ''}`"
     program = _PROGRAM.search(text)
     path = Path((program[1] or program[2]).replace("%%", "%")) if program else None
@@ -216,7 +216,7 @@ def _essence(text: str) -> list[str]:
     return [line for line in text.splitlines() if not line.startswith("Environment=") and line.strip()]
 
 
-def _is_ours(text: str, scene: Scene) -> bool:
+def _is_ours(text: str, scene: Inventory) -> bool:
     found = _HOME.search(text)
     return found is not None and Path(found[1].replace("%%", "%")) == scene.home
 

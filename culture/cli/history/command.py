@@ -7,8 +7,8 @@ from typing import Annotated, NamedTuple
 import typer
 
 from culture.cli.agent_access import open_to_agents
-from culture.cli.history.export import Channel, Private, Reader, Since, as_json, export
-from culture.cli.history.open_store import History, is_private, opened
+from culture.cli.history.export import Channel, Private, Since, TranscriptWriter, as_json, export
+from culture.cli.history.open_store import OpenHistory, is_private, opened
 from culture.cli.history.prune import prune
 from culture.cli.humanize import counted, exact_moment, shown_moment, shown_size
 from culture.cli.options import Choices, ConfigFile, DataDir, Name
@@ -26,7 +26,7 @@ EVERY_RANK = ("", "@", "+")
 _PATIENCE = 60.0  # seconds for one channel
 
 
-class Question(NamedTuple):
+class SearchQuery(NamedTuple):
     """What is looked for, and where."""
 
     text: str
@@ -51,10 +51,10 @@ def search(
 
     The exit code is 1 when nothing was found.
     """
-    question = Question(" ".join(words), channel or [], private, since or 0, limit)
+    question = SearchQuery(" ".join(words), channel or [], private, since or 0, limit)
     with opened(Choices(config, name, None, None, data_dir)) as history, elapsing("Searching"):
         found = _found(history, question)
-    reader = Reader(with_place=True)
+    reader = TranscriptWriter(with_place=True)
     for each in found:
         for line in [as_json(each.entry)] if as_lines else reader.lines(each.entry):
             typer.echo(line)
@@ -63,7 +63,7 @@ def search(
         raise typer.Exit(Exit.FAILED)
 
 
-def _found(history: History, question: Question) -> list[Kept]:
+def _found(history: OpenHistory, question: SearchQuery) -> list[Kept]:
     """The newest that fit, oldest first."""
     asked, limit = query(question.text), question.limit
     places = [history.place(channel) for channel in question.channels] or _channels(history)
@@ -75,11 +75,11 @@ def _found(history: History, question: Question) -> list[Kept]:
     return sorted(found, key=lambda each: each.position)[-limit:]
 
 
-def _channels(history: History) -> list[str]:
+def _channels(history: OpenHistory) -> list[str]:
     return [fold(each.name) for each in history.store.stats() if each.name != PRIVATE]
 
 
-def _private(history: History, question: Question) -> Iterator[Kept]:
+def _private(history: OpenHistory, question: SearchQuery) -> Iterator[Kept]:
     """Conversations have no index for all of them together: everything is looked through."""
     needles = Query((), tuple(folded(question.text).split()))
     for each in history.store.everything():

@@ -12,7 +12,7 @@ from typing import Annotated, NamedTuple, TextIO
 import typer
 
 from culture.cli import humanize
-from culture.cli.history.open_store import History, is_private, opened
+from culture.cli.history.open_store import OpenHistory, is_private, opened
 from culture.cli.humanize import exact_moment
 from culture.cli.options import Choices, ConfigFile, DataDir, Name
 from culture.cli.output import fail
@@ -22,7 +22,7 @@ from culture.protocol import text
 from culture.protocol.text import Profile, clean
 from culture.skills.history.entry import Entry, Sort, event_of
 from culture.skills.history.store import Kept, time_of
-from culture.skills.logger.format import Logged, Scribe, moment
+from culture.skills.logger.format import ChannelLogFormat, Logged, moment
 
 Channel = Annotated[
     list[str] | None,
@@ -64,11 +64,11 @@ def as_json(entry: Entry) -> str:
     return text.as_json(said, indent=None)
 
 
-class Reader:
+class TranscriptWriter:
     """Writes entries down as people read them, in the manner of weechat's logs; where they were said, if asked to."""
 
     def __init__(self, with_place: bool) -> None:
-        self._scribe = Scribe()
+        self._scribe = ChannelLogFormat()
         self._with_place = with_place
 
     def lines(self, entry: Entry) -> Iterator[str]:
@@ -134,7 +134,7 @@ def export(
     """
     with opened(Choices(config, name, None, None, data_dir)) as history:
         part = Part([history.place(each) for each in channel or []], private, since or 0, until)
-        reader = Reader(with_place=part.only is None)
+        reader = TranscriptWriter(with_place=part.only is None)
         total = history.entries(part.only) if sys.stderr.isatty() else 0
         with _target(output) as out, Progress("Exporting", total) as bar:
             for each in _wanted(history, part, bar):
@@ -142,7 +142,7 @@ def export(
                     out.write(f"{line}\n")
 
 
-def _wanted(history: History, part: Part, bar: Progress) -> Iterator[Kept]:
+def _wanted(history: OpenHistory, part: Part, bar: Progress) -> Iterator[Kept]:
     for each in history.store.everything(part.only):
         if part.until is not None and time_of(each.position) >= part.until:
             return

@@ -20,7 +20,7 @@ from culture.skills.history.stores import FILE, store_of, where
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
-class History(NamedTuple):
+class OpenHistory(NamedTuple):
     """A history that is open; ``path`` is its file, where it is one."""
 
     store: Store
@@ -55,7 +55,7 @@ class History(NamedTuple):
 
 
 @contextmanager
-def opened(choices: Choices) -> Iterator[History]:
+def opened(choices: Choices) -> Iterator[OpenHistory]:
     """The history of the server that is meant; what is wrong with it ends the command."""
     settings = as_running(choices).load().config
     folder = settings.data_dir / "history"
@@ -68,7 +68,7 @@ def opened(choices: Choices) -> Iterator[History]:
         store = store_of(settings.history, folder)
         store.open()
         with closing(store):
-            yield History(store, place, path)
+            yield OpenHistory(store, place, path)
     except ImportError as error:
         fail(str(error))
     except Damaged as error:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from culture.cli import humanize
-from culture.cli.history.open_store import History, is_private, opened
+from culture.cli.history.open_store import OpenHistory, is_private, opened
 from culture.cli.humanize import counted, shown_moment, shown_size
 from culture.cli.options import Choices, ConfigFile, DataDir, Name
 from culture.cli.output import confirm, fail
@@ -78,7 +78,7 @@ def prune(
 
 
 def _excess(
-    history: History, channels: list[str] | None, private: bool, everywhere: bool, keep: Retention
+    history: OpenHistory, channels: list[str] | None, private: bool, everywhere: bool, keep: Retention
 ) -> list[Excess]:
     now = int(time.time() * MICROSECONDS)
     places = {history.place(channel) for channel in channels or ()}

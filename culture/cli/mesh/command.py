@@ -27,12 +27,12 @@ from culture.cli.options import AsJson, ConfigFile, DataDir, Name
 from culture.cli.output import as_json as in_json
 from culture.cli.secret_input import link_secret
 from culture.cli.server import certificate, pid_file
-from culture.config.links import Link
+from culture.config.links import LinkConfig
 from culture.config.model import Listen, ServerConfig
 from culture.protocol.names import fold, short_name
 
 
-def text(settings: ServerConfig, link: Link, secret: Path) -> str:
+def text(settings: ServerConfig, link: LinkConfig, secret: Path) -> str:
     """The command for the other side, with what is known here."""
     door = _door(settings, link)
     words = ["culture", "mesh", "link", settings.name]
@@ -53,7 +53,7 @@ def text(settings: ServerConfig, link: Link, secret: Path) -> str:
     return "\n".join(lines)
 
 
-def rotation(settings: ServerConfig, link: Link, secret: Path | None) -> str:
+def rotation(settings: ServerConfig, link: LinkConfig, secret: Path | None) -> str:
     """How a change of secrets goes on, on both sides."""
     there = ["culture", "mesh", "rotate", settings.name, "--secret-file", str(secret or "FILE")]
     return "\n".join(
@@ -67,7 +67,7 @@ def rotation(settings: ServerConfig, link: Link, secret: Path | None) -> str:
     )
 
 
-def _door(settings: ServerConfig, link: Link) -> Listen | None:
+def _door(settings: ServerConfig, link: LinkConfig) -> Listen | None:
     """Where the other side would come in: by TLS, unless the link is without."""
     plain = [each for each in settings.listen if each.tls is None and not each.websocket]
     encrypted = [each for each in settings.listen if each.tls is not None and not each.websocket]

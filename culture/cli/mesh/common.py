@@ -14,7 +14,7 @@ from culture.cli.options import Choices
 from culture.cli.output import fail
 from culture.cli.server import pid_file
 from culture.cli.server.running_server import as_running, certainly
-from culture.config.links import Link
+from culture.config.links import LinkConfig
 from culture.config.model import ServerConfig
 from culture.config.values import Misfit
 from culture.federation import book
@@ -103,7 +103,7 @@ def settings_of(config: Path | None, name: str | None, data_dir: Path | None) ->
     return settings
 
 
-def links_of(settings: ServerConfig) -> dict[str, Link]:
+def links_of(settings: ServerConfig) -> dict[str, LinkConfig]:
     """The links there shall be."""
     try:
         return book.merged(settings.links, Book(book.path_of(settings)).read())
@@ -111,7 +111,7 @@ def links_of(settings: ServerConfig) -> dict[str, Link]:
         fail(f"cannot be read: {error}")
 
 
-def known(settings: ServerConfig, peer: str) -> Link:
+def known(settings: ServerConfig, peer: str) -> LinkConfig:
     """The link to this one."""
     wanted = links_of(settings)
     link = wanted.get(short_name(fold(peer)))
@@ -121,7 +121,7 @@ def known(settings: ServerConfig, peer: str) -> Link:
     return link
 
 
-def with_link(entries: Entries, link: Link) -> Entries:
+def with_link(entries: Entries, link: LinkConfig) -> Entries:
     """These, and this one."""
     return Entries({**entries.links, link.short_name: link}, entries.unlinked - {link.short_name})
 
@@ -148,10 +148,12 @@ def write(settings: ServerConfig, change: Callable[[Entries], Entries]) -> None:
         fail(f"{wrong.key[-1]}: {wrong}", Exit.USAGE)
 
 
-def checked(said: dict[str, Any]) -> Link:
+def checked(said: dict[str, Any]) -> LinkConfig:
     """A link with these settings, if it can be one."""
     try:
-        return Link.model_validate_json(json.dumps({key: value for key, value in said.items() if value is not None}))
+        return LinkConfig.model_validate_json(
+            json.dumps({key: value for key, value in said.items() if value is not None})
+        )
     except ValidationError as error:
         # Never what was given: it may be the secret.
         wrong = [

@@ -22,7 +22,7 @@ from culture.cli.mesh.common import (
     server_of,
     settings_of,
 )
-from culture.cli.mesh.invite_code import Code
+from culture.cli.mesh.invite_code import InviteCode
 from culture.cli.options import AsJson, ConfigFile, DataDir, Name
 from culture.cli.output import as_json as in_json
 from culture.cli.output import fail
@@ -104,7 +104,7 @@ def invite(
     if person is None:
         _be_ready(settings)
     shown = certificate.of(door.tls.certificate) if door.tls is not None else None
-    code = Code(made.kind, settings.name, place, shown or "", made.name, key)
+    code = InviteCode(made.kind, settings.name, place, shown or "", made.name, key)
     typer.echo(f"culture mesh join {code}")
     if person is not None:
         _tell_page(settings, person, key)

@@ -19,7 +19,7 @@ class NoCode(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class InviteCode:
     """Who invites, where it is found and by what it is known; whom it invites; the one-time key."""
 
     kind: Kind
@@ -36,7 +36,7 @@ class Code:
         return _MARK + base64.urlsafe_b64encode(text + _check(text)).decode().rstrip("=")
 
     @classmethod
-    def parse(cls, word: str) -> "Code":
+    def parse(cls, word: str) -> "InviteCode":
         """Read it back; raises NoCode, also where a letter is missing."""
         try:
             if not word.startswith(_MARK):

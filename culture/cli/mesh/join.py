@@ -27,13 +27,13 @@ from culture.cli.mesh.common import (
     with_link,
     write,
 )
-from culture.cli.mesh.invite_code import Code, NoCode
+from culture.cli.mesh.invite_code import InviteCode, NoCode
 from culture.cli.options import ConfigFile, DataDir, Name
 from culture.cli.output import fail
 from culture.cli.secret_input import NoTerminal, ask_password
 from culture.cli.server import pid_file
 from culture.config import paths
-from culture.config.links import Link, endpoint
+from culture.config.links import LinkConfig, endpoint
 from culture.config.model import ServerConfig
 from culture.config.paths import open_private
 from culture.config.peer_uid import PortHeld
@@ -41,11 +41,11 @@ from culture.config.values import Misfit
 from culture.federation import book, certificate
 from culture.protocol.names import fold, short_name, valid_nick
 from culture.protocol.vocabulary import Exit
-from culture.transport import Address, Hopeless, Identity
-from culture.transport.one_shot import Declined, ask_once
+from culture.transport import Address, ClientIdentity, Hopeless
+from culture.transport.one_shot import RequestDeclined, ask_once
 
 
-def welcome(code: Code, nick: str, token: str) -> str:
+def welcome(code: InviteCode, nick: str, token: str) -> str:
     """Keep the token, and say how to be there."""
     _keep(nick, token)
     return "\n".join(
@@ -66,7 +66,7 @@ def _keep(nick: str, token: str) -> None:
         target.write(f"{token}\n")
 
 
-def _command_line(code: Code, nick: str) -> list[str]:
+def _command_line(code: InviteCode, nick: str) -> list[str]:
     """``culture say`` goes to the server of agents.yaml: written where there is no such file, else shown."""
     host, port = endpoint(code.address)
     said = {"name": code.server, "host": host, "port": port}
@@ -81,7 +81,7 @@ def _command_line(code: Code, nick: str) -> list[str]:
     return [f"Try: {word}"]
 
 
-def _clients(code: Code, nick: str) -> list[str]:
+def _clients(code: InviteCode, nick: str) -> list[str]:
     host, port = endpoint(code.address)
     place, user = code.server.partition(".")[0], code.name
     tls = bool(code.fingerprint)
@@ -133,7 +133,7 @@ def join(
     file for its owner alone.
     """
     try:
-        taken = Code.parse((sys.stdin.readline() if code == "-" else code).strip())
+        taken = InviteCode.parse((sys.stdin.readline() if code == "-" else code).strip())
     except NoCode as wrong:
         fail(
             f"this is no code of an invitation, or not all of it: {wrong}. Copy all of it, from inv1_ to its end; "
@@ -147,7 +147,7 @@ def join(
         _join_machine(settings, taken, _intended(settings, taken, trust, channel))
 
 
-def _intended(settings: ServerConfig, code: Code, trust: Trust | None, channel: list[str] | None) -> Link:
+def _intended(settings: ServerConfig, code: InviteCode, trust: Trust | None, channel: list[str] | None) -> LinkConfig:
     """The link as it will be here; what cannot be is told before the key is used up."""
     if short_name(fold(code.server)) in links_of(settings):
         fail(f"{code.server} is linked already; `culture mesh unlink {code.server}` takes that link away first")
@@ -164,7 +164,9 @@ def _intended(settings: ServerConfig, code: Code, trust: Trust | None, channel: 
     return _fitting(settings, said, ask_trust(trust, channel, code.server), channel)
 
 
-def _fitting(settings: ServerConfig, said: dict[str, str], trust: Trust | None, channel: list[str] | None) -> Link:
+def _fitting(
+    settings: ServerConfig, said: dict[str, str], trust: Trust | None, channel: list[str] | None
+) -> LinkConfig:
     """The link with this trust, if it can be one beside the others."""
     wanted = checked({**{key: value for key, value in said.items() if value}, **believed(trust, channel)})
     try:
@@ -174,9 +176,9 @@ def _fitting(settings: ServerConfig, said: dict[str, str], trust: Trust | None, 
     return wanted
 
 
-def _join_machine(settings: ServerConfig, code: Code, wanted: Link) -> None:
+def _join_machine(settings: ServerConfig, code: InviteCode, wanted: LinkConfig) -> None:
     shown = certificate.ensured(settings) if wanted.encrypted else None
-    identity = Identity(
+    identity = ClientIdentity(
         settings.name,
         certificate=shown.certificate if shown is not None else None,
         key=shown.key if shown is not None else None,
@@ -191,30 +193,30 @@ def _join_machine(settings: ServerConfig, code: Code, wanted: Link) -> None:
         _await_link(settings, wanted)
 
 
-def _join_person(code: Code, from_stdin: bool) -> None:
+def _join_person(code: InviteCode, from_stdin: bool) -> None:
     typer.echo(f"{code.server} invites you as {code.name}. Choose a password.", err=True)
     try:
         password = ask_password(code.name, from_stdin)
     except NoTerminal as problem:
         fail(str(problem), Exit.USAGE)
-    answer = _asked(code, Identity(code.name), "REDEEM", code.name, code.key, password)
+    answer = _asked(code, ClientIdentity(code.name), "REDEEM", code.name, code.key, password)
     if len(answer) < 4 or answer[0] != "SUCCESS" or not _is_fit(code, *answer[2:4]):
         fail(f"{code.server} gives no answer that can be understood")
     typer.echo(welcome(code, nick=answer[2], token=answer[3]))
 
 
-def _is_fit(code: Code, nick: str, token: str) -> bool:
+def _is_fit(code: InviteCode, nick: str, token: str) -> bool:
     """A stranger's server says what a file here is called, and what is in it: our nick, a token, and nothing else."""
     own = (fold(code.name), fold(f"{short_name(code.server)}-{code.name}"))
     return valid_nick(nick, _LONGEST_NICK) and fold(nick) in own and _TOKEN.fullmatch(token) is not None
 
 
-def _asked(code: Code, identity: Identity, verb: str, *params: str) -> tuple[str, ...]:
+def _asked(code: InviteCode, identity: ClientIdentity, verb: str, *params: str) -> tuple[str, ...]:
     host, port = endpoint(code.address)
     address = Address(host, port, bool(code.fingerprint), code.fingerprint or None)
     try:
         return asyncio.run(ask_once(address, identity, verb, *params))
-    except Declined as no:
+    except RequestDeclined as no:
         fail(f"{code.server} says: {no}", Exit.DENIED)
     except Hopeless as no:
         fail(f"{no}. Nothing was told to it. Ask {code.server}'s owner for another invitation")
@@ -226,7 +228,7 @@ def _asked(code: Code, identity: Identity, verb: str, *params: str) -> tuple[str
         fail(f"{code.server} cannot be reached at {code.address}: {error.strerror or error}. Does it run there?")
 
 
-def _await_link(settings: ServerConfig, wanted: Link) -> None:
+def _await_link(settings: ServerConfig, wanted: LinkConfig) -> None:
     end, row = time.monotonic() + _PATIENCE, link_status.at_rest(wanted)
     while time.monotonic() < end:
         row = next((each for each in link_status.figures(settings) if each["name"] == wanted.name), row)

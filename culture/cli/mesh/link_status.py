@@ -7,7 +7,7 @@ from typing import Any
 
 from culture.cli import output
 from culture.cli.server import pid_file
-from culture.config.links import Link
+from culture.config.links import LinkConfig
 from culture.config.model import ServerConfig
 from culture.federation import status
 
@@ -24,13 +24,13 @@ def figures(settings: ServerConfig) -> list[dict[str, Any]]:
     return list(said["links"]) if note is not None and note.pid == said.get("pid") else []
 
 
-def at_rest(link: Link) -> dict[str, Any]:
+def at_rest(link: LinkConfig) -> dict[str, Any]:
     """A link of a server that does not run."""
     row = {"name": link.name, "address": link.address, "trust": link.trust, "state": "not running"}
     return {**row, "channels": list(link.channels)}
 
 
-def intended(link: Link) -> str:
+def intended(link: LinkConfig) -> str:
     """What a link shall be: ``thor is dialled at 10.0.0.2:6697, trust full``."""
     how = f"is dialled at {link.address}" if link.address else "is let in when it dials"
     return f"{link.name} {how}, {_trust(link.trust, link.channels)}"

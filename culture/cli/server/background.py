@@ -83,12 +83,12 @@ def _process(words: Sequence[str], output: int) -> "subprocess.Popen[bytes]":
     )
 
 
-def start(server: str, options: Sequence[str], launch: Launch = plainly) -> pid_file.Note:
+def start(server: str, options: Sequence[str], launch: Launch = plainly) -> pid_file.ServerNote:
     """Run the server as a process of its own and return as soon as it accepts connections."""
     log = paths.log_file(server)
     begun = Begun(server, ["server", "start", "--foreground", *options], log, launch)
 
-    def accepting(pid: int) -> pid_file.Note | None:
+    def accepting(pid: int) -> pid_file.ServerNote | None:
         note = pid_file.running(server)
         is_ready = note and note.pid == pid and note.addresses and all(map(accepts, note.addresses))
         return note if is_ready else None

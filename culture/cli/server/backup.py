@@ -17,14 +17,14 @@ from culture.cli.progress import Progress
 from culture.cli.server import background, pid_file
 from culture.cli.server.running_server import as_running, certainly
 from culture.config import paths
-from culture.config.load import Options, load_server
+from culture.config.load import ServerOptions, load_server
 from culture.config.model import ServerConfig
 from culture.server import disk
 from culture.server.auth.accounts import AccountsError
 from culture.server.backup import collect, tarball
 from culture.server.backup import restore as restoring
 from culture.server.backup.collect import Source
-from culture.server.backup.create import Label, NoRoom, create
+from culture.server.backup.create import BackupDiskFull, Label, create
 from culture.server.backup.manifest import ACCOUNTS, CONFIG, TLS, BadBackup, Manifest
 from culture.server.backup.restore import Unpacked
 from culture.server.lock import DataLock
@@ -67,7 +67,7 @@ def backup(
             made = create(target, label, sources, now, copied.step, packed.step)
     except FileExistsError:
         fail(f"{target} is there already, and stays as it is")
-    except NoRoom as error:
+    except BackupDiskFull as error:
         fail(str(error))
     except OSError as error:
         fail(f"cannot write {target}: {error.strerror}")
@@ -182,13 +182,13 @@ def _settings(choices: Choices, said: bytes | None) -> tuple[ServerConfig, bool]
     looked_at = file.with_name(f".{file.name}.restoring")
     disk.replace(looked_at, said)
     try:
-        return load_server(looked_at, Options(choices.name, data_dir=choices.data_dir)).config, True
+        return load_server(looked_at, ServerOptions(choices.name, data_dir=choices.data_dir)).config, True
     finally:
         looked_at.unlink()
 
 
 @contextmanager
-def _stopped(server: str, note: pid_file.Note | None) -> Iterator[None]:
+def _stopped(server: str, note: pid_file.ServerNote | None) -> Iterator[None]:
     """Have the server out of the way; afterwards it runs again, whatever came of the restore."""
     if note is None:
         yield

@@ -125,7 +125,7 @@ def show_config(
         typer.echo(f"{row.key:<{widths[0]}}  {row.value:<{min(widths[1], 40)}}  {row.source}")
 
 
-def _facts(server: str, note: pid_file.Note | None, healthy: bool) -> dict[str, object]:
+def _facts(server: str, note: pid_file.ServerNote | None, healthy: bool) -> dict[str, object]:
     known: dict[str, object] = {"name": server, "running": note is not None, "answers": healthy}
     if note is None:
         return known

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 from culture import __version__
 from culture.cli.server.log_rotation import prints_to
 from culture.config import paths, process
-from culture.config.lockfile import LockFile, Taken, note_of_holder
+from culture.config.lockfile import LockFile, LockTaken, note_of_holder
 from culture.server.errors import StartError
 
 if TYPE_CHECKING:  # whoever only asks who runs needs no settings
@@ -22,7 +22,7 @@ GRACE = 5.0
 
 
 @dataclass(frozen=True)
-class Note:
+class ServerNote:
     """What a running server says about itself; no addresses means it does not accept yet, no log that it
     prints to where it was started, no version that it is older than this field."""
 
@@ -63,7 +63,7 @@ class PidFile:
         self._lock = LockFile(paths.pid_file(config.name))
         timeout = config.limits.shutdown_timeout
         log = paths.log_file(config.name)
-        self._note = Note(
+        self._note = ServerNote(
             os.getpid(),
             time.time(),
             str(config.data_dir),
@@ -78,8 +78,8 @@ class PidFile:
         """Hold the file, whatever a server that is gone left in it; refuse when a living one holds it."""
         try:
             self._lock.acquire(str(self._note))
-        except Taken as taken:
-            raise StartError(already_running(self._server, Note.parse(taken.note))) from None
+        except LockTaken as taken:
+            raise StartError(already_running(self._server, ServerNote.parse(taken.note))) from None
         try:
             yield self
         except BaseException:
@@ -98,7 +98,7 @@ class PidFile:
         self._lock.write(str(self._note))
 
 
-def already_running(server: str, note: Note | None) -> str:
+def already_running(server: str, note: ServerNote | None) -> str:
     """What to say to somebody who starts a server twice."""
     pid = f" (pid {note.pid})" if note else ""
     return (
@@ -106,16 +106,16 @@ def already_running(server: str, note: Note | None) -> str:
     )
 
 
-def running(server: str) -> Note | None:
+def running(server: str) -> ServerNote | None:
     """The living server of that name; a file that nobody holds is no server, whatever it says."""
     text = note_of_holder(paths.pid_file(server))
-    return Note.parse(text) if text is not None else None
+    return ServerNote.parse(text) if text is not None else None
 
 
 def was_told_to_stop(server: str) -> bool:
     """Whether a server that is gone, and did not end in order, had been told to stop."""
     try:
-        note = Note.parse(paths.pid_file(server).read_text(encoding="utf-8", errors="replace"))
+        note = ServerNote.parse(paths.pid_file(server).read_text(encoding="utf-8", errors="replace"))
     except FileNotFoundError:
         return False
     return note is not None and note.stopping

@@ -7,19 +7,19 @@ from culture.cli.output import fail
 from culture.config import paths
 from culture.config.installation import installation
 from culture.config.team import TeamConfig
-from culture.orchestrator.errors import NotStarted
-from culture.orchestrator.irc import Rooms
-from culture.orchestrator.journal.store import Book
+from culture.orchestrator.errors import MemberNotStarted
+from culture.orchestrator.irc import TeamRooms
+from culture.orchestrator.journal.store import TeamStore
 from culture.orchestrator.members.daemons import Child, Launch, MemberDaemons
-from culture.orchestrator.members.roster import AGENTS, Roster
-from culture.orchestrator.parts import Parts
+from culture.orchestrator.members.roster import AGENTS, MemberConfigs
+from culture.orchestrator.parts import TeamParts
 from culture.orchestrator.repository.git import git
 from culture.orchestrator.repository.merge import main_branch
 from culture.orchestrator.repository.worktrees import Worktrees
 from culture.orchestrator.wiki_record import Record, wiki_folder
 from culture.protocol.names import short_name
-from culture.protocol.vocabulary import Channel, Exit
-from culture.transport import Address, Identity
+from culture.protocol.vocabulary import Exit, WellKnownChannel
+from culture.transport import Address, ClientIdentity
 from culture.wiki.client import LocalWiki, WikiClient
 from culture.wiki.pages import Pages
 from culture.wiki.queue import QueuedWiki
@@ -32,31 +32,31 @@ def launcher(config: TeamConfig) -> Launch:
         try:
             agent_login.prepare(nick, config.server, always_on=False)
         except agent_login.NoLogin as wrong:
-            raise NotStarted(str(wrong)) from None
+            raise MemberNotStarted(str(wrong)) from None
         return daemon_launch.launch(nick, paths.team_dir(config.slug) / AGENTS)
 
     return launch
 
 
-async def assemble(config: TeamConfig, launch: Launch | None = None) -> Parts:
+async def assemble(config: TeamConfig, launch: Launch | None = None) -> TeamParts:
     """Everything there is to a team, not yet begun."""
     folder, project = paths.team_dir(config.slug), config.project_dir
     server = _server_name(config)
     nick = f"{server}-team-{config.slug}"
     main = await main_branch(project, config.branch)
-    book = Book(folder)
+    book = TeamStore(folder)
     book.open()
     em = f"{server}-{config.em_name}"
-    roster = Roster(config, folder, main, nick, em)
+    roster = MemberConfigs(config, folder, main, nick, em)
     hint = await asyncio.to_thread(agent_login.prepare, nick, config.server, False)
     if hint:
         fail(hint)
     token = agent_login.token(nick)
     where = config.server
-    channels = [config.project_channel, config.standup_channel, Channel.ERRORS.value]
-    rooms = Rooms(
+    channels = [config.project_channel, config.standup_channel, WellKnownChannel.ERRORS.value]
+    rooms = TeamRooms(
         Address(where.host, where.port, where.tls, where.fingerprint, where.user),
-        Identity(nick, nick if token else None, token, realname=f"the team {config.slug}"),
+        ClientIdentity(nick, nick if token else None, token, realname=f"the team {config.slug}"),
         folder,
         book,
         [*channels, *(task.channel for task in book.state.live_tasks())],
@@ -66,7 +66,9 @@ async def assemble(config: TeamConfig, launch: Launch | None = None) -> Parts:
     record = Record(QueuedWiki(_wiki(config), folder / "wiki-queue"), nick)
     daemons = MemberDaemons(launch or launcher(config), dismiss=lambda nick: agent_login.withdraw(nick, config.server))
     worktrees = Worktrees(project, config.worktrees)
-    return Parts(config, server, folder, main, await _remote(config), book, rooms, roster, daemons, worktrees, record)
+    return TeamParts(
+        config, server, folder, main, await _remote(config), book, rooms, roster, daemons, worktrees, record
+    )
 
 
 def _server_name(config: TeamConfig) -> str:

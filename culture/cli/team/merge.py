@@ -14,7 +14,7 @@ from culture.config import paths
 from culture.config.team import TeamConfig
 from culture.lib.git import GitFailed
 from culture.lib.git_identity import ADDRESS, TEAM
-from culture.orchestrator.journal.state import Stage
+from culture.orchestrator.journal.state import TaskStage
 from culture.orchestrator.journal.store import look
 from culture.orchestrator.repository import merge as branch_merge
 from culture.orchestrator.repository.merge import Merged, NotMerged
@@ -49,7 +49,7 @@ def merge(
     """
     config = chosen(slug)
     task = look(paths.team_dir(config.slug)).tasks.get(id)
-    if task is not None and task.stage is not Stage.DONE and not force:
+    if task is not None and task.stage is not TaskStage.DONE and not force:
         fail(f"{id} is {task.stage.value}, not done; --force merges what is there")
     title = " ".join(task.text.split())[:60] if task else ""
     merged = _done(_merged(config, id, message or f"Merge {id}{f': {title}' if title else ''}"))

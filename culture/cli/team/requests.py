@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from culture.cli.agent_access import for_people, open_to_agents, refuse_agents
-from culture.cli.agents.irc_session import AsNick, Person, person, present, run, within
+from culture.cli.agents.irc_session import AsNick, IrcPerson, person, present, run, within
 from culture.cli.options import AsJson
 from culture.cli.output import as_json as in_json
 from culture.cli.output import fail
@@ -15,7 +15,7 @@ from culture.cli.team.select_team import ASK_THERE, Slug, ask, chosen
 from culture.config import paths
 from culture.config.team import ROLES, TeamConfig
 from culture.orchestrator.budget import TEAM, allowance, used
-from culture.orchestrator.journal.state import State
+from culture.orchestrator.journal.state import TeamState
 from culture.orchestrator.journal.store import look
 from culture.protocol.vocabulary import ClientTag, Exit
 from culture.transport import Address, Message
@@ -33,13 +33,13 @@ def task(words: Words, slug: Slug = None, nick: AsNick = None) -> None:
     """
     config = chosen(slug)
     who, where = person(nick), config.server
-    speaker = Person(Address(where.host, where.port, where.tls, where.fingerprint, where.user), who.nick)
+    speaker = IrcPerson(Address(where.host, where.port, where.tls, where.fingerprint, where.user), who.nick)
     with elapsing("The team takes it on"):
         answer = run(_said(speaker, config.project_channel, config.standup_channel, " ".join(words)))
     typer.echo(answer or "It is said; the team has not answered yet: culture team status")
 
 
-async def _said(who: Person, channel: str, standup: str, text: str) -> str:
+async def _said(who: IrcPerson, channel: str, standup: str, text: str) -> str:
     heard: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
 
     def hear(message: Message) -> None:
@@ -120,7 +120,7 @@ def budget(
         typer.echo(f"{each}: ${spent_usd:.2f} and {spent_tokens} tokens used; {may}{parked}")
 
 
-def _purse(config: TeamConfig, state: State, whose: str) -> dict[str, object]:
+def _purse(config: TeamConfig, state: TeamState, whose: str) -> dict[str, object]:
     (usd, tokens), (most_usd, most_tokens) = used(state, whose), allowance(config, state, whose)
     return {
         "whose": whose,

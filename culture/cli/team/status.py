@@ -10,7 +10,7 @@ from culture.cli.agent_access import open_to_agents
 from culture.cli.team.select_team import Slug, chosen, running
 from culture.clients.shared import pidfile
 from culture.config import paths
-from culture.orchestrator.journal.state import Member, State, Task
+from culture.orchestrator.journal.state import TeamMember, TeamState, TeamTask
 from culture.orchestrator.journal.store import look
 from culture.orchestrator.repository.worktrees import Worktrees
 
@@ -34,7 +34,7 @@ def status(slug: Slug = None, as_json: Annotated[bool, typer.Option("--json", he
         typer.echo(f"\nThe budget is spent of: {', '.join(sorted(state.parked))} (culture team budget)")
 
 
-def _show_left(worktrees: Worktrees, state: State) -> None:
+def _show_left(worktrees: Worktrees, state: TeamState) -> None:
     """Worktrees that could not be removed without losing something: people know whether that matters."""
     left = [task for task in state.tasks.values() if task.stays and worktrees.path_of(task.id).exists()]
     if left:
@@ -43,7 +43,7 @@ def _show_left(worktrees: Worktrees, state: State) -> None:
         typer.echo(output.shown(f"  {task.id}: {task.stays}\n    {worktrees.removal(task.id)}"))
 
 
-def _as_data(slug: str, pid: int | None, state: State) -> dict[str, Any]:
+def _as_data(slug: str, pid: int | None, state: TeamState) -> dict[str, Any]:
     return {
         "slug": slug,
         "pid": pid,
@@ -86,7 +86,7 @@ def _as_data(slug: str, pid: int | None, state: State) -> dict[str, Any]:
     }
 
 
-def _member_row(member: Member) -> tuple[str, ...]:
+def _member_row(member: TeamMember) -> tuple[str, ...]:
     full = "" if member.context_pct is None else f"context {member.context_pct:.0f} %"
     there = "runs" if pidfile.running(member.nick) else "not running"
     return (
@@ -100,7 +100,7 @@ def _member_row(member: Member) -> tuple[str, ...]:
     )
 
 
-def _task_row(task: Task, state: State) -> tuple[str, ...]:
+def _task_row(task: TeamTask, state: TeamState) -> tuple[str, ...]:
     return (
         task.id,
         task.stage.value,

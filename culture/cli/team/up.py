@@ -127,7 +127,7 @@ def _check(config: TeamConfig) -> None:
 
 async def _stay(config: TeamConfig) -> None:
     from culture.cli.team.factory import assemble
-    from culture.orchestrator.control import Control
+    from culture.orchestrator.control import ControlSocket
     from culture.orchestrator.idle_judge import judge
     from culture.orchestrator.team import Team
 
@@ -140,7 +140,7 @@ async def _stay(config: TeamConfig) -> None:
         team = Team(parts, judge(config.role("documenter"), parts.em, config.project_dir) if asks else None)
         socket, alias = paths.agent_socket(socket_name(config.slug)), paths.socket_alias(socket_name(config.slug))
         # Who leaves the commands aside and asks the socket is no less an agent.
-        server = SocketServer(socket, Control(team, told.set).answer, for_people=lambda type: True, alias=alias)
+        server = SocketServer(socket, ControlSocket(team, told.set).answer, for_people=lambda type: True, alias=alias)
         async with team.running():
             await server.start()
             try:

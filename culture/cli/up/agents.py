@@ -13,7 +13,7 @@ from threading import Event
 import typer
 
 from culture.cli.agents import agent_login, agents_yaml, daemon_launch
-from culture.cli.agents.daemon_launch import NotStarted
+from culture.cli.agents.daemon_launch import DaemonNotStarted
 from culture.cli.agents.select_agents import load
 from culture.cli.agents.start import AT_ONCE
 from culture.cli.up.child_processes import Launch
@@ -24,7 +24,7 @@ from culture.config import paths
 from culture.config.agents import AgentsConfig, ServerAddress
 from culture.config.model import ServerConfig
 from culture.protocol.names import fold, owner
-from culture.protocol.vocabulary import Channel
+from culture.protocol.vocabulary import WellKnownChannel
 from culture.server.auth.account_store import AccountStore
 from culture.server.errors import StartError
 
@@ -99,7 +99,7 @@ _MOST_NAMES = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class UpAgents:
     """A server of this machine, as its agents reach it."""
 
     server: ServerConfig
@@ -124,7 +124,7 @@ class Beside:
             return None if known.agents else self._add_guide()
         budget = {"usd_per_day": usd, "turns_per_day": TURNS_PER_DAY}
         further = {"budget": budget, **choice.options}
-        file = agents_yaml.add(agents_yaml.Entry(nick, choice.backend, place, self._channels, further), self.at)
+        file = agents_yaml.add(agents_yaml.NewAgent(nick, choice.backend, place, self._channels, further), self.at)
         typer.echo(f"Wrote {file}: {what} It may spend {usd:g} dollars and {TURNS_PER_DAY} turns a day.")
         return nick
 
@@ -139,7 +139,7 @@ class Beside:
 
     @property
     def _channels(self) -> tuple[str, ...]:
-        return tuple(self.server.channels[:1]) or (Channel.GENERAL.value,)
+        return tuple(self.server.channels[:1]) or (WellKnownChannel.GENERAL.value,)
 
     def _ours(self, known: AgentsConfig) -> list[str]:
         return [agent.nick for agent in known.agents if agent.user is None and belongs(agent.nick, self.server)]
@@ -158,7 +158,7 @@ class Beside:
         ):
             options = {"playbook": playbook, **short, **further}
             file = agents_yaml.add(
-                agents_yaml.Entry(each, SCRIPTED, self._private(each), self._channels, options), self.at
+                agents_yaml.NewAgent(each, SCRIPTED, self._private(each), self._channels, options), self.at
             )
         typer.echo(f"\nWrote {file}: no agent with a model is installed and logged in (`culture backends` shows more),")
         typer.echo(f"so {nick} is here to guide you. It has no model, follows a playbook and costs nothing.")
@@ -225,7 +225,7 @@ def _came(
     try:
         daemon_launch.until_ready(nick, process, begun)
         daemon_launch.until_at_work(nick, begun)
-    except NotStarted as failure:
+    except DaemonNotStarted as failure:
         if broken_off.is_set():
             return False
         typer.echo(f"\n{failure}", err=True)

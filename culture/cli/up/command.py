@@ -16,11 +16,11 @@ from culture.cli.output import fail
 from culture.cli.server import background, pid_file
 from culture.cli.server.running_server import as_running
 from culture.cli.up import change_port, web_page
-from culture.cli.up.agents import Beside, Starting, begin, belongs
+from culture.cli.up.agents import Starting, UpAgents, begin, belongs
 from culture.cli.up.child_processes import Interrupts, Launched
 from culture.cli.up.first_run import free_port, settle_the_person, settle_the_server, taken
 from culture.cli.up.server_restart import ServerRestart
-from culture.cli.up.shutdown import Ending, everybody, holders, say
+from culture.cli.up.shutdown import Shutdown, everybody, holders, say
 from culture.cli.up.wait import has_terminal, interruptible, stay
 from culture.cli.web import process
 from culture.clients.shared import pidfile as daemons
@@ -28,7 +28,7 @@ from culture.config import paths
 from culture.config.errors import ConfigError
 from culture.config.model import ServerConfig
 from culture.protocol.names import owner
-from culture.protocol.vocabulary import Channel, Exit
+from culture.protocol.vocabulary import Exit, WellKnownChannel
 from culture.server.auth.accounts import Account
 
 
@@ -64,7 +64,7 @@ def up(
     _refuse_port(choices)
     settings = as_running(choices).load().config
     interrupts = Interrupts()
-    run = Run(settings, settle_the_person(settings), detach or is_up, Launched(interrupts.held), interrupts)
+    run = UpRun(settings, settle_the_person(settings), detach or is_up, Launched(interrupts.held), interrupts)
     if is_up:
         run.greet("is up already")
         raise typer.Exit(run.begin_beside(web=web, agent=agent, budget=budget))
@@ -103,7 +103,7 @@ def _refuse_port(choices: Choices) -> None:
         )
 
 
-class Run:
+class UpRun:
     """One `culture up`: what it begins, and how that ends."""
 
     def __init__(
@@ -215,7 +215,7 @@ class Run:
         if at is None:
             typer.echo("\nNo agent is started: it would need an address without TLS, or `server:` in agents.yaml.")
             return Starting({}, {})
-        place, folder = Beside(self._settings, at), Path.cwd().resolve()
+        place, folder = UpAgents(self._settings, at), Path.cwd().resolve()
         try:
             added = place.add_for(folder, budget)
             running, missing = place.running(), place.to_start()
@@ -245,14 +245,14 @@ class Run:
         """What to say to one of those who came; however many there are, it is told once."""
         if not here:
             return
-        folder, channel = Path.cwd().resolve(), next(iter(self._settings.channels), Channel.GENERAL.value)
+        folder, channel = Path.cwd().resolve(), next(iter(self._settings.channels), WellKnownChannel.GENERAL.value)
         of_folder = (agent.nick for agent in load().agents if agent.nick in here and agent.directory == folder)
         nick = next(of_folder, here[0])
         typer.echo(f"Say `@{nick} hello` in {channel}, or type `culture ask {nick} hello`.")
 
     def _end(self) -> int:
         """End what belongs to the server, and it last."""
-        end = Ending()
+        end = Shutdown()
         end.early(self._launched.all(), self._settings.name)
         end.agents(nick for nick in everybody() if belongs(nick, self._settings) and not self._ran_before(nick))
         page = process.running(self._settings.name)

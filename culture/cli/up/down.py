@@ -4,7 +4,7 @@ import typer
 
 from culture.cli import output
 from culture.cli.server import pid_file
-from culture.cli.up.shutdown import Ending, everybody
+from culture.cli.up.shutdown import Shutdown, everybody
 from culture.protocol.vocabulary import Exit
 
 
@@ -15,7 +15,7 @@ def down() -> None:
     the exit code is 1 when something is. What was not answered yet is kept, and
     comes again at the next start.
     """
-    end = Ending()
+    end = Shutdown()
     end.teams()
     end.agents(everybody())
     servers = pid_file.all_running()

@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 from culture.cli.agents.questions import span
 from culture.cli.agents.report_table import plain
 from culture.clients.shared.questions.posting import PREFIX
-from culture.ledger_views.agents import Agent
-from culture.ledger_views.alerts import Alert
-from culture.ledger_views.questions import Question
+from culture.ledger_views.agents import AgentView
+from culture.ledger_views.alerts import AlertView
+from culture.ledger_views.questions import QuestionView
 from culture.protocol.names import fold
-from culture.protocol.vocabulary import ClientTag, State, UserClass
+from culture.protocol.vocabulary import AgentState, ClientTag, UserClass
 from culture.transport import Message
 
 EVERY = 10.0
@@ -54,7 +54,7 @@ class Screen:
     paint: Paint = lambda text, colour: text
     _lanes: dict[str, _Lane] = field(default_factory=dict)
     _states: dict[str, tuple[str, str]] = field(default_factory=dict)
-    _questions: dict[tuple[str, str], Question] = field(default_factory=dict)
+    _questions: dict[tuple[str, str], QuestionView] = field(default_factory=dict)
     _asking: list[tuple[float, Message]] = field(default_factory=list)
     _alerts: "deque[tuple[str, str]]" = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
     _latest: datetime = _BEGIN
@@ -74,7 +74,9 @@ class Screen:
         else:
             yield self._line(message.timestamp, text)
 
-    def facts(self, agents: Iterable[Agent], questions: Iterable[Question], alerts: Iterable[Alert]) -> Iterator[str]:
+    def facts(
+        self, agents: Iterable[AgentView], questions: Iterable[QuestionView], alerts: Iterable[AlertView]
+    ) -> Iterator[str]:
         """What the ledger says now, each thing once."""
         for question in questions:
             yield from self._asked(question)
@@ -115,18 +117,18 @@ class Screen:
         noted = f"  {self.paint('(' + ', '.join(notes) + ')', 'dim')}" if notes else ""
         return f"{self.paint(_clock(self._latest), 'dim')} {text}{noted}"
 
-    def _did(self, agent: Agent) -> Iterator[str]:
+    def _did(self, agent: AgentView) -> Iterator[str]:
         known, state = self._states.get(fold(agent.nick)), (agent.state, agent.task)
         if known == state:
             return
         self._states[fold(agent.nick)] = state
-        if known is None and agent.state == State.IDLE and not agent.task:
+        if known is None and agent.state == AgentState.IDLE and not agent.task:
             return  # that it is here is known
         task = f": {_short(agent.task)}" if agent.task else ""
         text = self.paint(f"{plain(agent.nick)} is {plain(agent.state)}{task}", "dim")
         yield from self._activity(agent.nick, agent.told, text)
 
-    def _asked(self, question: Question) -> Iterator[str]:
+    def _asked(self, question: QuestionView) -> Iterator[str]:
         key = (question.nick, question.id)
         before, self._questions[key] = self._questions.get(key), question
         if before is not None and before.is_open == question.is_open:
@@ -163,7 +165,7 @@ class Screen:
         return self.paint(plain(message.sender), "cyan" if message.kind in _AGENTS else "green")
 
 
-def _is_of(message: Message, question: Question) -> bool:
+def _is_of(message: Message, question: QuestionView) -> bool:
     """Whether this is how the question was asked; of one in private the ledger has no words."""
     if fold(message.sender) != fold(question.nick):
         return False

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import typer
 
-from culture.cli.agents.irc_session import Person, present
+from culture.cli.agents.irc_session import IrcPerson, present
 from culture.cli.output import is_coloured
 from culture.cli.up.live_lines import Screen
 from culture.ledger_views.agents import agents
@@ -23,7 +23,7 @@ _MOST = "limit=1000"
 _BEFORE = timedelta(seconds=5)
 
 
-async def watch(who: Person, rooms: Iterable[str], is_up: Callable[[], bool], told: asyncio.Event) -> None:
+async def watch(who: IrcPerson, rooms: Iterable[str], is_up: Callable[[], bool], told: asyncio.Event) -> None:
     """Show what happens until told to stop, or the server is no more."""
     screen = Screen(asyncio.get_running_loop().time, _painted if is_coloured() else lambda text, colour: text)
     begun = datetime.now(UTC)

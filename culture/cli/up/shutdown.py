@@ -89,7 +89,7 @@ EARLY_GRACE = 10.0
 """How long what has hardly begun may take to end."""
 
 
-class Ending:
+class Shutdown:
     """What was ended, and what would not."""
 
     def __init__(self) -> None:

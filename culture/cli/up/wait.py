@@ -10,14 +10,14 @@ from types import FrameType
 
 import typer
 
-from culture.cli.agents.irc_session import Person
+from culture.cli.agents.irc_session import IrcPerson
 from culture.cli.agents.local_servers import plain_listener
 from culture.cli.connect_hints import example_nick
 from culture.cli.server import pid_file
 from culture.cli.up.child_processes import Interrupts
 from culture.cli.up.live_view import watch
 from culture.cli.up.shutdown import view_file
-from culture.config.lockfile import LockFile, Taken
+from culture.config.lockfile import LockFile, LockTaken
 from culture.config.model import ServerConfig
 from culture.transport import Address, Hopeless
 
@@ -49,7 +49,7 @@ def stay(settings: ServerConfig, in_terminal: bool, nick: str | None = None) -> 
     lock = LockFile(view_file())
     try:
         lock.acquire(f"{os.getpid()}\n")
-    except Taken:
+    except LockTaken:
         pass  # somebody looks at another server
     told = _Told()
     # An exception while the loop is being made would leave half of one, with a traceback of its own. They stay: a loop
@@ -85,7 +85,9 @@ class _Told:
         return told
 
 
-async def _stay(settings: ServerConfig, note: pid_file.Note, in_terminal: bool, signals: _Told, nick: str) -> None:
+async def _stay(
+    settings: ServerConfig, note: pid_file.ServerNote, in_terminal: bool, signals: _Told, nick: str
+) -> None:
     told = signals.event()
 
     def is_gone() -> bool:
@@ -98,7 +100,7 @@ async def _stay(settings: ServerConfig, note: pid_file.Note, in_terminal: bool, 
 
     at = plain_listener(settings, note.addresses)
     if at is not None:
-        person = Person(Address(at.host, at.port), nick)
+        person = IrcPerson(Address(at.host, at.port), nick)
         try:
             await watch(person, settings.channels, is_up, told)
         except (Hopeless, TimeoutError) as error:

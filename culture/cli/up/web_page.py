@@ -17,7 +17,7 @@ from culture.web.login_links import MINUTES
 _LAST_LINES = 3
 
 
-def begin(settings: ServerConfig, launch: Launch) -> process.Note:
+def begin(settings: ServerConfig, launch: Launch) -> process.WebNote:
     """Show it, unless it is shown; on the next free port where its own is taken."""
     note = process.running(settings.name)
     if note is not None:
@@ -27,7 +27,7 @@ def begin(settings: ServerConfig, launch: Launch) -> process.Note:
     return process.start(settings.name, ["--name", settings.name, "--port", str(free)], launch)
 
 
-def tell(settings: ServerConfig, person: Account | None, page: "Future[process.Note]") -> bool:
+def tell(settings: ServerConfig, person: Account | None, page: "Future[process.WebNote]") -> bool:
     """Say where it is, and let the person in; False when it could not begin."""
     try:
         note = page.result()

@@ -39,8 +39,8 @@ from culture.web.app import serving
 from culture.web.database import opened
 from culture.web.login_links import MINUTES
 from culture.web.push import NotPushed, Push
-from culture.web.sessions import Session, Sessions
-from culture.web.site import Settings, data_folder
+from culture.web.sessions import BrowserSession, BrowserSessions
+from culture.web.site import WebSettings, data_folder
 
 _TIMEOUT = 15.0
 # Whoever runs the page names the address in culture.yaml: it may be on this machine or beside it.
@@ -87,7 +87,7 @@ def serve(config: ConfigFile = None, name: Name = None, host: Host = None, port:
         fail(str(error))
 
 
-async def _until_told(settings: Settings) -> None:
+async def _until_told(settings: WebSettings) -> None:
     told = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, told.set)
@@ -172,7 +172,7 @@ def link(
 def sessions(config: ConfigFile = None, name: Name = None, as_json: AsJson = False) -> None:
     """Show who is logged in to the page, in which browser, and since when."""
     with opened(data_folder(_config(config, name))) as database:
-        found = Sessions(database).all()
+        found = BrowserSessions(database).all()
     if as_json:
         typer.echo(shown_json([asdict(each) for each in found]))
     elif not found:
@@ -199,14 +199,14 @@ def revoke(
     if (which is None) != everybody:
         fail("say the id of a session, an account, or --all; `culture web sessions` shows them", Exit.USAGE)
     with opened(data_folder(_config(config, name))) as database:
-        known = Sessions(database)
+        known = BrowserSessions(database)
         count = known.revoke_all() if which is None else int(known.revoke(which)) or known.revoke_of(which)
     if which is not None and not count:
         fail(f"there is no session and no account {which} that is logged in; `culture web sessions` shows them")
     typer.echo(f"{count} {'session has' if count == 1 else 'sessions have'} ended.")
 
 
-def _times(session: Session) -> str:
+def _times(session: BrowserSession) -> str:
     made, seen = (time.strftime("%Y-%m-%d %H:%M", time.localtime(each)) for each in (session.made, session.seen))
     return f"since {made}, seen {seen}"
 
@@ -215,7 +215,7 @@ def _config(config: Path | None, name: str | None) -> ServerConfig:
     return as_running(Choices(config, name)).load().config
 
 
-def _settings(config: ServerConfig, host: str | None, port: int | None) -> Settings:
+def _settings(config: ServerConfig, host: str | None, port: int | None) -> WebSettings:
     try:
         return process.settings_of(config, host, port)
     except AccountRefused as refused:

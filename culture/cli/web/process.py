@@ -16,13 +16,13 @@ from culture.cli.server.background import PATIENCE, Begun
 from culture.cli.up.child_processes import Launch, plainly
 from culture.cli.web import account as webaccount
 from culture.config import listen_policy, paths, process
-from culture.config.lockfile import LockFile, Taken, note_of_holder
+from culture.config.lockfile import LockFile, LockTaken, note_of_holder
 from culture.config.model import ServerConfig
 from culture.server.auth.accounts import AccountRefused, AccountsError
 from culture.server.errors import StartError
 from culture.transport import Address
 from culture.web.login_links import MINUTES, link_path, make_link
-from culture.web.site import Settings, data_folder
+from culture.web.site import WebSettings, data_folder
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ GRACE = 10.0
 
 
 @dataclass(frozen=True)
-class Note:
+class WebNote:
     """What a page that runs says about itself; without an address it does not answer yet."""
 
     pid: int
@@ -50,11 +50,11 @@ def log_file(server: str) -> Path:
     return paths.log_file(f"{server}.web")
 
 
-def running(server: str) -> Note | None:
+def running(server: str) -> WebNote | None:
     """The page of that server that lives."""
     text = note_of_holder(_file(server))
     try:
-        return None if text is None else Note(**json.loads(text))
+        return None if text is None else WebNote(**json.loads(text))
     except (ValueError, TypeError):
         return None
 
@@ -63,7 +63,7 @@ def running(server: str) -> Note | None:
 def held(server: str) -> Iterator[Callable[..., None]]:
     """Be the page of that server; call with the fields of the note that are new. ``StartError`` for a second one."""
     lock = LockFile(_file(server))
-    note = Note(os.getpid(), time.time())
+    note = WebNote(os.getpid(), time.time())
 
     def change(**fields: str | int) -> None:
         nonlocal note
@@ -72,7 +72,7 @@ def held(server: str) -> Iterator[Callable[..., None]]:
 
     try:
         lock.acquire(json.dumps(asdict(note)))
-    except Taken:
+    except LockTaken:
         found = running(server)
         pid = f" (pid {found.pid})" if found else ""
         raise StartError(f"the page of {server} is shown already{pid}; `culture web status` says where") from None
@@ -82,12 +82,12 @@ def held(server: str) -> Iterator[Callable[..., None]]:
         lock.release(remove=True)
 
 
-def start(server: str, options: Sequence[str], launch: Launch = plainly) -> Note:
+def start(server: str, options: Sequence[str], launch: Launch = plainly) -> WebNote:
     """Show the page from a process of its own, and return once it answers; ``EndedEarly`` with what it said."""
     log = log_file(server)
     begun = Begun(f"The web page of {server}", ["web", "serve", *options], log, launch)
 
-    def answering(pid: int) -> Note | None:
+    def answering(pid: int) -> WebNote | None:
         note = running(server)
         return note if note and note.pid == pid and note.url else None
 
@@ -104,7 +104,7 @@ def end(server: str) -> bool | None:
     return None if note is None else process.end(note.pid, lambda: running(server) == note, GRACE)
 
 
-def settings_of(config: ServerConfig, host: str | None = None, port: int | None = None) -> Settings:
+def settings_of(config: ServerConfig, host: str | None = None, port: int | None = None) -> WebSettings:
     """What a page for this server needs; its account is made when it is missing (raises AccountRefused)."""
     said = {key: value for key, value in (("host", host), ("port", port)) if value is not None}
     web = config.web.model_copy(update=said)
@@ -114,7 +114,7 @@ def settings_of(config: ServerConfig, host: str | None = None, port: int | None 
     token = webaccount.ensure(changed)
     standing = webaccount.standing(changed)
     folder = data_folder(changed)
-    return Settings(
+    return WebSettings(
         changed, _address(changed), webaccount.NAME, token, folder, web.port, standing, lambda: _renewed_token(changed)
     )
 
@@ -149,4 +149,4 @@ def link(config: ServerConfig, account: str, minutes: int = MINUTES) -> str:
 
 
 def _planned(config: ServerConfig) -> str:
-    return Settings(config, Address(""), "", "", data_folder(config), config.web.port, lambda _: None).url
+    return WebSettings(config, Address(""), "", "", data_folder(config), config.web.port, lambda _: None).url

@@ -22,13 +22,13 @@ from acp.schema import (
     UsageUpdate,
 )
 
-from culture.clients.acp.answer import FULL, LOST, Answer, Meter, failure, odd_stop, tokens
+from culture.clients.acp.answer import FULL, LOST, AcpAnswer, AcpUsage, failure, odd_stop, tokens
 from culture.clients.acp.escape_prompt import as_text, without_files, without_skills
 from culture.clients.acp.options import Permissions, options
-from culture.clients.acp.permissions import Desk, response
-from culture.clients.acp.process import Link, require
+from culture.clients.acp.permissions import AcpPermissions, response
+from culture.clients.acp.process import AcpProcess, require
 from culture.clients.acp.quirks import program_of, quirks_of
-from culture.clients.acp.sessions import Sessions
+from culture.clients.acp.sessions import AcpSessions
 from culture.clients.shared.instructions import joined
 from culture.clients.shared.processes import carrying, end_all, tokened
 from culture.clients.shared.queued import UNKNOWN_EXIT, QueuedRunner
@@ -61,14 +61,14 @@ class AcpRunner(QueuedRunner):
         require(self._options.command, everything)
         self._compact = self._quirks.compact
         self.can = frozenset({Can.RESUME, Can.CLEAR, *([Can.COMPACT] if self._compact else [])})
-        self._sessions: Sessions | None = None
+        self._sessions: AcpSessions | None = None
         self._watcher: asyncio.Task[None] | None = None
         self._session: str | None = None
         self._preamble = ""
-        self._meter = Meter()
-        self._desk = Desk(self._options.permissions)
+        self._meter = AcpUsage()
+        self._desk = AcpPermissions(self._options.permissions)
         self._hearing = asyncio.Lock()
-        self._answer: Answer | None = None
+        self._answer: AcpAnswer | None = None
         self._over = asyncio.Event()
         self._interrupted = False
         self._turn_ended: float | None = None
@@ -87,10 +87,10 @@ class AcpRunner(QueuedRunner):
         unset = {name: value for name, value in self._quirks.variables.items() if name not in os.environ}
         environment = {**unset, **asking, **self._environment}
         command = inside(self.setup.sandbox, self._options.command, environment)
-        link = await Link.open(command, self.setup.directory, environment, self._token, self)
+        link = await AcpProcess.open(command, self.setup.directory, environment, self._token, self)
         mode = self._options.mode or (self._quirks.free if free else self._quirks.careful)
         chosen = replace(self._options, mode=mode)
-        self._sessions = Sessions(link, self.setup.nick, self.setup.directory, chosen, self.setup.model)
+        self._sessions = AcpSessions(link, self.setup.nick, self.setup.directory, chosen, self.setup.model)
         try:
             async with asyncio.timeout(START_PATIENCE):
                 await self._begin(self._sessions)
@@ -189,28 +189,28 @@ class AcpRunner(QueuedRunner):
 
     # Sessions.
 
-    def _lively(self) -> Sessions:
+    def _lively(self) -> AcpSessions:
         if self._sessions is None:
             raise AgentDied(UNKNOWN_EXIT, f"{self._program} is not running")
         return self._sessions
 
-    async def _begin(self, sessions: Sessions) -> None:
+    async def _begin(self, sessions: AcpSessions) -> None:
         await sessions.greet()
         if not sessions.can_resume:
             self.can -= {Can.RESUME}
         if self.setup.resume is not None:
             # From here on: while a session is taken up some agents tell what it has used.
-            self._session, self._meter, self._preamble = self.setup.resume, Meter(cost=None), ""
+            self._session, self._meter, self._preamble = self.setup.resume, AcpUsage(cost=None), ""
             if not await sessions.resume(self.setup.resume):
                 await self._fresh(sessions, self.forgotten(self.setup.resume))
         else:
             await self._fresh(sessions)
 
-    async def _fresh(self, sessions: Sessions, note: str = "") -> None:
-        self._session, self._meter = await sessions.fresh(), Meter()
+    async def _fresh(self, sessions: AcpSessions, note: str = "") -> None:
+        self._session, self._meter = await sessions.fresh(), AcpUsage()
         self._preamble = joined(self.setup.instructions, note)
 
-    async def _clear(self, sessions: Sessions) -> Turn:
+    async def _clear(self, sessions: AcpSessions) -> Turn:
         earlier = self._session
         try:
             await self._fresh(sessions)
@@ -229,7 +229,7 @@ class AcpRunner(QueuedRunner):
         text = without_skills(text) if self._quirks.pulls_skills else text
         return f"{preamble}\n\n{text}" if preamble else as_text(text)
 
-    async def _shorten(self, sessions: Sessions) -> Turn:
+    async def _shorten(self, sessions: AcpSessions) -> Turn:
         if self._compact is None:
             return Turn(error=f"{self._program} cannot shorten its context")
         turn = await self._ask(sessions, self._compact, quiet=True)
@@ -239,9 +239,9 @@ class AcpRunner(QueuedRunner):
         self._preamble = self.setup.instructions
         return Turn(tokens=turn.tokens, cost_usd=turn.cost_usd, context_pct=turn.context_pct, compacted=True)
 
-    async def _ask(self, sessions: Sessions, text: str, *, quiet: bool = False) -> Turn:
+    async def _ask(self, sessions: AcpSessions, text: str, *, quiet: bool = False) -> Turn:
         assert self._session is not None
-        answer = self._answer = Answer(quiet=quiet, notices=self._quirks.notices)
+        answer = self._answer = AcpAnswer(quiet=quiet, notices=self._quirks.notices)
         self._interrupted = False
         self._over.clear()
         before = carrying(self._token) if self._quirks.leaves_commands else None
@@ -263,7 +263,7 @@ class AcpRunner(QueuedRunner):
         await self._pass_on(answer.finish())
         return self._turn(answer, ended, error)
 
-    def _turn(self, answer: Answer, ended: PromptResponse | None, error: str) -> Turn:
+    def _turn(self, answer: AcpAnswer, ended: PromptResponse | None, error: str) -> Turn:
         interrupted = self._interrupted or (ended is not None and ended.stop_reason == "cancelled")
         why = odd_stop(ended, answer) if ended is not None else error
         return Turn(
@@ -293,7 +293,7 @@ class AcpRunner(QueuedRunner):
             except Exception:
                 log.exception("%s: what the agent said could not be passed on", self.setup.nick)
 
-    async def _watch(self, link: Link) -> None:
+    async def _watch(self, link: AcpProcess) -> None:
         await asyncio.wait([link.death])
         await self.died(link.death.result())
 

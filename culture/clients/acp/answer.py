@@ -59,7 +59,7 @@ class _Call:
         return {"type": "tool_use", "id": name, "name": self.name, "input": dict(self.shown)}
 
 
-class Answer:
+class AcpAnswer:
     """Collects a turn: pieces become blocks when they are complete."""
 
     def __init__(self, *, quiet: bool = False, notices: bool = False) -> None:
@@ -204,7 +204,7 @@ def exit_code(call: ToolCallStart | ToolCallUpdate) -> int:
 
 
 @dataclass(slots=True)
-class Meter:
+class AcpUsage:
     """What a session has used: agents tell totals of the session, the contract wants those of a turn."""
 
     cost: float | None = 0.0
@@ -237,7 +237,7 @@ class Meter:
         return 100 * self.used / self.size if self.size else None
 
 
-def tokens(response: PromptResponse | None, answer: Answer) -> int:
+def tokens(response: PromptResponse | None, answer: AcpAnswer) -> int:
     """The tokens of a turn, by whichever way the agent tells."""
     if response is None:
         return answer.counted
@@ -258,7 +258,7 @@ def failure(error: RequestError) -> str:
     return said or "the agent failed without a word"
 
 
-def odd_stop(response: PromptResponse, answer: Answer) -> str:
+def odd_stop(response: PromptResponse, answer: AcpAnswer) -> str:
     """Why a turn that ended is no answer; empty when it is one."""
     if response.stop_reason == "refusal" or not answer.text:
         return ODD_STOPS.get(response.stop_reason, answer.notice)

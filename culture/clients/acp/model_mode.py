@@ -12,7 +12,7 @@ from acp.schema import (
     SessionConfigSelectGroup,
 )
 
-from culture.clients.acp.process import Link
+from culture.clients.acp.process import AcpProcess
 from culture.clients.shared.errors import WrongConfiguration
 
 log = logging.getLogger(__name__)
@@ -21,7 +21,7 @@ Begun = NewSessionResponse | LoadSessionResponse | ResumeSessionResponse
 MOST_NAMED = 20
 
 
-async def choose(link: Link, session: str, begun: Begun, model: str | None, mode: str | None) -> None:
+async def choose(link: AcpProcess, session: str, begun: Begun, model: str | None, mode: str | None) -> None:
     """Choose what is configured; WrongConfiguration names what there is."""
     if model is not None:
         await _choose(link, session, begun, "model", "model", _spellings(model))
@@ -29,7 +29,9 @@ async def choose(link: Link, session: str, begun: Begun, model: str | None, mode
         await _choose(link, session, begun, "mode", "acp_mode", (mode,))
 
 
-async def _choose(link: Link, session: str, begun: Begun, what: str, setting: str, spellings: Sequence[str]) -> None:
+async def _choose(
+    link: AcpProcess, session: str, begun: Begun, what: str, setting: str, spellings: Sequence[str]
+) -> None:
     option = _option(begun, what)
     offered = list(_values(option)) if option is not None else _modes(begun) if what == "mode" else []
     wanted = next((each for each in spellings if each in offered), spellings[0])

@@ -40,7 +40,7 @@ class Permissions(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class AcpOptions:
     """How the agent is run."""
 
     command: tuple[str, ...] = DEFAULT_COMMAND
@@ -49,9 +49,9 @@ class Options:
     mcp_servers: tuple[McpServer, ...] = ()
 
 
-def options(given: Mapping[str, object], environment: Mapping[str, str]) -> Options:
+def options(given: Mapping[str, object], environment: Mapping[str, str]) -> AcpOptions:
     """The settings as they stand in agents.yaml, with the variables that they name."""
-    return Options(
+    return AcpOptions(
         command=_command(given.get("acp_command")),
         mode=_text("acp_mode", given.get("acp_mode")),
         permissions=chosen(given, "permissions", tuple(Permissions)),

@@ -12,7 +12,7 @@ ALLOWANCES = ("allow_once", "allow_always")
 REJECTIONS = ("reject_once", "reject_always")
 
 
-class Desk:
+class AcpPermissions:
     """Answers by the policy, or has people asked."""
 
     def __init__(self, policy: Permissions) -> None:

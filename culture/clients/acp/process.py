@@ -38,7 +38,7 @@ def require(command: Sequence[str], environment: Mapping[str, str]) -> None:
         raise WrongConfiguration(f"acp_command: {command[0]} is not installed{remedy}")
 
 
-class Ear(Protocol):
+class AcpClient(Protocol):
     """What hears the agent."""
 
     async def session_update(self, session_id: str, update: Any, **kwargs: Any) -> None:
@@ -51,10 +51,10 @@ class Ear(Protocol):
         ...
 
 
-class Link:
+class AcpProcess:
     """A running program, the connection to it, and its death."""
 
-    def __init__(self, process: asyncio.subprocess.Process, ear: Ear, token: str) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, ear: AcpClient, token: str) -> None:
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
         self.agent: ClientSideConnection = acp.connect_to_agent(cast(acp.Client, ear), process.stdin, process.stdout)
         self._process = process
@@ -65,7 +65,7 @@ class Link:
 
     @classmethod
     async def open(
-        cls, command: Sequence[str], directory: Path, environment: Mapping[str, str], token: str, ear: Ear
+        cls, command: Sequence[str], directory: Path, environment: Mapping[str, str], token: str, ear: AcpClient
     ) -> Self:
         """Start the program."""
         check_directory(directory)

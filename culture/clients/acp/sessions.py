@@ -11,8 +11,8 @@ from acp.schema import AgentCapabilities, Implementation, LoadSessionResponse, R
 
 from culture.clients.acp.answer import failure
 from culture.clients.acp.model_mode import choose
-from culture.clients.acp.options import Options
-from culture.clients.acp.process import Link
+from culture.clients.acp.options import AcpOptions
+from culture.clients.acp.process import AcpProcess
 from culture.clients.acp.quirks import program_of, quirks_of
 from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.programs import Found, note_version
@@ -24,13 +24,13 @@ METHOD_NOT_FOUND = -32601
 
 
 @dataclass(slots=True)
-class Sessions:
+class AcpSessions:
     """What an agent that runs can do about sessions."""
 
-    link: Link
+    link: AcpProcess
     nick: str
     directory: Path
-    options: Options
+    options: AcpOptions
     model: str | None
     _able: AgentCapabilities = field(default_factory=AgentCapabilities)
     _ways_to_log_in: str = ""

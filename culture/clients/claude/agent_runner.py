@@ -24,7 +24,7 @@ from claude_agent_sdk.types import EffortLevel, HookContext, HookEvent, HookInpu
 
 from culture.clients.claude import control, tasks, user_questions
 from culture.clients.claude.answer import (
-    Collected,
+    ClaudeAnswer,
     Costs,
     failure,
     is_error,
@@ -39,7 +39,7 @@ from culture.clients.claude.detect import PROGRAM, TRIED
 from culture.clients.claude.options import DEEPEST, effort, options
 from culture.clients.claude.prices import Estimate
 from culture.clients.claude.quotas import REJECTED, quotas
-from culture.clients.claude.session import Session
+from culture.clients.claude.session import ClaudeSession
 from culture.clients.shared.background import REFUSED, is_same_prompt
 from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.processes import end_all, tokened
@@ -68,15 +68,15 @@ class ClaudeRunner(QueuedRunner):
     def __init__(self, setup: RunnerSetup) -> None:
         super().__init__(setup)
         self._environment, self._token = tokened(setup.environment)
-        self._live: Session | None = None
+        self._live: ClaudeSession | None = None
         self._session: str | None = None
         self._effort: EffortLevel | None = None
         self._deeper = False
         self._costs = Costs()
         self._estimate = Estimate()
         self._fullness: float | None = None
-        self._collected = Collected()
-        self._beside = Collected()
+        self._collected = ClaudeAnswer()
+        self._beside = ClaudeAnswer()
         self._asked: str | None = None
         """The prompt of the turn that runs."""
         self._asked_id = ""
@@ -106,7 +106,7 @@ class ClaudeRunner(QueuedRunner):
             await self._think(live, DEEPEST if self._deeper else effort(self.setup.thinking))
             self._deeper = False
         await live.ready()
-        collected, self._beside = Collected(), Collected()
+        collected, self._beside = ClaudeAnswer(), ClaudeAnswer()
         self._collected, self._asked = collected, prompt
         try:
             result = await live.ask(prompt)
@@ -142,7 +142,9 @@ class ClaudeRunner(QueuedRunner):
 
     async def _begin(self, note: str = "") -> None:
         session = str(uuid4())
-        self._live = Session(await self._connect(fresh=session, note=note), self._hear, self.died, self._by_itself)
+        self._live = ClaudeSession(
+            await self._connect(fresh=session, note=note), self._hear, self.died, self._by_itself
+        )
         self._session, self._costs = session, Costs()
 
     async def _resume(self, session: str) -> bool:
@@ -153,7 +155,7 @@ class ClaudeRunner(QueuedRunner):
             if any(text in str(death) for text in NO_SESSION):
                 return False
             raise
-        self._live = Session(client, self._hear, self.died, self._by_itself)
+        self._live = ClaudeSession(client, self._hear, self.died, self._by_itself)
         self._session, self._costs = session, Costs(await control.total_cost(client))
         return True
 
@@ -234,17 +236,17 @@ class ClaudeRunner(QueuedRunner):
     def _by_itself(self, result: ResultMessage | None) -> bool:
         """The program begins a turn by itself, or has ended it with a result; whether it may go on."""
         if result is None:
-            self._beside = Collected()
+            self._beside = ClaudeAnswer()
             return self.begins_itself()
         cost = self._costs.spent(result.total_cost_usd)
         self.ended_itself(Turn(interrupted=was_interrupted(result), tokens=tokens(result.usage), cost_usd=cost))
         return True
 
-    async def _think(self, live: Session, level: EffortLevel | None) -> None:
+    async def _think(self, live: ClaudeSession, level: EffortLevel | None) -> None:
         if level != self._effort and await control.set_effort(live.client, level):
             self._effort = level
 
-    async def _measure(self, live: Session, result: ResultMessage, collected: Collected) -> float | None:
+    async def _measure(self, live: ClaudeSession, result: ResultMessage, collected: ClaudeAnswer) -> float | None:
         """How full the context is; what a failed turn leaves behind is as before."""
         if not failure(result):
             self._fullness = collected.fullness(result)
@@ -316,7 +318,7 @@ class ClaudeRunner(QueuedRunner):
             return {"hookSpecificOutput": {"hookEventName": "PostToolUse", "additionalContext": said}}
         return {"hookSpecificOutput": {"hookEventName": "PostToolUseFailure", "additionalContext": said}}
 
-    def _lively(self) -> Session:
+    def _lively(self) -> ClaudeSession:
         if self._live is None:
             raise AgentDied(UNKNOWN_EXIT, "Claude Code is not running")
         return self._live

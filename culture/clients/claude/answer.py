@@ -71,7 +71,7 @@ def tokens(usage: Mapping[str, Any] | None) -> int:
 
 
 @dataclass(slots=True)
-class Collected:
+class ClaudeAnswer:
     """What a turn gave so far."""
 
     text: str = ""

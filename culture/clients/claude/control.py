@@ -44,7 +44,7 @@ async def fullness(client: ClaudeSDKClient) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Greeting:
+class InitializeResponse:
     """What the program tells of itself when it starts."""
 
     version: str = ""
@@ -52,12 +52,12 @@ class Greeting:
     """False only when it says so."""
 
 
-async def greeting(client: ClaudeSDKClient) -> Greeting:
+async def greeting(client: ClaudeSDKClient) -> InitializeResponse:
     """What it told; nothing of it is needed."""
     told = await client.get_server_info() or {}
     account = told.get("account") or {}
     nobody = account.get("tokenSource") == "none" and "apiKeySource" not in account
-    return Greeting(str(told.get("claude_code_version", "")), not nobody)
+    return InitializeResponse(str(told.get("claude_code_version", "")), not nobody)
 
 
 async def _request(client: ClaudeSDKClient, request: dict[str, Any]) -> dict[str, Any] | None:

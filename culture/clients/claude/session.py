@@ -27,7 +27,7 @@ DISCONNECT_PATIENCE = 3.0
 DEATH_PATIENCE = 2.0
 
 
-class Session:
+class ClaudeSession:
     """Reads all the time, so that a death is noticed also when nothing is asked."""
 
     def __init__(

@@ -6,9 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from culture.clients.codex import account, approvals, options
-from culture.clients.codex.answer import LIMITED, Collected, Meter, failure, freed, is_full, quotas, reason, result
-from culture.clients.codex.app_server import AppServer, Params, Refusal, with_tools
-from culture.clients.codex.conversation import Conversation
+from culture.clients.codex.answer import (
+    LIMITED,
+    CodexAnswer,
+    CodexUsage,
+    failure,
+    freed,
+    is_full,
+    quotas,
+    reason,
+    result,
+)
+from culture.clients.codex.app_server import AppServer, AppServerError, Params, with_tools
+from culture.clients.codex.conversation import CodexThread
 from culture.clients.codex.detect import PROGRAM, TRIED
 from culture.clients.codex.instructions import added
 from culture.clients.codex.user_questions import NOBODY
@@ -40,15 +50,15 @@ class CodexRunner(QueuedRunner):
         self._environment, self._token = tokened(setup.environment)
         self._thread = options.thread(setup, self._environment)
         self._server: AppServer | None = None
-        self._conversation: Conversation | None = None
+        self._conversation: CodexThread | None = None
         self._efforts: dict[str, list[str]] = {}
         self._deeper = False
         self._late: list[str] = []
         self._whispering: list[asyncio.Task[None]] = []
         self._windows: list[Quota] = []
-        self._meter = Meter()
-        self._collected = Collected()
-        self._turns: dict[str, Collected] = {}
+        self._meter = CodexUsage()
+        self._collected = CodexAnswer()
+        self._turns: dict[str, CodexAnswer] = {}
         """What each turn gave that nobody has fetched yet."""
         self._cutting: asyncio.Task[None] | None = None
 
@@ -66,7 +76,7 @@ class CodexRunner(QueuedRunner):
         program, tools = options.program()
         self._server = server = AppServer(self._hear, self._answer, self.died)
         argv = [str(program), *account.arguments(self._environment), "app-server"]
-        self._meter = Meter()
+        self._meter = CodexUsage()
         try:
             environment = with_tools(self._environment, tools)
             await server.start(inside(self.setup.sandbox, argv, environment), self.setup.directory, environment)
@@ -74,7 +84,7 @@ class CodexRunner(QueuedRunner):
             await account.log_in(server, self._environment)
             await self._take_up(server)
             self._efforts = await _efforts(server)
-        except Refusal as refusal:
+        except AppServerError as refusal:
             await self.close()
             raise _unable(refusal) from refusal
         except BaseException:
@@ -96,9 +106,9 @@ class CodexRunner(QueuedRunner):
                 ended = await conversation.ask(said, self._effort(conversation), outside=self.outside)
                 self._deeper = False
                 await self._whispered()
-        except Refusal as refusal:
+        except AppServerError as refusal:
             return Turn(error=str(refusal), context_pct=self._meter.fullness)
-        collected = self._turns.pop(ended["id"], Collected())
+        collected = self._turns.pop(ended["id"], CodexAnswer())
         if ended.get("status") == "interrupted":
             await conversation.end_commands(set(collected.items))
         return self._turn(ended, collected)
@@ -139,23 +149,23 @@ class CodexRunner(QueuedRunner):
         try:
             wanted = await self.wanted(server)
             opened = await server.request("thread/resume", {**wanted, "threadId": resume, "excludeTurns": True})
-            self._conversation = Conversation(server, opened)
-        except Refusal as refusal:
+            self._conversation = CodexThread(server, opened)
+        except AppServerError as refusal:
             if not str(refusal).startswith(NO_THREAD):
                 raise
             await self._begin(server, self.forgotten(resume))
 
     async def _begin(self, server: AppServer, note: str = "") -> None:
         opened = await server.request("thread/start", await self.wanted(server, note))
-        self._conversation, self._meter = Conversation(server, opened), Meter()
+        self._conversation, self._meter = CodexThread(server, opened), CodexUsage()
 
-    def _effort(self, conversation: Conversation) -> str:
+    def _effort(self, conversation: CodexThread) -> str:
         """How hard the next turn thinks; Codex keeps what it was told last, so that every turn says it."""
         offered = self._efforts.get(conversation.model, [])
         deepest = options.DEEPEST if offered else options.DEEP
         return options.fitting(deepest if self._deeper else options.effort(self.setup.thinking), offered)
 
-    def _turn(self, ended: Params, collected: Collected) -> Turn:
+    def _turn(self, ended: Params, collected: CodexAnswer) -> Turn:
         return Turn(
             text=collected.text,
             error=failure(ended),
@@ -194,16 +204,16 @@ class CodexRunner(QueuedRunner):
                 conversation.notice(method, params)
                 self._ended(params["turn"])
 
-    def _began(self, conversation: Conversation, turn: str) -> None:
+    def _began(self, conversation: CodexThread, turn: str) -> None:
         """A turn begins; one that Codex begins by itself is broken off if the agent may not work."""
         self._meter.begin()
         asked = conversation.is_asked(turn)
-        self._collected = self._turns[turn] = Collected(asked=asked)
+        self._collected = self._turns[turn] = CodexAnswer(asked=asked)
         if not asked and not self.begins_itself():
             # A task of its own, as who reads cannot wait for an answer.
             self._cutting = asyncio.create_task(self._cut(conversation, turn), name="end of a turn of Codex's own")
 
-    async def _cut(self, conversation: Conversation, turn: str) -> None:
+    async def _cut(self, conversation: CodexThread, turn: str) -> None:
         if conversation.active == turn:
             await conversation.interrupt()
 
@@ -215,7 +225,7 @@ class CodexRunner(QueuedRunner):
         if not collected.asked:
             self.ended_itself(self._turn(ended, self._turns.pop(ended["id"])))
 
-    def _count(self, params: Params, conversation: Conversation | None) -> None:
+    def _count(self, params: Params, conversation: CodexThread | None) -> None:
         """Tokens of the present turn; a thread that was taken up first tells what it had used before."""
         usage = params["tokenUsage"]
         earlier = conversation is not None and params.get("turnId") != conversation.active
@@ -262,13 +272,13 @@ class CodexRunner(QueuedRunner):
     async def _consulted(self, fields: Sequence[FormField]) -> FormReply:
         return FormReply(why=NOBODY) if self.consult is None else await self.consult(fields)
 
-    def _lively(self) -> tuple[AppServer, Conversation]:
+    def _lively(self) -> tuple[AppServer, CodexThread]:
         if self._server is None or self._conversation is None:
             raise AgentDied(UNKNOWN_EXIT, "Codex is not running")
         return self._server, self._conversation
 
 
-def _unable(refusal: Refusal) -> Exception:
+def _unable(refusal: AppServerError) -> Exception:
     """Why there is no thread; what is wrong in Codex's own settings does not get better by itself."""
     if SETTINGS.search(str(refusal)):
         return WrongConfiguration(f"Codex does not understand its settings: {refusal}")

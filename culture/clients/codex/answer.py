@@ -90,7 +90,7 @@ def told(item: Item) -> dict[str, Any] | None:
 
 
 @dataclass(slots=True)
-class Collected:
+class CodexAnswer:
     """What a turn gave so far."""
 
     text: str = ""
@@ -121,7 +121,7 @@ class Collected:
         return said
 
 
-class Meter:
+class CodexUsage:
     """The tokens of the present turn and how full the context is, from running totals."""
 
     def __init__(self) -> None:

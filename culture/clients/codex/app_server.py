@@ -29,7 +29,7 @@ CLIENT = {"name": "culture", "title": "culture", "version": "1"}
 Params = dict[str, Any]
 
 
-class Refusal(Exception):
+class AppServerError(Exception):
     """The app server does not do what it was asked."""
 
 
@@ -81,7 +81,7 @@ class AppServer:
             async with asyncio.timeout(PATIENCE):
                 return await answer
         except TimeoutError as error:
-            raise Refusal(f"{method}: no answer within {PATIENCE:g} s") from error
+            raise AppServerError(f"{method}: no answer within {PATIENCE:g} s") from error
         finally:
             del self._waiting[number]
 
@@ -139,7 +139,7 @@ class AppServer:
                 await self._heard(method, message.get("params") or {})
             case {"id": int(number)} if (waiting := self._waiting.get(number)) is not None and not waiting.done():
                 if (error := message.get("error")) is not None:
-                    waiting.set_exception(Refusal(str(error.get("message", error))))
+                    waiting.set_exception(AppServerError(str(error.get("message", error))))
                 else:
                     waiting.set_result(message.get("result") or {})
 

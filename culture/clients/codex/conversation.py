@@ -5,7 +5,7 @@ import logging
 from secrets import token_hex
 from typing import Any
 
-from culture.clients.codex.app_server import AppServer, Params, Refusal
+from culture.clients.codex.app_server import AppServer, AppServerError, Params
 
 log = logging.getLogger(__name__)
 
@@ -15,7 +15,7 @@ TOOL = "irc"
 OWN_PROVIDER = "openai"
 
 
-class Conversation:
+class CodexThread:
     """A thread that was begun or taken up."""
 
     def __init__(self, server: AppServer, opened: Params) -> None:
@@ -65,7 +65,7 @@ class Conversation:
         given = {**(_tagged(outside) if outside else {}), **_own(text)}
         try:
             await self._server.request("turn/steer", {"threadId": self.id, "expectedTurnId": self.active, **given})
-        except Refusal as refusal:
+        except AppServerError as refusal:
             log.info("Codex takes nothing more into its turn: %s", refusal)
             return False
         return True
@@ -81,7 +81,7 @@ class Conversation:
                 await self._server.request("turn/interrupt", {"threadId": self.id, "turnId": turn})
                 while self.active == turn:
                     await self._change()
-        except (Refusal, TimeoutError) as error:
+        except (AppServerError, TimeoutError) as error:
             log.warning("Codex cannot be interrupted: %s", error)
 
     async def end_commands(self, items: set[str]) -> None:
@@ -92,7 +92,7 @@ class Conversation:
                 if each["itemId"] in items:
                     named = {"threadId": self.id, "processId": each["processId"]}
                     await self._server.request("thread/backgroundTerminals/terminate", named)
-        except Refusal as refusal:
+        except AppServerError as refusal:
             log.warning("Codex does not end a command: %s", refusal)
 
     def _from_outside(self, prompt: str) -> dict[str, Any]:

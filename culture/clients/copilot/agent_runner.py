@@ -30,13 +30,13 @@ from copilot.session_events import (
 )
 
 from culture.clients.copilot import user_questions
-from culture.clients.copilot.answer import Collected, normalised, not_logged_in, result, tokens
-from culture.clients.copilot.conversation import UNREACHABLE, Conversation
+from culture.clients.copilot.answer import CopilotAnswer, normalised, not_logged_in, result, tokens
+from culture.clients.copilot.conversation import UNREACHABLE, CopilotConversation
 from culture.clients.copilot.detect import PROGRAM, TRIED, known_login
 from culture.clients.copilot.instructions import appended
 from culture.clients.copilot.options import DEEP, asks, read
 from culture.clients.copilot.permissions import wanted
-from culture.clients.copilot.process import START_PATIENCE, Live
+from culture.clients.copilot.process import START_PATIENCE, CopilotProcess
 from culture.clients.copilot.tasks import Shells
 from culture.clients.shared.asking import OpenQuestions
 from culture.clients.shared.background import REFUSED, is_same_prompt
@@ -63,8 +63,8 @@ class CopilotRunner(QueuedRunner):
             setup.nick, setup.directory, setup.options, environment, model=setup.model, thinking=setup.thinking
         )
         self._asks = asks(setup.options)
-        self._live: Live | None = None
-        self._talk: Conversation | None = None
+        self._live: CopilotProcess | None = None
+        self._talk: CopilotConversation | None = None
         self._session: str | None = None
         self._questions = OpenQuestions()
         self._shells = Shells(self.background)
@@ -88,10 +88,10 @@ class CopilotRunner(QueuedRunner):
         """Start the program with the session of the setup, or a new one; one that is gone is replaced."""
         self._spent, self._fullness = 0, None
         chosen = self._options
-        live = self._live = await Live.start(
+        live = self._live = await CopilotProcess.start(
             chosen.program, self.setup.directory, chosen.environment, self._token, self.died, self.setup.sandbox
         )
-        talk = self._talk = Conversation(self._said)
+        talk = self._talk = CopilotConversation(self._said)
         try:
             async with asyncio.timeout(START_PATIENCE):
                 await self._greet(live)
@@ -129,7 +129,7 @@ class CopilotRunner(QueuedRunner):
         if talk is not None:
             await talk.close()
 
-    async def _greet(self, live: Live) -> None:
+    async def _greet(self, live: CopilotProcess) -> None:
         """Note its version; without a login it would answer nothing, now and later."""
         status = await live.client.get_status()
         note_version(self.setup.nick, Found(PROGRAM, status.version, tried=TRIED))
@@ -139,7 +139,7 @@ class CopilotRunner(QueuedRunner):
         if not (await live.client.get_auth_status()).isAuthenticated:
             raise WrongConfiguration(f"{self.setup.nick}: {not_logged_in()}")
 
-    async def _taken_up(self, live: Live) -> CopilotSession:
+    async def _taken_up(self, live: CopilotProcess) -> CopilotSession:
         """The session of the setup, or a new one where there is none, or none of that name."""
         if self.setup.resume is None:
             return await self._begun(live)
@@ -150,10 +150,10 @@ class CopilotRunner(QueuedRunner):
                 raise
         return await self._begun(live, self.forgotten(self.setup.resume))
 
-    async def _begun(self, live: Live, note: str = "") -> CopilotSession:
+    async def _begun(self, live: CopilotProcess, note: str = "") -> CopilotSession:
         return await live.client.create_session(**self._details(note))
 
-    def _settle(self, talk: Conversation, session: CopilotSession) -> None:
+    def _settle(self, talk: CopilotConversation, session: CopilotSession) -> None:
         talk.session, self._session = session, session.session_id
 
     def _details(self, note: str = "") -> dict[str, Any]:
@@ -178,7 +178,7 @@ class CopilotRunner(QueuedRunner):
             "on_event": self._hear,
         }
 
-    async def _ask(self, talk: Conversation, prompt: str) -> Collected:
+    async def _ask(self, talk: CopilotConversation, prompt: str) -> CopilotAnswer:
         # A model that was never told how hard to think may know no such thing.
         usual = self._effort if self._deeper else None
         self._deeper, self._asked = False, prompt
@@ -190,7 +190,7 @@ class CopilotRunner(QueuedRunner):
         finally:
             await talk.think(usual)
 
-    async def _clear(self, live: Live, talk: Conversation) -> Turn:
+    async def _clear(self, live: CopilotProcess, talk: CopilotConversation) -> Turn:
         """Begin a new session in the same process."""
         before = talk.session
         try:
@@ -201,9 +201,9 @@ class CopilotRunner(QueuedRunner):
         if before is not None:
             with suppress(Exception):
                 await before.disconnect()
-        return self._turn(Collected())
+        return self._turn(CopilotAnswer())
 
-    def _turn(self, collected: Collected) -> Turn:
+    def _turn(self, collected: CopilotAnswer) -> Turn:
         spent, self._spent = self._spent, 0
         return collected.turn(spent, self._fullness, own_provider=self._options.provider is not None)
 
@@ -285,7 +285,7 @@ class CopilotRunner(QueuedRunner):
             return None
         return {"additionalContext": "\n".join(whispers)}
 
-    def _lively(self) -> tuple[Live, Conversation]:
+    def _lively(self) -> tuple[CopilotProcess, CopilotConversation]:
         if self._live is None or self._talk is None:
             raise AgentDied(UNKNOWN_EXIT, "the Copilot CLI is not running")
         return self._live, self._talk

@@ -53,7 +53,7 @@ def not_logged_in() -> str:
 
 
 @dataclass(slots=True)
-class Collected:
+class CopilotAnswer:
     """What a turn gave so far."""
 
     text: str = ""

@@ -22,7 +22,7 @@ from copilot.session_events import (
     UserMessageData,
 )
 
-from culture.clients.copilot.answer import Collected
+from culture.clients.copilot.answer import CopilotAnswer
 from culture.clients.shared.queued import UNKNOWN_EXIT
 from culture.clients.shared.turn import AgentDied
 
@@ -47,11 +47,11 @@ HEARD = (
 )
 
 
-class Asked:
+class PendingPrompt:
     """A prompt on its way: it is over when the agent is idle after having taken it up."""
 
     def __init__(self) -> None:
-        self.collected = Collected()
+        self.collected = CopilotAnswer()
         self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.number: str | None = None
         """What the program calls the prompt; None while it is being handed over."""
@@ -83,13 +83,13 @@ class Asked:
             self.over.set_result(None)
 
 
-class Conversation:
+class CopilotConversation:
     """A session of the program, with what it says taken in order."""
 
     def __init__(self, said: Callable[[SessionEvent], Awaitable[None]]) -> None:
         self.session: CopilotSession | None = None
         self._said = said
-        self._asked: Asked | None = None
+        self._asked: PendingPrompt | None = None
         self._events: asyncio.Queue[SessionEvent] = asyncio.Queue(MOST_UNHEARD)
         # Clear while a prompt is handed over: whether an event belongs to it is known only afterwards.
         self._named = asyncio.Event()
@@ -106,9 +106,9 @@ class Conversation:
         if self._asked is not None and not self._asked.over.done():
             self._asked.over.set_exception(AgentDied(code))
 
-    async def ask(self, prompt: str) -> Collected:
+    async def ask(self, prompt: str) -> CopilotAnswer:
         """Put a prompt and wait until the agent is idle after it."""
-        asked = self._asked = Asked()
+        asked = self._asked = PendingPrompt()
         self._named.clear()
         try:
             asked.number = await self._there().send(prompt)
@@ -121,9 +121,9 @@ class Conversation:
             self._asked = None
         return asked.collected
 
-    async def compact(self) -> Collected:
+    async def compact(self) -> CopilotAnswer:
         """Have the context shortened."""
-        asked = self._asked = Asked()
+        asked = self._asked = PendingPrompt()
         try:
             result = await self._there().rpc.history.compact()
             asked.collected.compacted = result.success

@@ -29,7 +29,7 @@ _FIGURES = ("max_prompt_tokens",)
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class CopilotOptions:
     """What the configuration of an agent, or of its supervisor, makes of Copilot."""
 
     program: Path
@@ -48,7 +48,7 @@ def read(
     *,
     model: str | None,
     thinking: str,
-) -> Options:
+) -> CopilotOptions:
     """Look all of it through."""
     check_directory(directory)
     everything = {**os.environ, **environment}
@@ -56,7 +56,7 @@ def read(
     if provider is not None and not model:
         raise WrongConfiguration(f"{nick}: provider: say which of its models to use, with model")
     hidden = _secret(options.get("provider"))
-    return Options(
+    return CopilotOptions(
         program=_program(options.get("copilot_path"), everything),
         environment={name: value for name, value in everything.items() if name != hidden},
         model=model,

@@ -38,7 +38,7 @@ class _Complaints(deque[str]):
         super().append(line[:COMPLAINT])
 
 
-class Live:
+class CopilotProcess:
     """A running program and its client."""
 
     def __init__(self, client: CopilotClient, token: str, lost: Lost | None = None) -> None:
@@ -57,7 +57,7 @@ class Live:
         token: str,
         lost: Lost | None = None,
         sandbox: Sandbox | None = None,
-    ) -> "Live":
+    ) -> "CopilotProcess":
         """Start the program; AgentDied when it does not come up."""
         connection = RuntimeConnection.for_stdio(path=SETSID, args=inside(sandbox, [str(program)], environment))
         client = CopilotClient(

@@ -7,10 +7,10 @@ from copilot.rpc import PermissionDecisionReject
 from copilot.session import PermissionInvocation, PermissionRequestResult
 from copilot.session_events import AssistantUsageData, PermissionRequest, SessionEvent
 
-from culture.clients.copilot.answer import Collected, tokens
-from culture.clients.copilot.conversation import UNREACHABLE, Conversation
+from culture.clients.copilot.answer import CopilotAnswer, tokens
+from culture.clients.copilot.conversation import UNREACHABLE, CopilotConversation
 from culture.clients.copilot.options import read
-from culture.clients.copilot.process import Live
+from culture.clients.copilot.process import CopilotProcess
 from culture.clients.shared.processes import end_all
 from culture.clients.shared.supervisor import NoJudgement, Supervisor, SupervisorSetup
 from culture.clients.shared.turn import AgentDied
@@ -41,11 +41,11 @@ class CopilotSupervisor(Supervisor):
         await super().stop()
         await end_all(self.setup.token)
 
-    async def _answer(self, prompt: str) -> Collected:
-        talk = Conversation(self._count)
+    async def _answer(self, prompt: str) -> CopilotAnswer:
+        talk = CopilotConversation(self._count)
         chosen = self._options
         setup = self.setup
-        live = await Live.start(
+        live = await CopilotProcess.start(
             chosen.program, setup.directory, chosen.environment, setup.token, talk.lost, setup.sandbox
         )
         try:

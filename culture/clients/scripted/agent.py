@@ -21,17 +21,17 @@ from culture.clients.scripted.execute import ApiError, Performance
 from culture.clients.scripted.interruptible import Breaking, BrokenOff
 from culture.clients.scripted.playbook import BUILT_IN, Playbook, read
 from culture.clients.scripted.prompt import meant, without_events
-from culture.clients.scripted.session import FOLDER, Session
+from culture.clients.scripted.session import FOLDER, ScriptedSession
 from culture.clients.shared.errors import WrongConfiguration
 
 WRONG_CONFIGURATION = 78
 _EVERY_TURN = sys.maxsize
 
 
-class Agent:
+class ScriptedAgent:
     """Takes one turn after the other."""
 
-    def __init__(self, playbook: Playbook, session: Session, nick: str, thinking: str) -> None:
+    def __init__(self, playbook: Playbook, session: ScriptedSession, nick: str, thinking: str) -> None:
         self._playbook = playbook
         self._session = session
         self._nick = nick
@@ -134,8 +134,10 @@ def main() -> None:
         print(error, file=sys.stderr)
         sys.exit(WRONG_CONFIGURATION)
     folder = Path.cwd() / FOLDER
-    session = Session.resumed(folder, given.resume) if given.resume else None
-    agent = Agent(playbook, session or Session.begun(folder), os.environ.get("CULTURE_NICK", ""), given.thinking)
+    session = ScriptedSession.resumed(folder, given.resume) if given.resume else None
+    agent = ScriptedAgent(
+        playbook, session or ScriptedSession.begun(folder), os.environ.get("CULTURE_NICK", ""), given.thinking
+    )
     try:
         agent.work()
     except BrokenPipeError:

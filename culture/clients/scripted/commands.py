@@ -16,7 +16,7 @@ _LAST_WORDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ScriptedCommand:
     """A program to run."""
 
     argv: Sequence[str]
@@ -37,7 +37,7 @@ class Result:
     code: int
 
 
-def run(command: Command, breaking: Breaking) -> Result:
+def run(command: ScriptedCommand, breaking: Breaking) -> Result:
     """Run a program; its code is 124 when it took too long."""
     # Files and no pipes: what the program leaves behind in the background must not keep the turn waiting.
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:

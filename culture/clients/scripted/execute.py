@@ -9,22 +9,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from culture.clients.scripted.commands import Command, run
+from culture.clients.scripted.commands import ScriptedCommand, run
 from culture.clients.scripted.interruptible import Breaking
 from culture.clients.scripted.steps import (
-    Ask,
-    Crash,
-    Error,
-    Hang,
-    Loop,
-    Read,
-    Run,
-    Say,
-    Send,
+    AskStep,
+    CrashStep,
+    ErrorStep,
+    HangStep,
+    LoopStep,
+    ReadStep,
+    RunStep,
+    SayStep,
+    SendStep,
     Step,
-    Think,
-    Usage,
-    Wait,
+    ThinkStep,
+    UsageStep,
+    WaitStep,
 )
 from culture.clients.scripted.templates import fill, shell_command
 
@@ -53,7 +53,7 @@ class Performance:
     text: str = ""
     """The last that was said."""
     tools: list[str] = field(default_factory=list)
-    usage: Usage = field(default_factory=Usage)
+    usage: UsageStep = field(default_factory=UsageStep)
 
     def perform(self, steps: Sequence[Step]) -> None:
         """Do one step after the other; BrokenOff and ApiError end it."""
@@ -63,33 +63,33 @@ class Performance:
 
     def _step(self, step: Step) -> None:
         match step:
-            case Say(text):
+            case SayStep(text):
                 self._say(self._fill(text))
-            case Think(text):
+            case ThinkStep(text):
                 self.tell({"type": "thinking", "text": self._fill(text)})
-            case Send(to, text):
+            case SendStep(to, text):
                 given = {"channel": self._fill(to), "message": self._fill(text)}
                 self._skill("irc_send", given, ["send", "--", given["channel"], "-"], given["message"])
-            case Ask(to, question, timeout, options):
+            case AskStep(to, question, timeout, options):
                 self._ask({"channel": self._fill(to), "question": self._fill(question)}, timeout, options)
-            case Read(channel):
+            case ReadStep(channel):
                 given = {"channel": self._fill(channel)}
                 self._skill("irc_read", given, ["read", "--", given["channel"]])
-            case Run(command, timeout):
+            case RunStep(command, timeout):
                 self._run(command, timeout)
-            case Wait(seconds, None):
+            case WaitStep(seconds, None):
                 self.breaking.wait(seconds)
-            case Wait(seconds, str(path)):
+            case WaitStep(seconds, str(path)):
                 self._wait_for(Path(self._fill(path)), seconds)
-            case Usage():
+            case UsageStep():
                 self._use(step)
-            case Error(text, full):
+            case ErrorStep(text, full):
                 raise ApiError(self._fill(text), full)
-            case Crash(code):
+            case CrashStep(code):
                 _crash(code)
-            case Hang(stubborn):
+            case HangStep(stubborn):
                 _hang(stubborn)
-            case Loop(times, steps):
+            case LoopStep(times, steps):
                 self._repeat(times, steps)
 
     def _fill(self, text: str) -> str:
@@ -110,15 +110,15 @@ class Performance:
 
     def _skill(self, tool: str, given: dict[str, str], words: Sequence[str], text: str = "", wait: float = 0.0) -> str:
         """Use the skill client; what it says beside its answer."""
-        command = Command([*SKILL_CLIENT, *words], timeout=SKILL_TIMEOUT + wait, text=text)
+        command = ScriptedCommand([*SKILL_CLIENT, *words], timeout=SKILL_TIMEOUT + wait, text=text)
         return self._call(tool, given, command)
 
     def _run(self, command: str, timeout: float) -> None:
         text, variables = shell_command(command, self.values)
-        shell = Command(["/bin/sh", "-c", text], variables, timeout, merged=True)
+        shell = ScriptedCommand(["/bin/sh", "-c", text], variables, timeout, merged=True)
         self._call("run", {"command": self._fill(command)}, shell)
 
-    def _call(self, tool: str, given: dict[str, str], command: Command) -> str:
+    def _call(self, tool: str, given: dict[str, str], command: ScriptedCommand) -> str:
         self.tools.append(tool)
         name = f"call-{self.values['count']}-{len(self.tools)}"
         self.tell({"type": "tool_use", "id": name, "name": tool, "input": given})
@@ -137,7 +137,7 @@ class Performance:
                 raise ApiError(f"waited {seconds:g} seconds for {path}")
             self.breaking.wait(_LOOK_AGAIN)
 
-    def _use(self, usage: Usage) -> None:
+    def _use(self, usage: UsageStep) -> None:
         known = {name: getattr(usage, name) for name in ("tokens", "cost_usd", "context_pct")}
         self.usage = replace(self.usage, **{name: value for name, value in known.items() if value is not None})
         self.tell({"type": "usage", "tokens": self.usage.tokens or 0, "cost_usd": self.usage.cost_usd or 0.0})

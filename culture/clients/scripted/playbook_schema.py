@@ -125,34 +125,34 @@ def _step(value: Value) -> Step:
 
 def _send(value: Value) -> Step:
     keys = value.block(frozenset({"to", "text"}))
-    return steps.Send(keys["to"].template(), keys["text"].template())
+    return steps.SendStep(keys["to"].template(), keys["text"].template())
 
 
 def _ask(value: Value) -> Step:
     keys = value.block(frozenset({"to", "question"}), frozenset({"timeout", "options"}))
     timeout = keys["timeout"].duration() if "timeout" in keys else ASK_TIMEOUT
     options = keys["options"].text() if "options" in keys else ""
-    return steps.Ask(keys["to"].template(), keys["question"].template(), timeout, options)
+    return steps.AskStep(keys["to"].template(), keys["question"].template(), timeout, options)
 
 
 def _run(value: Value) -> Step:
     if isinstance(value.said, str):
-        return steps.Run(value.said, RUN_TIMEOUT)
+        return steps.RunStep(value.said, RUN_TIMEOUT)
     keys = value.block(frozenset({"command"}), frozenset({"timeout"}))
-    return steps.Run(keys["command"].text(), keys["timeout"].duration() if "timeout" in keys else RUN_TIMEOUT)
+    return steps.RunStep(keys["command"].text(), keys["timeout"].duration() if "timeout" in keys else RUN_TIMEOUT)
 
 
 def _wait(value: Value) -> Step:
     if not isinstance(value.said, dict):
-        return steps.Wait(value.duration())
+        return steps.WaitStep(value.duration())
     keys = value.block(frozenset({"until"}), frozenset({"timeout"}))
     timeout = keys["timeout"].duration() if "timeout" in keys else UNTIL_TIMEOUT
-    return steps.Wait(timeout, keys["until"].template())
+    return steps.WaitStep(timeout, keys["until"].template())
 
 
 def _usage(value: Value) -> Step:
     keys = value.block(frozenset(), frozenset({"tokens", "cost_usd", "context_pct"}))
-    return steps.Usage(
+    return steps.UsageStep(
         tokens=keys["tokens"].whole(0, 10**9) if "tokens" in keys else None,
         cost_usd=float(keys["cost_usd"].number(0, 10**6)) if "cost_usd" in keys else None,
         context_pct=float(keys["context_pct"].number(0, 100)) if "context_pct" in keys else None,
@@ -161,33 +161,33 @@ def _usage(value: Value) -> Step:
 
 def _error(value: Value) -> Step:
     if not isinstance(value.said, dict):
-        return steps.Error(value.template())
+        return steps.ErrorStep(value.template())
     keys = value.block(frozenset({"text"}), frozenset({"full"}))
-    return steps.Error(keys["text"].template(), "full" in keys and keys["full"].truth())
+    return steps.ErrorStep(keys["text"].template(), "full" in keys and keys["full"].truth())
 
 
 def _hang(value: Value) -> Step:
     if value.said is not True and value.said != "stubborn":
         raise value.wrong("expected true or stubborn", "take the step away if it is not to hang")
-    return steps.Hang(value.said == "stubborn")
+    return steps.HangStep(value.said == "stubborn")
 
 
 def _loop(value: Value) -> Step:
     keys = value.block(frozenset({"times", "steps"}))
-    return steps.Loop(keys["times"].whole(1, MOST_ROUNDS), checked_steps(keys["steps"]))
+    return steps.LoopStep(keys["times"].whole(1, MOST_ROUNDS), checked_steps(keys["steps"]))
 
 
 STEPS: Mapping[str, Callable[[Value], Step]] = {
-    "say": lambda value: steps.Say(value.template()),
-    "think": lambda value: steps.Think(value.template()),
+    "say": lambda value: steps.SayStep(value.template()),
+    "think": lambda value: steps.ThinkStep(value.template()),
     "send": _send,
     "ask": _ask,
-    "read": lambda value: steps.Read(value.template()),
+    "read": lambda value: steps.ReadStep(value.template()),
     "run": _run,
     "wait": _wait,
     "usage": _usage,
     "error": _error,
-    "crash": lambda value: steps.Crash(value.whole(-64, 255)),
+    "crash": lambda value: steps.CrashStep(value.whole(-64, 255)),
     "hang": _hang,
     "loop": _loop,
 }

@@ -11,7 +11,7 @@ _TEAM = "[TEAM] "
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class PromptMessage:
     """One message, and where in the prompt it begins."""
 
     sender: str
@@ -25,10 +25,10 @@ def without_events(prompt: str) -> str:
     return _EVENT.sub("", prompt).rstrip("\n") if _EVENT.search(prompt) else prompt
 
 
-def heard(prompt: str) -> list[Heard]:
+def heard(prompt: str) -> list[PromptMessage]:
     """The messages a prompt has, in order."""
     return [
-        Heard(
+        PromptMessage(
             sender=head["sender"],
             text="\n".join([head["text"], *_further_lines(prompt[head.end() + 1 :])]),
             target=head["channel"] or head["sender"],
@@ -38,12 +38,12 @@ def heard(prompt: str) -> list[Heard]:
     ]
 
 
-def meant(prompt: str, position: int | None, nick: str) -> Heard:
+def meant(prompt: str, position: int | None, nick: str) -> PromptMessage:
     """The message around a position, else the last one, without the agent's own nick in front."""
     messages = heard(prompt)
     before = [message for message in messages if position is None or message.start <= position]
-    found = (before or messages or [Heard("", prompt.removeprefix(_TEAM), "")])[-1]
-    return Heard(found.sender, _without_call(found.text, nick), found.target, found.start)
+    found = (before or messages or [PromptMessage("", prompt.removeprefix(_TEAM), "")])[-1]
+    return PromptMessage(found.sender, _without_call(found.text, nick), found.target, found.start)
 
 
 def _further_lines(rest: str) -> Iterator[str]:

@@ -15,7 +15,7 @@ _ID = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass
-class Session:
+class ScriptedSession:
     """Counts what passes through; every change is a line of its file before it is answered."""
 
     folder: Path
@@ -28,7 +28,7 @@ class Session:
     """How full the playbook says it is."""
 
     @classmethod
-    def resumed(cls, folder: Path, session_id: str) -> "Session | None":
+    def resumed(cls, folder: Path, session_id: str) -> "ScriptedSession | None":
         """The session of that id; None when there is no such thing."""
         if not _ID.fullmatch(session_id) or not (folder / f"{session_id}.jsonl").is_file():
             return None
@@ -42,7 +42,7 @@ class Session:
         return session
 
     @classmethod
-    def begun(cls, folder: Path) -> "Session":
+    def begun(cls, folder: Path) -> "ScriptedSession":
         """A new session, which can be taken up again from the first moment."""
         session = cls(folder)
         session._write({"tokens": 0})
@@ -67,9 +67,9 @@ class Session:
         """Shorten the context."""
         self._write({"compacted": int(self.tokens * _KEPT_BY_COMPACTING)})
 
-    def cleared(self) -> "Session":
+    def cleared(self) -> "ScriptedSession":
         """A new one in its place."""
-        return Session.begun(self.folder)
+        return ScriptedSession.begun(self.folder)
 
     def _write(self, entry: dict[str, object]) -> None:
         line = json.dumps(entry)

@@ -4,21 +4,21 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Say:
+class SayStep:
     """Give a text; the last one of a turn is its answer."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Think:
+class ThinkStep:
     """Think aloud; nobody in the rooms sees it."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Send:
+class SendStep:
     """Say something in a channel or to somebody, through the skill client."""
 
     to: str
@@ -26,7 +26,7 @@ class Send:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class AskStep:
     """Ask and wait for the answer, through the skill client."""
 
     to: str
@@ -37,14 +37,14 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ReadStep:
     """Read what is unread in a channel, through the skill client."""
 
     channel: str
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunStep:
     """Run a shell command."""
 
     command: str
@@ -52,7 +52,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class WaitStep:
     """Let time pass, or wait until a file is there."""
 
     seconds: float
@@ -60,7 +60,7 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class UsageStep:
     """Say what this turn is to have used; None leaves the estimate."""
 
     tokens: int | None = None
@@ -69,7 +69,7 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Error:
+class ErrorStep:
     """Fail as a model's API does: the turn ends without an answer; ``full`` says that the session has no more room."""
 
     text: str
@@ -77,25 +77,38 @@ class Error:
 
 
 @dataclass(frozen=True, slots=True)
-class Crash:
+class CrashStep:
     """End the agent's process with a code; a negative one is a signal."""
 
     code: int
 
 
 @dataclass(frozen=True, slots=True)
-class Hang:
+class HangStep:
     """Never come back, whatever one is told; a stubborn agent does not end on SIGTERM either."""
 
     stubborn: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class LoopStep:
     """Do some steps again and again."""
 
     times: int
     steps: "tuple[Step, ...]"
 
 
-Step = Say | Think | Send | Ask | Read | Run | Wait | Usage | Error | Crash | Hang | Loop
+Step = (
+    SayStep
+    | ThinkStep
+    | SendStep
+    | AskStep
+    | ReadStep
+    | RunStep
+    | WaitStep
+    | UsageStep
+    | ErrorStep
+    | CrashStep
+    | HangStep
+    | LoopStep
+)

@@ -32,7 +32,7 @@ from culture.config.load import load_agents
 from culture.lib import git_identity
 from culture.protocol.names import fold, nearest
 from culture.protocol.vocabulary import Environment
-from culture.transport import Address, Identity
+from culture.transport import Address, ClientIdentity
 
 log = logging.getLogger(__name__)
 
@@ -94,10 +94,10 @@ def read(file: Path) -> AgentsConfig:
     return load_agents(file, {**BACKEND_FIELDS, **backend_fields()}).config
 
 
-def identity(agent: AgentConfig) -> Identity:
+def identity(agent: AgentConfig) -> ClientIdentity:
     """Who the agent is on the server: with a login where it has a token, else by its nick alone."""
     secret = _token(paths.secret_file(agent.nick))
-    return Identity(agent.nick, agent.nick if secret else None, secret, f"{agent.nick} ({agent.agent})")
+    return ClientIdentity(agent.nick, agent.nick if secret else None, secret, f"{agent.nick} ({agent.agent})")
 
 
 def make_runner(agent: AgentConfig, session: str | None, token: str) -> AgentRunnerBase:

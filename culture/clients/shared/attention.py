@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 
 from culture.config.agents import Attention
 from culture.protocol.names import fold, name_part
-from culture.protocol.vocabulary import Control, UserClass
+from culture.protocol.vocabulary import ControlWord, UserClass
 from culture.transport import Message
 
-_RESUME = re.compile(rf"{Control.RESUME.value}(?::|\s+because\b)\s*(?P<reason>\S.*)", re.IGNORECASE | re.DOTALL)
+_RESUME = re.compile(rf"{ControlWord.RESUME.value}(?::|\s+because\b)\s*(?P<reason>\S.*)", re.IGNORECASE | re.DOTALL)
 
 
 def is_addressed(message: Message, nicks: Iterable[str], may_call_all: Callable[[str], bool]) -> bool:
@@ -38,7 +38,7 @@ def is_stale(message: Message, now: datetime, limit: float) -> bool:
 class Command:
     """A control word, and behind ``go on`` the nick of the sender whose messages it releases."""
 
-    word: Control
+    word: ControlWord
     sender: str = ""
     reason: str = ""
     """What stands behind ``resume:`` or ``resume because``."""
@@ -59,13 +59,13 @@ def command(
         return None
     words = said.split()
     try:
-        return Command(Control(" ".join(words).lower()))
+        return Command(ControlWord(" ".join(words).lower()))
     except ValueError:
         if stopped and (found := _RESUME.fullmatch(said)) is not None:
-            return Command(Control.RESUME, reason=found["reason"])
+            return Command(ControlWord.RESUME, reason=found["reason"])
         sender = words[-1].lstrip("@") if words else ""
-        is_release = " ".join(words[:-1]).lower() == Control.GO_ON.value and holds(sender)
-        return Command(Control.GO_ON, sender) if is_release else None
+        is_release = " ".join(words[:-1]).lower() == ControlWord.GO_ON.value and holds(sender)
+        return Command(ControlWord.GO_ON, sender) if is_release else None
 
 
 def without_call(text: str, nick: str) -> str | None:

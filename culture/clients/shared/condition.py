@@ -3,31 +3,31 @@
 from culture.clients.shared.agentfacts import is_open
 from culture.clients.shared.parts import Parts
 from culture.clients.shared.prompts import PRIVATE
-from culture.protocol.vocabulary import State
+from culture.protocol.vocabulary import AgentState
 
 
 def show(parts: Parts) -> None:
     """Publish what the agent is doing."""
     parts.reporting.wake()
     if parts.keeper.parked:
-        parts.presence.show(State.PARKED, why="too many crashes")
+        parts.presence.show(AgentState.PARKED, why="too many crashes")
     elif parts.questions.waiting:
-        parts.presence.show(State.ASKING, _shown_task(parts), then=_next(parts))
+        parts.presence.show(AgentState.ASKING, _shown_task(parts), then=_next(parts))
     elif parts.work.busy:
-        parts.presence.show(State.WORKING, _shown_task(parts), then=_next(parts))
+        parts.presence.show(AgentState.WORKING, _shown_task(parts), then=_next(parts))
     elif parts.notes.held is not None:
-        parts.presence.show(State.PAUSED, parts.notes.held, why="stuck, waiting for guidance")
+        parts.presence.show(AgentState.PAUSED, parts.notes.held, why="stuck, waiting for guidance")
     elif parts.notes.paused:
-        parts.presence.show(State.PAUSED)
+        parts.presence.show(AgentState.PAUSED)
     elif (why := parts.purse.why_not()) is not None:
-        parts.presence.show(State.PARKED, why=why)
+        parts.presence.show(AgentState.PARKED, why=why)
     elif parts.keeper.ready:
-        parts.presence.show(State.IDLE)
+        parts.presence.show(AgentState.IDLE)
 
 
-def _next(parts: Parts) -> State | None:
+def _next(parts: Parts) -> AgentState | None:
     """What comes after a turn that is under way; a turn is not broken off for a pause."""
-    return State.PAUSED if parts.notes.paused or parts.notes.held is not None else None
+    return AgentState.PAUSED if parts.notes.paused or parts.notes.held is not None else None
 
 
 def _shown_task(parts: Parts) -> str:
@@ -59,7 +59,7 @@ def unavailable(parts: Parts) -> str | None:
         return "parked after too many crashes"
     if (why := parts.purse.why_not()) is not None:
         return f"parked: {why}"
-    if parts.presence.state is State.CRASHED:
+    if parts.presence.state is AgentState.CRASHED:
         return "starting again after a crash"
     hours = parts.config.quiet_hours
     return f"quiet until {hours.split('-')[1]}" if hours and parts.work.is_quiet else None

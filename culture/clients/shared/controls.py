@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from culture.clients.shared.held import Scope
-from culture.protocol.vocabulary import Control
+from culture.protocol.vocabulary import ControlWord
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +93,15 @@ async def _help(agent: Controlled, order: Order) -> str:
     return f"I understand: {', '.join(word.value for word in CONTROLS)}. Everything else goes to the agent itself."
 
 
-CONTROLS: dict[Control, Callable[[Controlled, Order], Awaitable[str]]] = {
-    Control.STATUS: _status,
-    Control.PAUSE: _pause,
-    Control.RESUME: _resume,
-    Control.ABORT: _abort,
-    Control.GO_ON: _go_on,
-    Control.STAND_DOWN: _stand_down,
-    Control.COMPACT: _compact,
-    Control.CLEAR: _clear,
-    Control.BUDGET: _budget,
-    Control.HELP: _help,
+CONTROLS: dict[ControlWord, Callable[[Controlled, Order], Awaitable[str]]] = {
+    ControlWord.STATUS: _status,
+    ControlWord.PAUSE: _pause,
+    ControlWord.RESUME: _resume,
+    ControlWord.ABORT: _abort,
+    ControlWord.GO_ON: _go_on,
+    ControlWord.STAND_DOWN: _stand_down,
+    ControlWord.COMPACT: _compact,
+    ControlWord.CLEAR: _clear,
+    ControlWord.BUDGET: _budget,
+    ControlWord.HELP: _help,
 }

@@ -59,7 +59,15 @@ from culture.config.agents import AgentConfig, AgentsConfig
 from culture.protocol.message import Message as Line
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import ClientTag, UserKey
-from culture.transport import Address, Condition, Identity, IRCTransport, Mark, Member, Message
+from culture.transport import (
+    Address,
+    ChannelMember,
+    ClientIdentity,
+    ConnectionState,
+    IRCTransport,
+    Message,
+    ReceiveMark,
+)
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +82,7 @@ class AgentDaemon:
         self,
         config: AgentConfig,
         address: Address,
-        identity: Identity,
+        identity: ClientIdentity,
         make_runner: MakeRunner,
         *,
         may_call_all: Callable[[str], bool] = lambda nick: False,
@@ -317,7 +325,7 @@ class AgentDaemon:
 
     # The transport's cursor.
 
-    def load(self) -> Mark | None:
+    def load(self) -> ReceiveMark | None:
         """How far everything was received."""
         return self.notes.mark()
 
@@ -327,9 +335,9 @@ class AgentDaemon:
 
     # What comes from IRC.
 
-    def _on_state(self, condition: Condition, why: str) -> None:
+    def _on_state(self, condition: ConnectionState, why: str) -> None:
         log.info("%s: %s%s", self.config.nick, condition.value, f" ({why})" if why and why != condition.value else "")
-        if condition is Condition.CONNECTED:
+        if condition is ConnectionState.CONNECTED:
             self.notes.begin_at(self.transport.mark)
             self.questions.begin()
             self._spawn(self.questions.post_unposted())
@@ -337,7 +345,7 @@ class AgentDaemon:
             self.outbox.wake()
             self.reporting.again()
             self.work.wake()
-        elif condition is Condition.HOPELESS:
+        elif condition is ConnectionState.HOPELESS:
             log.error("%s cannot come back: %s", self.config.nick, why)
             self.hopeless = why
             self.finished.set()
@@ -359,7 +367,7 @@ class AgentDaemon:
         is_own = fold(message.sender) == fold(self.config.nick) and self.vouching.is_known(message)
         return not is_own
 
-    def _on_invite(self, channel: str, by: Member | None) -> None:
+    def _on_invite(self, channel: str, by: ChannelMember | None) -> None:
         self.rooms.invited(channel, by)
 
     def _tell_of_budget(self, text: str) -> None:

@@ -14,7 +14,7 @@ from culture.clients.shared.parts import Parts
 from culture.clients.shared.service import Service
 from culture.clients.shared.throttle import Throttle
 from culture.clients.shared.vouching import NOBODY
-from culture.protocol.vocabulary import ClientTag, Control
+from culture.protocol.vocabulary import ClientTag, ControlWord
 from culture.transport import Message
 
 TELL_AGAIN = 60.0
@@ -120,7 +120,7 @@ class Hearing:
         command = attention.command(message, parts.config.nick, parts.held.holds, stopped=is_stopped(parts))
         stale = self._is_stale(message)
         # Where a choice is open, abort is an answer to it.
-        is_abort = command is not None and command.word is Control.ABORT
+        is_abort = command is not None and command.word is ControlWord.ABORT
         is_choice = is_abort and parts.questions.is_asked_there(message)
         obeyed = command is not None and command.word in CONTROLS and not stale and not is_choice
         taken = None if obeyed else parts.questions.offer(message)

@@ -18,7 +18,7 @@ from culture.clients.shared.watchdog import Watchdog
 from culture.config import paths
 from culture.config.agents import ServerAddress
 from culture.config.errors import ConfigError
-from culture.config.lockfile import Taken
+from culture.config.lockfile import LockTaken
 from culture.lib import sd_notify
 from culture.lib.log_lines import start_logging
 from culture.protocol.vocabulary import Exit
@@ -45,7 +45,7 @@ def run(nick: str, config: Path | None = None, at: tuple[str, int] | None = None
         file.acquire()
     except ConfigError as error:
         return _wrong(str(error))
-    except Taken as taken:
+    except LockTaken as taken:
         print(f"{nick} is running already ({taken.note.strip()})", file=sys.stderr)
         return Exit.FAILED
     try:

@@ -11,7 +11,7 @@ from culture.clients.shared.parts import Parts
 from culture.clients.shared.service import Service
 from culture.clients.shared.turn import News, Turn
 from culture.clients.shared.webhook import texts
-from culture.protocol.vocabulary import State
+from culture.protocol.vocabulary import AgentState
 
 log = logging.getLogger(__name__)
 
@@ -139,21 +139,23 @@ class Minding:
             self._parts.outbox.say(
                 target, f"[ERROR] my process exited with code {code}; {later}. Nothing is lost.", notice=True
             )
-        self._parts.presence.show(State.CRASHED if restart_in is not None else State.PARKED, why=f"exit code {code}")
+        self._parts.presence.show(
+            AgentState.CRASHED if restart_in is not None else AgentState.PARKED, why=f"exit code {code}"
+        )
 
     def on_unable(self, why: str) -> None:
         """The agent cannot be started again until somebody has seen to it."""
         nick = self._parts.config.nick
         log.error("%s is parked: %s", nick, why)
         self._parts.webhook.fire("agent_error", texts.unable(nick, why))
-        self._parts.presence.show(State.PARKED, why=why)
+        self._parts.presence.show(AgentState.PARKED, why=why)
 
     def on_ready(self, resumed: bool) -> None:
         """The agent takes prompts."""
         self._parts.purse.begin_session()
         if not resumed:
             self._service.context_pct = None
-        if self._parts.presence.state is State.CRASHED:
+        if self._parts.presence.state is AgentState.CRASHED:
             how = "in the same session" if resumed else "in a new session: what you knew of the conversation is gone"
             self._parts.work.tell(f"(your process had ended and was started again, {how})")
         show(self._parts)

@@ -8,7 +8,7 @@ from typing import Any
 from culture.clients.shared.budget import Quota
 from culture.clients.shared.records import Records
 from culture.protocol.names import fold
-from culture.transport import Mark
+from culture.transport import ReceiveMark
 
 REFERENCES = 8
 """So many messages are remembered as the last that were heard: a server that crashed may have lost the newest."""
@@ -52,19 +52,19 @@ class Notes:
         self._heard = [msgid, *self._heard[: REFERENCES - 1]]
         self._set(_MARK, json.dumps([self._heard, at.timestamp()]))
 
-    def begin_at(self, mark: Mark | None) -> None:
+    def begin_at(self, mark: ReceiveMark | None) -> None:
         """What comes from now on is not to be missed, also when nothing was ever heard."""
         if mark is not None and self._get(_MARK) is None:
             self._heard = list(mark.msgids)
             self._set(_MARK, json.dumps([self._heard, mark.time.timestamp()]))
 
-    def mark(self) -> Mark | None:
+    def mark(self) -> ReceiveMark | None:
         """How far this agent has heard; None when it never heard anything."""
         said = self._get(_MARK)
         if said is None:
             return None
         msgids, at = json.loads(said)
-        return Mark(tuple(msgids), datetime.fromtimestamp(at).astimezone())
+        return ReceiveMark(tuple(msgids), datetime.fromtimestamp(at).astimezone())
 
     def read(self, place: str) -> str | None:
         """The last message of a place that the agent has read."""

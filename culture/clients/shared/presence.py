@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from culture.protocol.vocabulary import State, UserKey
+from culture.protocol.vocabulary import AgentState, UserKey
 from culture.transport import IRCTransport, NotSent
 
 log = logging.getLogger(__name__)
@@ -15,9 +15,9 @@ AGAIN = 5.0
 """What a server that is there has not taken is told again after so many seconds."""
 _FOR_NOW = frozenset({"RATE_LIMITED", "UNAVAILABLE", "263"})
 _UNAVAILABLE = {
-    State.PAUSED: "paused",
-    State.PARKED: "parked",
-    State.CRASHED: "crashed",
+    AgentState.PAUSED: "paused",
+    AgentState.PARKED: "parked",
+    AgentState.CRASHED: "crashed",
 }
 
 
@@ -39,8 +39,8 @@ class Presence:
         self._told_away = ""
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self.state = State.IDLE
-        self.then: State | None = None
+        self.state = AgentState.IDLE
+        self.then: AgentState | None = None
         """What follows when the present turn is over, where that is decided."""
         self.since = clock()
 
@@ -55,7 +55,7 @@ class Presence:
             with suppress(asyncio.CancelledError):
                 await self._task
 
-    def show(self, state: State, task: str = "", why: str = "", then: State | None = None) -> None:
+    def show(self, state: AgentState, task: str = "", why: str = "", then: AgentState | None = None) -> None:
         """The agent is in this state now, and ``then`` in that; ``why`` is for people who call it while it is away."""
         if state is not self.state:
             self.since = self._clock()

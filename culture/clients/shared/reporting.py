@@ -14,7 +14,7 @@ from culture.clients.shared.budget import reset
 from culture.clients.shared.records import Records
 from culture.clients.shared.reports import Report, Reports
 from culture.protocol.message import Message as Line
-from culture.protocol.vocabulary import ClientTag, FactKind, Verb
+from culture.protocol.vocabulary import ClientTag, ExtensionVerb, FactKind
 from culture.transport import IRCTransport, NotSent
 
 log = logging.getLogger(__name__)
@@ -171,7 +171,7 @@ class Reporting:
         if loop.time() < soonest:
             loop.call_at(soonest, self.wake)
             return True
-        unknown = await self._ask(Verb.RECEIPT, report.text, report.place, *report.keys)
+        unknown = await self._ask(ExtensionVerb.RECEIPT, report.text, report.place, *report.keys)
         if self._is_foreign:
             return False
         again = []
@@ -186,9 +186,9 @@ class Reporting:
     async def _put(self, kind: FactKind, key: str, value: Mapping[str, Any]) -> Mapping[str, Any]:
         """Publish a fact; what the server found of an approval in it."""
         said = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-        lines = await self._request(Verb.LEDGER, "PUT", kind, key, tags={ClientTag.FACT.value: said})
-        self._read(Verb.LEDGER, lines)
-        tags = next((line.tags for line in lines if line.verb == Verb.LEDGEREND), {})
+        lines = await self._request(ExtensionVerb.LEDGER, "PUT", kind, key, tags={ClientTag.FACT.value: said})
+        self._read(ExtensionVerb.LEDGER, lines)
+        tags = next((line.tags for line in lines if line.verb == ExtensionVerb.LEDGEREND), {})
         try:
             verdict = json.loads(tags.get(ClientTag.FACT.value, "{}"))
         except ValueError:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import ChannelKey
-from culture.transport import IRCTransport, Member, NotSent
+from culture.transport import ChannelMember, IRCTransport, NotSent
 
 log = logging.getLogger(__name__)
 
@@ -18,7 +18,7 @@ class Rooms:
     """Answers invitations as the agent's configuration says."""
 
     def __init__(
-        self, transport: IRCTransport, tags: Iterable[str], *, join: bool, vouched: Callable[[Member], bool]
+        self, transport: IRCTransport, tags: Iterable[str], *, join: bool, vouched: Callable[[ChannelMember], bool]
     ) -> None:
         self._transport = transport
         self._vouched = vouched
@@ -26,7 +26,7 @@ class Rooms:
         self._join = join
         self._joining: set[asyncio.Task[None]] = set()
 
-    def invited(self, channel: str, by: Member | None) -> None:
+    def invited(self, channel: str, by: ChannelMember | None) -> None:
         """Somebody, or without a member the server, invites the agent."""
         if not self._join or len(self._joining) >= MOST_JOINS:
             log.info("invited to %s by %s; not joined", channel, _name(by))
@@ -41,7 +41,7 @@ class Rooms:
             task.cancel()
         await asyncio.gather(*self._joining, return_exceptions=True)
 
-    async def _look(self, channel: str, by: Member | None) -> None:
+    async def _look(self, channel: str, by: ChannelMember | None) -> None:
         try:
             if by is not None and not await self._is_vouched(by):
                 log.info("invited to %s by %s, for whom nobody vouches; not joined", channel, by.nick)
@@ -53,7 +53,7 @@ class Rooms:
         except NotSent as refusal:
             log.info("cannot join %s, to which %s invited: %s", channel, _name(by), refusal)
 
-    async def _is_vouched(self, by: Member) -> bool:
+    async def _is_vouched(self, by: ChannelMember) -> bool:
         """Whether somebody may have the agent join: an INVITE tells no class, so a server of ours is asked."""
         if self._vouched(by):
             return True
@@ -61,7 +61,7 @@ class Rooms:
         return any(fold(member.nick) == fold(by.nick) and self._vouched(member) for member in found)
 
 
-def _name(by: Member | None) -> str:
+def _name(by: ChannelMember | None) -> str:
     return by.nick if by is not None else "the server"
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from culture.protocol.message import Message, ProtocolError
 from culture.protocol.names import valid_short_name
-from culture.server.core.ids import MICROSECONDS, Stamp
+from culture.server.core.ids import MICROSECONDS, EventId
 from culture.server.events import Event
 
 _LONGEST_SEQ, _LONGEST_EPOCH = 18, 40
@@ -14,27 +14,27 @@ Tags = dict[str, str]
 Encoded = tuple[str, tuple[str, ...], str, Tags]
 """Verb, parameters, source and tags of a line, but for those of its id and time."""
 Encoders = Mapping[type, Callable[[Any], Encoded]]
-Decoders = Mapping[str, Callable[[Message, Stamp], Event]]
+Decoders = Mapping[str, Callable[[Message, EventId], Event]]
 
 
 class Garbled(ProtocolError):
     """A line that is none of ours."""
 
 
-def stamp_tags(stamp: Stamp) -> Tags:
+def stamp_tags(stamp: EventId) -> Tags:
     """An event's id and time as tags."""
     origin, epoch, seq, at = stamp
     return {"id": f"{origin}.{epoch}.{seq}", "at": str(round(at * MICROSECONDS))}
 
 
-def read_stamp(tags: Mapping[str, str]) -> Stamp:
+def read_stamp(tags: Mapping[str, str]) -> EventId:
     """The same again."""
     head, _, number = tags["id"].rpartition(".")
     origin, _, epoch = head.rpartition(".")
     at = tags["at"]
     if not (valid_short_name(origin) and is_epoch(epoch) and _is_number(number) and _is_number(at)):
         raise ValueError("not an id")
-    return Stamp(origin, epoch, int(number), int(at) / MICROSECONDS)
+    return EventId(origin, epoch, int(number), int(at) / MICROSECONDS)
 
 
 def is_epoch(text: str) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from culture.federation.codec.fields import Decoders, Encoded, Encoders, optional
 from culture.protocol.message import NO_TAGS, Message
-from culture.server.core.ids import Stamp
+from culture.server.core.ids import EventId
 from culture.server.events import Event, Line, Noted, Receipted, Redacted, Said
 
 _OWN = frozenset(
@@ -31,7 +31,7 @@ def _encode_redacted(event: Redacted) -> Encoded:
     return "REDACT", words if event.reason is None else (*words, event.reason), event.source, {}
 
 
-def _decode_redacted(line: Message, stamp: Stamp) -> Event:
+def _decode_redacted(line: Message, stamp: EventId) -> Event:
     target, msgid, *reason = line.params
     return Redacted(stamp, line.source, target, msgid, reason[0] if reason else None)
 
@@ -40,7 +40,7 @@ def _encode_receipted(event: Receipted) -> Encoded:
     return "RECEIPT", (event.target, event.msgid, event.state), event.source, {}
 
 
-def _decode_receipted(line: Message, stamp: Stamp) -> Event:
+def _decode_receipted(line: Message, stamp: EventId) -> Event:
     nick, msgid, state = line.params
     return Receipted(stamp, line.source, nick, msgid, state)
 
@@ -50,7 +50,7 @@ def _encode_noted(event: Noted) -> Encoded:
     return "LEDGER", (event.kind, event.key, event.value), event.source, tags
 
 
-def _decode_noted(line: Message, stamp: Stamp) -> Event:
+def _decode_noted(line: Message, stamp: EventId) -> Event:
     kind, key, value = line.params
     return Noted(stamp, line.source, kind, key, value, line.tags.get("verified", ""), line.tags.get("why", ""))
 
@@ -69,7 +69,7 @@ def _encode_said(event: Said) -> Encoded:
     return event.verb, words, event.source, {**theirs, **tags}
 
 
-def _decode_said(line: Message, stamp: Stamp) -> Event:
+def _decode_said(line: Message, stamp: EventId) -> Event:
     target, *text = line.params
     status = target[0] if target[0] in "@+" else ""
     lines = _read_lines(line.tags.get("lines"))

@@ -4,8 +4,8 @@ import json
 
 from culture.federation.codec.fields import Decoders, Encoded, Encoders
 from culture.protocol.message import Message
-from culture.protocol.modes import Change
-from culture.server.core.ids import Stamp
+from culture.protocol.modes import ModeChange
+from culture.server.core.ids import EventId
 from culture.server.events import Event, ModeSet, UserModeSet
 
 
@@ -13,7 +13,7 @@ def _encode_user_modes(event: UserModeSet) -> Encoded:
     return "UMODE", (_changes(event.changes),), event.source, {}
 
 
-def _decode_user_modes(line: Message, stamp: Stamp) -> Event:
+def _decode_user_modes(line: Message, stamp: EventId) -> Event:
     return UserModeSet(stamp, line.source, _read_changes(line.params[0]))
 
 
@@ -21,23 +21,23 @@ def _encode_modes(event: ModeSet) -> Encoded:
     return "MODE", (event.channel, _changes(event.changes)), event.source, {}
 
 
-def _decode_modes(line: Message, stamp: Stamp) -> Event:
+def _decode_modes(line: Message, stamp: EventId) -> Event:
     channel, changes = line.params
     return ModeSet(stamp, line.source, channel, _read_changes(changes))
 
 
-def _changes(changes: tuple[Change, ...]) -> str:
+def _changes(changes: tuple[ModeChange, ...]) -> str:
     return json.dumps(changes, ensure_ascii=False, separators=(",", ":"))
 
 
-def _read_changes(text: str) -> tuple[Change, ...]:
+def _read_changes(text: str) -> tuple[ModeChange, ...]:
     read = []
     for add, mode, param in json.loads(text):
         if not (isinstance(add, bool) and isinstance(mode, str) and len(mode) == 1):
             raise ValueError("not a change of modes")
         if not (param is None or isinstance(param, str)):
             raise ValueError("not a parameter")
-        read.append(Change(add, mode, param))
+        read.append(ModeChange(add, mode, param))
     return tuple(read)
 
 

@@ -2,7 +2,7 @@
 
 from culture.federation.codec.fields import Decoders, Encoded, Encoders, optional
 from culture.protocol.message import Message
-from culture.server.core.ids import Stamp
+from culture.server.core.ids import EventId
 from culture.server.events import AccountSet, Arrived, AwaySet, Event, HostSet, Left, RealnameSet, Renamed, Walloped
 
 # Arrived: NICK nick hops user host server +modes :real name, from its server (RFC 2813 §4.1.3)
@@ -13,7 +13,7 @@ def _encode_arrived(event: Arrived) -> Encoded:
     return "NICK", words, event.server, optional(account=event.account, kind=event.kind)
 
 
-def _decode_nick(line: Message, stamp: Stamp) -> Event:
+def _decode_nick(line: Message, stamp: EventId) -> Event:
     if len(line.params) == 1:
         return Renamed(stamp, line.source, line.params[0])
     nick, _, username, host, server, modes, realname = line.params
@@ -37,7 +37,7 @@ def _encode_left(event: Left) -> Encoded:
     return "QUIT", (event.reason,), event.source, {}
 
 
-def _decode_left(line: Message, stamp: Stamp) -> Event:
+def _decode_left(line: Message, stamp: EventId) -> Event:
     return Left(stamp, line.source, line.params[0])
 
 
@@ -49,7 +49,7 @@ def _encode_away(event: AwaySet) -> Encoded:
     return "AWAY", () if event.message is None else (event.message,), event.source, {}
 
 
-def _decode_away(line: Message, stamp: Stamp) -> Event:
+def _decode_away(line: Message, stamp: EventId) -> Event:
     return AwaySet(stamp, line.source, line.params[0] if line.params else None)
 
 
@@ -57,7 +57,7 @@ def _encode_account(event: AccountSet) -> Encoded:
     return "ACCOUNT", (event.account or "*", event.kind), event.source, {}
 
 
-def _decode_account(line: Message, stamp: Stamp) -> Event:
+def _decode_account(line: Message, stamp: EventId) -> Event:
     account, kind = line.params
     return AccountSet(stamp, line.source, None if account == "*" else account, kind)
 
@@ -66,7 +66,7 @@ def _encode_realname(event: RealnameSet) -> Encoded:
     return "SETNAME", (event.realname,), event.source, {}
 
 
-def _decode_realname(line: Message, stamp: Stamp) -> Event:
+def _decode_realname(line: Message, stamp: EventId) -> Event:
     return RealnameSet(stamp, line.source, line.params[0])
 
 
@@ -74,7 +74,7 @@ def _encode_host(event: HostSet) -> Encoded:
     return "CHGHOST", (event.username, event.host), event.source, {}
 
 
-def _decode_host(line: Message, stamp: Stamp) -> Event:
+def _decode_host(line: Message, stamp: EventId) -> Event:
     username, host = line.params
     return HostSet(stamp, line.source, username, host)
 
@@ -83,7 +83,7 @@ def _encode_walloped(event: Walloped) -> Encoded:
     return "WALLOPS", (event.text,), event.source, {}
 
 
-def _decode_walloped(line: Message, stamp: Stamp) -> Event:
+def _decode_walloped(line: Message, stamp: EventId) -> Event:
     return Walloped(stamp, line.source, line.params[0])
 
 

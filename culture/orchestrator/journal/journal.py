@@ -24,7 +24,7 @@ class Phase(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class JournalEntry:
     """One line: an act is intended before it is begun, and done when its effect is there."""
 
     number: int
@@ -34,7 +34,7 @@ class Entry:
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Journal:
+class TeamJournal:
     """Lines that are on disk before ``write`` returns; a line that was cut off by a crash never was."""
 
     def __init__(self, file: Path) -> None:
@@ -42,7 +42,7 @@ class Journal:
         self._next = 1
         self._handle = -1
 
-    def read(self) -> list[Entry]:
+    def read(self) -> list[JournalEntry]:
         """All there is; what follows the last whole line is cut away."""
         try:
             text = self._file.read_bytes()
@@ -56,9 +56,9 @@ class Journal:
         self._next = entries[-1].number + 1 if entries else 1
         return entries
 
-    def write(self, at: float, what: str, phase: Phase, data: Mapping[str, Any]) -> Entry:
+    def write(self, at: float, what: str, phase: Phase, data: Mapping[str, Any]) -> JournalEntry:
         """Add a line; OSError when it cannot be kept, and then it is not there."""
-        entry = Entry(self._next, at, what, phase, dict(data))
+        entry = JournalEntry(self._next, at, what, phase, dict(data))
         line = _line(entry)
         if self._handle < 0:
             self._handle = paths.open_private(self._file, os.O_WRONLY | os.O_APPEND)
@@ -100,7 +100,7 @@ class Journal:
             self._handle = -1
 
 
-def peek(file: Path) -> list[Entry]:
+def peek(file: Path) -> list[JournalEntry]:
     """The whole lines of a journal that somebody else may be writing."""
     try:
         return list(_entries(file.read_bytes().rpartition(b"\n")[0]))
@@ -108,16 +108,16 @@ def peek(file: Path) -> list[Entry]:
         return []
 
 
-def _entries(text: bytes) -> Iterator[Entry]:
+def _entries(text: bytes) -> Iterator[JournalEntry]:
     for line in text.split(b"\n"):
         try:
             said = json.loads(line)
-            yield Entry(said.pop("n"), said.pop("at"), said.pop("what"), Phase(said.pop("phase")), said)
+            yield JournalEntry(said.pop("n"), said.pop("at"), said.pop("what"), Phase(said.pop("phase")), said)
         except (ValueError, KeyError, AttributeError):
             return
 
 
-def _line(entry: Entry) -> bytes:
+def _line(entry: JournalEntry) -> bytes:
     head = {"n": entry.number, "at": entry.at, "what": entry.what, "phase": entry.phase.value}
     return json.dumps({**head, **entry.data}, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 

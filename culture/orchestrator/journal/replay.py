@@ -4,23 +4,23 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from culture.orchestrator.journal.journal import Entry, Phase
-from culture.orchestrator.journal.state import Member, Stage, State, Task, What, key_of
+from culture.orchestrator.journal.journal import JournalEntry, Phase
+from culture.orchestrator.journal.state import TaskStage, TeamMember, TeamState, TeamTask, What, key_of
 
 MOST = 4000
 """So many keys of a kind are remembered before the older half is forgotten."""
 
 
-def replayed(entries: Iterable[Entry], state: State | None = None) -> State:
+def replayed(entries: Iterable[JournalEntry], state: TeamState | None = None) -> TeamState:
     """The state after these entries."""
-    now = state or State()
+    now = state or TeamState()
     for entry in entries:
         if entry.number > now.number:
             now = after(now, entry)
     return now
 
 
-def after(state: State, entry: Entry) -> State:
+def after(state: TeamState, entry: JournalEntry) -> TeamState:
     """The state after one more entry; one that makes no sense changes nothing."""
     open_now = dict(state.open)
     if entry.phase is Phase.INTEND:
@@ -34,22 +34,22 @@ def after(state: State, entry: Entry) -> State:
     return change(state, entry.data) if change is not None else state
 
 
-def _took(state: State, data: Mapping[str, Any]) -> State:
-    task = Task(data["id"], data["text"], data["by"], data.get("msgid", ""))
+def _took(state: TeamState, data: Mapping[str, Any]) -> TeamState:
+    task = TeamTask(data["id"], data["text"], data["by"], data.get("msgid", ""))
     return replace(state, tasks={**state.tasks, task.id: task})
 
 
-def _queued(state: State, data: Mapping[str, Any]) -> State:
-    return _task(state, data["id"], stage=Stage.QUEUED)
+def _queued(state: TeamState, data: Mapping[str, Any]) -> TeamState:
+    return _task(state, data["id"], stage=TaskStage.QUEUED)
 
 
-def _made_worktree(state: State, data: Mapping[str, Any]) -> State:
+def _made_worktree(state: TeamState, data: Mapping[str, Any]) -> TeamState:
     found = {"branch": data["branch"], "worktree": data["path"], "base": data.get("base", "")}
-    return _task(state, data["id"], stage=Stage.WORKING, **found)
+    return _task(state, data["id"], stage=TaskStage.WORKING, **found)
 
 
-def _hiring(state: State, data: Mapping[str, Any]) -> State:
-    member = Member(
+def _hiring(state: TeamState, data: Mapping[str, Any]) -> TeamState:
+    member = TeamMember(
         data["name"],
         data["nick"],
         data["role"],
@@ -68,16 +68,16 @@ def _hiring(state: State, data: Mapping[str, Any]) -> State:
     return state
 
 
-def _hired(state: State, data: Mapping[str, Any]) -> State:
+def _hired(state: TeamState, data: Mapping[str, Any]) -> TeamState:
     session = data.get("session")
     return _member(state, data["nick"], hired=True, **({"session_id": session} if session else {}))
 
 
-def _not_hired(state: State, data: Mapping[str, Any]) -> State:
+def _not_hired(state: TeamState, data: Mapping[str, Any]) -> TeamState:
     return _gone(state, data["nick"])
 
 
-def _shifting(state: State, data: Mapping[str, Any]) -> State:
+def _shifting(state: TeamState, data: Mapping[str, Any]) -> TeamState:
     name = data.get("successor")
     names = (*state.names, name) if name and name not in state.names else state.names
     task = state.tasks.get(data.get("task") or "")
@@ -85,37 +85,37 @@ def _shifting(state: State, data: Mapping[str, Any]) -> State:
     return _task(state, task.id, shifts=task.shifts + 1) if task else replace(state, shifts=state.shifts + 1)
 
 
-def _shifted(state: State, data: Mapping[str, Any]) -> State:
+def _shifted(state: TeamState, data: Mapping[str, Any]) -> TeamState:
     """Who stays under its own name, as the EM does, begins with an empty context."""
     return _member(state, data["nick"], wrapping_up=False, context_pct=None, session_id=None)
 
 
-def _retiring(state: State, data: Mapping[str, Any]) -> State:
+def _retiring(state: TeamState, data: Mapping[str, Any]) -> TeamState:
     return _member(state, data["nick"], leaving=True)
 
 
-def _retired(state: State, data: Mapping[str, Any]) -> State:
+def _retired(state: TeamState, data: Mapping[str, Any]) -> TeamState:
     return _gone(state, data["nick"])
 
 
-def _prompted(state: State, data: Mapping[str, Any]) -> State:
+def _prompted(state: TeamState, data: Mapping[str, Any]) -> TeamState:
     state = replace(state, prompts=_latest(state.prompts, data["key"]))
     return _member(state, data["nick"], wrapping_up=True) if data.get("wrap_up") else state
 
 
-def _reported(state: State, data: Mapping[str, Any]) -> State:
-    stage = Stage(data["how"])
+def _reported(state: TeamState, data: Mapping[str, Any]) -> TeamState:
+    stage = TaskStage(data["how"])
     if stage.is_over:
         state = replace(state, parked=state.parked - {data["id"]})
     return _task(state, data["id"], stage=stage, said=data.get("text", ""))
 
 
-def _cleaned(state: State, data: Mapping[str, Any]) -> State:
+def _cleaned(state: TeamState, data: Mapping[str, Any]) -> TeamState:
     kept = {"rescue": data.get("ref", ""), "stays": data.get("stays", "")}
     return _task(state, data["id"], cleaned=True, worktree="", **kept)
 
 
-def _spent(state: State, data: Mapping[str, Any]) -> State:
+def _spent(state: TeamState, data: Mapping[str, Any]) -> TeamState:
     return _member(
         state,
         data["nick"],
@@ -126,13 +126,13 @@ def _spent(state: State, data: Mapping[str, Any]) -> State:
     )
 
 
-def _told(state: State, data: Mapping[str, Any]) -> State:
+def _told(state: TeamState, data: Mapping[str, Any]) -> TeamState:
     return replace(
         state, told=_latest(state.told, data["key"], *data.get("also", ()), spared=lambda key: _is_asked(state, key))
     )
 
 
-def _is_asked(state: State, key: str) -> bool:
+def _is_asked(state: TeamState, key: str) -> bool:
     """Whether it is asked for again and again, for as long as there is the task."""
     word, _, rest = key.partition(" ")
     if word == "overlap":
@@ -149,37 +149,37 @@ def _latest(known: Mapping[str, None], *new: str, spared: Callable[[str], bool] 
     return {key: None for key in found if key in late or spared(key)}
 
 
-def _allowed(state: State, data: Mapping[str, Any]) -> State:
+def _allowed(state: TeamState, data: Mapping[str, Any]) -> TeamState:
     return replace(state, allowances={**state.allowances, data["id"]: (data.get("usd"), data.get("tokens"))})
 
 
-def _parked(state: State, data: Mapping[str, Any]) -> State:
+def _parked(state: TeamState, data: Mapping[str, Any]) -> TeamState:
     return replace(state, parked=state.parked | {data["id"]})
 
 
-def _released(state: State, data: Mapping[str, Any]) -> State:
+def _released(state: TeamState, data: Mapping[str, Any]) -> TeamState:
     return replace(state, parked=state.parked - {data["id"]})
 
 
-def _closed(state: State, *keys: str) -> State:
+def _closed(state: TeamState, *keys: str) -> TeamState:
     return replace(state, open={key: entry for key, entry in state.open.items() if key not in keys})
 
 
-def _task(state: State, id: str, **changes: Any) -> State:
+def _task(state: TeamState, id: str, **changes: Any) -> TeamState:
     task = state.tasks.get(id)
     if task is None:
         return state
     return replace(state, tasks={**state.tasks, id: replace(task, **changes)})
 
 
-def _member(state: State, nick: str, **changes: Any) -> State:
+def _member(state: TeamState, nick: str, **changes: Any) -> TeamState:
     member = state.member(nick)
     if member is None:
         return state
     return replace(state, members={**state.members, nick.lower(): replace(member, **changes)})
 
 
-def _gone(state: State, nick: str) -> State:
+def _gone(state: TeamState, nick: str) -> TeamState:
     member = state.member(nick)
     if member is None:
         return state
@@ -197,7 +197,7 @@ def _gone(state: State, nick: str) -> State:
     return _task(state, task.id, manager=None if task.manager == member.nick else task.manager, **used)
 
 
-_CHANGES: Mapping[tuple[str, Phase], Callable[[State, Mapping[str, Any]], State]] = {
+_CHANGES: Mapping[tuple[str, Phase], Callable[[TeamState, Mapping[str, Any]], TeamState]] = {
     (What.TASK, Phase.DONE): _took,
     (What.QUEUED, Phase.DONE): _queued,
     (What.WORKTREE, Phase.DONE): _made_worktree,

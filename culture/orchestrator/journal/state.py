@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from culture.orchestrator.journal.journal import Entry
+from culture.orchestrator.journal.journal import JournalEntry
 
 
 class What(StrEnum):
@@ -42,7 +42,7 @@ class What(StrEnum):
     """It may go on: id."""
 
 
-class Stage(StrEnum):
+class TaskStage(StrEnum):
     """How far a task has come."""
 
     TAKEN = "taken"
@@ -56,18 +56,18 @@ class Stage(StrEnum):
     @property
     def is_over(self) -> bool:
         """Whether nobody works on it any more."""
-        return self in (Stage.DONE, Stage.FAILED)
+        return self in (TaskStage.DONE, TaskStage.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class TeamTask:
     """One piece of work: a branch, a worktree, a channel, and somebody who owns it."""
 
     id: str
     text: str
     by: str
     msgid: str = ""
-    stage: Stage = Stage.TAKEN
+    stage: TaskStage = TaskStage.TAKEN
     branch: str = ""
     worktree: str = ""
     base: str = ""
@@ -93,7 +93,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class TeamMember:
     """One agent of the team."""
 
     name: str
@@ -121,17 +121,17 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class TeamState:
     """Everything, as of one entry of the journal."""
 
     number: int = 0
-    members: Mapping[str, Member] = field(default_factory=dict)
+    members: Mapping[str, TeamMember] = field(default_factory=dict)
     """By nick."""
-    tasks: Mapping[str, Task] = field(default_factory=dict)
+    tasks: Mapping[str, TeamTask] = field(default_factory=dict)
     """By id, the oldest first."""
     names: tuple[str, ...] = ()
     """Every name that was ever given."""
-    open: Mapping[str, Entry] = field(default_factory=dict)
+    open: Mapping[str, JournalEntry] = field(default_factory=dict)
     """What is intended and neither done nor failed, by what and whom it concerns."""
     heard: Mapping[str, None] = field(default_factory=dict)
     """The TASK lines that were acted upon, by msgid, the oldest first: the latest ones, as are the next two."""
@@ -148,35 +148,35 @@ class State:
     parked: frozenset[str] = frozenset()
     """The tasks, or the team, that have spent what they may."""
 
-    def member(self, nick: str) -> Member | None:
+    def member(self, nick: str) -> TeamMember | None:
         """Who has this nick."""
         return self.members.get(nick.lower())
 
-    def team_of(self, task: str) -> list[Member]:
+    def team_of(self, task: str) -> list[TeamMember]:
         """Who works on a task."""
         return [member for member in self.members.values() if member.task_id == task]
 
-    def named(self, name: str) -> Member | None:
+    def named(self, name: str) -> TeamMember | None:
         """Who is called that, by name or by nick."""
         wanted = name.lower()
         return next((each for key, each in self.members.items() if wanted in (key, each.name.lower())), None)
 
     @property
-    def em(self) -> Member | None:
+    def em(self) -> TeamMember | None:
         """Who runs the team."""
         return next((member for member in self.members.values() if member.role == "em"), None)
 
-    def live_tasks(self) -> list[Task]:
+    def live_tasks(self) -> list[TeamTask]:
         """Those that are not over."""
         return [task for task in self.tasks.values() if not task.stage.is_over]
 
-    def before(self, id: str) -> list[Task]:
+    def before(self, id: str) -> list[TeamTask]:
         """The tasks that are under way or were taken on before a task that is not begun."""
         live = [task.id for task in self.live_tasks()]
         earlier = set(live[: live.index(id)] if id in live else live)
         return [task for task in self.live_tasks() if task.id != id and (task.worktree or task.id in earlier)]
 
-    def pending(self, what: What) -> list[Entry]:
+    def pending(self, what: What) -> list[JournalEntry]:
         """The acts of a kind that are intended and neither done nor failed."""
         return [entry for entry in self.open.values() if entry.what == what]
 
@@ -204,7 +204,7 @@ class State:
         return f"{slug}-{1 + max(given, *(int(id.rpartition('-')[2]) for id in known), 0)}"
 
 
-def key_of(entry: Entry) -> str:
+def key_of(entry: JournalEntry) -> str:
     """Which act an entry is about."""
     data = entry.data
     about = data.get("key") or data.get("nick") or data.get("id") or ""

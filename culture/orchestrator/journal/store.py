@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from culture.config import paths
-from culture.orchestrator.journal.journal import Entry, Journal, Phase, peek
+from culture.orchestrator.journal.journal import JournalEntry, Phase, TeamJournal, peek
 from culture.orchestrator.journal.replay import after, replayed
-from culture.orchestrator.journal.state import Member, Stage, State, Task, What, key_of
+from culture.orchestrator.journal.state import TaskStage, TeamMember, TeamState, TeamTask, What, key_of
 
 
-def as_data(state: State) -> dict[str, Any]:
+def as_data(state: TeamState) -> dict[str, Any]:
     """The state for state.json; ``from_data`` reads it back."""
     return {
         "number": state.number,
@@ -34,14 +34,15 @@ def as_data(state: State) -> dict[str, Any]:
     }
 
 
-def from_data(data: Mapping[str, Any]) -> State:
+def from_data(data: Mapping[str, Any]) -> TeamState:
     """The state that was written to state.json."""
-    members = [Member(**{**each, "channels": tuple(each["channels"])}) for each in data["members"]]
-    tasks = [Task(**{**each, "stage": Stage(each["stage"])}) for each in data["tasks"]]
+    members = [TeamMember(**{**each, "channels": tuple(each["channels"])}) for each in data["members"]]
+    tasks = [TeamTask(**{**each, "stage": TaskStage(each["stage"])}) for each in data["tasks"]]
     waiting = [
-        Entry(each["number"], each["at"], each["what"], Phase(each["phase"]), each["data"]) for each in data["open"]
+        JournalEntry(each["number"], each["at"], each["what"], Phase(each["phase"]), each["data"])
+        for each in data["open"]
     ]
-    return State(
+    return TeamState(
         number=data["number"],
         members={member.nick.lower(): member for member in members},
         tasks={task.id: task for task in tasks},
@@ -58,7 +59,7 @@ def from_data(data: Mapping[str, Any]) -> State:
     )
 
 
-def _entry_data(entry: Entry) -> dict[str, Any]:
+def _entry_data(entry: JournalEntry) -> dict[str, Any]:
     return {
         "number": entry.number,
         "at": entry.at,
@@ -75,16 +76,16 @@ LONGEST = 2000
 """So many entries until the journal begins anew behind the state."""
 
 
-class Book:
+class TeamStore:
     """The journal and the state of one team; there is one of these for each folder."""
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
         self._folder = folder
         self._clock = clock
-        self._journal = Journal(folder / JOURNAL)
+        self._journal = TeamJournal(folder / JOURNAL)
         self._entries = 0
-        self.state = State()
-        self.on_change: Callable[[Entry], None] = lambda entry: None
+        self.state = TeamState()
+        self.on_change: Callable[[JournalEntry], None] = lambda entry: None
 
     def open(self) -> None:
         """Read what there is."""
@@ -129,16 +130,16 @@ class Book:
             log.warning("%s was not written: %s", STATE, error.strerror)
 
 
-def look(folder: Path) -> State:
+def look(folder: Path) -> TeamState:
     """What a team knows, for somebody who only reads, whether it runs or not."""
     return replayed(peek(folder / JOURNAL), _snapshot(folder / STATE))
 
 
-def _snapshot(file: Path) -> State:
+def _snapshot(file: Path) -> TeamState:
     try:
         return from_data(json.loads(file.read_text(encoding="utf-8")))
     except FileNotFoundError:
-        return State()
+        return TeamState()
 
 
 def _put(file: Path, data: dict[str, Any]) -> None:

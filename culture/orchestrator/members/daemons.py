@@ -12,7 +12,7 @@ from culture.clients.shared.ending import TOLD, Ended
 from culture.clients.shared.processes import gone
 from culture.clients.shared.skill.call import PATIENCE, CallFailed, NoDaemon
 from culture.config import paths
-from culture.orchestrator.errors import NoAnswer, NotStarted, Stays
+from culture.orchestrator.errors import MemberNotStarted, NoAnswer, Stays
 from culture.protocol.names import fold
 from culture.protocol.split import clip
 from culture.protocol.text import Profile, one_line
@@ -142,7 +142,7 @@ class MemberDaemons:
             await self._until_ready(nick, child, begun)
         except asyncio.CancelledError:
             # Nobody may be left behind whom whoever comes next does not find.
-            with suppress(NotStarted):
+            with suppress(MemberNotStarted):
                 child = self._children[nick] = await launched
                 await self._make_known(nick, child)
             raise
@@ -152,12 +152,12 @@ class MemberDaemons:
             async with asyncio.timeout(self._start_patience):
                 while not _is_ready(nick, child.pid):
                     if (code := child.poll()) is not None:
-                        raise NotStarted(f"{nick} did not start (exit code {code}): {_said(nick, begun)}")
+                        raise MemberNotStarted(f"{nick} did not start (exit code {code}): {_said(nick, begun)}")
                     await asyncio.sleep(_STEP)
         except TimeoutError:
             await self._end_child(nick, child)
             text = f"{nick} was not ready after {self._start_patience:g} s and was ended: {_said(nick, begun)}"
-            raise NotStarted(text) from None
+            raise MemberNotStarted(text) from None
 
     async def _make_known(self, nick: str, child: Child) -> None:
         """Wait until what was started can be found by its file, or is gone; what cannot is ended."""

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from culture.orchestrator.journal.state import Member, What
+from culture.orchestrator.journal.state import TeamMember, What
 from culture.orchestrator.members.members import AgentSession, ContextTracker, ManagedAgent, ModelTier
-from culture.orchestrator.parts import Parts
+from culture.orchestrator.parts import TeamParts
 
 
-def handle(parts: Parts, member: Member) -> ManagedAgent:
+def handle(parts: TeamParts, member: TeamMember) -> ManagedAgent:
     """The handle on a member."""
     found = parts.agents.get(member.name)
     if found is None:
@@ -16,7 +16,7 @@ def handle(parts: Parts, member: Member) -> ManagedAgent:
     return found
 
 
-async def figures(parts: Parts, member: Member) -> Mapping[str, Any]:
+async def figures(parts: TeamParts, member: TeamMember) -> Mapping[str, Any]:
     """What a member's daemon knows of it, and what it has used, which is written down; NoAnswer without it."""
     session = handle(parts, member).session
     status = await session.look()
@@ -35,7 +35,7 @@ async def figures(parts: Parts, member: Member) -> Mapping[str, Any]:
     return status
 
 
-def _session(parts: Parts, member: Member) -> AgentSession:
+def _session(parts: TeamParts, member: TeamMember) -> AgentSession:
     config, role = parts.config, parts.config.role(member.role)
     tracker = ContextTracker(
         window_size=ModelTier.context_window(role.model),

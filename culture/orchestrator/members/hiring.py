@@ -10,12 +10,12 @@ from uuid import uuid4
 from culture.config import paths
 from culture.config.team import ROLES
 from culture.orchestrator import names
-from culture.orchestrator.errors import NoAnswer, NoRoom, NotHired, NotStarted
-from culture.orchestrator.journal.state import Member, Task, What
+from culture.orchestrator.errors import MemberNotStarted, NoAnswer, NotHired, TeamFull
+from culture.orchestrator.journal.state import TeamMember, TeamTask, What
 from culture.orchestrator.members.daemons import Away
 from culture.orchestrator.members.handles import figures, handle
 from culture.orchestrator.members.other_teams import names_of_others, one_at_a_time
-from culture.orchestrator.parts import Parts
+from culture.orchestrator.parts import TeamParts
 from culture.protocol.names import fold
 
 log = logging.getLogger(__name__)
@@ -26,14 +26,16 @@ _FOR_ANYBODY = ("wake-", "back-", "finished-", "gone-", "overlap-", "refused-", 
 """How the keys of prompts begin that are meant for whoever has the work."""
 
 
-class Hiring:
+class MemberHiring:
     """Starts members, gives them something to do, and ends them."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: TeamParts) -> None:
         self._parts = parts
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    async def hire(self, role: str, task: Task | None, order: str, msgid: str = "", name: str | None = None) -> Member:
+    async def hire(
+        self, role: str, task: TeamTask | None, order: str, msgid: str = "", name: str | None = None
+    ) -> TeamMember:
         """Somebody new; NotHired says why not."""
         nick = self.intend(role, task, order, msgid, name)
         return await self.settle(nick)
@@ -41,7 +43,7 @@ class Hiring:
     def intend(
         self,
         role: str,
-        task: Task | None,
+        task: TeamTask | None,
         order: str,
         msgid: str = "",
         name: str | None = None,
@@ -88,7 +90,7 @@ class Hiring:
             raise NotHired(f"{nick} is or was in another team: choose another em_name in team.yaml")
         return name
 
-    async def settle(self, nick: str) -> Member:
+    async def settle(self, nick: str) -> TeamMember:
         """Whoever was to come is there and knows what to do; from whatever point that was left at."""
         async with self._turns[nick.lower()]:
             member = self._member(nick)
@@ -98,12 +100,12 @@ class Hiring:
                     self._parts.book.done(What.HIRE, nick=nick)
                 await self.give(nick, member.order_key, member.order, member.channels[0])
                 await self.catch_up(nick)
-            except (NotStarted, NoAnswer) as wrong:
+            except (MemberNotStarted, NoAnswer) as wrong:
                 await self._give_up(member, str(wrong))
                 raise NotHired(str(wrong)) from None
             return self._member(nick)
 
-    async def _give_up(self, member: Member, why: str) -> None:
+    async def _give_up(self, member: TeamMember, why: str) -> None:
         """Somebody who was never there is not missed; whoever was is left to those who replace them."""
         parts = self._parts
         if member.hired:
@@ -208,19 +210,19 @@ class Hiring:
             parts.agents.pop(member.name, None)
             parts.roster.write(parts.book.state)
 
-    async def _last_figures(self, member: Member) -> None:
+    async def _last_figures(self, member: TeamMember) -> None:
         """What was used counts also of who is gone."""
         try:
             await figures(self._parts, member)
         except NoAnswer as why:
             log.info("%s: %s", member.nick, why)
 
-    async def finished_workers(self, task: Task) -> list[Member]:
+    async def finished_workers(self, task: TeamTask) -> list[TeamMember]:
         """The workers of a task that have done what they were hired for, the oldest first."""
         workers = [member for member in self._parts.book.state.team_of(task.id) if member.role in ROLES[2:]]
         return [member for member in workers if member.hired and await self._has_finished(member)]
 
-    async def _has_finished(self, member: Member) -> bool:
+    async def _has_finished(self, member: TeamMember) -> bool:
         try:
             told = await self._parts.daemons.call(member.nick, "prompt", key=member.order_key)
             status = await self._parts.daemons.call(member.nick, "status")
@@ -229,32 +231,32 @@ class Hiring:
         is_over = told.get("outcome") not in ("waiting", "working")
         return is_over and status.get("state") not in SEEN and not status.get("unread")
 
-    async def _start(self, member: Member) -> None:
+    async def _start(self, member: TeamMember) -> None:
         parts = self._parts
         parts.roster.write(parts.book.state)
         await parts.daemons.ensure(member.nick)
         status = await handle(self._parts, member).session.look()
         wanted = member.worktree_path or str(parts.config.project_dir)
         if Path(str(status.get("directory", wanted))) != Path(wanted):
-            raise NotStarted(f"{member.nick} is at {status.get('directory')}, and belongs into {wanted}")
+            raise MemberNotStarted(f"{member.nick} is at {status.get('directory')}, and belongs into {wanted}")
 
-    def _check_room(self, role: str, task: Task | None) -> None:
+    def _check_room(self, role: str, task: TeamTask | None) -> None:
         state, limits = self._parts.book.state, self._parts.config.limits
         if role not in ROLES:
             raise NotHired(f"{role!r} is no role; there are {', '.join(ROLES)}")
         if len(state.members) >= limits.members:
-            raise NoRoom(f"the team has {limits.members} members, and limits.members allows no more")
+            raise TeamFull(f"the team has {limits.members} members, and limits.members allows no more")
         if task is not None and _crowd(state.team_of(task.id)) >= limits.per_task and role != "manager":
-            raise NoRoom(f"{limits.per_task} work on {task.id} already, and limits.per_task allows no more")
+            raise TeamFull(f"{limits.per_task} work on {task.id} already, and limits.per_task allows no more")
         if parked := state.parked & {"team", task.id if task else ""}:
-            raise NoRoom(f"the budget of {min(parked)} is spent: `culture team budget` shows it")
+            raise TeamFull(f"the budget of {min(parked)} is spent: `culture team budget` shows it")
 
-    def _member(self, nick: str) -> Member:
+    def _member(self, nick: str) -> TeamMember:
         member = self._parts.book.state.member(nick)
         if member is None:
             raise NotHired(f"{nick} is not in the team")
         return member
 
 
-def _crowd(members: Collection[Member]) -> int:
+def _crowd(members: Collection[TeamMember]) -> int:
     return sum(1 for member in members if member.role != "manager")

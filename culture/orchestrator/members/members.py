@@ -73,7 +73,7 @@ class Daemons(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class PromptResult:
     """How a prompt ended: ``outcome`` is ``done``, ``interrupted``, ``aborted`` or ``failed``."""
 
     outcome: str
@@ -115,7 +115,7 @@ class AgentSession:
         """Whether it was not ended."""
         return self._alive
 
-    async def send(self, text: str, key: str | None = None, place: str | None = None) -> Sent:
+    async def send(self, text: str, key: str | None = None, place: str | None = None) -> PromptResult:
         """Give the agent a prompt and wait until its turn is over; one at a time. NoAnswer says why there is no end.
 
         A prompt with a ``key`` is given once: sent again, also by another process, it is only waited for. That its
@@ -140,7 +140,7 @@ class AgentSession:
         self._alive = False
         await self.daemons.stop(self.nick)
 
-    async def _finished(self, text: str, key: str, place: str | None) -> Sent:
+    async def _finished(self, text: str, key: str, place: str | None) -> PromptResult:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._send_timeout
         fields = {"text": text, "key": key, "wait": True, **({"place": place} if place else {})}
@@ -151,11 +151,11 @@ class AgentSession:
                 await asyncio.sleep(min(_AGAIN, left))
                 continue
             if told["outcome"] not in (WAITING, WORKING):
-                return Sent(**{name: value for name, value in told.items() if name != "key"})
+                return PromptResult(**{name: value for name, value in told.items() if name != "key"})
         why = "has not finished within {:g} s" if self._alive else "was ended"
         raise NoAnswer(f"{self.name} {why.format(self._send_timeout)}")
 
-    def _note(self, sent: Sent) -> None:
+    def _note(self, sent: PromptResult) -> None:
         self.last_active = time.time()
         self._in_session(sent.session)
         self.tokens += sent.tokens

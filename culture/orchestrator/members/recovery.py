@@ -6,11 +6,11 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 
 from culture.orchestrator.errors import NotHired
-from culture.orchestrator.journal.state import Member
-from culture.orchestrator.members.hiring import Hiring
+from culture.orchestrator.journal.state import TeamMember
+from culture.orchestrator.members.hiring import MemberHiring
 from culture.orchestrator.members.shift import Shift
 from culture.orchestrator.members.worker_followup import Following
-from culture.orchestrator.parts import Parts
+from culture.orchestrator.parts import TeamParts
 
 log = logging.getLogger(__name__)
 
@@ -18,13 +18,13 @@ WINDOW = 600.0
 """So often as ``limits.attempts`` within this time; then somebody else is tried."""
 
 
-class Recovery:
+class MemberRecovery:
     """Tries a few times, then hands over."""
 
     def __init__(
         self,
-        parts: Parts,
-        hiring: Hiring,
+        parts: TeamParts,
+        hiring: MemberHiring,
         shift: Shift,
         following: Following,
         give_up: Callable[[str, str], None],
@@ -39,7 +39,7 @@ class Recovery:
         self._clock = clock
         self._tries: defaultdict[str, deque[float]] = defaultdict(deque)
 
-    async def bring_back(self, member: Member, why: str) -> bool:
+    async def bring_back(self, member: TeamMember, why: str) -> bool:
         """Start it again in its worktree, with its session; whether it is back."""
         if not self._parts.daemons.is_running(member.nick) and not self._may_try(member.nick):
             await self.replace(member, f"{why}, again and again")
@@ -52,7 +52,7 @@ class Recovery:
         log.info("%s is there: %s", member.nick, why)
         return True
 
-    async def replace(self, member: Member, why: str) -> None:
+    async def replace(self, member: TeamMember, why: str) -> None:
         """Have it followed by somebody else, and tell what happened (O18, O30); who was let go is not missed."""
         now = self._parts.book.state.member(member.nick)
         if now is None or now.leaving:

@@ -9,18 +9,18 @@ from urllib.parse import urlsplit
 
 from culture.config import paths
 from culture.config.team import TeamConfig
-from culture.orchestrator.journal.state import Member, State
+from culture.orchestrator.journal.state import TeamMember, TeamState
 from culture.orchestrator.prompts import IRC, load, on_wiki
 from culture.orchestrator.repository.worktrees import branch_of
 from culture.orchestrator.wiki_record import wiki_folder
-from culture.protocol.vocabulary import Channel
+from culture.protocol.vocabulary import WellKnownChannel
 
 AGENTS, INSTRUCTIONS = "agents.yaml", "instructions"
 # Chains of work are long, and paid for by the task's budget; two members that only talk are held back.
 _LOOPS = {"max_hops": "off", "pair_turns_per_hour": 20, "pair_turns_reset": True, "channel_turns_per_hour": 100_000}
 
 
-class Roster:
+class MemberConfigs:
     """Writes what the members' daemons read when they start."""
 
     def __init__(self, config: TeamConfig, folder: Path, main: str, orchestrator: str, em: str) -> None:
@@ -35,7 +35,7 @@ class Roster:
         """The members' agents.yaml."""
         return self._folder / AGENTS
 
-    def write(self, state: State) -> None:
+    def write(self, state: TeamState) -> None:
         """Write it for everybody who is in the team."""
         config = self._config
         said = {
@@ -51,7 +51,7 @@ class Roster:
         }
         _put(self.file, json.dumps(said, ensure_ascii=False, indent=1))
 
-    def facts(self, member: Member, state: State) -> dict[str, str]:
+    def facts(self, member: TeamMember, state: TeamState) -> dict[str, str]:
         """What the places in a prompt are filled with."""
         config, task = self._config, state.tasks.get(member.task_id or "")
         return {
@@ -82,15 +82,15 @@ class Roster:
         """Where somebody of a role is."""
         config = self._config
         if role == "em":
-            return (config.project_channel, config.standup_channel, Channel.ERRORS.value)
+            return (config.project_channel, config.standup_channel, WellKnownChannel.ERRORS.value)
         assert task_channel is not None
         return (task_channel, config.standup_channel, config.project_channel) if role == "manager" else (task_channel,)
 
-    def told(self, member: Member, state: State) -> str:
+    def told(self, member: TeamMember, state: TeamState) -> str:
         """What a member is told of its role."""
         return load(self._config.project_dir, member.role, self.facts(member, state))
 
-    def instructions(self, member: Member, state: State) -> Path:
+    def instructions(self, member: TeamMember, state: TeamState) -> Path:
         """The file with that."""
         file = self._folder / INSTRUCTIONS / f"{member.nick}.md"
         _put(file, self.told(member, state))
@@ -101,10 +101,10 @@ class Roster:
         urls = {"dev-wiki": self._config.wiki_mcp_url, "irc-bridge": self._config.mcp_bridge_url}
         return {name: {"type": "http", "url": _as_nick(url, nick)} for name, url in urls.items() if url}
 
-    def _mcp_servers_of(self, member: Member) -> dict[str, dict[str, object]]:
+    def _mcp_servers_of(self, member: TeamMember) -> dict[str, dict[str, object]]:
         return self.mcp_servers(member.nick) if self._config.role(member.role).agent == "claude" else {}
 
-    def _described(self, member: Member, state: State) -> dict[str, Any]:
+    def _described(self, member: TeamMember, state: TeamState) -> dict[str, Any]:
         role = self._config.role(member.role)
         task = state.tasks.get(member.task_id or "")
         servers = self._mcp_servers_of(member)

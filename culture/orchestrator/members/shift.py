@@ -9,16 +9,16 @@ from culture.lib.git import GitFailed
 from culture.orchestrator import prompts
 from culture.orchestrator.budget import TEAM
 from culture.orchestrator.errors import NoAnswer, NotHired
-from culture.orchestrator.journal.state import Member, Task, What
+from culture.orchestrator.journal.state import TeamMember, TeamTask, What
 from culture.orchestrator.members.handles import handle
-from culture.orchestrator.members.hiring import Hiring
+from culture.orchestrator.members.hiring import MemberHiring
 from culture.orchestrator.members.other_teams import one_at_a_time
 from culture.orchestrator.members.worker_followup import Following
-from culture.orchestrator.parts import Parts
+from culture.orchestrator.parts import TeamParts
 from culture.orchestrator.repository.git import git, readable
 from culture.orchestrator.repository.worktrees import branch_of
 from culture.orchestrator.tasks.ledger import publish
-from culture.orchestrator.tasks.tasks import Tasks
+from culture.orchestrator.tasks.tasks import TeamTasks
 from culture.wiki.names import SPRINT_STATE, handoff
 
 log = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ then say in {channel} in a sentence that you go on."""
 class Shift:
     """From the intention to the successor's first prompt; each step can be done again."""
 
-    def __init__(self, parts: Parts, hiring: Hiring, tasks: Tasks, following: Following) -> None:
+    def __init__(self, parts: TeamParts, hiring: MemberHiring, tasks: TeamTasks, following: Following) -> None:
         self._parts = parts
         self._hiring = hiring
         self._tasks = tasks
@@ -43,7 +43,7 @@ class Shift:
         """Whether somebody is about to hand over."""
         return any(entry.data["nick"].lower() == nick.lower() for entry in self._parts.book.state.pending(What.SHIFT))
 
-    def begin(self, member: Member, why: str, asked: bool = True) -> None:
+    def begin(self, member: TeamMember, why: str, asked: bool = True) -> None:
         """Have somebody followed; without ``asked`` they are not asked to hand over, as they cannot."""
         if self.is_open(member.nick) or member.leaving:
             return
@@ -123,14 +123,14 @@ class Shift:
         except NoAnswer as why:
             log.warning("%s does not hand over: %s", member.nick, why)
 
-    async def _announce(self, data: Mapping[str, Any], task: Task | None) -> None:
+    async def _announce(self, data: Mapping[str, Any], task: TeamTask | None) -> None:
         config = self._parts.config
         who = "a fresh context" if data["role"] == EM else data["successor"]
         text = f"Shift change: {data['name']} ({data['role']}) hands over to {who}; {data['why']}. Wiki: {data['page']}"
         rooms = (task.channel if task else config.project_channel, config.standup_channel)
         await self._parts.rooms.say_once(f"shift {data['page']}", text, *rooms)
 
-    async def _follow(self, data: Mapping[str, Any], task: Task | None) -> None:
+    async def _follow(self, data: Mapping[str, Any], task: TeamTask | None) -> None:
         if data["role"] == EM:
             await self._begin_anew(data)
             return
@@ -162,7 +162,7 @@ class Shift:
             data["nick"], key, _EM_ORDER.format(page=data["page"], sprint=SPRINT_STATE, channel=channel), channel
         )
 
-    async def _built(self, data: Mapping[str, Any], task: Task | None) -> str:
+    async def _built(self, data: Mapping[str, Any], task: TeamTask | None) -> str:
         """What can be known without whoever is gone (I21)."""
         lines = [f"# Hand-off of {data['name']}, {data['role']}", "", f"Written by the team: {data['why']}."]
         lines += ["", "## What they were given", "", data["order"] or "(nothing)"]
@@ -174,7 +174,7 @@ class Shift:
         return "\n".join(lines) + "\n"
 
 
-async def _work(worktree: Path, task: Task) -> list[str]:
+async def _work(worktree: Path, task: TeamTask) -> list[str]:
     try:
         commits = await git(worktree, "log", "--no-color", "--format=%h %an: %s", f"{task.base}..{branch_of(task.id)}")
         edits = await git(worktree, "status", "--porcelain", "--untracked-files=all")

@@ -9,8 +9,8 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from culture.orchestrator.errors import NoAnswer
-from culture.orchestrator.journal.state import Member
-from culture.orchestrator.parts import Parts
+from culture.orchestrator.journal.state import TeamMember
+from culture.orchestrator.parts import TeamParts
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ _PAUSE = 5.0
 class UsageWatch:
     """One task for each member."""
 
-    def __init__(self, parts: Parts, used: Callable[[Member], Awaitable[object]]) -> None:
+    def __init__(self, parts: TeamParts, used: Callable[[TeamMember], Awaitable[object]]) -> None:
         self._parts = parts
         self._used = used
         """Called when a member has used more."""
@@ -52,7 +52,7 @@ class UsageWatch:
         finally:
             del self._watching[nick]
 
-    async def _next(self, member: Member, mark: str | None) -> str | None:
+    async def _next(self, member: TeamMember, mark: str | None) -> str | None:
         """Wait until a member has used more than what a mark stands for; the new mark."""
         since = {"since": mark} if mark else {}
         try:

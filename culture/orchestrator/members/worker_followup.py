@@ -6,9 +6,9 @@ from culture.clients.shared.errands import WAITING, WORKING
 from culture.config.team import ROLES
 from culture.orchestrator.budget import goes_on
 from culture.orchestrator.errors import NoAnswer
-from culture.orchestrator.journal.state import Member, What
-from culture.orchestrator.members.hiring import Hiring
-from culture.orchestrator.parts import Parts
+from culture.orchestrator.journal.state import TeamMember, What
+from culture.orchestrator.members.hiring import MemberHiring
+from culture.orchestrator.parts import TeamParts
 
 _LONGEST = 4000
 _INTERRUPTED = "interrupted"
@@ -19,7 +19,7 @@ _LONG, _MARGIN = 600.0, 15.0
 class Following:
     """Workers are followed until it is known whether their manager has heard of the end of their work."""
 
-    def __init__(self, parts: Parts, hiring: Hiring) -> None:
+    def __init__(self, parts: TeamParts, hiring: MemberHiring) -> None:
         self._parts = parts
         self._hiring = hiring
 
@@ -29,12 +29,12 @@ class Following:
             if member.hired and not member.leaving:
                 self.follow(member)
 
-    def follow(self, member: Member) -> None:
+    def follow(self, member: TeamMember) -> None:
         """Whoever has done what they were hired for has told the manager so, or the team does."""
         if member.role in ROLES[2:] and self._key(member) not in self._parts.book.state.told:
             self._parts.jobs.start(f"follow {member.nick}", self._follow(member))
 
-    async def lost(self, member: Member, why: str) -> None:
+    async def lost(self, member: TeamMember, why: str) -> None:
         """A worker is gone without having finished, and nobody comes instead: the manager has to know."""
         task = self._parts.book.state.tasks.get(member.task_id or "")
         if member.role not in ROLES[2:] or task is None or task.manager is None or task.stage.is_over:
@@ -42,10 +42,10 @@ class Following:
         said = f"{member.name} ({member.role}) is gone, and nobody comes instead: {why}."
         await self._hiring.tell(task.manager, f"gone-{member.order_key}", said, task.channel)
 
-    def _key(self, member: Member) -> str:
+    def _key(self, member: TeamMember) -> str:
         return f"finished {member.order_key}"
 
-    async def _follow(self, member: Member) -> None:
+    async def _follow(self, member: TeamMember) -> None:
         """Until its turn is over, and somebody is there to be told."""
         parts, key, prompt = self._parts, self._key(member), member.order_key
         while parts.book.state.member(member.nick) is not None and key not in parts.book.state.told:
@@ -66,13 +66,13 @@ class Following:
                 return
             await asyncio.sleep(_MARGIN)
 
-    def _gone_on_with(self, member: Member) -> str | None:
+    def _gone_on_with(self, member: TeamMember) -> str | None:
         """The newest prompt with which somebody goes on who was stopped, as the budget was spent."""
         state = self._parts.book.state
         keys = [*state.prompts, *(entry.data["key"] for entry in state.pending(What.PROMPT))]
         return next((key for key in reversed(keys) if key.startswith(goes_on(member))), None)
 
-    async def _is_told(self, member: Member, key: str, text: str) -> bool:
+    async def _is_told(self, member: TeamMember, key: str, text: str) -> bool:
         """Whether the manager knows; False while there is none."""
         task = self._parts.book.state.tasks.get(member.task_id or "")
         if task is None or task.stage.is_over:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from culture.config.lockfile import LockFile, Taken, note_of_holder
+from culture.config.lockfile import LockFile, LockTaken, note_of_holder
 from culture.orchestrator.repository.git import git
 
 FILE = "lock"
@@ -32,7 +32,7 @@ def held(slug: str, *files: Path) -> Iterator[None]:
             lock = LockFile(file)
             try:
                 lock.acquire(json.dumps({"pid": os.getpid(), "team": slug}))
-            except Taken as taken:
+            except LockTaken as taken:
                 raise Busy(_who(taken.note)) from None
             held.append(lock)
         yield

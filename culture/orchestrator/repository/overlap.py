@@ -6,8 +6,8 @@ from pathlib import Path
 
 from culture.lib.git import GitFailed
 from culture.orchestrator.journal.state import What
-from culture.orchestrator.members.hiring import Hiring
-from culture.orchestrator.parts import Parts
+from culture.orchestrator.members.hiring import MemberHiring
+from culture.orchestrator.parts import TeamParts
 from culture.orchestrator.repository.git import git, readable
 
 
@@ -33,7 +33,7 @@ _MOST_NAMED = 8
 class Conflicts:
     """Looks at what the running tasks have changed; the same is told once."""
 
-    def __init__(self, parts: Parts, hiring: Hiring) -> None:
+    def __init__(self, parts: TeamParts, hiring: MemberHiring) -> None:
         self._parts = parts
         self._hiring = hiring
 

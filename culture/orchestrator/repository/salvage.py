@@ -52,7 +52,7 @@ _MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class SalvagedWork:
     """What became of a worktree's contents."""
 
     ref: str = ""
@@ -69,17 +69,17 @@ async def is_dirty(worktree: Path) -> bool:
     return bool(await git(worktree, "status", "--porcelain", "-z", "--untracked-files=all"))
 
 
-async def salvage(project: Path, worktree: Path, task: str, why: str, *, is_done: bool = False) -> Kept:
+async def salvage(project: Path, worktree: Path, task: str, why: str, *, is_done: bool = False) -> SalvagedWork:
     """Commit whatever is there, on the task's branch if that is where the worktree is, and under a ref in any case.
 
     The branch of a task that ``is_done`` stays as it was found to be, pushed perhaps: people merge it. Files of it that
     git ignores are no part of the result, and may be secrets (``.env``): they are not committed, and are deleted.
     """
     if not (worktree / ".git").exists():
-        return Kept(await _newest(project, task))
+        return SalvagedWork(await _newest(project, task))
     git_dir = await _git_dir_in(project, worktree)
     if git_dir is None:
-        return Kept(must_stay="it is no worktree of the project, or a broken one")
+        return SalvagedWork(must_stay="it is no worktree of the project, or a broken one")
     if not any(inside(worktree)):
         drop_leftovers(git_dir)
     inner = repositories_in(worktree)
@@ -100,16 +100,16 @@ async def salvage(project: Path, worktree: Path, task: str, why: str, *, is_done
             await git(project, "update-ref", branch, commit, head or "")
     others = [*await _staged(worktree, head, commit), *await left_behind(project, git_dir, commit)]
     if not dirty and not take_ignored and not others and is_at_home:
-        return Kept(await _kept_before(project, task, commit, commit), must_stay=must_stay)
+        return SalvagedWork(await _kept_before(project, task, commit, commit), must_stay=must_stay)
     if take_ignored:
         commit = await _committed(worktree, commit, f"{IGNORED}: {why}", ignored)
     if others:
         commit = await _joined(project, commit, others, f"{INCOMPLETE} staged, or on no branch: {why}")
     elif ref := await _kept_before(project, task, commit, head or commit):
-        return Kept(ref, commit, must_stay, dirty)
+        return SalvagedWork(ref, commit, must_stay, dirty)
     ref = f"{RESCUES}/{task}/{await _next(project, task)}"
     await git(project, "update-ref", ref, commit)
-    return Kept(ref, commit, must_stay, dirty)
+    return SalvagedWork(ref, commit, must_stay, dirty)
 
 
 async def _git_dir_in(project: Path, worktree: Path) -> Path | None:

@@ -34,7 +34,7 @@ class Unsafe(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ListedWorktree:
     """A worktree as git lists it."""
 
     path: Path
@@ -94,7 +94,7 @@ class Worktrees:
                 await git(self.project, "worktree", "add", "--force", "--force", str(path), branch)
         return Made(path, branch, await self._began(branch, base), moved)
 
-    async def known(self) -> list[Known]:
+    async def known(self) -> list[ListedWorktree]:
         """Every worktree that git knows, the project's own first."""
         text = await git(self.project, "worktree", "list", "--porcelain", "-z")
         return [_known(block.split("\0")) for block in text.split("\0\0") if block.strip("\0")]
@@ -240,11 +240,11 @@ def _renamed(path: Path, name: Path) -> Path | None:
     return path.rename(next(each for each in _numbered(name) if not each.exists())) if path.exists() else None
 
 
-def _known(lines: list[str]) -> Known:
+def _known(lines: list[str]) -> ListedWorktree:
     facts = dict(line.partition(" ")[::2] for line in lines if line)
     branch = facts.get("branch")
     name = branch.removeprefix("refs/heads/") if branch else None
-    return Known(Path(facts["worktree"]), name, "locked" in facts, facts.get("locked") == _BEING_MADE)
+    return ListedWorktree(Path(facts["worktree"]), name, "locked" in facts, facts.get("locked") == _BEING_MADE)
 
 
 def _numbered(path: Path) -> Iterator[Path]:

@@ -2,20 +2,20 @@
 
 from pathlib import PurePath
 
-from culture.orchestrator.journal.state import State
-from culture.orchestrator.parts import Parts
+from culture.orchestrator.journal.state import TeamState
+from culture.orchestrator.parts import TeamParts
 
 _LONGEST_TITLE = 200
 _MOST_MEMBERS = 20
 
 
-async def publish(parts: Parts, id: str | None) -> None:
+async def publish(parts: TeamParts, id: str | None) -> None:
     """Say in the ledger how a task stands; what is known there already is not said again."""
     if id is not None and id in parts.book.state.tasks:
         await parts.rooms.publish(id, as_fact(parts.book.state, id))
 
 
-def as_fact(state: State, id: str) -> dict[str, object]:
+def as_fact(state: TeamState, id: str) -> dict[str, object]:
     """The task as it stands: who works on it, where, and what it has cost."""
     task = state.tasks[id]
     return {

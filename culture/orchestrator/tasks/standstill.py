@@ -1,8 +1,8 @@
 """Tasks at which nobody works: people read of it, then the manager is prompted, then the EM."""
 
-from culture.orchestrator.journal.state import Stage, Task
-from culture.orchestrator.members.hiring import Hiring
-from culture.orchestrator.parts import Parts
+from culture.orchestrator.journal.state import TaskStage, TeamTask
+from culture.orchestrator.members.hiring import MemberHiring
+from culture.orchestrator.parts import TeamParts
 from culture.orchestrator.repository.git import commit_of
 from culture.orchestrator.repository.worktrees import branch_of
 
@@ -13,16 +13,16 @@ STANDSTILL = 600.0
 class Standstill:
     """Prompts whoever has to act. Each once for the same people at the same commit: a stuck task costs no turns."""
 
-    def __init__(self, parts: Parts, hiring: Hiring) -> None:
+    def __init__(self, parts: TeamParts, hiring: MemberHiring) -> None:
         self._parts = parts
         self._hiring = hiring
 
-    def concerns(self, task: Task) -> bool:
+    def concerns(self, task: TeamTask) -> bool:
         """Whether somebody should be at work on a task."""
         state = self._parts.book.state
-        return task.stage is Stage.WORKING and bool(state.team_of(task.id)) and task.id not in state.parked
+        return task.stage is TaskStage.WORKING and bool(state.team_of(task.id)) and task.id not in state.parked
 
-    async def tell(self, task: Task, since: float) -> bool:
+    async def tell(self, task: TeamTask, since: float) -> bool:
         """Tell of a task at which nobody works since a moment; whether somebody was prompted."""
         parts, first = self._parts, self._parts.book.state.team_of(task.id)[0]
         text = f"[{task.id}] nobody has had anything to do for {STANDSTILL / 60:.0f} minutes: it waits for a word."
@@ -30,7 +30,7 @@ class Standstill:
         await parts.rooms.say_once(f"still {task.id} {first.order_key} {since:.0f}", text, *rooms)
         return await self._prompt(task, text)
 
-    async def _prompt(self, task: Task, text: str) -> bool:
+    async def _prompt(self, task: TeamTask, text: str) -> bool:
         parts, state, manager = self._parts, self._parts.book.state, task.manager
         team = "-".join(sorted(member.name for member in state.team_of(task.id)))
         # Not in the worktree, which somebody may have removed.

@@ -8,17 +8,17 @@ from typing import Any
 
 from culture.lib.git import GitFailed
 from culture.orchestrator.errors import NoAnswer
-from culture.orchestrator.journal.state import Stage, Task, What
-from culture.orchestrator.members.hiring import SEEN, Hiring
-from culture.orchestrator.parts import Parts
+from culture.orchestrator.journal.state import TaskStage, TeamTask, What
+from culture.orchestrator.members.hiring import SEEN, MemberHiring
+from culture.orchestrator.parts import TeamParts
 from culture.orchestrator.prompts import PromptLimit
 from culture.orchestrator.repository import merge
 from culture.orchestrator.repository.git import commit_of, git
 from culture.orchestrator.repository.salvage import is_dirty, salvage
 from culture.orchestrator.repository.worktrees import InUse, branch_of
 from culture.orchestrator.tasks.ledger import publish
-from culture.orchestrator.tasks.task_lines import Report
-from culture.orchestrator.tasks.tasks import Tasks
+from culture.orchestrator.tasks.task_lines import TaskReport
+from culture.orchestrator.tasks.tasks import TeamTasks
 from culture.protocol.split import clip
 
 log = logging.getLogger(__name__)
@@ -32,13 +32,13 @@ _LONGEST_SAID = 200
 class Finishing:
     """What becomes of a report."""
 
-    def __init__(self, parts: Parts, hiring: Hiring, tasks: Tasks) -> None:
+    def __init__(self, parts: TeamParts, hiring: MemberHiring, tasks: TeamTasks) -> None:
         self._parts = parts
         self._hiring = hiring
         self._tasks = tasks
         self._sent_back = PromptLimit()
 
-    def report(self, id: str, how: Report, text: str, by: str, msgid: str = "") -> None:
+    def report(self, id: str, how: TaskReport, text: str, by: str, msgid: str = "") -> None:
         """Write down what was reported; it is looked into beside."""
         data = {"key": f"{id} {msgid}", "id": id, "how": how.value, "text": text, "by": by, "msgid": msgid}
         self._parts.book.intend(What.REPORT, **data)
@@ -46,7 +46,7 @@ class Finishing:
 
     def give_up(self, id: str, why: str) -> None:
         """Nobody can work on a task: what there is is kept, and the task can be given out again (O24)."""
-        self.report(id, Report.FAILED, why, "the team", f"given-up-{self._parts.book.state.number}")
+        self.report(id, TaskReport.FAILED, why, "the team", f"given-up-{self._parts.book.state.number}")
 
     def look_into(self, data: Mapping[str, Any]) -> None:
         """Go on with a report wherever it stands."""
@@ -63,21 +63,21 @@ class Finishing:
             if task.stage.is_over:
                 parts.book.failed(What.REPORT, **data, why="it was over")
                 return
-            missing = await self.missing(task) if data["how"] == Report.DONE else ""
+            missing = await self.missing(task) if data["how"] == TaskReport.DONE else ""
             if missing:
                 parts.book.failed(What.REPORT, **data, why=missing)
                 await self._send_back(task, data, missing)
                 return
             parts.book.done(What.REPORT, **data)
         await publish(parts, id)
-        if data["how"] == Report.WAITING:
+        if data["how"] == TaskReport.WAITING:
             place, text = parts.config.project_channel, f"{id} waits: {data['text']}"
             await self._hiring.prompt_em(f"pass-{id}-{data['msgid']}", text, place)
             await parts.record.sprint(parts.book.state)
         else:
             await self._finish(id)
 
-    async def missing(self, task: Task) -> str:
+    async def missing(self, task: TeamTask) -> str:
         """What is still to be done before a task is done; nothing, when it is."""
         worktree, branch = Path(task.worktree), branch_of(task.id)
         # Somebody may have removed it by hand; then the branch is all there is.
@@ -103,7 +103,7 @@ class Finishing:
             return f"{branch} is not pushed: git push {remote} {branch}"
         return ""
 
-    async def _send_back(self, task: Task, data: Mapping[str, Any], missing: str) -> None:
+    async def _send_back(self, task: TeamTask, data: Mapping[str, Any], missing: str) -> None:
         parts = self._parts
         key = f"back {data['msgid'] or parts.book.state.number}"
         said = f"[{task.id}] is not done yet: {missing}."
@@ -151,7 +151,7 @@ class Finishing:
             parts.book.done(What.CLEANUP, id=id)
             return
         parts.book.intend(What.CLEANUP, id=id)
-        is_done, why = task.stage is Stage.DONE, f"{id} ended as {task.stage.value}"
+        is_done, why = task.stage is TaskStage.DONE, f"{id} ended as {task.stage.value}"
         kept = await salvage(parts.config.project_dir, Path(task.worktree), id, why, is_done=is_done)
         if is_done and kept.uncommitted:
             text = f"[{id}] What was changed after the report is not on the branch; it is kept under {kept.ref}."
@@ -167,13 +167,13 @@ class Finishing:
             await parts.complain(f"stays {id}", f"[{id}] {task.worktree} stays: {stays}. {how}.")
         parts.book.done(What.CLEANUP, id=id, ref=kept.ref, **({"stays": stays} if stays else {}))
 
-    async def _tell(self, task: Task) -> None:
+    async def _tell(self, task: TeamTask) -> None:
         parts, config = self._parts, self._parts.config
         # What is done is committed, and what was changed after the report has been told of.
-        is_told = task.rescue and task.stage is not Stage.DONE
+        is_told = task.rescue and task.stage is not TaskStage.DONE
         rescue = f" Uncommitted work is kept under {task.rescue}." if is_told else ""
         stays = " Its worktree stays: `culture team status` says why." if task.stays else ""
-        if task.stage is Stage.DONE:
+        if task.stage is TaskStage.DONE:
             then = f"Look: culture team diff {task.id}. Merge: culture team merge {task.id}."
         elif not task.branch:
             then = "It was not begun; give it out again with TASK:."
@@ -184,11 +184,11 @@ class Finishing:
         rooms = [config.standup_channel, *([task.channel] if parts.rooms.is_in(task.channel) else [])]
         await parts.rooms.say_once(f"over {task.id}", text, *rooms)
         await self._hiring.prompt_em(f"pass-{task.id}-over", text, config.project_channel)
-        if task.stage is Stage.DONE and (found := await self._conflicts(task)):
+        if task.stage is TaskStage.DONE and (found := await self._conflicts(task)):
             text = f"[{task.id}] and {parts.main} both change {', '.join(found)}: somebody has to say which holds."
             await parts.rooms.say_once(f"conflict {task.id}", text, config.project_channel)
 
-    async def _conflicts(self, task: Task) -> tuple[str, ...]:
+    async def _conflicts(self, task: TeamTask) -> tuple[str, ...]:
         project = self._parts.config.project_dir
         try:
             return await merge.conflicts(project, f"refs/heads/{self._parts.main}", f"refs/heads/{branch_of(task.id)}")

@@ -17,7 +17,7 @@ _MEMBER = re.compile(r"@(?P<who>[A-Za-z0-9_-]+)[:,]?\s+(?P<text>.+)", re.DOTALL)
 _WORKER = re.compile(rf"(?P<role>{'|'.join(WORKERS)})\s*:\s*(?P<text>.+)", re.DOTALL | re.IGNORECASE)
 
 
-class Report(StrEnum):
+class TaskReport(StrEnum):
     """How a task stands, in the words of who owns it."""
 
     DONE = "done"
@@ -53,7 +53,7 @@ class Reported:
     """A manager says how its task stands."""
 
     id: str
-    how: Report
+    how: TaskReport
     text: str
 
 
@@ -67,7 +67,7 @@ def read(text: str) -> Wanted | None:
         return None
     rest = found[1].strip()
     if match := _REPORT.fullmatch(rest):
-        return Reported(match["id"], Report(match["how"]), match["text"].strip())
+        return Reported(match["id"], TaskReport(match["how"]), match["text"].strip())
     if match := _MEMBER.fullmatch(rest):
         return Wake(match["who"], match["text"].strip())
     if match := _WORKER.fullmatch(rest):
@@ -76,14 +76,14 @@ def read(text: str) -> Wanted | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Speaker:
+class LineAuthor:
     """Who wrote a line, as the server tells it."""
 
     nick: str
     kind: UserClass
 
 
-def may(speaker: Speaker, wanted: Wanted, em: str, manager: str | None) -> bool:
+def may(speaker: LineAuthor, wanted: Wanted, em: str, manager: str | None) -> bool:
     """Whether this may be asked for by them; ``manager`` is who owns the task that it concerns.
 
     The nick of a member counts with the class of an agent alone: somebody else may have it while it is away.

@@ -4,10 +4,10 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable
 
-from culture.orchestrator.errors import NoRoom, NotHired
-from culture.orchestrator.journal.state import Member, Stage, Task, What
-from culture.orchestrator.members.hiring import Hiring
-from culture.orchestrator.parts import Parts
+from culture.orchestrator.errors import NotHired, TeamFull
+from culture.orchestrator.journal.state import TaskStage, TeamMember, TeamTask, What
+from culture.orchestrator.members.hiring import MemberHiring
+from culture.orchestrator.parts import TeamParts
 from culture.orchestrator.repository.worktrees import branch_of
 from culture.orchestrator.tasks.ledger import publish
 from culture.wiki.names import plan
@@ -23,10 +23,10 @@ _WORK = """{by} wants this of you, in {channel}:
 {text}"""
 
 
-class Tasks:
+class TeamTasks:
     """The tasks of a team; what is done to one is done one after the other."""
 
-    def __init__(self, parts: Parts, hiring: Hiring) -> None:
+    def __init__(self, parts: TeamParts, hiring: MemberHiring) -> None:
         self._parts = parts
         self._hiring = hiring
         self.turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -36,14 +36,14 @@ class Tasks:
         self.on_hopeless: Callable[[str, str], None] = lambda id, why: None
         """Told of a task that nobody can work on, and why."""
 
-    def take(self, text: str, by: str, msgid: str = "") -> Task:
+    def take(self, text: str, by: str, msgid: str = "") -> TeamTask:
         """Write down a new task; it is begun beside, as soon as there is room for it."""
         parts, state = self._parts, self._parts.book.state
         data = {"id": state.next_id(parts.config.slug, self.given), "text": text, "by": by, "msgid": msgid}
         parts.book.intend(What.TASK, **data)
         return self.taken(data)
 
-    def taken(self, data: dict[str, str]) -> Task:
+    def taken(self, data: dict[str, str]) -> TeamTask:
         """It counts from here on."""
         self._parts.book.done(What.TASK, **data)
         task = self._parts.book.state.tasks[data["id"]]
@@ -57,7 +57,7 @@ class Tasks:
     def begin_queued(self) -> None:
         """A task is over: begin what has waited for room."""
         for task in self._parts.book.state.live_tasks():
-            if task.stage is Stage.QUEUED:
+            if task.stage is TaskStage.QUEUED:
                 self.begin(task.id)
 
     async def _advance(self, id: str) -> None:
@@ -77,7 +77,7 @@ class Tasks:
                 return
             try:
                 manager = await self._with_manager(task)
-            except NoRoom as why:
+            except TeamFull as why:
                 await self._tell_waits(f"no-room {id}", id, str(why))
                 return
             except NotHired as why:
@@ -85,7 +85,7 @@ class Tasks:
                 return
         await self._announce(parts.book.state.tasks[id], manager)
 
-    def _why_queued(self, task: Task) -> str:
+    def _why_queued(self, task: TeamTask) -> str:
         """Why a task is not begun yet; empty when it may be, or is."""
         state, most = self._parts.book.state, self._parts.config.limits.tasks
         if task.worktree:
@@ -98,7 +98,7 @@ class Tasks:
 
     async def _queue(self, id: str, why: str) -> None:
         """Write down that a task waits; whoever asked and the EM are told once."""
-        parts, is_new = self._parts, self._parts.book.state.tasks[id].stage is not Stage.QUEUED
+        parts, is_new = self._parts, self._parts.book.state.tasks[id].stage is not TaskStage.QUEUED
         if is_new:
             parts.book.done(What.QUEUED, id=id)
         await self._tell_waits(f"queued {id}", id, why)
@@ -114,7 +114,7 @@ class Tasks:
         await parts.rooms.say_once(key, text, parts.config.standup_channel, reply_to=reply)
         await self._hiring.prompt_em(key.replace(" ", "-"), f"{text} Do not give it out again: {_title(task.text)}")
 
-    async def _with_worktree(self, id: str) -> Task:
+    async def _with_worktree(self, id: str) -> TeamTask:
         parts = self._parts
         if not parts.book.state.tasks[id].worktree:
             parts.book.intend(What.WORKTREE, id=id)
@@ -124,7 +124,7 @@ class Tasks:
             await parts.worktrees.ensure(id, parts.main)
         return parts.book.state.tasks[id]
 
-    async def _with_manager(self, task: Task) -> Member:
+    async def _with_manager(self, task: TeamTask) -> TeamMember:
         manager = self._parts.book.state.member(task.manager or "")
         if manager is not None:
             return manager if manager.hired else await self._hiring.settle(manager.nick)
@@ -152,7 +152,7 @@ class Tasks:
         if self._failures[id] >= self._parts.config.limits.attempts:
             self.on_hopeless(id, f"nobody could be hired: {why}")
 
-    async def _announce(self, task: Task, manager: Member) -> None:
+    async def _announce(self, task: TeamTask, manager: TeamMember) -> None:
         parts = self._parts
         text = f"[{task.id}] {manager.name} takes it on, in {task.channel}: {_title(task.text)}"
         reply = task.msgid.partition("/")[0]
@@ -160,7 +160,7 @@ class Tasks:
         await publish(parts, task.id)
         await parts.record.sprint(parts.book.state)
 
-    async def hire(self, id: str, role: str, text: str, by: str, msgid: str = "") -> Member:
+    async def hire(self, id: str, role: str, text: str, by: str, msgid: str = "") -> TeamMember:
         """A worker for a task; one that has finished makes room where there is none."""
         parts = self._parts
         async with self.turns[id]:
@@ -172,7 +172,7 @@ class Tasks:
             await self._make_room(task)
             return await self._hiring.hire(role, task, _WORK.format(by=by, channel=task.channel, text=text), msgid)
 
-    async def _make_room(self, task: Task) -> None:
+    async def _make_room(self, task: TeamTask) -> None:
         """Whoever has finished goes where there is no room for somebody new: of this task, else of any."""
         state, limits = self._parts.book.state, self._parts.config.limits
         workers = [member for member in state.team_of(task.id) if member.role != "manager"]

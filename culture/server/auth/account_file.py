@@ -19,11 +19,11 @@ from culture.server.auth.accounts import (
     user_word,
     via_word,
 )
-from culture.server.auth.password import Verifier
-from culture.server.shapes import Json, Unreadable, forward, items, mapping, number, refuse_unknown, text
+from culture.server.auth.password import PasswordVerifier
+from culture.server.shapes import Json, UnreadableJson, forward, items, mapping, number, refuse_unknown, text
 
 
-class Contents(NamedTuple):
+class AccountFileContents(NamedTuple):
     """What the file holds: accounts by folded name, and the key that makes unknown accounts look like known ones."""
 
     accounts: Mapping[str, Account]
@@ -39,12 +39,12 @@ def _say_the_schema(document: Json) -> Json:
 MIGRATIONS: tuple[Callable[[Json], Json], ...] = (_say_the_schema,)
 
 
-def empty() -> Contents:
+def empty() -> AccountFileContents:
     """The contents of a file that is not there yet."""
-    return Contents({}, secrets.token_bytes(32))
+    return AccountFileContents({}, secrets.token_bytes(32))
 
 
-def dump(contents: Contents) -> bytes:
+def dump(contents: AccountFileContents) -> bytes:
     """Contents as text."""
     document = {
         "schema": len(MIGRATIONS),
@@ -54,25 +54,25 @@ def dump(contents: Contents) -> bytes:
     return (json.dumps(document, indent=1) + "\n").encode()
 
 
-def parse(data: bytes) -> Contents:
+def parse(data: bytes) -> AccountFileContents:
     """Contents from text, whatever schema it has; raises Unreadable."""
     try:
         document = forward(mapping(json.loads(data)), MIGRATIONS)
         key = bytes.fromhex(text(document["key"]))
         accounts = [_read(mapping(item)) for item in items(document["accounts"])]
-    except Unreadable:
+    except UnreadableJson:
         raise
     except KeyError as error:
-        raise Unreadable(f"{error.args[0]} is missing") from error
+        raise UnreadableJson(f"{error.args[0]} is missing") from error
     except (ValueError, TypeError, RecursionError, AccountRefused) as error:
-        raise Unreadable(str(error)) from error
+        raise UnreadableJson(str(error)) from error
     by_name = {fold(account.name): account for account in accounts}
     subjects = [account.subject for account in accounts if account.subject]
     if len(by_name) != len(accounts) or len(set(subjects)) != len(subjects):
-        raise Unreadable("an account is there twice")
+        raise UnreadableJson("an account is there twice")
     if not key:
-        raise Unreadable("key is empty")
-    return Contents(by_name, key)
+        raise UnreadableJson("key is empty")
+    return AccountFileContents(by_name, key)
 
 
 def _written(account: Account) -> Json:
@@ -129,7 +129,7 @@ def _read(item: Json) -> Account:
     kind = UserClass(text(item["class"]))
     always_on = item.get("always_on", kind is UserClass.HUMAN)
     if not isinstance(always_on, bool):
-        raise Unreadable("always_on is neither true nor false")
+        raise UnreadableJson("always_on is neither true nor false")
     scram, revoked, subject = item.get("scram_sha_256"), item.get("revoked"), item.get("oidc")
     tokens, via, user = mapping(item.get("tokens", {})), item.get("via"), item.get("user")
     return Account(
@@ -154,16 +154,16 @@ def _subject(item: Json) -> Subject:
     return Subject(text(item["issuer"]), text(item["subject"]))
 
 
-def _verifier(item: Json) -> Verifier:
+def _verifier(item: Json) -> PasswordVerifier:
     iterations = item["iterations"]
     if not isinstance(iterations, int) or iterations < 1:
-        raise Unreadable("iterations is not a number")
+        raise UnreadableJson("iterations is not a number")
     salt, stored_key, server_key = (
         base64.b64decode(text(item[part]), validate=True) for part in ("salt", "stored_key", "server_key")
     )
     if not salt or len(stored_key) != 32 or len(server_key) != 32:
-        raise Unreadable("a verifier is cut short")
-    return Verifier(salt, iterations, stored_key, server_key)
+        raise UnreadableJson("a verifier is cut short")
+    return PasswordVerifier(salt, iterations, stored_key, server_key)
 
 
 def _base64(data: bytes) -> str:

@@ -10,7 +10,7 @@ from culture.protocol.names import fold
 from culture.protocol.vocabulary import UserClass
 from culture.server import disk
 from culture.server.auth import account_file
-from culture.server.auth.account_file import Contents
+from culture.server.auth.account_file import AccountFileContents
 from culture.server.auth.accounts import (
     Account,
     AccountRefused,
@@ -25,8 +25,8 @@ from culture.server.auth.accounts import (
     now,
     token_label,
 )
-from culture.server.auth.password import Verifier, new_token, token_digest
-from culture.server.shapes import Unreadable
+from culture.server.auth.password import PasswordVerifier, new_token, token_digest
+from culture.server.shapes import UnreadableJson
 
 
 class Changes(NamedTuple):
@@ -36,15 +36,15 @@ class Changes(NamedTuple):
     revoked: frozenset[str]
 
 
-class Snapshot(NamedTuple):
+class AccountSnapshot(NamedTuple):
     """One version of the file with its indexes; never changed, only replaced."""
 
-    contents: Contents
+    contents: AccountFileContents
     names: Mapping[str, Account]
     owners: Mapping[str, Account]
     certificates: Mapping[str, Account]
     subjects: Mapping[Subject, Account]
-    stamp: disk.Stamp | None
+    stamp: disk.FileStamp | None
 
 
 class AccountStore:
@@ -102,7 +102,7 @@ class AccountStore:
     def add(self, account: Account) -> None:
         """Keep a new account; raises NameTaken when its name, a nick or a certificate is somebody's."""
 
-        def checked(current: Snapshot) -> Account:
+        def checked(current: AccountSnapshot) -> Account:
             self._check_free(account, current)
             return account
 
@@ -117,7 +117,7 @@ class AccountStore:
         if known is not None and known.is_active and known.kind is kind:
             return known
 
-        def brought_up(current: Snapshot) -> Account:
+        def brought_up(current: AccountSnapshot) -> Account:
             account = current.subjects.get(subject)
             if account is None:
                 account = new_account(name, kind, subject=subject)
@@ -130,7 +130,7 @@ class AccountStore:
 
         return self._put(brought_up)
 
-    def set_password(self, name: str, verifier: Verifier) -> Account:
+    def set_password(self, name: str, verifier: PasswordVerifier) -> Account:
         """Give it another password; a revoked account may log in again with it."""
         return self._alter(name, lambda account: replace(account, verifier=verifier, revoked=None))
 
@@ -165,7 +165,7 @@ class AccountStore:
         """Let it log in with this certificate too; raises NameTaken when that is somebody's already."""
         added = fingerprint(certificate)
 
-        def with_certificate(current: Snapshot) -> Account:
+        def with_certificate(current: AccountSnapshot) -> Account:
             account, owner = current.names.get(self.bare(name)), current.certificates.get(added)
             if account is None:
                 raise NoSuchAccount(name)
@@ -222,7 +222,7 @@ class AccountStore:
         )
 
     def _alter(self, name: str, change: Callable[[Account], Account]) -> Account:
-        def altered(current: Snapshot) -> Account:
+        def altered(current: AccountSnapshot) -> Account:
             account = current.names.get(self.bare(name))
             if account is None:
                 raise NoSuchAccount(name)
@@ -230,20 +230,20 @@ class AccountStore:
 
         return self._put(altered)
 
-    def _put(self, make: Callable[[Snapshot], Account]) -> Account:
+    def _put(self, make: Callable[[AccountSnapshot], Account]) -> Account:
         """Read, change and write as one step that no other writer can come between."""
         try:
             with self._changing, disk.writing(self.path):
                 current = self._load(self._now)
                 account = make(current)
                 accounts = {**current.contents.accounts, fold(account.name): account}
-                disk.replace(self.path, account_file.dump(Contents(accounts, current.contents.key)))
+                disk.replace(self.path, account_file.dump(AccountFileContents(accounts, current.contents.key)))
                 self._now = self._load(current)
                 return account
         except OSError as error:
             raise AccountsError(f"cannot write {self.path}: {error.strerror}") from error
 
-    def _check_free(self, account: Account, current: Snapshot) -> None:
+    def _check_free(self, account: Account, current: AccountSnapshot) -> None:
         for name in (account.name, *account.nicks):
             owner = current.owners.get(self.bare(name))
             if owner:
@@ -253,7 +253,7 @@ class AccountStore:
             if owner:
                 raise NameTaken("that certificate", owner.name)
 
-    def _load(self, known: Snapshot | None) -> Snapshot:
+    def _load(self, known: AccountSnapshot | None) -> AccountSnapshot:
         try:
             found = disk.read(self.path)
         except OSError as error:
@@ -265,18 +265,18 @@ class AccountStore:
         data, stamp = found
         try:
             return self._indexed(account_file.parse(data), stamp)
-        except Unreadable as error:
+        except UnreadableJson as error:
             raise AccountsError(
                 f"{self.path} cannot be read: {error}\nNothing was changed. Put it right or back from a backup."
             ) from error
 
-    def _indexed(self, contents: Contents, stamp: disk.Stamp | None) -> Snapshot:
+    def _indexed(self, contents: AccountFileContents, stamp: disk.FileStamp | None) -> AccountSnapshot:
         accounts = contents.accounts.values()
         names = {self.bare(account.name): account for account in accounts}
         listed = {self.bare(nick): account for account in accounts for nick in account.nicks}
         certificates = {text: account for account in accounts if account.is_active for text in account.certificates}
         subjects = {account.subject: account for account in accounts if account.subject}
-        return Snapshot(contents, names, listed | names, certificates, subjects, stamp)
+        return AccountSnapshot(contents, names, listed | names, certificates, subjects, stamp)
 
 
 _NOTHING = Changes(frozenset(), frozenset())

@@ -5,7 +5,7 @@ import logging
 
 from culture.server.auth.accounts import AccountsError
 from culture.server.auth.credential_check import may_act
-from culture.server.context import Parts
+from culture.server.context import ServerParts
 from culture.server.core.session import Session
 from culture.server.core.session_lifecycle import expel
 from culture.server.core.state import User
@@ -16,7 +16,7 @@ PERIOD = 1.0
 _REVOKED = "Your account was revoked"
 
 
-async def watch(parts: Parts) -> None:
+async def watch(parts: ServerParts) -> None:
     """Look at the accounts every second, at the price of one stat: whoever was revoked is out before the next look."""
     while True:
         await asyncio.sleep(PERIOD)
@@ -28,7 +28,7 @@ async def watch(parts: Parts) -> None:
             log.exception("a look at the accounts failed")
 
 
-def _look(parts: Parts) -> None:
+def _look(parts: ServerParts) -> None:
     changes = parts.accounts.refresh()
     if changes.changed or changes.revoked:
         with parts.turn():
@@ -38,7 +38,7 @@ def _look(parts: Parts) -> None:
                 _clear_nicks(parts)
 
 
-def _end(parts: Parts, revoked: frozenset[str]) -> None:
+def _end(parts: ServerParts, revoked: frozenset[str]) -> None:
     here = (each for each in parts.network.users.values() if each.server == parts.router.name)
     for user in [each for each in here if each.account in revoked]:
         log.info("%s is out: the account %s was revoked", user.nick, user.account)
@@ -49,7 +49,7 @@ def _end(parts: Parts, revoked: frozenset[str]) -> None:
         _end_acting(parts, session, revoked)
 
 
-def _end_acting(parts: Parts, session: Session, revoked: frozenset[str]) -> None:
+def _end_acting(parts: ServerParts, session: Session, revoked: frozenset[str]) -> None:
     """Whoever is here through a program goes when it may not act for them any longer; elsewhere they stay."""
     acting, account = session.acting, session.account
     if acting is None or account is None:
@@ -60,7 +60,7 @@ def _end_acting(parts: Parts, session: Session, revoked: frozenset[str]) -> None
         session.close(f"{acting.name} may not act for you any longer")
 
 
-def _clear_nicks(parts: Parts) -> None:
+def _clear_nicks(parts: ServerParts) -> None:
     """Whoever had a nick before there was the account it belongs to."""
     for user in list(parts.network.users.values()):
         owner = parts.accounts.owner_of(user.nick)
@@ -70,6 +70,6 @@ def _clear_nicks(parts: Parts) -> None:
         expel(parts, user, f"Your nick belongs to the account {owner.name}: log in")
 
 
-def _is_logging_in(parts: Parts, user: User) -> bool:
+def _is_logging_in(parts: ServerParts, user: User) -> bool:
     """Perhaps it is their own account, just made with REGISTER."""
     return any(session.waiting for session in parts.router.sessions.get(user, ()))

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from culture.protocol.names import reserved
 from culture.protocol.vocabulary import UserClass
-from culture.server.auth.password import Verifier
+from culture.server.auth.password import PasswordVerifier
 from culture.server.errors import StartError
 
 
@@ -70,7 +70,7 @@ class Account:
     kind: UserClass
     always_on: bool
     created: str
-    verifier: Verifier | None = field(default=None, repr=False)
+    verifier: PasswordVerifier | None = field(default=None, repr=False)
     certificates: tuple[str, ...] = ()
     nicks: tuple[str, ...] = ()
     tokens: tuple[Token, ...] = ()
@@ -94,7 +94,7 @@ def new_account(
     name: str,
     kind: UserClass,
     *,
-    verifier: Verifier | None = None,
+    verifier: PasswordVerifier | None = None,
     certificates: tuple[str, ...] = (),
     nicks: tuple[str, ...] = (),
     always_on: bool | None = None,

@@ -27,7 +27,7 @@ class Credentials(NamedTuple):
     """Whose process it is, where that can be known."""
 
 
-class Identity(NamedTuple):
+class ServerIdentity(NamedTuple):
     """What the server knows of somebody: an account if there is one, and the class that it has."""
 
     account: str | None = None
@@ -37,7 +37,7 @@ class Identity(NamedTuple):
 class Authenticator(Protocol):
     """Decides who a connection is; raises Refused for those who may not come in."""
 
-    def authenticate(self, connection: Credentials) -> Identity:
+    def authenticate(self, connection: Credentials) -> ServerIdentity:
         """Admit and name, or refuse."""
 
 
@@ -49,11 +49,11 @@ class NetworkAuth:
         self._trusts_network = config.trusted_network
         self._uids = {os.getuid(), *uids_of(config.local_users)}
 
-    def authenticate(self, connection: Credentials) -> Identity:
+    def authenticate(self, connection: Credentials) -> ServerIdentity:
         """Admit those who are logged in, then those whose presence is trusted."""
         account = connection.account
         if account is not None:
-            return Identity(account.name, account.kind)
+            return ServerIdentity(account.name, account.kind)
         if self._password is not None and not same_secret(connection.password, self._password):
             raise Refused(Numeric.ERR_PASSWDMISMATCH)
         if connection.is_websocket and not self._trusts_network:
@@ -63,7 +63,7 @@ class NetworkAuth:
                 raise _log_in("you come from another machine")
         elif peer_uid.IS_KNOWN and connection.uid() not in self._uids:
             raise _log_in("you are another user of this machine")
-        return Identity()
+        return ServerIdentity()
 
 
 def _log_in(why: str) -> Refused:

@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from culture.config.model import Limits
-from culture.server.auth.credential_check import Check, Done, Failed
+from culture.config.model import ServerLimits
+from culture.server.auth.credential_check import CredentialCheck, Done, LoginFailed
 from culture.server.auth.sasl import Exchange, Tokens
-from culture.server.auth.sasl_framing import LONGEST_MESSAGE, Inbox
+from culture.server.auth.sasl_framing import LONGEST_MESSAGE, SaslInbox
 from culture.server.core.session import Session
 from culture.server.core.tally import Tally
 from culture.server.net.connection_limits import group_of
@@ -20,14 +20,14 @@ _AT_ONCE = 2
 TOO_MANY = "Too many failed logins, try again in a minute"
 
 
-class Login:
+class SaslLogin:
     """One SASL exchange of a session."""
 
     __slots__ = ("exchange", "has_failed", "inbox")
 
     def __init__(self, exchange: Exchange, longest: int = LONGEST_MESSAGE) -> None:
         self.exchange = exchange
-        self.inbox = Inbox(longest)
+        self.inbox = SaslInbox(longest)
         self.has_failed = False  # and the client was told; its answer ends the exchange
 
 
@@ -49,7 +49,7 @@ class Logins:
     """The exchanges by session; failed logins and new accounts by whoever it was."""
 
     def __init__(self, tokens: Tokens | None = None) -> None:
-        self.under_way: dict[Session, Login] = {}
+        self.under_way: dict[Session, SaslLogin] = {}
         self.tokens = tokens
         self._here = _Lane("login")
         self._elsewhere = _Lane("token")  # an issuer that does not answer must keep no password waiting
@@ -66,8 +66,8 @@ class Logins:
         return self._processes.run(run)
 
     async def try_password(
-        self, session: Session, check: Check, limits: Limits, now: Callable[[], float]
-    ) -> Done | Failed:
+        self, session: Session, check: CredentialCheck, limits: ServerLimits, now: Callable[[], float]
+    ) -> Done | LoginFailed:
         """Check a password or a token when its turn comes, and count it if it is wrong.
 
         What failed while it waited counts too, else many connections at once would have a try each.
@@ -75,9 +75,9 @@ class Logins:
         lane = self._elsewhere if check.asks_elsewhere else self._here
         async with lane.turns:
             if session.ended or not self.may_try(session, limits, now()):
-                return Failed(TOO_MANY)
+                return LoginFailed(TOO_MANY)
             outcome = await lane.run(check.run)
-            if isinstance(outcome, Failed):
+            if isinstance(outcome, LoginFailed):
                 self.fail(session, now())
             return outcome
 
@@ -95,11 +95,11 @@ class Logins:
         """Note a failed login."""
         self._failures.note(_who(session), now)
 
-    def may_try(self, session: Session, limits: Limits, now: float) -> bool:
+    def may_try(self, session: Session, limits: ServerLimits, now: float) -> bool:
         """Are there tries left?"""
         return self._failures.count(_who(session), limits.failed_logins_period, now) < limits.failed_logins
 
-    def may_make_account(self, session: Session, limits: Limits, now: float) -> bool:
+    def may_make_account(self, session: Session, limits: ServerLimits, now: float) -> bool:
         """Note that a new account is asked for; False when it is one too many."""
         who = _who(session)
         if self._new_accounts.count(who, limits.new_accounts_period, now) >= limits.new_accounts:
@@ -107,7 +107,7 @@ class Logins:
         self._new_accounts.note(who, now)
         return True
 
-    def forget_tries(self, limits: Limits, now: float) -> None:
+    def forget_tries(self, limits: ServerLimits, now: float) -> None:
         """Let go of what no longer counts."""
         self._failures.forget(limits.failed_logins_period, now)
         self._new_accounts.forget(limits.new_accounts_period, now)

@@ -85,7 +85,7 @@ _SALT_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Verifier:
+class PasswordVerifier:
     """Enough to check a password and to prove that we have it, not enough to log in elsewhere."""
 
     salt: bytes = field(repr=False)

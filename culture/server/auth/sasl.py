@@ -13,8 +13,16 @@ from culture.config.secret_compare import same_secret
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import LoginProof
 from culture.server.auth.account_store import AccountStore
-from culture.server.auth.credential_check import WRONG, Check, Done, Failed, check_acting, check_password, verifier_of
-from culture.server.auth.password import Verifier
+from culture.server.auth.credential_check import (
+    WRONG,
+    CredentialCheck,
+    Done,
+    LoginFailed,
+    check_acting,
+    check_password,
+    verifier_of,
+)
+from culture.server.auth.password import PasswordVerifier
 from culture.server.auth.sasl_framing import LONGEST_MESSAGE, LONGEST_TOKEN
 
 
@@ -141,37 +149,37 @@ class Tokens(Protocol):
     def configuration(self) -> str:
         """Where clients read how to get a token."""
 
-    def check(self, token: str, authzid: str) -> Done | Failed:
+    def check(self, token: str, authzid: str) -> Done | LoginFailed:
         """Whose token it is, in a thread; ``authzid`` is whom the client wants to be, "" for whoever it is."""
 
 
-class Bearer:
+class BearerExchange:
     """One message with the token; who fails is told why in JSON before."""
 
     def __init__(self, tokens: Tokens | None) -> None:
         self._tokens = tokens
 
-    def step(self, data: bytes) -> Check | Failed:
+    def step(self, data: bytes) -> CredentialCheck | LoginFailed:
         """Read ``n,a=user,`` and behind it ``key=value`` pairs, each begun and the last ended with 0x01."""
         tokens = self._tokens
         if tokens is None:
-            return Failed("there is no issuer whose tokens are taken")
+            return LoginFailed("there is no issuer whose tokens are taken")
         try:
             authzid, token = _parse(data)
         except BadMessage as bad:
-            return _told(Failed(str(bad)), "invalid_request", tokens)
+            return _told(LoginFailed(str(bad)), "invalid_request", tokens)
 
-        def run() -> Done | Failed:
+        def run() -> Done | LoginFailed:
             outcome = tokens.check(token, authzid)
-            return _told(outcome, "invalid_token", tokens) if isinstance(outcome, Failed) else outcome
+            return _told(outcome, "invalid_token", tokens) if isinstance(outcome, LoginFailed) else outcome
 
-        return Check(run, asks_elsewhere=True)
+        return CredentialCheck(run, asks_elsewhere=True)
 
 
-def _told(failed: Failed, status: str, tokens: Tokens) -> Failed:
+def _told(failed: LoginFailed, status: str, tokens: Tokens) -> LoginFailed:
     """RFC 7628 §3.2.2"""
     said = {"status": status, "openid-configuration": tokens.configuration}
-    return Failed(failed.reason, json.dumps(said, separators=(",", ":")).encode())
+    return LoginFailed(failed.reason, json.dumps(said, separators=(",", ":")).encode())
 
 
 def _parse(data: bytes) -> tuple[str, str]:
@@ -189,7 +197,7 @@ def _parse(data: bytes) -> tuple[str, str]:
     return authzid, token
 
 
-class Mechanism(StrEnum):
+class SaslMechanism(StrEnum):
     """The mechanisms, best first."""
 
     SCRAM_SHA_256 = "SCRAM-SHA-256"
@@ -200,7 +208,7 @@ class Mechanism(StrEnum):
     @property
     def longest(self) -> int:
         """How many characters a message of it may have."""
-        return LONGEST_TOKEN if self is Mechanism.OAUTHBEARER else LONGEST_MESSAGE
+        return LONGEST_TOKEN if self is SaslMechanism.OAUTHBEARER else LONGEST_MESSAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +218,7 @@ class Challenge:
     data: bytes = field(repr=False)
 
 
-Step = Challenge | Check | Done | Failed
+Step = Challenge | CredentialCheck | Done | LoginFailed
 
 
 class Exchange(Protocol):
@@ -220,33 +228,33 @@ class Exchange(Protocol):
         """Take the client's message. Never raises, whatever the message is."""
 
 
-def offered(*, private: bool, certificate: bool, tokens: bool = False) -> tuple[Mechanism, ...]:
+def offered(*, private: bool, certificate: bool, tokens: bool = False) -> tuple[SaslMechanism, ...]:
     """What a connection may use: what shows a secret only where nobody can listen (TLS or loopback)."""
     possible = {
-        Mechanism.SCRAM_SHA_256: True,
-        Mechanism.EXTERNAL: certificate,
-        Mechanism.OAUTHBEARER: tokens and private,
-        Mechanism.PLAIN: private,
+        SaslMechanism.SCRAM_SHA_256: True,
+        SaslMechanism.EXTERNAL: certificate,
+        SaslMechanism.OAUTHBEARER: tokens and private,
+        SaslMechanism.PLAIN: private,
     }
-    return tuple(mechanism for mechanism in Mechanism if possible[mechanism])
+    return tuple(mechanism for mechanism in SaslMechanism if possible[mechanism])
 
 
 def begin(
-    mechanism: Mechanism, store: AccountStore, certificate: str | None = None, tokens: Tokens | None = None
+    mechanism: SaslMechanism, store: AccountStore, certificate: str | None = None, tokens: Tokens | None = None
 ) -> Exchange:
     """Begin an exchange; in all of them the client speaks first."""
     match mechanism:
-        case Mechanism.PLAIN:
-            return Plain(store)
-        case Mechanism.SCRAM_SHA_256:
-            return Scram(store)
-        case Mechanism.EXTERNAL:
-            return External(store, certificate)
-        case Mechanism.OAUTHBEARER:
-            return Bearer(tokens)
+        case SaslMechanism.PLAIN:
+            return PlainExchange(store)
+        case SaslMechanism.SCRAM_SHA_256:
+            return ScramExchange(store)
+        case SaslMechanism.EXTERNAL:
+            return ExternalExchange(store, certificate)
+        case SaslMechanism.OAUTHBEARER:
+            return BearerExchange(tokens)
 
 
-class Plain:
+class PlainExchange:
     """RFC 4616: name and password in one message."""
 
     def __init__(self, store: AccountStore) -> None:
@@ -257,15 +265,15 @@ class Plain:
         try:
             authzid, name, password = data.decode().split("\0")
         except ValueError:
-            return Failed("not a PLAIN message")
+            return LoginFailed("not a PLAIN message")
         if not name or not password:
-            return Failed("no name or no password")
+            return LoginFailed("no name or no password")
         if authzid and fold(authzid) != fold(name):
             return check_acting(self._store, name, password, authzid)
         return check_password(self._store, name, password)
 
 
-class External:
+class ExternalExchange:
     """RFC 4422 appendix A: the certificate of the connection says who it is."""
 
     def __init__(self, store: AccountStore, certificate: str | None) -> None:
@@ -278,15 +286,15 @@ class External:
         try:
             wanted = data.decode()
         except UnicodeDecodeError:
-            return Failed("not UTF-8")
+            return LoginFailed("not UTF-8")
         if account is None:
-            return Failed("no account has this certificate")
+            return LoginFailed("no account has this certificate")
         if wanted and self._store.get(wanted) != account:
-            return Failed("the certificate is another account's")
+            return LoginFailed("the certificate is another account's")
         return Done(account.name, LoginProof.CERTIFICATE)
 
 
-class Scram:
+class ScramExchange:
     """RFC 5802 with SHA-256 (RFC 7677), without channel binding: the password never crosses the wire."""
 
     def __init__(self, store: AccountStore, nonce: Callable[[], str] = lambda: secrets.token_urlsafe(18)) -> None:
@@ -300,19 +308,19 @@ class Scram:
         try:
             return now(data)
         except BadMessage as bad:
-            return Failed(str(bad))
+            return LoginFailed(str(bad))
 
     def _first(self, data: bytes) -> Step:
         client = ClientFirst.parse(data)
         if client.authzid and fold(client.authzid) != fold(client.username):
-            return Failed("nobody may act as another account")
+            return LoginFailed("nobody may act as another account")
         verifier = verifier_of(self._store, client.username)
         nonce = client.nonce + self._make_nonce()
         server = server_first(nonce, verifier.salt, verifier.iterations)
         self._next = lambda answer: self._final(answer, client, verifier, server, nonce)
         return Challenge(server.encode())
 
-    def _final(self, data: bytes, client: ClientFirst, verifier: Verifier, server: str, nonce: str) -> Step:
+    def _final(self, data: bytes, client: ClientFirst, verifier: PasswordVerifier, server: str, nonce: str) -> Step:
         answer = ClientFinal.parse(data)
         exchange = f"{client.bare},{server},{answer.without_proof}".encode()
         proved = verifier.proved_by(answer.proof, exchange)
@@ -321,9 +329,9 @@ class Scram:
         if not (proved and same_exchange and account):
             return WRONG
         name = account.name
-        self._next = lambda empty: Failed("nothing was left to say") if empty else Done(name, LoginProof.SCRAM)
+        self._next = lambda empty: LoginFailed("nothing was left to say") if empty else Done(name, LoginProof.SCRAM)
         return Challenge(server_final(verifier.signature(exchange)))
 
 
 def _over(data: bytes) -> Step:
-    return Failed("the exchange is over")
+    return LoginFailed("the exchange is over")

@@ -20,7 +20,7 @@ class Unframed(Enum):
     GARBLED = "not base64"
 
 
-class Inbox:
+class SaslInbox:
     """Puts the pieces of a client's message together."""
 
     __slots__ = ("_held", "_longest")

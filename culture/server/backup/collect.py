@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from culture.config import paths
 from culture.server import database
-from culture.server.backup.manifest import DATA, File, is_known
+from culture.server.backup.manifest import DATA, BackupFile, is_known
 from culture.server.backup.tarball import Count
 
 _MAGIC = b"SQLite format 3\0"
@@ -68,7 +68,7 @@ def is_database(path: Path) -> bool:
         return False
 
 
-def copy(source: Source, folder: Path, count: Count) -> File:
+def copy(source: Source, folder: Path, count: Count) -> BackupFile:
     """Copy it into the folder as it is at one moment, for its owner alone; FileNotFoundError when it is gone."""
     source.path.lstat()
     target = folder / source.name
@@ -79,7 +79,7 @@ def copy(source: Source, folder: Path, count: Count) -> File:
     else:
         _copy_file(source.path, target, count)
     size, digest = _digest(target)
-    return File(source.name, size, digest, schema)
+    return BackupFile(source.name, size, digest, schema)
 
 
 def _copy_file(source: Path, target: Path, count: Count) -> None:

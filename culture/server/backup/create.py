@@ -12,7 +12,7 @@ from culture.config import paths
 from culture.server import disk
 from culture.server.backup import collect, tarball
 from culture.server.backup.collect import Source
-from culture.server.backup.manifest import File, Manifest
+from culture.server.backup.manifest import BackupFile, Manifest
 from culture.server.backup.tarball import Count
 
 
@@ -24,7 +24,7 @@ class Label(NamedTuple):
     history: str
 
 
-class NoRoom(Exception):
+class BackupDiskFull(Exception):
     """The disk has not enough room."""
 
 
@@ -46,7 +46,7 @@ def _time(at: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
 
 
-def _copies(sources: Sequence[Source], stage: Path, count: Count) -> tuple[File, ...]:
+def _copies(sources: Sequence[Source], stage: Path, count: Count) -> tuple[BackupFile, ...]:
     files = []
     for source in sources:
         try:
@@ -71,4 +71,4 @@ def _check_room(sources: Sequence[Source], folder: Path) -> None:
     needed = sum(source.path.stat().st_size for source in sources if source.path.exists())
     free = shutil.disk_usage(folder).free
     if needed > free:
-        raise NoRoom(f"{folder} has {free} bytes free, and the copies need {needed}")
+        raise BackupDiskFull(f"{folder} has {free} bytes free, and the copies need {needed}")

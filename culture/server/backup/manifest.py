@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from culture.server.shapes import Json, Unreadable, items, mapping, number, text
+from culture.server.shapes import Json, UnreadableJson, items, mapping, number, text
 
 FORMAT = 1
 NAME = "manifest.json"
@@ -19,7 +19,7 @@ class BadBackup(Exception):
     """The file is no backup of ours, is damaged, or is not to be trusted."""
 
 
-class File(NamedTuple):
+class BackupFile(NamedTuple):
     """One file of a backup; ``schema`` is that of a database."""
 
     name: str
@@ -34,7 +34,7 @@ class Manifest(NamedTuple):
     server: str
     time: str
     program: str
-    files: tuple[File, ...]
+    files: tuple[BackupFile, ...]
     history: str = "sqlite"
     """What keeps the history: with ``sqlite`` it is one of the files."""
 
@@ -59,19 +59,19 @@ def parse(data: bytes) -> Manifest:
             raise BadBackup(f"it has format {form}, and this program knows {FORMAT}: use the newer version of culture")
         files = tuple(_file(mapping(item)) for item in items(said["files"]))
         server, time, program, history = (text(said[key]) for key in ("server", "time", "program", "history"))
-    except (ValueError, KeyError, TypeError, RecursionError, Unreadable) as error:
+    except (ValueError, KeyError, TypeError, RecursionError, UnreadableJson) as error:
         raise BadBackup(f"its {NAME} cannot be read") from error
     _check_names([file.name for file in files])
     return Manifest(server, time, program, files, history)
 
 
-def _file(item: Json) -> File:
+def _file(item: Json) -> BackupFile:
     name, size, digest, schema = text(item["name"]), item["size"], text(item["sha256"]), item.get("schema")
     if not isinstance(size, int) or size < 0 or not (schema is None or isinstance(schema, int)):
-        raise Unreadable("a size that is none")
+        raise UnreadableJson("a size that is none")
     if not _DIGEST.fullmatch(digest):
-        raise Unreadable("a digest that is none")
-    return File(name, size, digest, schema)
+        raise UnreadableJson("a digest that is none")
+    return BackupFile(name, size, digest, schema)
 
 
 def _check_names(names: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from culture.config import paths
-from culture.config.lockfile import LockFile, Taken
+from culture.config.lockfile import LockFile, LockTaken
 from culture.server import disk
 from culture.server.auth.account_store import AccountStore
 from culture.server.backup import tarball
@@ -91,7 +91,7 @@ def _alone(beside: Path) -> Iterator[None]:
     lock = LockFile(beside.with_name(f"{beside.name}.restoring"))
     try:
         lock.acquire(f"{os.getpid()}\n")
-    except Taken as taken:
+    except LockTaken as taken:
         raise BadBackup(f"another restore is under way (pid {taken.note.strip()})") from None
     try:
         for stale in beside.parent.iterdir():

@@ -11,7 +11,7 @@ from typing import IO, NamedTuple
 
 from culture.config.paths import PRIVATE_FILE
 from culture.server.backup import manifest as manifests
-from culture.server.backup.manifest import BadBackup, File, Manifest
+from culture.server.backup.manifest import BackupFile, BadBackup, Manifest
 
 Count = Callable[[int], None]
 """Is told how many more bytes are done."""
@@ -54,7 +54,7 @@ class _Counted(io.RawIOBase):
         return data
 
 
-class Member(NamedTuple):
+class TarMember(NamedTuple):
     """A file as it comes out: ``chunks`` must be used up before the next one is asked for."""
 
     name: str
@@ -62,7 +62,7 @@ class Member(NamedTuple):
     chunks: Iterator[bytes]
 
 
-def opened(source: IO[bytes]) -> tuple[Manifest, Iterator[Member]]:
+def opened(source: IO[bytes]) -> tuple[Manifest, Iterator[TarMember]]:
     """The manifest, and then each of its files, exactly these and in this order. BadBackup for anything else."""
     members = _members(source)
     first = next(members, None)
@@ -81,7 +81,7 @@ def peeked(source: IO[bytes]) -> tuple[Manifest, bytes | None]:
     return manifest, b"".join(next(members).chunks)
 
 
-def _named(manifest: Manifest, members: Iterator[Member]) -> Iterator[Member]:
+def _named(manifest: Manifest, members: Iterator[TarMember]) -> Iterator[TarMember]:
     for file in manifest.files:
         member = next(members, None)
         if member is None or (member.name, member.size) != (file.name, file.size):
@@ -91,7 +91,7 @@ def _named(manifest: Manifest, members: Iterator[Member]) -> Iterator[Member]:
         raise BadBackup(f"there is more in it than its {manifests.NAME} says")
 
 
-def _whole(file: File, chunks: Iterator[bytes]) -> Iterator[bytes]:
+def _whole(file: BackupFile, chunks: Iterator[bytes]) -> Iterator[bytes]:
     digest = hashlib.sha256()
     for chunk in chunks:
         digest.update(chunk)
@@ -100,7 +100,7 @@ def _whole(file: File, chunks: Iterator[bytes]) -> Iterator[bytes]:
         raise BadBackup(f"{file.name!r} is damaged")
 
 
-def _members(source: IO[bytes]) -> Iterator[Member]:
+def _members(source: IO[bytes]) -> Iterator[TarMember]:
     """Plain files, one after another; links, devices, folders and everything else there is are refused."""
     with gzip.open(source) as stream:
         while (header := _header_of(stream)) is not None:
@@ -114,7 +114,7 @@ def _members(source: IO[bytes]) -> Iterator[Member]:
                 name, size, kind = header
             if kind not in (_FILE, _OLD_FILE):
                 raise BadBackup(f"{long_name or name!r} is not a plain file")
-            yield Member(long_name or name, size, _chunks(stream, size))
+            yield TarMember(long_name or name, size, _chunks(stream, size))
         if _read(stream, _PADDING).strip(b"\0") or _read(stream, 1):
             raise BadBackup("there is something behind its end")
 

@@ -8,7 +8,7 @@ operators of it. Elsewhere, and in channels that users made, ranks are as in IRC
 from collections.abc import Sequence
 
 from culture.protocol.channel_names import fault_in
-from culture.protocol.modes import Change
+from culture.protocol.modes import ModeChange
 from culture.protocol.numerics import Numeric
 from culture.protocol.vocabulary import UserClass
 from culture.server.context import Context
@@ -116,7 +116,7 @@ class StandingRooms:
             return
         others = [each for each in channel.members if each is not user and each.kind == UserClass.HUMAN]
         if not others and not channel.is_operator(user) and (not channel.is_registered or channel.is_founder(user)):
-            self._set(channel, [Change(True, "o", user.nick)])
+            self._set(channel, [ModeChange(True, "o", user.nick)])
 
     def flush(self) -> None:
         """Take the ranks."""
@@ -126,9 +126,9 @@ class StandingRooms:
             if channel is not None:
                 operators = [user for user, rank in channel.members.items() if "o" in rank]
                 wrong = [user.nick for user in operators if not may_operate(self._network, channel, user)]
-                self._set(channel, [Change(False, "o", nick) for nick in wrong])
+                self._set(channel, [ModeChange(False, "o", nick) for nick in wrong])
 
-    def _set(self, channel: Channel, changes: Sequence[Change]) -> None:
+    def _set(self, channel: Channel, changes: Sequence[ModeChange]) -> None:
         for start in range(0, len(changes), _AT_ONCE):
             some = tuple(changes[start : start + _AT_ONCE])
             self._router.follow(ModeSet(self._router.ids.stamp(), self._router.name, channel.name, some))

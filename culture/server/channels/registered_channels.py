@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from culture.protocol.channel_names import fault_in
-from culture.protocol.modes import Kind
+from culture.protocol.modes import ModeKind
 from culture.protocol.names import fold, valid_channel
 from culture.protocol.vocabulary import ChannelMode
 from culture.server import disk
@@ -15,14 +15,14 @@ from culture.server.core.isupport import MODE_KINDS
 from culture.server.core.network import Network
 from culture.server.core.router import Router
 from culture.server.core.state import MEMBER_MODES, Channel, ListEntry, Mark, Topic
-from culture.server.core.tasks import Tasks
+from culture.server.core.tasks import ServerTasks
 from culture.server.errors import StartError
 from culture.server.events import ChannelRenamed, MetadataSet, ModeSet, TopicSet
 from culture.server.net.poller import Flushable
-from culture.server.shapes import Json, Unreadable, forward, items, mapping, number, refuse_unknown, text
+from culture.server.shapes import Json, UnreadableJson, forward, items, mapping, number, refuse_unknown, text
 
-_FLAGS = {mode for mode, kind in MODE_KINDS.items() if kind is Kind.FLAG}
-_LISTS = {mode for mode, kind in MODE_KINDS.items() if kind is Kind.LIST}
+_FLAGS = {mode for mode, kind in MODE_KINDS.items() if kind is ModeKind.FLAG}
+_LISTS = {mode for mode, kind in MODE_KINDS.items() if kind is ModeKind.LIST}
 _KNOWN = frozenset(
     {"name", "created", "founder", "topic", "modes", "key", "limit", "shared", "lists", "metadata", "marks"}
 )
@@ -78,15 +78,15 @@ def parse(data: bytes) -> list[Channel]:
         channels = [
             _channel(mapping(item)) for item in items(forward(mapping(json.loads(data)), MIGRATIONS)["channels"])
         ]
-    except Unreadable:
+    except UnreadableJson:
         raise
     except KeyError as error:
-        raise Unreadable(f"{error.args[0]} is missing") from error
+        raise UnreadableJson(f"{error.args[0]} is missing") from error
     except Exception as error:
         # UnicodeError, RecursionError and whatever else odd text can lead to: never half a file.
-        raise Unreadable(str(error)) from error
+        raise UnreadableJson(str(error)) from error
     if len({fold(channel.name) for channel in channels}) != len(channels):
-        raise Unreadable("a channel is there twice")
+        raise UnreadableJson("a channel is there twice")
     return channels
 
 
@@ -95,10 +95,10 @@ def _channel(item: Json) -> Channel:
     refuse_unknown(item, _KNOWN)
     name = _text(item["name"])
     if not valid_channel(name, _LONGEST):
-        raise Unreadable(f"{name!r} is not a name for a channel")
+        raise UnreadableJson(f"{name!r} is not a name for a channel")
     modes, lists = set(_text(item.get("modes", ""))), mapping(item.get("lists", {}))
     if unknown := (modes - _FLAGS) | (lists.keys() - _LISTS):
-        raise Unreadable(f"{name} has modes that this culture does not know: {''.join(sorted(unknown))}")
+        raise UnreadableJson(f"{name} has modes that this culture does not know: {''.join(sorted(unknown))}")
     topic, key, limit, shared = (item.get(part) for part in ("topic", "key", "limit", "shared"))
     channel = Channel(
         name=name,
@@ -144,7 +144,7 @@ def _text(value: object) -> str:
     """Text that fits on a line: it goes to clients as it is."""
     line = text(value)
     if any(each in line for each in _BREAKS):
-        raise Unreadable(f"{line!r} has a line break in it")
+        raise UnreadableJson(f"{line!r} has a line break in it")
     return line
 
 
@@ -160,7 +160,9 @@ class Registered:
     written once, and before any client is told.
     """
 
-    def __init__(self, path: Path, network: Network, router: Router, tasks: Tasks, dirty: list[Flushable]) -> None:
+    def __init__(
+        self, path: Path, network: Network, router: Router, tasks: ServerTasks, dirty: list[Flushable]
+    ) -> None:
         self._path = path
         self._network = network
         self._tasks = tasks
@@ -175,7 +177,7 @@ class Registered:
         try:
             found = disk.read(self._path)
             channels = parse(found[0]) if found is not None else []
-        except (Unreadable, OSError) as error:
+        except (UnreadableJson, OSError) as error:
             raise StartError(
                 f"cannot read the registered channels in {self._path}: {error}\n"
                 "Put a good copy of the file in its place, or move it away to start without registered channels."

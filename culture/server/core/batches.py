@@ -25,7 +25,7 @@ _MOST = 2 << 20  # bytes of such lines that may wait for one client
 _AROUND = 40  # bytes of the batch's tag, and of what TLS or WebSocket puts around a line
 
 
-class Batch:
+class MessageBatch:
     """Lines that belong together; a session that knows batches sees where they begin and end, once it gets one."""
 
     def __init__(self, server: str, kind: str, *params: str) -> None:

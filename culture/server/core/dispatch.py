@@ -16,7 +16,7 @@ from culture.protocol.stream import LineBuffer, Oversize, oversize
 from culture.server.commands import Command, Later, Unanswered
 from culture.server.context import Context
 from culture.server.core.encode import wire
-from culture.server.core.flood import Bucket
+from culture.server.core.flood import FloodBucket
 from culture.server.core.labeled_response import labelled, under_label
 from culture.server.core.state import User
 from culture.server.errors import Failed, Refused
@@ -47,7 +47,7 @@ class Dispatcher:
         self._session = context.session
         self._commands = commands
         self._buffer = LineBuffer()
-        self._bucket = Bucket(self._session.opened)
+        self._bucket = FloodBucket(self._session.opened)
         self._held: deque[bytes] | None = None
         self._unknown = 0  # commands before registration that nobody knows
         self._answered: list[bytes] = []  # to the labelled command that is waited for

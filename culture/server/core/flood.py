@@ -3,7 +3,7 @@
 from culture.config.model import Rate
 
 
-class Bucket:
+class FloodBucket:
     """How many commands may still come at once; it refills with time."""
 
     __slots__ = ("_at", "_left")

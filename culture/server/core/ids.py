@@ -19,7 +19,7 @@ _SCHEMA = 1
 _make = tuple.__new__  # what a NamedTuple's own constructor does, without the call around it
 
 
-class Stamp(NamedTuple):
+class EventId(NamedTuple):
     """Names an event and says when it happened at its origin (seconds since 1970)."""
 
     origin: str
@@ -59,13 +59,13 @@ class Ids:
         self.epoch, self._next = self._load()
         self._reserved = self._next
 
-    def stamp(self) -> Stamp:
+    def stamp(self) -> EventId:
         """A new id and the time."""
         seq = self._next
         if seq >= self._reserved:
             self._reserve_or_part(seq + BLOCK)
         self._next = seq + 1
-        return _make(Stamp, (self._origin, self.epoch, seq, self._clock()))
+        return _make(EventId, (self._origin, self.epoch, seq, self._clock()))
 
     @property
     def last(self) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from culture.config.model import ServerConfig
-from culture.protocol.modes import Kind
+from culture.protocol.modes import ModeKind
 from culture.protocol.vocabulary import ChannelMode, Feature
 
 PERSON = "P"
@@ -11,26 +11,26 @@ PERSON = "P"
 USER_MODES = "BRiow"
 KEY_LENGTH = 23  # RFC 2812 §2.3.1
 MODE_KINDS = {
-    "b": Kind.LIST,
-    "e": Kind.LIST,
-    "I": Kind.LIST,
-    "k": Kind.ALWAYS,
-    "l": Kind.WHEN_SET,
-    ChannelMode.SHARED.value: Kind.WHEN_SET,
-    "i": Kind.FLAG,
-    "m": Kind.FLAG,
-    "n": Kind.FLAG,
-    "s": Kind.FLAG,
-    "t": Kind.FLAG,
-    "C": Kind.FLAG,
-    ChannelMode.STAND_DOWN.value: Kind.FLAG,
-    ChannelMode.LOCAL.value: Kind.FLAG,
-    ChannelMode.REGISTERED.value: Kind.FLAG,
-    "o": Kind.PREFIX,
-    "v": Kind.PREFIX,
+    "b": ModeKind.LIST,
+    "e": ModeKind.LIST,
+    "I": ModeKind.LIST,
+    "k": ModeKind.ALWAYS,
+    "l": ModeKind.WHEN_SET,
+    ChannelMode.SHARED.value: ModeKind.WHEN_SET,
+    "i": ModeKind.FLAG,
+    "m": ModeKind.FLAG,
+    "n": ModeKind.FLAG,
+    "s": ModeKind.FLAG,
+    "t": ModeKind.FLAG,
+    "C": ModeKind.FLAG,
+    ChannelMode.STAND_DOWN.value: ModeKind.FLAG,
+    ChannelMode.LOCAL.value: ModeKind.FLAG,
+    ChannelMode.REGISTERED.value: ModeKind.FLAG,
+    "o": ModeKind.PREFIX,
+    "v": ModeKind.PREFIX,
 }
 CHANNEL_MODES = "".join(sorted(MODE_KINDS))
-PARAMETER_MODES = "".join(sorted(mode for mode, kind in MODE_KINDS.items() if kind is not Kind.FLAG))
+PARAMETER_MODES = "".join(sorted(mode for mode, kind in MODE_KINDS.items() if kind is not ModeKind.FLAG))
 _PER_LINE = 13
 
 
@@ -48,7 +48,8 @@ def _tokens(config: ServerConfig) -> Iterator[str]:
     yield "BOT=B"
     yield "CASEMAPPING=ascii"
     yield f"CHANLIMIT=#:{limits.channels_per_client}"
-    yield f"CHANMODES={','.join(_letters(kind) for kind in (Kind.LIST, Kind.ALWAYS, Kind.WHEN_SET, Kind.FLAG))}"
+    kinds = (ModeKind.LIST, ModeKind.ALWAYS, ModeKind.WHEN_SET, ModeKind.FLAG)
+    yield f"CHANMODES={','.join(map(_letters, kinds))}"
     yield f"CHANNELLEN={limits.channel_length}"
     yield "CHANTYPES=#"
     yield "ELIST=CMNTU"
@@ -79,5 +80,5 @@ def _tokens(config: ServerConfig) -> Iterator[str]:
 _HOST_LENGTH = 63
 
 
-def _letters(kind: Kind) -> str:
+def _letters(kind: ModeKind) -> str:
     return "".join(mode for mode, each in MODE_KINDS.items() if each is kind)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from culture.config.model import Limits
+from culture.config.model import ServerLimits
 from culture.protocol.caps import MULTILINE_CONCAT
 from culture.protocol.message import Message
 from culture.protocol.names import fold
@@ -17,7 +17,7 @@ _LONGEST_TARGET = 200
 
 
 @dataclass(slots=True, eq=False)
-class Batch:
+class MultilineBatch:
     """A message that is not complete yet; refused, it swallows the rest of its lines."""
 
     name: str
@@ -37,24 +37,24 @@ class Batch:
         return first.text + "".join(line.text if line.concat else f"\n{line.text}" for line in rest)
 
 
-def offer(limits: Limits) -> str:
+def offer(limits: ServerLimits) -> str:
     """The value of the capability."""
     return f"max-bytes={limits.multiline_bytes},max-lines={limits.multiline_lines}"
 
 
-class Batches:
+class MultilineBatches:
     """The open batch of each session: a client may have one at a time. A batch is taken or refused as one."""
 
     def __init__(self, server: str) -> None:
         self._server = server
-        self._open: dict[Session, Batch] = {}
+        self._open: dict[Session, MultilineBatch] = {}
 
-    def open(self, session: Session, batch: Batch) -> None:
+    def open(self, session: Session, batch: MultilineBatch) -> None:
         """Take lines for this batch; the one before it should have been closed."""
         self.spoil(session, "Another batch was opened before this one was closed")
         self._open[session] = batch
 
-    def add(self, session: Session, message: Message, limits: Limits) -> None:
+    def add(self, session: Session, message: Message, limits: ServerLimits) -> None:
         """Take a line that says it belongs to a batch."""
         batch = self._open.get(session)
         if batch is None:
@@ -63,7 +63,7 @@ class Batches:
             batch.touched = session.connection.last_active
             self._add(session, batch, message, limits)
 
-    def _add(self, session: Session, batch: Batch, message: Message, limits: Limits) -> None:
+    def _add(self, session: Session, batch: MultilineBatch, message: Message, limits: ServerLimits) -> None:
         concat = MULTILINE_CONCAT in message.tags and bool(batch.lines)
         if message.tags["batch"] != batch.name or message.verb not in _VERBS or len(message.params) != 2:
             self.spoil(session, "A batch holds lines with its name, each PRIVMSG or NOTICE with target and text")
@@ -85,7 +85,7 @@ class Batches:
             batch.verb = message.verb
             batch.lines.append(Line(text, concat))
 
-    def close(self, session: Session, name: str) -> Batch | None:
+    def close(self, session: Session, name: str) -> MultilineBatch | None:
         """The batch, complete; None when it was refused, which the client knows."""
         batch = self._open.get(session)
         if batch is None or batch.name != name:
@@ -114,11 +114,11 @@ class Batches:
         """The session is gone."""
         self._open.pop(session, None)
 
-    def _refuse_size(self, session: Session, batch: Batch, code: str, limit: int, unit: str) -> None:
+    def _refuse_size(self, session: Session, batch: MultilineBatch, code: str, limit: int, unit: str) -> None:
         text = f"A message has at most {limit} {unit} here"
         self._refuse(session, batch, f"MULTILINE_{code}", str(limit), text=text)
 
-    def _refuse(self, session: Session, batch: Batch, code: str, *words: str, text: str) -> None:
+    def _refuse(self, session: Session, batch: MultilineBatch, code: str, *words: str, text: str) -> None:
         batch.is_refused = True
         batch.lines.clear()
         self._tell(session, batch.label, code, *words, text=text)

@@ -9,7 +9,7 @@ from culture.protocol.channel_names import skeletons
 from culture.protocol.names import fold, owner
 from culture.protocol.vocabulary import UserClass
 from culture.server.core.changes import CHANGES
-from culture.server.core.ids import Stamp
+from culture.server.core.ids import EventId
 from culture.server.core.state import MEMBER_MODES, Channel, Server, User
 from culture.server.events import Event
 
@@ -181,6 +181,6 @@ class Network:
             self.remove_channel(standing)
         self.add_channel(channel)
 
-    def remember(self, user: User, stamp: Stamp) -> None:
+    def remember(self, user: User, stamp: EventId) -> None:
         """Keep who had this nick, for ``apply`` alone."""
         self.gone.append(Gone(user.nick, user.username, user.host, user.realname, user.server, user.account, stamp.at))

@@ -4,14 +4,14 @@ import logging
 
 from culture.protocol.message import Message
 from culture.protocol.split import room, split_text
-from culture.server.context import Parts
+from culture.server.context import ServerParts
 from culture.server.core.encode import wire
 from culture.server.core.visibility import is_operator
 
 log = logging.getLogger(__name__)
 
 
-def tell(parts: Parts, text: str, error: BaseException | None = None) -> None:
+def tell(parts: ServerParts, text: str, error: BaseException | None = None) -> None:
     """Log it, as an error with its traceback where there is one, and as a notice to each IRC operator who is here."""
     log.log(logging.WARNING if error is None else logging.ERROR, "%s", text, exc_info=error)
     router = parts.router

@@ -4,7 +4,7 @@ from collections import deque
 from typing import NamedTuple
 
 from culture.protocol.names import fold
-from culture.server.core.ids import Stamp
+from culture.server.core.ids import EventId
 from culture.server.core.router import Router
 from culture.server.core.state import User
 from culture.server.events import ChannelRenamed, Joined, Left, Renamed, Said, nick_of
@@ -34,7 +34,7 @@ class _Change(NamedTuple):
 _Traces = tuple[deque[int], deque[str | tuple[str, str]]]
 
 
-class Recent:
+class RecentMessages:
     """Remembers up to ``most`` messages per target; ``trim`` keeps the whole within bounds.
 
     Our own ones are told apart by their numbers alone, so only those of the present epoch are remembered.
@@ -45,7 +45,7 @@ class Recent:
         self._most = most
         self._epoch = ""
         self._traces: dict[str, _Traces] = {}
-        self._elsewhere: dict[str, deque[tuple[Stamp, Trace]]] = {}  # of other servers' messages
+        self._elsewhere: dict[str, deque[tuple[EventId, Trace]]] = {}  # of other servers' messages
         self._changes: deque[_Change] = deque(maxlen=_NAMES)
         router.subscribe(self._note, Said)
         router.subscribe(self._rename, Renamed)

@@ -7,8 +7,8 @@ from itertools import chain
 from typing import Any
 
 from culture.protocol.message import Message
-from culture.protocol.modes import Change
-from culture.server.core.batches import Batch
+from culture.protocol.modes import ModeChange
+from culture.server.core.batches import MessageBatch
 from culture.server.core.encode import wire
 from culture.server.core.ids import Ids
 from culture.server.core.network import Network
@@ -53,7 +53,7 @@ class Router:
         self.by: Session | None = None  # while subscribers are called: who caused the event
         self.concerned: tuple[str, ...] = ()  # of the last Left or Renamed: the channels that the user was in
         self.depth = 0  # how many events follow from one another
-        self.batch: Batch | None = None  # what is shown belongs to it
+        self.batch: MessageBatch | None = None  # what is shown belongs to it
         self.sessions: dict[User, list[Session]] = {}
         self.attached = 0
         self.dirty = dirty
@@ -171,7 +171,7 @@ class Router:
         channel, user = self.network.channel(event.channel), self.network.user(nick_of(event.source))
         rank = channel.members.get(user) if channel is not None and user is not None else None
         if channel is not None and user is not None and rank:
-            given = tuple(Change(True, mode, user.nick) for mode in rank)
+            given = tuple(ModeChange(True, mode, user.nick) for mode in rank)
             others = [session for session in self.hearing(channel) if session.user is not user]
             self._show_in(ModeSet(event.id, self.name, channel.name, given), others, None)
 
@@ -202,7 +202,7 @@ class Router:
             self.by, self.concerned = outer, around
 
     @contextmanager
-    def within(self, batch: Batch) -> Iterator[None]:
+    def within(self, batch: MessageBatch) -> Iterator[None]:
         """What is shown in here belongs to this batch, for sessions that know batches."""
         around, self.batch = self.batch, batch
         try:

@@ -11,7 +11,7 @@ from culture.server.auth.accounts import Account
 from culture.server.core.encode import wire
 from culture.server.core.render import SAID, flavour_of
 from culture.server.core.state import User
-from culture.server.net.connection import Connection
+from culture.server.net.connection import ClientConnection
 from culture.server.net.poller import Flushable
 
 log = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ class Session:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: ClientConnection,
         dirty: list[Flushable],
         host: str,
         at: float,

@@ -4,15 +4,15 @@ import logging
 from functools import partial
 
 from culture.protocol.message import NO_TAGS
-from culture.protocol.modes import Change
+from culture.protocol.modes import ModeChange
 from culture.protocol.names import fold
 from culture.protocol.numerics import Numeric
 from culture.protocol.vocabulary import Tag, UserClass
 from culture.server.auth.accounts import Account
-from culture.server.auth.authenticator import Credentials, Identity
+from culture.server.auth.authenticator import Credentials, ServerIdentity
 from culture.server.auth.local_user import account_at, objection
 from culture.server.commands import Later
-from culture.server.context import Context, Parts
+from culture.server.context import Context, ServerParts
 from culture.server.core.session import Session
 from culture.server.core.state import User
 from culture.server.core.welcome import show_channels, welcome
@@ -87,7 +87,7 @@ def _credentials(session: Session) -> Credentials:
     )
 
 
-def _same_person(ctx: Context, identity: Identity) -> User | None:
+def _same_person(ctx: Context, identity: ServerIdentity) -> User | None:
     """The user to attach to: whoever is here with this login. Where nicks are free, only under the same nick."""
     if identity.account is None:
         return None
@@ -127,7 +127,7 @@ def _check_owner(ctx: Context, nick: str, account: str | None) -> bool:
     return True
 
 
-def _arrive(ctx: Context, nick: str, identity: Identity) -> None:
+def _arrive(ctx: Context, nick: str, identity: ServerIdentity) -> None:
     session = ctx.session
     ctx.publish(
         Arrived(
@@ -170,7 +170,7 @@ def _take_class(ctx: Context, known: User) -> None:
         ctx.publish(AccountSet(ctx.stamp(), known.source, account.name, account.kind))
 
 
-def depart(parts: Parts, session: Session, reason: str) -> None:
+def depart(parts: ServerParts, session: Session, reason: str) -> None:
     """The session has ended; its user goes with the last one, or stays, away, if the account is always on."""
     router, user = parts.router, session.user
     if not router.detach(session) or user is None:
@@ -180,13 +180,13 @@ def depart(parts: Parts, session: Session, reason: str) -> None:
         router.publish(Left(router.ids.stamp(), user.source, reason))
         return
     if "o" in user.modes:  # the next session has not shown that password
-        router.publish(UserModeSet(router.ids.stamp(), user.source, (Change(False, "o"),)))
+        router.publish(UserModeSet(router.ids.stamp(), user.source, (ModeChange(False, "o"),)))
     # What people say holds while they are gone; what an agent is at, its program said, which is no more.
     if user.away is None or user.kind == UserClass.AGENT:
         router.publish(AwaySet(router.ids.stamp(), user.source, DISCONNECTED))
 
 
-def _may_stay(parts: Parts, user: User, account: Account) -> bool:
+def _may_stay(parts: ServerParts, user: User, account: Account) -> bool:
     """Of several users of one account only those stay whose nick is its own: a login must not fill the server."""
     if parts.accounts.owner_of(user.nick) == account:
         return True
@@ -194,7 +194,7 @@ def _may_stay(parts: Parts, user: User, account: Account) -> bool:
     return all(each is user or each.account != user.account for each in here)
 
 
-def expel(parts: Parts, user: User, reason: str) -> None:
+def expel(parts: ServerParts, user: User, reason: str) -> None:
     """End every session of a user, who then is gone whatever the account says."""
     for session in list(parts.router.sessions.get(user, ())):
         session.close(reason)

@@ -8,7 +8,7 @@ from typing import Any
 log = logging.getLogger(__name__)
 
 
-class Tasks:
+class ServerTasks:
     """Runs what is done beside the turns, until ``stop``."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from culture.server.auth.accounts import Account, AccountRefused, AccountsError,
 from culture.server.auth.credential_check import Done
 from culture.server.auth.invitations import Invitation, Invitations, NotInvited, UnreadableInvitations, path_of
 from culture.server.auth.login_attempts import TOO_MANY
-from culture.server.auth.password import UnfitPassword, Verifier, prepare
+from culture.server.auth.password import PasswordVerifier, UnfitPassword, prepare
 from culture.server.commands import Later, command
 from culture.server.context import Context
 from culture.server.errors import Failed
@@ -109,7 +109,7 @@ def check_password(verb: str, name: str, password: str) -> None:
 def _make(store: AccountStore, name: str, password: str) -> Account | Failed:
     """Hash and write, in a thread. Nobody becomes a person by their own word, so the class is bot."""
     try:
-        account = new_account(name, UserClass.BOT, verifier=Verifier.of(password))
+        account = new_account(name, UserClass.BOT, verifier=PasswordVerifier.of(password))
         store.add(account)
     except NameTaken:
         return _taken(name)
@@ -156,7 +156,7 @@ def _redeemed(invitations: Invitations, store: AccountStore, name: str, key: str
 
     def let_in(invitation: Invitation) -> None:
         nonlocal token
-        store.add(new_account(invitation.name, UserClass.HUMAN, verifier=Verifier.of(password)))
+        store.add(new_account(invitation.name, UserClass.HUMAN, verifier=PasswordVerifier.of(password)))
         token = store.add_token(invitation.name, LABEL)
 
     try:

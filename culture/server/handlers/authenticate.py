@@ -8,9 +8,9 @@ from culture.protocol.numerics import Numeric
 from culture.protocol.vocabulary import Tag
 from culture.server.auth import sasl
 from culture.server.auth.accounts import AccountsError
-from culture.server.auth.credential_check import Check, Done, Failed, check_password, may_act
-from culture.server.auth.login_attempts import TOO_MANY, Login
-from culture.server.auth.sasl import Challenge, Mechanism
+from culture.server.auth.credential_check import CredentialCheck, Done, LoginFailed, check_password, may_act
+from culture.server.auth.login_attempts import TOO_MANY, SaslLogin
+from culture.server.auth.sasl import Challenge, SaslMechanism
 from culture.server.auth.sasl_framing import Unframed, pieces
 from culture.server.commands import Later, command
 from culture.server.context import Context
@@ -20,7 +20,7 @@ from culture.server.events import AccountSet
 log = logging.getLogger(__name__)
 
 
-def mechanisms(ctx: Context) -> tuple[Mechanism, ...]:
+def mechanisms(ctx: Context) -> tuple[SaslMechanism, ...]:
     """How this session may log in; passwords and tokens are shown only where nobody can listen."""
     return sasl.offered(
         private=is_private(ctx),
@@ -78,7 +78,7 @@ def _check_tries(ctx: Context) -> None:
 
 
 def _begin(ctx: Context, word: str) -> None:
-    if word.upper() != Mechanism.PLAIN:  # in which all is said at once
+    if word.upper() != SaslMechanism.PLAIN:  # in which all is said at once
         _check_tries(ctx)
     _catch_up(ctx)
     names = mechanisms(ctx)
@@ -87,7 +87,7 @@ def _begin(ctx: Context, word: str) -> None:
         ctx.reply(Numeric.RPL_SASLMECHS, ",".join(names))
         raise Refused(Numeric.ERR_SASLFAIL)
     exchange = sasl.begin(chosen, ctx.parts.accounts, _certificate(ctx), ctx.parts.logins.tokens)
-    ctx.parts.logins.under_way[ctx.session] = Login(exchange, chosen.longest)
+    ctx.parts.logins.under_way[ctx.session] = SaslLogin(exchange, chosen.longest)
     ctx.send("AUTHENTICATE", "+", source="")
 
 
@@ -96,9 +96,9 @@ def _go_on(ctx: Context, step: sasl.Step) -> Later | None:
         case Challenge(data):
             _challenge(ctx, data)
             return None
-        case Check():
+        case CredentialCheck():
             return Later(_tried(ctx, step), lambda outcome: _finish(ctx, outcome))
-        case Failed():
+        case LoginFailed():
             ctx.parts.logins.fail(ctx.session, ctx.now())
     _finish(ctx, step)
     return None
@@ -109,19 +109,19 @@ def _challenge(ctx: Context, data: bytes) -> None:
         ctx.send("AUTHENTICATE", piece, source="")
 
 
-def _finish(ctx: Context, outcome: Done | Failed) -> None:
-    if isinstance(outcome, Failed) and outcome.challenge:
+def _finish(ctx: Context, outcome: Done | LoginFailed) -> None:
+    if isinstance(outcome, LoginFailed) and outcome.challenge:
         ctx.parts.logins.under_way[ctx.session].has_failed = True
         _challenge(ctx, outcome.challenge)
         return
     ctx.parts.logins.forget(ctx.session)
-    if isinstance(outcome, Failed):
+    if isinstance(outcome, LoginFailed):
         raise Refused(Numeric.ERR_SASLFAIL)
     log_in(ctx, outcome)
     ctx.reply(Numeric.RPL_SASLSUCCESS)
 
 
-def _tried(ctx: Context, check: Check) -> Awaitable[Done | Failed]:
+def _tried(ctx: Context, check: CredentialCheck) -> Awaitable[Done | LoginFailed]:
     return ctx.parts.logins.try_password(ctx.session, check, ctx.config.limits, ctx.now)
 
 
@@ -155,7 +155,7 @@ def log_in_by_password(ctx: Context, name: str, password: str) -> Later | None:
         return None
     _catch_up(ctx)
     step = check_password(ctx.parts.accounts, name, password)
-    if isinstance(step, Failed):
+    if isinstance(step, LoginFailed):
         _turn_away(ctx, None)
         return None
     return Later(_tried(ctx, step), lambda outcome: _admit(ctx, outcome))
@@ -169,8 +169,8 @@ def _catch_up(ctx: Context) -> None:
         log.error("%s", error)
 
 
-def _admit(ctx: Context, outcome: Done | Failed) -> None:
-    if isinstance(outcome, Failed):
+def _admit(ctx: Context, outcome: Done | LoginFailed) -> None:
+    if isinstance(outcome, LoginFailed):
         _turn_away(ctx, None)
     else:
         log_in(ctx, outcome)

@@ -17,7 +17,7 @@ _CONDITION = re.compile(r"([CT]?)([<>])([0-9]{1,9})", re.IGNORECASE)
 _MINUTE = 60.0
 
 
-class Condition(NamedTuple):
+class ListCondition(NamedTuple):
     """More or less than so many members (""), or minutes since the channel (C) or its topic (T) was made."""
 
     what: str
@@ -42,7 +42,7 @@ class Filter(NamedTuple):
 
     masks: tuple[str, ...]
     without: tuple[str, ...]
-    conditions: tuple[Condition, ...]
+    conditions: tuple[ListCondition, ...]
 
     @classmethod
     def parse(cls, words: Iterable[str]) -> "Filter":
@@ -50,7 +50,7 @@ class Filter(NamedTuple):
         masks, without, conditions = [], [], []
         for word in words:
             if condition := _CONDITION.fullmatch(word):
-                conditions.append(Condition(condition[1].upper(), condition[2] == ">", int(condition[3])))
+                conditions.append(ListCondition(condition[1].upper(), condition[2] == ">", int(condition[3])))
             elif word.startswith("!"):
                 without.append(word[1:])
             elif word:

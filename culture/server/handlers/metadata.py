@@ -32,7 +32,7 @@ _ROOM = 350  # what a list of keys may take beside the fixed part of its line
 _NOT_A_KEY = "A key is made of a-z, 0-9 and _./-"
 
 
-class Target(NamedTuple):
+class MetadataTarget(NamedTuple):
     """Whom a command is about: somebody, a channel, or (None) the client that is not in yet."""
 
     name: str
@@ -59,7 +59,7 @@ def _get(ctx: Context, given: str, keys: list[str]) -> None:
     answer(ctx, _looked_up(ctx, target, keys), "metadata", target.name)
 
 
-def _looked_up(ctx: Context, target: Target, keys: Sequence[str]) -> Iterator[Message]:
+def _looked_up(ctx: Context, target: MetadataTarget, keys: Sequence[str]) -> Iterator[Message]:
     for key in keys:
         if _is_key(ctx, key):
             yield row(ctx, target.name, key, target.kept.get(key))
@@ -94,7 +94,7 @@ def _clear(ctx: Context, given: str, _rest: list[str]) -> None:
     answer(ctx, [row(ctx, target.name, key, None) for key in keys], "metadata", target.name)
 
 
-def _put(ctx: Context, target: Target, key: str, value: str | None) -> None:
+def _put(ctx: Context, target: MetadataTarget, key: str, value: str | None) -> None:
     subscriptions = ctx.parts.subscriptions
     if target.owner is not None:
         with subscriptions.made_by(ctx.session):
@@ -171,12 +171,12 @@ _ACTIONS = {
 }
 
 
-def _find(ctx: Context, given: str) -> Target:
+def _find(ctx: Context, given: str) -> MetadataTarget:
     user = ctx.session.user
     owner: User | Channel | None = None
     if user is None:
         if given == "*":
-            return Target("*", None, ctx.parts.subscriptions.early.get(ctx.session, {}))
+            return MetadataTarget("*", None, ctx.parts.subscriptions.early.get(ctx.session, {}))
     elif given == "*":
         owner = user
     elif is_channel(given):
@@ -186,10 +186,10 @@ def _find(ctx: Context, given: str) -> Target:
         owner = ctx.network.user(given)
     if owner is None:
         raise Failed(VERB, "INVALID_TARGET", given, text="There is nobody and no channel of this name")
-    return Target(owner.name if isinstance(owner, Channel) else owner.nick, owner, owner.metadata or {})
+    return MetadataTarget(owner.name if isinstance(owner, Channel) else owner.nick, owner, owner.metadata or {})
 
 
-def _readable(ctx: Context, given: str) -> Target:
+def _readable(ctx: Context, given: str) -> MetadataTarget:
     target = _find(ctx, given)
     if isinstance(target.owner, Channel) and not may_read(ctx, target.owner):
         raise Failed(VERB, "KEY_NO_PERMISSION", target.name, "*", text="This is for members of the channel")
@@ -201,7 +201,7 @@ def _check_self(ctx: Context, given: str) -> None:
         raise Failed(VERB, "INVALID_TARGET", given, text="Subscriptions are one's own: use *")
 
 
-def _check_may_set(ctx: Context, target: Target, key: str) -> None:
+def _check_may_set(ctx: Context, target: MetadataTarget, key: str) -> None:
     owner = target.owner
     may = owner.is_operator(ctx.user) if isinstance(owner, Channel) else owner is ctx.session.user
     if not may:
@@ -216,7 +216,7 @@ def _may_call_agents(ctx: Context) -> bool:
     return not ctx.network.knows_people or ctx.user.kind in (UserClass.HUMAN, UserClass.AGENT)
 
 
-def _check_value(ctx: Context, target: Target, key: str, value: str) -> None:
+def _check_value(ctx: Context, target: MetadataTarget, key: str, value: str) -> None:
     """It must fit into the line that shows it, to whomever and whatever the target will be called."""
     limits = ctx.config.limits
     if key not in target.kept and len(target.kept) >= limits.metadata_keys:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from culture.protocol.message import Message
-from culture.protocol.modes import Change, Kind, groups, parse_changes
+from culture.protocol.modes import ModeChange, ModeKind, groups, parse_changes
 from culture.protocol.names import fold, is_channel, short_name, valid_short_name
 from culture.protocol.numerics import Numeric
 from culture.protocol.split import room
@@ -23,8 +23,8 @@ _LISTS = {
     "e": (Numeric.RPL_EXCEPTLIST, Numeric.RPL_ENDOFEXCEPTLIST),
     "I": (Numeric.RPL_INVEXLIST, Numeric.RPL_ENDOFINVEXLIST),
 }
-_USER_KINDS = dict.fromkeys(USER_MODES, Kind.FLAG)
-_RELEASE = Change(False, ChannelMode.REGISTERED.value)
+_USER_KINDS = dict.fromkeys(USER_MODES, ModeKind.FLAG)
+_RELEASE = ModeChange(False, ChannelMode.REGISTERED.value)
 _LIMIT_DIGITS = 9
 _MOST_SERVERS = 20
 _NOT_IN_KEY = frozenset(" ,\t\v\f")  # a comma would be two keys to JOIN
@@ -51,7 +51,7 @@ def _user_mode(ctx: Context, nick: str, words: list[str]) -> None:
     if unknown:
         ctx.reply(Numeric.ERR_UMODEUNKNOWNFLAG)
     # Nobody makes themselves an operator: that is for OPER.
-    wanted = {each.mode: each for each in changes if each != Change(True, "o")}
+    wanted = {each.mode: each for each in changes if each != ModeChange(True, "o")}
     effective = tuple(each for each in wanted.values() if each.add != (each.mode in user.modes))
     if effective:
         ctx.publish(UserModeSet(ctx.stamp(), user.source, effective))
@@ -74,8 +74,8 @@ def _channel_mode(ctx: Context, channel: Channel, words: list[str]) -> None:
         ctx.pull(chain.from_iterable(_list(ctx, channel, each) for each in asked))
 
 
-def _is_query(change: Change) -> bool:
-    return MODE_KINDS[change.mode] is Kind.LIST and change.param is None
+def _is_query(change: ModeChange) -> bool:
+    return MODE_KINDS[change.mode] is ModeKind.LIST and change.param is None
 
 
 def _show(ctx: Context, channel: Channel) -> None:
@@ -101,7 +101,7 @@ def _list(ctx: Context, channel: Channel, mode: str) -> Iterator[Message]:
     yield ctx.numeric(end, channel.name)
 
 
-def _change(ctx: Context, channel: Channel, wanted: list[Change]) -> None:
+def _change(ctx: Context, channel: Channel, wanted: list[ModeChange]) -> None:
     if wanted == [_RELEASE] and may_release(ctx.user, channel):
         _release(ctx, channel)
         return
@@ -123,7 +123,7 @@ def _release(ctx: Context, channel: Channel) -> None:
             ctx.send("MODE", channel.name, f"-{_RELEASE.mode}", source=ctx.user.source)
 
 
-def _valid(ctx: Context, channel: Channel, wanted: list[Change]) -> Iterator[Change]:
+def _valid(ctx: Context, channel: Channel, wanted: list[ModeChange]) -> Iterator[ModeChange]:
     """The changes that make sense, as they will be shown; one command has only so many parameters (MODES in 005)."""
     left = ctx.config.limits.modes
     for change in wanted:
@@ -136,20 +136,20 @@ def _valid(ctx: Context, channel: Channel, wanted: list[Change]) -> Iterator[Cha
             ctx.refuse(refused)
 
 
-def _checked(ctx: Context, channel: Channel, change: Change) -> Change:
+def _checked(ctx: Context, channel: Channel, change: ModeChange) -> ModeChange:
     add, mode, param = change
     match MODE_KINDS[mode]:
-        case Kind.PREFIX:
-            return Change(add, mode, _member(ctx, channel, param or "", is_promoted=add and mode == "o"))
-        case Kind.LIST:
-            return Change(add, mode, _mask(ctx, channel, mode, param or ""))
-        case Kind.ALWAYS:
-            return Change(add, mode, _key(channel, param or "") if add else "*")
-        case Kind.WHEN_SET if add and mode == ChannelMode.SHARED:
-            return Change(add, mode, _servers(ctx, channel, param or ""))
-        case Kind.WHEN_SET if add:
-            return Change(add, mode, _limit(channel, param or ""))
-        case Kind.FLAG if mode == ChannelMode.REGISTERED and add != channel.is_registered:
+        case ModeKind.PREFIX:
+            return ModeChange(add, mode, _member(ctx, channel, param or "", is_promoted=add and mode == "o"))
+        case ModeKind.LIST:
+            return ModeChange(add, mode, _mask(ctx, channel, mode, param or ""))
+        case ModeKind.ALWAYS:
+            return ModeChange(add, mode, _key(channel, param or "") if add else "*")
+        case ModeKind.WHEN_SET if add and mode == ChannelMode.SHARED:
+            return ModeChange(add, mode, _servers(ctx, channel, param or ""))
+        case ModeKind.WHEN_SET if add:
+            return ModeChange(add, mode, _limit(channel, param or ""))
+        case ModeKind.FLAG if mode == ChannelMode.REGISTERED and add != channel.is_registered:
             check_registration(ctx, channel, add)
     return change
 
@@ -200,18 +200,18 @@ def _servers(ctx: Context, channel: Channel, given: str) -> str:
     return ",".join(names)
 
 
-def _last_words(changes: Iterable[Change]) -> list[Change]:
+def _last_words(changes: Iterable[ModeChange]) -> list[ModeChange]:
     """Of the changes to one thing only the last: ``+i-i`` is ``-i``."""
-    last: dict[tuple[str, str], Change] = {}
+    last: dict[tuple[str, str], ModeChange] = {}
     for change in changes:
-        own = MODE_KINDS[change.mode] in (Kind.PREFIX, Kind.LIST)
+        own = MODE_KINDS[change.mode] in (ModeKind.PREFIX, ModeKind.LIST)
         thing = change.mode, fold(change.param or "") if own else ""
         last.pop(thing, None)
         last[thing] = change
     return list(last.values())
 
 
-def _effective(ctx: Context, channel: Channel, changes: list[Change]) -> Iterator[Change]:
+def _effective(ctx: Context, channel: Channel, changes: list[ModeChange]) -> Iterator[ModeChange]:
     """The changes that change something, as far as the lists have room for them."""
     limit = ctx.config.limits.list_entries
     listed = sum(map(len, channel.lists.values()))
@@ -226,18 +226,18 @@ def _effective(ctx: Context, channel: Channel, changes: list[Change]) -> Iterato
         yield change
 
 
-def _is_so(ctx: Context, channel: Channel, change: Change) -> bool:
+def _is_so(ctx: Context, channel: Channel, change: ModeChange) -> bool:
     add, mode, param = change
     match MODE_KINDS[mode]:
-        case Kind.PREFIX:
+        case ModeKind.PREFIX:
             return (mode in channel.members[ctx.find_user(param or "")]) == add
-        case Kind.LIST:
+        case ModeKind.LIST:
             return (param in channel.lists.get(mode, ())) == add
-        case Kind.ALWAYS:
+        case ModeKind.ALWAYS:
             return channel.key == (param if add else None)
-        case Kind.WHEN_SET if mode == ChannelMode.SHARED:
+        case ModeKind.WHEN_SET if mode == ChannelMode.SHARED:
             return channel.shared == (tuple((param or "").split(",")) if add else None)
-        case Kind.WHEN_SET:
+        case ModeKind.WHEN_SET:
             return channel.limit == (int(param or 0) if add else None)
-        case Kind.FLAG:
+        case ModeKind.FLAG:
             return (mode in channel.flags) == add

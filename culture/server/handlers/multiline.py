@@ -7,7 +7,7 @@ from culture.protocol.message import Message
 from culture.server.commands import Unanswered, command
 from culture.server.context import Context, as_word
 from culture.server.core.labeled_response import labelled
-from culture.server.core.multiline import Batch
+from culture.server.core.multiline import MultilineBatch
 from culture.server.core.render import Flavour
 from culture.server.errors import Failed, Refused
 from culture.server.handlers.messages import client_tags, say
@@ -23,7 +23,7 @@ def batch(ctx: Context, message: Message) -> Unanswered | None:
     if sign == "-":
         _close(ctx, name)
         return None
-    opened = Batch(name, "*", client_tags(message), _label(ctx, message), ctx.session.connection.last_active)
+    opened = MultilineBatch(name, "*", client_tags(message), _label(ctx, message), ctx.session.connection.last_active)
     ctx.parts.batches.open(ctx.session, opened)
     try:
         opened.target = _target(ctx, sign, message)
@@ -62,7 +62,7 @@ def _close(ctx: Context, name: str) -> None:
     session.pull(labelled(captured, batch.label, ctx.router.name))
 
 
-def _deliver(ctx: Context, batch: Batch) -> None:
+def _deliver(ctx: Context, batch: MultilineBatch) -> None:
     try:
         say(ctx, batch.verb, batch.target, batch.text, batch.tags, tuple(batch.lines))
     except Refused:

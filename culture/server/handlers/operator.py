@@ -7,7 +7,7 @@ import secrets
 from culture.config.errors import ConfigError
 from culture.config.secret_compare import same_secret
 from culture.protocol.message import Message
-from culture.protocol.modes import Change
+from culture.protocol.modes import ModeChange
 from culture.protocol.numerics import Numeric
 from culture.protocol.split import room, split_text
 from culture.server.auth.login_attempts import TOO_MANY
@@ -42,7 +42,7 @@ def oper(ctx: Context, message: Message) -> None:
     log.info("%s is operator %s", ctx.user.source, name)
     ctx.reply(Numeric.RPL_YOUREOPER)
     if not is_operator(ctx.user):
-        ctx.publish(UserModeSet(ctx.stamp(), ctx.user.source, (Change(True, "o"),)))
+        ctx.publish(UserModeSet(ctx.stamp(), ctx.user.source, (ModeChange(True, "o"),)))
     for name, why in ctx.parts.skills.off.items():
         _tell(ctx, f"*** the skill {name} failed and is switched off until a restart: {why}")
 

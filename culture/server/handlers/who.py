@@ -17,7 +17,7 @@ _ORDER = "tcuihsnfdlaor"  # of the columns of WHOX, whatever the order they are 
 _LONGEST_TOKEN = 3
 
 
-class Query(NamedTuple):
+class WhoQuery(NamedTuple):
     """What a WHO asks: whom, only operators or not, and for WHOX which columns under which token."""
 
     mask: str
@@ -26,7 +26,7 @@ class Query(NamedTuple):
     token: str
 
 
-class Found(NamedTuple):
+class WhoRow(NamedTuple):
     """Somebody WHO tells of, and the channel they were found in."""
 
     user: User
@@ -48,16 +48,16 @@ def who(ctx: Context, message: Message) -> None:
     ctx.pull([ctx.numeric(Numeric.RPL_ENDOFWHO, as_word(query.mask))])
 
 
-def _query(mask: str, options: list[str]) -> Query:
+def _query(mask: str, options: list[str]) -> WhoQuery:
     words = ",".join(options)
     flags, _, chosen = words.partition("%")
     columns, _, token = chosen.partition(",")
     fits = token.isascii() and token.isdigit() and len(token) <= _LONGEST_TOKEN
     asked = "".join(column for column in _ORDER if column in columns)
-    return Query(mask, "o" in flags, asked, token if fits else "0")
+    return WhoQuery(mask, "o" in flags, asked, token if fits else "0")
 
 
-def _rows(ctx: Context, query: Query) -> Iterator[Message]:
+def _rows(ctx: Context, query: WhoQuery) -> Iterator[Message]:
     for found in _found(ctx, query.mask):
         if query.operators and not is_operator(found.user):
             continue
@@ -70,7 +70,7 @@ def _rows(ctx: Context, query: Query) -> Iterator[Message]:
             )
 
 
-def _found(ctx: Context, mask: str) -> Iterator[Found]:
+def _found(ctx: Context, mask: str) -> Iterator[WhoRow]:
     """Those whom the mask means; a nick given in full finds the invisible too."""
     asker, network = ctx.user, ctx.network
     if is_channel(mask):
@@ -79,16 +79,16 @@ def _found(ctx: Context, mask: str) -> Iterator[Found]:
             for user in list(channel.members):
                 # The answer takes as long as the client reads it: people may leave meanwhile.
                 if user in channel.members and sees_member(asker, user, channel):
-                    yield Found(user, channel)
+                    yield WhoRow(user, channel)
         return
     named = network.user(mask)
     if named is not None:
-        yield Found(named, None)
+        yield WhoRow(named, None)
         return
     every = mask in ("*", "0")
     for user in list(network.users.values()):
         if sees_user(asker, user) and (every or _fits(mask, user)):
-            yield Found(user, None)
+            yield WhoRow(user, None)
 
 
 def _fits(mask: str, user: User) -> bool:
@@ -97,7 +97,7 @@ def _fits(mask: str, user: User) -> bool:
     return any(matches(mask, name) for name in (user.nick, user.username, user.host, user.server, user.realname))
 
 
-def _columns(ctx: Context, found: Found, token: str) -> dict[str, str]:
+def _columns(ctx: Context, found: WhoRow, token: str) -> dict[str, str]:
     """What can be told of somebody, by the letters of WHOX."""
     user, channel = found
     return {
@@ -123,7 +123,7 @@ def _distance(ctx: Context, user: User) -> int:
     return server.hops if server is not None else 0
 
 
-def _flags(ctx: Context, found: Found) -> str:
+def _flags(ctx: Context, found: WhoRow) -> str:
     user, channel = found
     status = channel.members.get(user, "") if channel is not None else ""
     return "".join(

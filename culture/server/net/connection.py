@@ -27,7 +27,7 @@ class Owner(Protocol):
         """The connection is gone, for this reason, not by our wish."""
 
 
-class Connection:
+class ClientConnection:
     """A socket and what is still to be written to it.
 
     ``queue`` takes whole lines; the first one put there marks the connection dirty (see Session.send), and the

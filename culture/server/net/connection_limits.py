@@ -18,12 +18,12 @@ from collections.abc import Collection, Hashable, Iterator
 from functools import lru_cache
 
 from culture.config import peer_uid
-from culture.config.model import Limits
+from culture.config.model import ServerLimits
 from culture.protocol.message import Message
 from culture.server.core.encode import wire
 from culture.server.core.session import Session
 from culture.server.core.tally import Tally
-from culture.server.net.connection import Connection
+from culture.server.net.connection import ClientConnection
 
 _IPV6_NETWORK = 64  # one customer has at least that much
 _USUAL_DESCRIPTORS = 32
@@ -41,7 +41,9 @@ class Doorman:
         self._open: Counter[str] = Counter()
         self._recent = Tally()
 
-    def admit(self, guest: Hashable, host: str, limits: Limits, exempt: tuple[str, ...], now: float) -> str | None:
+    def admit(
+        self, guest: Hashable, host: str, limits: ServerLimits, exempt: tuple[str, ...], now: float
+    ) -> str | None:
         """Count a new connection; why it may not come in, or None."""
         group = group_of(host, exempt)
         if group is None:
@@ -63,7 +65,7 @@ class Doorman:
             if not self._open[group]:
                 del self._open[group]
 
-    def forget(self, limits: Limits, now: float) -> None:
+    def forget(self, limits: ServerLimits, now: float) -> None:
         """Let go of addresses that have not been here for a while."""
         self._recent.forget(limits.new_connections_period, now)
 
@@ -86,7 +88,7 @@ class ConnectionGroups:
     """Connections by user of this machine, with those in each group that have not registered, the oldest first."""
 
     def __init__(self) -> None:
-        self.closing: dict[Connection, None] = {}
+        self.closing: dict[ClientConnection, None] = {}
         """Connections of sessions that have ended, while their clients may read our last words; the oldest first."""
         self.other_descriptors = 0
         """How many descriptors are no connection of a client, as counted at the start."""
@@ -94,7 +96,9 @@ class ConnectionGroups:
         self._group_of: dict[Session, str] = {}
         self._unregistered: dict[str, dict[Session, None]] = {}
 
-    def admit(self, session: Session, limits: Limits, exempt: tuple[str, ...], uids: Collection[int]) -> str | None:
+    def admit(
+        self, session: Session, limits: ServerLimits, exempt: tuple[str, ...], uids: Collection[int]
+    ) -> str | None:
         """Count a new connection, and end others to make room for it; why it may not come in, or None."""
         group = _user_group(session, exempt, uids)
         if group not in (_OWN, _REMOTE) and self._sizes[group] >= limits.connections_per_user:

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 
-from culture.config.model import Limits
+from culture.config.model import ServerLimits
 from culture.protocol.message import Message
 from culture.server.core.session import Session
-from culture.server.net.connection import Connection
+from culture.server.net.connection import ClientConnection
 
 
-def period(limits: Limits) -> float:
+def period(limits: ServerLimits) -> float:
     """How often to look, so that no limit is missed by more than a sixth."""
     shortest = min(
         limits.ping_after,
@@ -19,7 +19,7 @@ def period(limits: Limits) -> float:
     return max(shortest / 6, 0.02)
 
 
-def check(sessions: Iterable[Session], limits: Limits, name: str, now: float) -> None:
+def check(sessions: Iterable[Session], limits: ServerLimits, name: str, now: float) -> None:
     """Ask those who are silent, end those who stay so, and those who never register."""
     for session in sessions:
         silent = now - session.connection.last_active
@@ -34,7 +34,7 @@ def check(sessions: Iterable[Session], limits: Limits, name: str, now: float) ->
             session.send(bytes(Message("PING", (name,), name)))
 
 
-def reap(closing: Iterable[Connection], now: float, patience: float) -> list[Connection]:
+def reap(closing: Iterable[ClientConnection], now: float, patience: float) -> list[ClientConnection]:
     """Close what we ended long ago and the client did not; those that are gone now."""
     gone = []
     for connection in closing:

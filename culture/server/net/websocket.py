@@ -31,7 +31,7 @@ _REASONS = {
 }
 
 
-class Declined(Exception):
+class HandshakeRefused(Exception):
     """The request does not become a WebSocket; ``answer`` is the HTTP response that says so."""
 
     def __init__(self, status: int, why: str, *headers: str) -> None:
@@ -41,45 +41,47 @@ class Declined(Exception):
         self.answer = _response(f"{status} {_REASONS[status]}", *fields) + body
 
 
-class Accepted(NamedTuple):
+class HandshakeAccepted(NamedTuple):
     """The answer to a request that is fine, and the subprotocol it chose (None: the client asked for none of ours)."""
 
     answer: bytes
     subprotocol: str | None
 
 
-def answer(head: bytes, origins: Collection[str]) -> Accepted:
+def answer(head: bytes, origins: Collection[str]) -> HandshakeAccepted:
     """Judge a request, given without its empty line; raises Declined."""
     first, *lines = head.decode("latin-1").split("\r\n")
     request = _REQUEST.fullmatch(first)
     if request is None or request[3] != "1.1":
-        raise Declined(400, "This is a WebSocket for IRC and speaks HTTP/1.1.")
+        raise HandshakeRefused(400, "This is a WebSocket for IRC and speaks HTTP/1.1.")
     if request[1] != "GET":
-        raise Declined(405, "Only GET is of use here.", "Allow: GET")
+        raise HandshakeRefused(405, "Only GET is of use here.", "Allow: GET")
     headers = _headers(lines)
     if "websocket" not in _words(headers, "upgrade") or "upgrade" not in _words(headers, "connection"):
-        raise Declined(426, "This is a WebSocket for IRC, not a web page.", "Upgrade: websocket", "Connection: Upgrade")
+        raise HandshakeRefused(
+            426, "This is a WebSocket for IRC, not a web page.", "Upgrade: websocket", "Connection: Upgrade"
+        )
     if "content-length" in headers or "transfer-encoding" in headers:
-        raise Declined(400, "The request must have no body.")
+        raise HandshakeRefused(400, "The request must have no body.")
     _one(headers, "host")
     _check_origin(headers, origins)
     if _one(headers, "sec-websocket-version") != "13":
-        raise Declined(426, "Version 13 is the one.", "Upgrade: websocket", "Sec-WebSocket-Version: 13")
+        raise HandshakeRefused(426, "Version 13 is the one.", "Upgrade: websocket", "Sec-WebSocket-Version: 13")
     return _accept(_one(headers, "sec-websocket-key"), _words(headers, "sec-websocket-protocol"))
 
 
-def _accept(key: str, offered: list[str]) -> Accepted:
+def _accept(key: str, offered: list[str]) -> HandshakeAccepted:
     try:
         is_key = len(base64.b64decode(key, validate=True)) == 16
     except (binascii.Error, ValueError):
         is_key = False
     if not is_key:
-        raise Declined(400, "Sec-WebSocket-Key is wrong.")
+        raise HandshakeRefused(400, "Sec-WebSocket-Key is wrong.")
     proof = base64.b64encode(hashlib.sha1(key.encode() + _GUID, usedforsecurity=False).digest()).decode()
     chosen = next((name for name in offered if name in (TEXT, BINARY)), None)
     named = (f"Sec-WebSocket-Protocol: {chosen}",) if chosen else ()
     upgrade = ("Upgrade: websocket", "Connection: Upgrade", f"Sec-WebSocket-Accept: {proof}", *named)
-    return Accepted(_response("101 Switching Protocols", *upgrade), chosen)
+    return HandshakeAccepted(_response("101 Switching Protocols", *upgrade), chosen)
 
 
 def _check_origin(headers: dict[str, list[str]], origins: Collection[str]) -> None:
@@ -87,17 +89,17 @@ def _check_origin(headers: dict[str, list[str]], origins: Collection[str]) -> No
     said = headers.get("origin", [])
     allowed = (NO_ORIGIN in origins) if not said else (len(said) == 1 and said[0].lower() in origins)
     if not allowed or said == [NO_ORIGIN]:
-        raise Declined(403, "This Origin may not connect: see listen[].websocket.origins of the server.")
+        raise HandshakeRefused(403, "This Origin may not connect: see listen[].websocket.origins of the server.")
 
 
 def _headers(lines: list[str]) -> dict[str, list[str]]:
     if len(lines) > MOST_HEADERS:
-        raise Declined(431, "Too many header fields.")
+        raise HandshakeRefused(431, "Too many header fields.")
     headers: dict[str, list[str]] = {}
     for line in lines:
         field = _HEADER.fullmatch(line)
         if field is None:
-            raise Declined(400, "A header field is malformed.")
+            raise HandshakeRefused(400, "A header field is malformed.")
         headers.setdefault(field[1].lower(), []).append(field[2])
     return headers
 
@@ -105,7 +107,7 @@ def _headers(lines: list[str]) -> dict[str, list[str]]:
 def _one(headers: dict[str, list[str]], name: str) -> str:
     values = headers.get(name, [])
     if len(values) != 1:
-        raise Declined(400, f"One field {name} is needed.")
+        raise HandshakeRefused(400, f"One field {name} is needed.")
     return values[0]
 
 
@@ -137,7 +139,7 @@ class Opcode(IntEnum):
 _OPCODES = frozenset(Opcode)
 
 
-class Code(IntEnum):
+class CloseCode(IntEnum):
     """Why a WebSocket ends."""
 
     NORMAL = 1000
@@ -184,7 +186,7 @@ class WebSocketLayer:
                 return b""
             while (frame := self._frame()) is not None:
                 lines.append(self._take(*frame))
-        except Declined as declined:
+        except HandshakeRefused as declined:
             self._output += declined.answer
             self._end()
             raise LayerError(f"WebSocket: {declined}") from None
@@ -210,7 +212,7 @@ class WebSocketLayer:
     def close(self) -> None:
         """Send the closing frame."""
         if self._is_open and not self._ended:
-            self._say_goodbye(Code.NORMAL)
+            self._say_goodbye(CloseCode.NORMAL)
 
     def _clean(self, data: bytes) -> bytes:
         if self._sends is Opcode.BINARY:
@@ -225,7 +227,7 @@ class WebSocketLayer:
         head, end, _ = bytes(self._input[:LONGEST_REQUEST]).partition(b"\r\n\r\n")
         if not end:
             if len(self._input) >= LONGEST_REQUEST:
-                raise Declined(431, "The request is too long.")
+                raise HandshakeRefused(431, "The request is too long.")
             return False
         accepted = answer(head, self._origins)
         del self._input[: len(head) + len(end)]
@@ -249,9 +251,9 @@ class WebSocketLayer:
             least = 126 if length == 126 else 1 << 16
             length = int.from_bytes(data[2:start])
             if length < least:
-                raise _Ended(Code.PROTOCOL, "WebSocket: a length is not in its shortest form")
+                raise _Ended(CloseCode.PROTOCOL, "WebSocket: a length is not in its shortest form")
         if opcode < Opcode.CLOSE and len(self._message) + length > LONGEST_MESSAGE:
-            raise _Ended(Code.TOO_BIG, "WebSocket: message too long")
+            raise _Ended(CloseCode.TOO_BIG, "WebSocket: message too long")
         end = start + 4 + length
         if len(data) < end:
             return None
@@ -264,13 +266,13 @@ class WebSocketLayer:
         opcode = first & _OPCODE
         is_control = opcode >= Opcode.CLOSE
         if first & _RESERVED or opcode not in _OPCODES:
-            raise _Ended(Code.PROTOCOL, "WebSocket: unknown kind of frame")
+            raise _Ended(CloseCode.PROTOCOL, "WebSocket: unknown kind of frame")
         if not second & _MASKED:
-            raise _Ended(Code.PROTOCOL, "WebSocket: frame not masked")
+            raise _Ended(CloseCode.PROTOCOL, "WebSocket: frame not masked")
         if is_control and (not first & _FIN or second & _LENGTH > _CONTROL_LIMIT):
-            raise _Ended(Code.PROTOCOL, "WebSocket: control frame in parts or too long")
+            raise _Ended(CloseCode.PROTOCOL, "WebSocket: control frame in parts or too long")
         if not is_control and (opcode == Opcode.CONTINUATION) == (self._takes is None):
-            raise _Ended(Code.PROTOCOL, "WebSocket: fragments out of order")
+            raise _Ended(CloseCode.PROTOCOL, "WebSocket: fragments out of order")
 
     def _take(self, is_last: bool, opcode: int, content: bytes) -> bytes:
         if opcode == Opcode.CLOSE:
@@ -288,10 +290,10 @@ class WebSocketLayer:
         self._message.clear()
         self._takes = None
         if kind == Opcode.TEXT and not _is_text(message):
-            raise _Ended(Code.NOT_TEXT, "WebSocket: text is not UTF-8")
+            raise _Ended(CloseCode.NOT_TEXT, "WebSocket: text is not UTF-8")
         line = message.removesuffix(b"\n").removesuffix(b"\r")
         if b"\n" in line or b"\r" in line:
-            raise _Ended(Code.PROTOCOL, "WebSocket: a message is one line")
+            raise _Ended(CloseCode.PROTOCOL, "WebSocket: a message is one line")
         return line + b"\r\n" if line else b""
 
     def _say_goodbye(self, code: int | None) -> None:
@@ -326,8 +328,8 @@ def _closing_code(content: bytes) -> int | None:
     code = int.from_bytes(content[:2])
     is_known = 1000 <= code <= 1014 and code not in (1004, 1005, 1006)
     if len(content) < 2 or not (is_known or 3000 <= code <= 4999):
-        return Code.PROTOCOL
-    return code if _is_text(content[2:]) else Code.NOT_TEXT
+        return CloseCode.PROTOCOL
+    return code if _is_text(content[2:]) else CloseCode.NOT_TEXT
 
 
 def _is_text(content: bytes) -> bool:

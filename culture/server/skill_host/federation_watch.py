@@ -3,7 +3,7 @@
 import asyncio
 import logging
 
-from culture.server.context import Parts
+from culture.server.context import ServerParts
 from culture.server.errors import StartError
 from culture.server.skill_host.loader import FEDERATION, federation, has_links
 
@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 PERIOD = 1.0
 
 
-async def watch(parts: Parts) -> None:
+async def watch(parts: ServerParts) -> None:
     """Look every second until there is one; from then on the links look after themselves."""
     while not parts.skills.has(FEDERATION):
         await asyncio.sleep(PERIOD)

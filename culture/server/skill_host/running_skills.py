@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from culture.protocol.caps import CAP_NOTIFY
 from culture.protocol.message import Message
 from culture.server.commands import Command, table
-from culture.server.context import Parts
+from culture.server.context import ServerParts
 from culture.server.core import operator_notices
 from culture.server.core.encode import wire
 from culture.server.core.session import Session
@@ -21,10 +21,10 @@ from culture.server.skill_host.loader import wanted
 
 if TYPE_CHECKING:
     from culture.config.values import Settings
-    from culture.server.context import Parts
+    from culture.server.context import ServerParts
 
 
-def withdraw(parts: Parts, caps: Collection[str]) -> None:
+def withdraw(parts: ServerParts, caps: Collection[str]) -> None:
     """Take capabilities from every session that has them, and tell those who want to know: ``CAP DEL``."""
     if not caps:
         return
@@ -38,7 +38,7 @@ def withdraw(parts: Parts, caps: Collection[str]) -> None:
                 session.push(wire(Message("CAP", words, parts.router.name)))
 
 
-def _take(parts: Parts, session: Session, caps: Collection[str]) -> None:
+def _take(parts: ServerParts, session: Session, caps: Collection[str]) -> None:
     session.caps.withdraw(caps)
     session.enable(session.caps.enabled)
     if session.user is not None:
@@ -64,7 +64,7 @@ class _Place:
 class Skills:
     """Those that are wanted; ``load`` before the start, then ``start`` and ``stop``."""
 
-    _parts: "Parts"
+    _parts: "ServerParts"
     _commands: dict[str, Command]
     _offered: Collection[str]
 
@@ -73,7 +73,7 @@ class Skills:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.get_ident()
 
-    def load(self, parts: "Parts", commands: dict[str, Command], offered: Collection[str] = ()) -> None:
+    def load(self, parts: "ServerParts", commands: dict[str, Command], offered: Collection[str] = ()) -> None:
         """Make each skill and add its verbs to the table; whatever cannot be wanted so is a StartError.
 
         ``offered`` are the capabilities that the server has without them.

@@ -2,7 +2,7 @@
 
 from culture.protocol.message import Message
 from culture.server.channels.join_reply import show_join
-from culture.server.context import Context, Parts
+from culture.server.context import Context, ServerParts
 from culture.server.core.encode import wire
 from culture.server.core.render import Flavour
 from culture.server.events import AwaySet, ChannelRenamed, Invited, Joined, nick_of
@@ -11,7 +11,7 @@ from culture.server.events import AwaySet, ChannelRenamed, Invited, Joined, nick
 class Bystanders:
     """Tells them."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: ServerParts) -> None:
         self._parts = parts
         self._network = parts.network
         self._router = parts.router

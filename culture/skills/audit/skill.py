@@ -3,7 +3,7 @@
 import asyncio
 from functools import partial
 
-from culture.config.skills import Audit as Wanted
+from culture.config.skills import AuditConfig as Wanted
 from culture.protocol.names import is_channel
 from culture.protocol.vocabulary import UserClass
 from culture.server.events import Noted, Redacted, Said
@@ -17,7 +17,7 @@ MOST = 20_000
 _AGENTS = frozenset({UserClass.AGENT.value, UserClass.BOT.value})
 
 
-class Writer(Keeping[Entry, AuditFile]):
+class AuditWriter(Keeping[Entry, AuditFile]):
     """Lines that wait; those that found no room leave one behind."""
 
     def note_lost(self, count: int, last: Entry) -> None:
@@ -39,7 +39,7 @@ class Audit(Skill):
         self._all = settings.messages == "all"
         self._facts = Facts()
         file = partial(AuditFile, settings.folder or host.folder, settings.size, settings.files)
-        self._writer = Writer("lines of the audit", MOST, file, host.tell_operators, host.failed)
+        self._writer = AuditWriter("lines of the audit", MOST, file, host.tell_operators, host.failed)
 
     async def start(self) -> None:
         """Write from now on."""

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from culture.protocol.names import fold, owner, valid_nick
 from culture.protocol.numerics import Numeric
 from culture.server.context import Context
-from culture.server.core.ids import MICROSECONDS, Stamp
+from culture.server.core.ids import MICROSECONDS, EventId
 from culture.server.core.state import Channel, User, reaches
 from culture.server.errors import Refused
 from culture.server.events import Arrived, ChannelRenamed, Joined, Left, Renamed, nick_of
@@ -20,7 +20,7 @@ class Reader(NamedTuple):
     """Who somebody is to private conversations, and since when that has been the same person (None: ever)."""
 
     party: str
-    begun: Stamp | None
+    begun: EventId | None
 
     @property
     def since(self) -> int:
@@ -65,8 +65,8 @@ class Access:
     def __init__(self, host: Host) -> None:
         self._network = host.network
         self._host = host
-        self._since: dict[str, Stamp] = {}  # when somebody came into each channel that nobody was in
-        self._begun: dict[str, Stamp] = {}  # when each nick that somebody has became theirs
+        self._since: dict[str, EventId] = {}  # when somebody came into each channel that nobody was in
+        self._begun: dict[str, EventId] = {}  # when each nick that somebody has became theirs
 
     @hook(Arrived)
     def arrived(self, event: Arrived) -> None:
@@ -96,7 +96,7 @@ class Access:
         if channel is not None and len(channel.members) == 1 and not channel.is_registered:
             ids = self._host.ids
             first = event.id.seq if event.id.origin == self._host.name else ids.last + 1
-            self._since[fold(channel.name)] = Stamp(self._host.name, ids.epoch, first, ids.now())
+            self._since[fold(channel.name)] = EventId(self._host.name, ids.epoch, first, ids.now())
             self._tidy()
 
     @hook(ChannelRenamed)

@@ -7,9 +7,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from culture.protocol.message import NO_TAGS
-from culture.protocol.modes import Change
+from culture.protocol.modes import ModeChange
 from culture.protocol.names import fold
-from culture.server.core.ids import MICROSECONDS, Stamp
+from culture.server.core.ids import MICROSECONDS, EventId
 from culture.server.events import (
     Event,
     Joined,
@@ -191,7 +191,7 @@ def _kept(event: Event) -> tuple[str, str, dict[str, Any]] | None:
 
 def event_of(entry: Entry) -> Event:
     """The event as it was when it happened."""
-    stamp = Stamp(entry.origin, entry.epoch, entry.seq, entry.at / MICROSECONDS)
+    stamp = EventId(entry.origin, entry.epoch, entry.seq, entry.at / MICROSECONDS)
     data: dict[str, Any] = json.loads(entry.data) if entry.data else {}
     source, text, target = entry.source, entry.text, entry.target
     match entry.verb:
@@ -208,13 +208,13 @@ def event_of(entry: Entry) -> Event:
         case "TOPIC":
             return TopicSet(stamp, source, target, text)
         case "MODE":
-            return ModeSet(stamp, source, target, tuple(Change(*each) for each in data.get("changes", ())))
+            return ModeSet(stamp, source, target, tuple(ModeChange(*each) for each in data.get("changes", ())))
         case "REDACT":
             return Redacted(stamp, source, target, data.get("msgid", ""), text or None)
     return _said(entry, stamp, data)
 
 
-def _said(entry: Entry, stamp: Stamp, data: dict[str, Any]) -> Said:
+def _said(entry: Entry, stamp: EventId, data: dict[str, Any]) -> Said:
     return Said(
         stamp,
         entry.source,

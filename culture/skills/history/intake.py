@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from culture.protocol.message import Message
 from culture.protocol.vocabulary import Cap, ClientTag, Receipt, Tag
-from culture.server.core.ids import Stamp
+from culture.server.core.ids import EventId
 from culture.server.core.session import Session
 from culture.server.skill import Host
 from culture.skills.history.writer import Item, Spoken, Writer
@@ -19,7 +19,7 @@ _EASE = 2  # once no more than the half of what makes speakers wait is left, the
 class _Owed(NamedTuple):
     number: int
     session: Session
-    stamp: Stamp
+    stamp: EventId
 
 
 Further = tuple[Session, bytes]

@@ -5,7 +5,7 @@ from functools import partial
 from typing import NamedTuple
 
 from culture.protocol.message import Message
-from culture.protocol.vocabulary import Batch, Verb
+from culture.protocol.vocabulary import BatchType, ExtensionVerb
 from culture.server.commands import Later
 from culture.server.context import Context
 from culture.server.core.encode import wire
@@ -17,7 +17,7 @@ from culture.skills.history.playback import enclosed, lines
 from culture.skills.history.references import Moment, Reference, is_known_type, parse
 from culture.skills.history.store import LATEST, Arrival, Kept, Store, TooSlow, Unavailable, View
 
-VERB = Verb.HISTORY.value
+VERB = ExtensionVerb.HISTORY.value
 ACTION = "MISSED"
 
 
@@ -114,11 +114,11 @@ def beginning(store: Store, views: Sequence[View], references: Sequence[Referenc
 def _show(ctx: Context, answer: Answer) -> None:
     session, server = ctx.session, ctx.router.name
     rows = _rows(ctx, answer)
-    ctx.session.pull(enclosed(rows, server, Batch.MISSED.value) if "batch" in session.caps.enabled else rows)
+    ctx.session.pull(enclosed(rows, server, BatchType.MISSED.value) if "batch" in session.caps.enabled else rows)
 
 
 def _rows(ctx: Context, answer: Answer) -> Iterator[bytes]:
     for _, entry in answer.found:
         yield from lines(ctx.session, entry)
     where = (f"msgid={answer.found[-1].entry.msgid}", "More") if answer.has_more else ("End of results",)
-    yield wire(Message(Verb.HISTORYEND.value, ("*", *where), ctx.router.name))
+    yield wire(Message(ExtensionVerb.HISTORYEND.value, ("*", *where), ctx.router.name))

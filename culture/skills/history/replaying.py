@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from culture.protocol.names import fold
-from culture.server.core.ids import MICROSECONDS, Stamp
+from culture.server.core.ids import MICROSECONDS, EventId
 from culture.server.core.session import Session
 from culture.server.core.session_lifecycle import DISCONNECTED
 from culture.server.core.state import Channel, User
@@ -57,7 +57,7 @@ class Replaying:
         self._access = access
         self._most = most
         self._arrivals = Arrivals()
-        self._gone: dict[str, Stamp] = {}  # since when those who stay without a session are not connected
+        self._gone: dict[str, EventId] = {}  # since when those who stay without a session are not connected
         self._under_way: dict[tuple[User, str], _Replay | None] = {}  # by channel; and what comes after it
         host.when_attached(self.attached)
 
@@ -180,5 +180,5 @@ def _end(replay: _Replay | None) -> None:
         part.live.end()
 
 
-def _position(stamp: Stamp) -> int:
+def _position(stamp: EventId) -> int:
     return position_at(round(stamp.at * MICROSECONDS))

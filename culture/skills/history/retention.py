@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from culture.config.skills import History, Retention
+from culture.config.skills import HistoryConfig, Retention
 from culture.protocol.names import fold
 from culture.server.core.ids import MICROSECONDS
 from culture.skills.history.archive import Archive
@@ -67,7 +67,7 @@ class Keeper:
     """
 
     def __init__(
-        self, archive: Archive, settings: History, now: Callable[[], float], removed: Callable[[str, int], None]
+        self, archive: Archive, settings: HistoryConfig, now: Callable[[], float], removed: Callable[[str, int], None]
     ) -> None:
         self._archive = archive
         self._now = now

@@ -38,9 +38,9 @@ class History(Skill):
     """Keeps what is said, and shows it to who may read it."""
 
     name = "history"
-    Settings = skills.History
+    Settings = skills.HistoryConfig
 
-    def __init__(self, host: Host, settings: skills.History) -> None:
+    def __init__(self, host: Host, settings: skills.HistoryConfig) -> None:
         super().__init__(host, settings)
         self._loop: asyncio.AbstractEventLoop | None = None
         store = self._store = store_of(settings, host.folder, host.name, host.now)

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from culture.config.skills import History
+from culture.config.skills import HistoryConfig
 from culture.skills.history.sqlite import SQLiteStore
 from culture.skills.history.store import Store
 
@@ -12,7 +12,7 @@ FILE = "history.db"
 """The history's file in the skill's folder, where it is kept in SQLite."""
 
 
-def store_of(settings: History, folder: Path, name: str = "", now: Callable[[], float] = time.time) -> Store:
+def store_of(settings: HistoryConfig, folder: Path, name: str = "", now: Callable[[], float] = time.time) -> Store:
     """The store of the server of this name, not opened yet."""
     if settings.store == "sqlite":
         return SQLiteStore(folder / FILE, now)
@@ -22,7 +22,7 @@ def store_of(settings: History, folder: Path, name: str = "", now: Callable[[], 
     return PostgresStore(settings.store, name, now)
 
 
-def where(settings: History, folder: Path) -> str:
+def where(settings: HistoryConfig, folder: Path) -> str:
     """Where that is, as people may see it."""
     if settings.store == "sqlite":
         return str(folder / FILE)

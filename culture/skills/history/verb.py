@@ -8,7 +8,7 @@ from culture.protocol.message import Message
 from culture.protocol.names import is_channel
 from culture.protocol.numerics import Numeric
 from culture.protocol.split import cut_line, room
-from culture.protocol.vocabulary import Tag, Verb
+from culture.protocol.vocabulary import ExtensionVerb, Tag
 from culture.server.commands import Later, command
 from culture.server.context import Context
 from culture.server.core.visibility import no_such_channel
@@ -22,7 +22,7 @@ from culture.skills.history.semantic import Semantic
 from culture.skills.history.store import Kept, Store, TooSlow, Unavailable, View
 from culture.skills.history.words import query
 
-VERB = Verb.HISTORY.value
+VERB = ExtensionVerb.HISTORY.value
 _RECENT = 50
 _BY_MEANING = 10
 _RARER, _AGAIN = "ask with a rarer word", "ask again in a moment"
@@ -159,7 +159,7 @@ def _rows(ctx: Context, channel: str, found: list[Kept]) -> Iterator[bytes]:
             for piece in cut_line(line, room(server, VERB, " ".join(words))):
                 yield _line(Message(VERB, (*words, piece), server, tags))
                 tags = {}
-    yield _line(Message(Verb.HISTORYEND.value, (channel, "End of results"), server))
+    yield _line(Message(ExtensionVerb.HISTORYEND.value, (channel, "End of results"), server))
 
 
 def _line(message: Message) -> bytes:

@@ -28,7 +28,7 @@ _SKEW = 60.0
 _LONGEST_NAME = 64
 
 
-class Verdict(NamedTuple):
+class ApprovalVerdict(NamedTuple):
     """What the server found, the reason, and whether the sender had proven who they are (None: not known)."""
 
     verified: Verified
@@ -36,26 +36,26 @@ class Verdict(NamedTuple):
     is_proven: bool | None = None
 
 
-async def verdict_on(host: Host, agent: User, fields: Mapping[str, Any]) -> Verdict:
+async def verdict_on(host: Host, agent: User, fields: Mapping[str, Any]) -> ApprovalVerdict:
     """Look up the answer that a closed question of this agent names."""
     msgid = fields.get("answer")
     if not isinstance(msgid, str) or not msgid:
-        return Verdict(Verified.UNKNOWN, "the fact names no message", False)
+        return ApprovalVerdict(Verified.UNKNOWN, "the fact names no message", False)
     try:
         said = await host.find_stored(msgid)
     except LookupError as error:
-        return Verdict(Verified.UNKNOWN, str(error.args[0]))
+        return ApprovalVerdict(Verified.UNKNOWN, str(error.args[0]))
     if said is None or not _is_for(host, agent, said):
         # Nobody learns from the reason who said something that was not for them.
         is_own = msgid.partition(".")[0] == host.config.short_name
         why = f"the history of {host.config.short_name} has no such message to {agent.nick}"
-        return Verdict(Verified.FALSE if is_own else Verified.UNKNOWN, why)
+        return ApprovalVerdict(Verified.FALSE if is_own else Verified.UNKNOWN, why)
     if not _is_called(agent, said):
-        return Verdict(Verified.UNKNOWN, f"the message was said where {agent.nick} is, and not to it", False)
+        return ApprovalVerdict(Verified.UNKNOWN, f"the message was said where {agent.nick} is, and not to it", False)
     return _compared(said, fields)
 
 
-def corrected(fields: Mapping[str, Any], verdict: Verdict) -> dict[str, Any]:
+def corrected(fields: Mapping[str, Any], verdict: ApprovalVerdict) -> dict[str, Any]:
     """The fields of the fact; that a person confirmed it is taken out where the server knows better."""
     is_wrong = verdict.verified is Verified.FALSE or verdict.is_proven is False
     return {key: each for key, each in fields.items() if not (key == CONFIRMED and is_wrong)}
@@ -82,26 +82,26 @@ def _is_called(agent: User, said: Said) -> bool:
     return calls_all(said.text) or bool(mentions(said.text, [agent.nick]))
 
 
-def _compared(said: Said, fields: Mapping[str, Any]) -> Verdict:
+def _compared(said: Said, fields: Mapping[str, Any]) -> ApprovalVerdict:
     nick, claimed, asked = nick_of(said.source), str(fields.get("class")), moment(fields.get("asked"))
     if fold(nick) != fold(str(fields.get("by"))):
-        return Verdict(Verified.FALSE, f"the message is from {_short(nick)}")
+        return ApprovalVerdict(Verified.FALSE, f"the message is from {_short(nick)}")
     if asked is not None and said.id.at < asked - _SKEW:
-        return Verdict(Verified.FALSE, "the message is older than the question")
+        return ApprovalVerdict(Verified.FALSE, "the message is older than the question")
     if claimed != said.kind:
-        return Verdict(Verified.FALSE, f"{_short(nick)} was of class {said.kind}")
+        return ApprovalVerdict(Verified.FALSE, f"{_short(nick)} was of class {said.kind}")
     if asked is None:
-        return Verdict(Verified.UNKNOWN, "the fact does not say when the question was asked", False)
+        return ApprovalVerdict(Verified.UNKNOWN, "the fact does not say when the question was asked", False)
     if said.account is None:
-        return Verdict(Verified.UNKNOWN, f"{_short(nick)} was not logged in", False)
+        return ApprovalVerdict(Verified.UNKNOWN, f"{_short(nick)} was not logged in", False)
     if Tag.KEYBOARD.value in said.tags:
         why = "a login by local uid, which any process of that user has"
-        return Verdict(Verified.UNKNOWN, why, False)
+        return ApprovalVerdict(Verified.UNKNOWN, why, False)
     proof = said.tags.get(Tag.LOGIN.value)
     if proof is None:
-        return Verdict(Verified.UNKNOWN, f"nothing proves the login of {_short(nick)}", False)
+        return ApprovalVerdict(Verified.UNKNOWN, f"nothing proves the login of {_short(nick)}", False)
     why = f"logged in as {_short(said.account)} ({proof})"
-    return Verdict(Verified.TRUE, why, said.kind == UserClass.HUMAN)
+    return ApprovalVerdict(Verified.TRUE, why, said.kind == UserClass.HUMAN)
 
 
 def _short(name: str) -> str:

@@ -44,7 +44,7 @@ class Fact(NamedTuple):
         return fold(self.nick), self.kind, self.key
 
 
-class Question(NamedTuple):
+class FactQuery(NamedTuple):
     """Which facts are wanted; the newest first."""
 
     kind: str | None = None

@@ -9,7 +9,7 @@ from culture.server.events import Linked, Noted
 from culture.server.skill import Host, hook
 from culture.skills.keeping import Keeping
 from culture.skills.ledger.facts import Fact
-from culture.skills.ledger.store import Store
+from culture.skills.ledger.store import LedgerStore
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ class Introduction:
     The log of the links does not have what was said before the first of them, or longer ago than it goes back.
     """
 
-    def __init__(self, host: Host, keeping: Keeping[Fact, Store]) -> None:
+    def __init__(self, host: Host, keeping: Keeping[Fact, LedgerStore]) -> None:
         self._host = host
         self._keeping = keeping
         self._known: set[str] | None = None
@@ -51,7 +51,7 @@ class Introduction:
         """Learn who was here before."""
         await self._keeping.opened.wait()
         try:
-            known = await self._keeping.use(Store.origins)
+            known = await self._keeping.use(LedgerStore.origins)
         except (sqlite3.Error, OSError) as error:
             log.warning("who was linked before is not known: %s", error)
             known = set()

@@ -7,7 +7,7 @@ from functools import partial
 
 from culture.protocol.message import Message
 from culture.protocol.names import fold, is_channel, owner
-from culture.protocol.vocabulary import FactKind, Receipt, Verb
+from culture.protocol.vocabulary import ExtensionVerb, FactKind, Receipt
 from culture.server.commands import Later, command
 from culture.server.context import Context
 from culture.server.core.recent_messages import Trace
@@ -22,7 +22,7 @@ _STATES = (Receipt.DELIVERED.value, Receipt.INJECTED.value, Receipt.ANSWERED.val
 _Found = list[tuple[str, Trace | None, bool]]
 
 
-class Receipts:
+class ReceiptRelay:
     """Checks that the message was really for whom it says, tells its sender, and notes it in the ledger."""
 
     def __init__(self, host: Host, kept: Callable[[Callable[[], None]], Later]) -> None:
@@ -30,14 +30,18 @@ class Receipts:
         self._kept = kept
         self._given: OrderedDict[tuple[str, str, str], None] = OrderedDict()
 
-    @command(Verb.RECEIPT, params=3)
+    @command(ExtensionVerb.RECEIPT, params=3)
     def receipt(self, ctx: Context, message: Message) -> Later:
         """``RECEIPT delivered|injected|answered #channel|nick msgid [msgid …]``: so far have these come with me."""
         state, given, *msgids = message.params
         if state not in _STATES:
-            raise Failed(Verb.RECEIPT, "INVALID_STATE", state, text=f"A receipt is one of {', '.join(_STATES)}")
+            raise Failed(
+                ExtensionVerb.RECEIPT, "INVALID_STATE", state, text=f"A receipt is one of {', '.join(_STATES)}"
+            )
         if len(msgids) > MOST_AT_ONCE:
-            raise Failed(Verb.RECEIPT, "TOO_MANY", state, given, text=f"At most {MOST_AT_ONCE} messages in a line")
+            raise Failed(
+                ExtensionVerb.RECEIPT, "TOO_MANY", state, given, text=f"At most {MOST_AT_ONCE} messages in a line"
+            )
         place = self._place(ctx, given)
         return Later(self._find(ctx, place, msgids), partial(self._give, ctx, state, place))
 
@@ -47,7 +51,7 @@ class Receipts:
             return given
         channel = ctx.network.channel(given)
         if channel is None or ctx.user not in channel.members:
-            raise Failed(Verb.RECEIPT, "INVALID_TARGET", given, text="You are not in that channel")
+            raise Failed(ExtensionVerb.RECEIPT, "INVALID_TARGET", given, text="You are not in that channel")
         return channel.name
 
     async def _find(self, ctx: Context, place: str, msgids: Sequence[str]) -> _Found:
@@ -68,7 +72,7 @@ class Receipts:
         for msgid, trace, is_recent in found:
             if trace is None or self._is_own(ctx, trace, is_recent):
                 text = "There is no such message for you, or it is too old"
-                ctx.fail(Failed(Verb.RECEIPT, "UNKNOWN_MSGID", place, msgid, text=text))
+                ctx.fail(Failed(ExtensionVerb.RECEIPT, "UNKNOWN_MSGID", place, msgid, text=text))
             elif not self._is_given(ctx, msgid, state):
                 self._tell(ctx, msgid, state, trace, is_recent)
         return self._kept(lambda: self._forget(keys))

@@ -10,26 +10,26 @@ from operator import methodcaller
 from typing import Any
 
 from culture.config.model import Rate
-from culture.config.skills import Ledger as Wanted
+from culture.config.skills import LedgerConfig as Wanted
 from culture.protocol.message import Message
 from culture.protocol.names import fold
 from culture.protocol.numerics import Numeric
-from culture.protocol.vocabulary import ClientTag, FactKind, UserClass, Verb
+from culture.protocol.vocabulary import ClientTag, ExtensionVerb, FactKind, UserClass
 from culture.server.commands import Later, command
 from culture.server.context import Context
 from culture.server.core.encode import wire
-from culture.server.core.flood import Bucket
+from culture.server.core.flood import FloodBucket
 from culture.server.core.ids import MICROSECONDS
 from culture.server.errors import Failed, Refused
 from culture.server.events import Noted
 from culture.server.skill import Host, Skill, hook, repeatable
 from culture.skills.keeping import Keeping
 from culture.skills.ledger import query
-from culture.skills.ledger.approvals import Verdict, corrected, verdict_on
+from culture.skills.ledger.approvals import ApprovalVerdict, corrected, verdict_on
 from culture.skills.ledger.facts import (
     LONGEST,
     Fact,
-    Question,
+    FactQuery,
     dumped,
     fact_of,
     is_approval,
@@ -39,8 +39,8 @@ from culture.skills.ledger.facts import (
     without_verdict,
 )
 from culture.skills.ledger.initial_sync import Introduction
-from culture.skills.ledger.receipts import Receipts
-from culture.skills.ledger.store import Store
+from culture.skills.ledger.receipts import ReceiptRelay
+from culture.skills.ledger.store import LedgerStore
 
 _FILE = "ledger.db"
 _WAITING = 20_000  # so many facts may wait for the disk
@@ -64,8 +64,8 @@ class Ledger(Skill):
 
     def __init__(self, host: Host, settings: Wanted) -> None:
         super().__init__(host, settings)
-        open_store = partial(Store, host.folder / _FILE)
-        self._keeping = Keeping[Fact, Store](
+        open_store = partial(LedgerStore, host.folder / _FILE)
+        self._keeping = Keeping[Fact, LedgerStore](
             "facts",
             _WAITING,
             open_store,
@@ -75,8 +75,8 @@ class Ledger(Skill):
         )
         host.keeps(self._keeping.mark)
         self._introduction = Introduction(host, self._keeping)
-        self._receipts = Receipts(host, self._kept_receipts)
-        self._paces: dict[str, Bucket] = {}
+        self._receipts = ReceiptRelay(host, self._kept_receipts)
+        self._paces: dict[str, FloodBucket] = {}
 
     def places(self) -> Iterable[object]:
         """Besides the skill itself, what takes receipts, and what looks at who comes."""
@@ -103,7 +103,7 @@ class Ledger(Skill):
         if fact is not None:
             self._keeping.add(fact)
 
-    @command(Verb.LEDGER, params=2)
+    @command(ExtensionVerb.LEDGER, params=2)
     def ledger(self, ctx: Context, message: Message) -> Later:
         """``LEDGER GET kind [nick] [key=…] [since=…] [before=…] [limit=…]``: facts of the mesh, the newest first.
 
@@ -115,19 +115,19 @@ class Ledger(Skill):
                 return self._put(ctx, words[0], words[1], message.tags.get(ClientTag.FACT.value, ""))
             case "GET":
                 return self._get(ctx, query.read(words))
-        raise Failed(Verb.LEDGER, "INVALID_PARAMS", what, text="LEDGER PUT kind key, or LEDGER GET kind")
+        raise Failed(ExtensionVerb.LEDGER, "INVALID_PARAMS", what, text="LEDGER PUT kind key, or LEDGER GET kind")
 
     def _put(self, ctx: Context, kind: str, key: str, value: str) -> Later:
         if not _may_publish(ctx):
             raise Refused(Numeric.ERR_NOPRIVILEGES, text=_NO_AGENT)
         if kind not in _PUBLISHED:
             text = f"A fact is one of {', '.join(sorted(_PUBLISHED))}"
-            raise Failed(Verb.LEDGER, "INVALID_KIND", kind, text=text)
+            raise Failed(ExtensionVerb.LEDGER, "INVALID_KIND", kind, text=text)
         if not is_key(key):
-            raise Failed(Verb.LEDGER, "INVALID_KEY", key, text="A key is a word of up to 120 characters")
+            raise Failed(ExtensionVerb.LEDGER, "INVALID_KEY", key, text="A key is a word of up to 120 characters")
         if not is_value(value):
             text = f"A fact is an object in JSON of at most {LONGEST} bytes, in the tag {ClientTag.FACT.value}"
-            raise Failed(Verb.LEDGER, "INVALID_FACT", kind, key, text=text)
+            raise Failed(ExtensionVerb.LEDGER, "INVALID_FACT", kind, key, text=text)
         self._check_pace(ctx)
         value = without_verdict(kind, value)  # only the server says whether an approval is what it says
         fields = json.loads(value)
@@ -137,13 +137,13 @@ class Ledger(Skill):
         ctx.publish(Noted(ctx.stamp(), ctx.user.source, kind, key, value))
         return self._kept(ctx, kind, key)
 
-    def _publish_approval(self, ctx: Context, key: str, fields: Mapping[str, Any], verdict: Verdict) -> Later:
+    def _publish_approval(self, ctx: Context, key: str, fields: Mapping[str, Any], verdict: ApprovalVerdict) -> Later:
         """A closed question with what the server found of its answer, which its publisher is told as well."""
         verified, why, _ = verdict
         value = dumped(corrected(fields, verdict))
         if not is_value(value):
             text = f"A fact is an object in JSON of at most {LONGEST} bytes"
-            raise Failed(Verb.LEDGER, "INVALID_FACT", FactKind.QUESTION, key, text=text)
+            raise Failed(ExtensionVerb.LEDGER, "INVALID_FACT", FactKind.QUESTION, key, text=text)
         ctx.publish(Noted(ctx.stamp(), ctx.user.source, FactKind.QUESTION, key, value, verified, why))
         return self._kept(ctx, FactKind.QUESTION, key, verdict_fields(verified, why))
 
@@ -151,30 +151,34 @@ class Ledger(Skill):
         """The line that tells that it is on disk, once it is."""
         with_tags = bool(verdict) and "message-tags" in ctx.session.caps.enabled
         tags = {ClientTag.FACT.value: dumped(verdict or {})} if with_tags else {}
-        line = Message(Verb.LEDGEREND, (kind, key, "Kept"), self.host.name, tags)
-        return Later(self._settled(Verb.LEDGER), lambda _: ctx.session.send(wire(line)))
+        line = Message(ExtensionVerb.LEDGEREND, (kind, key, "Kept"), self.host.name, tags)
+        return Later(self._settled(ExtensionVerb.LEDGER), lambda _: ctx.session.send(wire(line)))
 
     def _check_pace(self, ctx: Context) -> None:
         now, nick = self.host.monotonic(), fold(ctx.nick)
         if nick not in self._paces and len(self._paces) >= _NICKS:
             self._paces.clear()
-        if not self._paces.setdefault(nick, Bucket(now)).take(1, _PACE, now):
-            raise Failed(Verb.LEDGER, "RATE_LIMITED", text="So many facts at once are not taken: wait a little")
+        if not self._paces.setdefault(nick, FloodBucket(now)).take(1, _PACE, now):
+            raise Failed(
+                ExtensionVerb.LEDGER, "RATE_LIMITED", text="So many facts at once are not taken: wait a little"
+            )
 
-    def _get(self, ctx: Context, asked: Question) -> Later:
+    def _get(self, ctx: Context, asked: FactQuery) -> Later:
         if ctx.user.kind not in _READERS or (ctx.network.knows_people and ctx.user.account is None):
             raise Refused(Numeric.ERR_NOPRIVILEGES, text=_NO_READER)
         if "message-tags" not in ctx.session.caps.enabled:
-            raise Failed(Verb.LEDGER, "NEED_TAGS", text="What facts say is in a tag: ask for message-tags first")
+            raise Failed(
+                ExtensionVerb.LEDGER, "NEED_TAGS", text="What facts say is in a tag: ask for message-tags first"
+            )
         return Later(self._find(asked), lambda found: ctx.pull(query.rows(self.host.name, asked, found)))
 
-    async def _find(self, asked: Question) -> list[Fact]:
+    async def _find(self, asked: FactQuery) -> list[Fact]:
         """What was said before the question is part of the answer."""
-        await self._settled(Verb.LEDGER)
+        await self._settled(ExtensionVerb.LEDGER)
         try:
             return await self._keeping.use(lambda store: store.find(asked))
         except (sqlite3.Error, OSError) as error:
-            raise _unavailable(Verb.LEDGER, str(error)) from error
+            raise _unavailable(ExtensionVerb.LEDGER, str(error)) from error
 
     async def _settled(self, verb: str) -> None:
         if not await self._keeping.settled(_PATIENCE):
@@ -186,7 +190,7 @@ class Ledger(Skill):
 
     async def _settled_or(self, forget: Callable[[], None]) -> None:
         try:
-            await self._settled(Verb.RECEIPT)
+            await self._settled(ExtensionVerb.RECEIPT)
         except Failed:
             forget()
             raise

@@ -6,7 +6,7 @@ from pathlib import Path
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import FactKind
 from culture.server.database import open_database, transaction
-from culture.skills.ledger.facts import Fact, Question
+from culture.skills.ledger.facts import Fact, FactQuery
 from culture.skills.ledger.schema import STEPS
 
 _COLUMNS = "nick, kind, key, value, at, origin, seq, verified, why"
@@ -19,7 +19,7 @@ _PUT = """
 """
 
 
-class Store:
+class LedgerStore:
     """One file, used by one thread at a time."""
 
     def __init__(self, path: Path) -> None:
@@ -38,7 +38,7 @@ class Store:
         with transaction(self._file):
             self._file.executemany(_PUT, rows)
 
-    def find(self, asked: Question) -> list[Fact]:
+    def find(self, asked: FactQuery) -> list[Fact]:
         """The facts that are asked for, the newest first; one more than wanted tells that there are more."""
         where = ["at >= ?"]
         words: list[object] = [asked.since]

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from culture.protocol.modes import Change, format_changes
+from culture.protocol.modes import ModeChange, format_changes
 from culture.server.core.render import iso_time
 from culture.server.events import (
     ChannelRenamed,
@@ -30,7 +30,7 @@ _ONE_LINE = 1_000_000
 Logged = Said | Joined | Parted | Left | Renamed | Kicked | TopicSet | ModeSet | Redacted | ChannelRenamed
 
 
-class Row(NamedTuple):
+class LogLine(NamedTuple):
     """A line of a channel's log, its text as it was written."""
 
     channel: str
@@ -39,23 +39,23 @@ class Row(NamedTuple):
     text: str
 
 
-class Scribe:
+class ChannelLogFormat:
     """Knows how each event reads."""
 
     def __init__(self) -> None:
         self._said: OrderedDict[str, tuple[float, str]] = OrderedDict()
 
-    def rows(self, event: Logged, concerned: Iterable[str] = ()) -> Iterator[Row]:
+    def rows(self, event: Logged, concerned: Iterable[str] = ()) -> Iterator[LogLine]:
         """The lines of an event; ``concerned`` are the channels of whoever left or has another nick."""
         if isinstance(event, Said):
             self._remember(event)
             yield from _said(event)
         elif isinstance(event, Redacted):
-            yield Row(event.target, event.id.at, NOTED, self._taken_back(event))
+            yield LogLine(event.target, event.id.at, NOTED, self._taken_back(event))
         else:
             who, text = _happened(event)
             for channel in _channels(event, concerned):
-                yield Row(channel, event.id.at, who, text)
+                yield LogLine(channel, event.id.at, who, text)
 
     def _remember(self, said: Said) -> None:
         self._said[said.id.msgid] = said.id.at, nick_of(said.source)
@@ -78,7 +78,7 @@ def _second(whole: int) -> str:
     return iso_time(whole)[:19].replace("T", " ")
 
 
-def _said(said: Said) -> Iterator[Row]:
+def _said(said: Said) -> Iterator[LogLine]:
     channel, at, nick = said.target, said.id.at, nick_of(said.source)
     who, text = nick, said.text
     if text[:1] == "\x01":
@@ -88,7 +88,7 @@ def _said(said: Said) -> Iterator[Row]:
     elif said.verb == "NOTICE":
         who, text = NOTED, f"Notice({nick}): {text}"
     for line in text.split("\n"):
-        yield Row(channel, at, who, line)
+        yield LogLine(channel, at, who, line)
         who = CONTINUED
 
 
@@ -137,7 +137,7 @@ def _because(reason: str | None) -> str:
     return f" ({reason})" if reason else ""
 
 
-def _modes(changes: Iterable[Change]) -> str:
+def _modes(changes: Iterable[ModeChange]) -> str:
     """The changes without the channel's key: a log is read by more people, and for longer, than the channel."""
     shown = [change._replace(param="*") if change.mode == "k" and change.param else change for change in changes]
     return " ".join(format_changes(shown, len(shown), _ONE_LINE)[0])

@@ -11,7 +11,7 @@ from culture.lib.git import Git, GitFailed, isolated
 _SETTINGS = {"commit.gpgSign": "false", "gc.autoDetach": "false", "init.defaultBranch": "main"}
 
 
-class Repository:
+class LogRepository:
     """A folder under git; its calls block, and one commit is made at a time."""
 
     def __init__(self, folder: Path, server: str) -> None:

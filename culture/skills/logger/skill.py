@@ -20,8 +20,8 @@ from culture.server.events import (
 )
 from culture.server.skill import Host, Skill, hook
 from culture.skills.logger.format import Logged, moment
-from culture.skills.logger.repository import Repository
-from culture.skills.logger.writer import Noted, Writer
+from culture.skills.logger.repository import LogRepository
+from culture.skills.logger.writer import LogWriter, Noted
 
 _PAUSE = 0.2  # seconds in which events gather, so that a busy channel's file is not opened for each
 _MOST = 10_000  # events that wait for the writer
@@ -32,23 +32,23 @@ class Logger(Skill):
     """One file per channel and day; what is private is never in them."""
 
     name = "logger"
-    Settings = config.Logger
-    settings: config.Logger
+    Settings = config.LoggerConfig
+    settings: config.LoggerConfig
 
-    def __init__(self, host: Host, settings: config.Logger) -> None:
+    def __init__(self, host: Host, settings: config.LoggerConfig) -> None:
         super().__init__(host, settings)
         self.folder: Path = settings.folder or paths.home() / "log" / host.name
         self._fresh: list[Noted] = []
         self._missed = 0
-        self._writer: Writer | None = None
+        self._writer: LogWriter | None = None
         self._at_rest = asyncio.Event()
         self._at_rest.set()
-        self._repository = Repository(self.folder, host.name) if settings.git else None
+        self._repository = LogRepository(self.folder, host.name) if settings.git else None
         self._commits = True
 
     async def start(self) -> None:
         """Begin to write, and to commit where that is wanted."""
-        self._writer = Writer(self.folder, self.settings.channels, self.host.tell_operators, self._broke)
+        self._writer = LogWriter(self.folder, self.settings.channels, self.host.tell_operators, self._broke)
         if self._repository is not None:
             self.host.start(self._commit_regularly(self._repository))
 
@@ -132,12 +132,12 @@ class Logger(Skill):
         if self._fresh:
             asyncio.get_running_loop().call_later(_PAUSE, self._hand_over)
 
-    async def _commit_regularly(self, repository: Repository) -> None:
+    async def _commit_regularly(self, repository: LogRepository) -> None:
         while True:
             await self._commit(repository)
             await asyncio.sleep(self.settings.commit_every)
 
-    async def _commit(self, repository: Repository, last: bool = False) -> None:
+    async def _commit(self, repository: LogRepository, last: bool = False) -> None:
         if not last:
             await self.flush()
         message = f"Channel logs until {moment(self.host.now())} UTC"

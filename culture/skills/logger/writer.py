@@ -11,7 +11,7 @@ from typing import Any
 from culture.protocol.names import fold
 from culture.protocol.text import Profile, clean
 from culture.skills.logger.files import Files, Line
-from culture.skills.logger.format import Logged, Row, Scribe, moment
+from culture.skills.logger.format import ChannelLogFormat, Logged, LogLine, moment
 from culture.skills.logger.paths import file_of
 
 Noted = tuple[Logged, tuple[str, ...]]
@@ -20,7 +20,7 @@ Noted = tuple[Logged, tuple[str, ...]]
 _DAY = len("2026-03-19")
 
 
-class Writer:
+class LogWriter:
     """Makes events into lines of files; begun and asked on the loop's thread, where it also answers."""
 
     def __init__(
@@ -34,7 +34,7 @@ class Writer:
         self._only = frozenset(map(fold, channels))
         self._loop = asyncio.get_running_loop()
         self._failed = failed
-        self._scribe = Scribe()
+        self._scribe = ChannelLogFormat()
         self._batches: SimpleQueue[tuple[list[Noted], Callable[[], None]] | None] = SimpleQueue()
         self.files = Files(lambda text: self._call(report, text))
         # A daemon: a disk that hangs for good does not keep the process from its end.
@@ -74,7 +74,7 @@ class Writer:
                 if not self._only or fold(row.channel) in self._only:
                     yield self._line(row)
 
-    def _line(self, row: Row) -> Line:
+    def _line(self, row: LogLine) -> Line:
         when = moment(row.at)
         line = f"{when}\t{clean(row.who, Profile.LOG)}\t{clean(row.text, Profile.LOG)}\n"
         return file_of(self._folder, row.channel, when[:_DAY]), line.encode()

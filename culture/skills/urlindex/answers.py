@@ -5,34 +5,34 @@ from collections.abc import Iterator
 
 from culture.protocol.message import Message
 from culture.protocol.stream import LINE_LIMIT
-from culture.protocol.vocabulary import Verb
-from culture.skills.urlindex.facts import Found, Shared
+from culture.protocol.vocabulary import ExtensionVerb
+from culture.skills.urlindex.facts import LinkPage, Shared
 
 _END = "End of results"
 _UNNAMED = "*"  # in place of a link that is too long for a line
 
 
-def rows(server: str, about: str, found: Found) -> Iterator[Message]:
+def rows(server: str, about: str, found: LinkPage) -> Iterator[Message]:
     """A line per link and the one that ends them."""
     for shared in found.links:
         yield row(server, shared)
     if not found.complete:
         text = "The time for a search is over; older links were not looked at"
-        yield Message("WARN", (Verb.URLS, "TIMEOUT", about, text), server)
-    yield Message(Verb.URLSEND, (about, _END), server)
+        yield Message("WARN", (ExtensionVerb.URLS, "TIMEOUT", about, text), server)
+    yield Message(ExtensionVerb.URLSEND, (about, _END), server)
 
 
 def row(server: str, shared: Shared) -> Message:
     """One link. What is too long to be told whole is named by its message, never cut."""
     channel, nick, at, times, url, context, msgid = shared
     head = (channel, nick, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at)), str(times))
-    made = Message(Verb.URLS, (*head, url, context), server)
+    made = Message(ExtensionVerb.URLS, (*head, url, context), server)
     if len(bytes(made._replace(params=(*head, url, "")))) <= LINE_LIMIT:
         return made
     return made._replace(params=(*head, _UNNAMED, _too_long(url, msgid)))
 
 
-def notices(server: str, nick: str, channel: str, found: Found) -> Iterator[Message]:
+def notices(server: str, nick: str, channel: str, found: LinkPage) -> Iterator[Message]:
     """The same for somebody who reads it, without a word for programs."""
     head = f"Links in {channel}, newest first:" if found.links else f"No links were shared in {channel}"
     yield Message("NOTICE", (nick, head), server)

@@ -6,12 +6,12 @@ from culture.server.core.state import Channel, User
 from culture.server.errors import Refused
 from culture.server.events import ChannelRenamed, Joined
 from culture.server.skill import Host, hook
-from culture.skills.urlindex.facts import OPEN, View
+from culture.skills.urlindex.facts import OPEN, ReadableChannels
 
 _GONE = 100  # channels that are no more, before they are forgotten
 
 
-class Doors:
+class ChannelAccess:
     """Knows since when a channel is what it is: what was said behind its closed door is for those who came since."""
 
     def __init__(self, host: Host) -> None:
@@ -63,12 +63,14 @@ class Doors:
             raise Refused(Numeric.ERR_NOTONCHANNEL, channel.name)
         return self._since(channel) if user in channel.members else None
 
-    def view(self, user: User) -> View:
+    def view(self, user: User) -> ReadableChannels:
         """All that the user may read."""
         # There may be many channels: few of them need a closer look.
         doubtful = ((name, channel) for name, channel in self._network.channels.items() if _may_be_hidden(channel))
         hidden = (name for name, channel in doubtful if not may_read(user, channel))
-        return View(frozenset(hidden), {fold(channel.name): self._since(channel) for channel in user.channels})
+        return ReadableChannels(
+            frozenset(hidden), {fold(channel.name): self._since(channel) for channel in user.channels}
+        )
 
     def _since(self, channel: Channel) -> float:
         return max(channel.created, self._entered.get(fold(channel.name), OPEN))

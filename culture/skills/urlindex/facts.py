@@ -6,7 +6,7 @@ OPEN = 0.0
 """The room of what was said where anybody could come in."""
 
 
-class Heard(NamedTuple):
+class MessageWithLinks(NamedTuple):
     """A message that may hold links.
 
     ``room`` is OPEN, or the time at which the channel was made if it was closed (+i, +k, +s) when this was said: a
@@ -21,7 +21,7 @@ class Heard(NamedTuple):
     text: str
 
 
-class TakenBack(NamedTuple):
+class RedactedMessage(NamedTuple):
     """A message that is no more."""
 
     msgid: str
@@ -34,7 +34,7 @@ class Moved(NamedTuple):
     new: str
 
 
-Fact = Heard | TakenBack | Moved
+Fact = MessageWithLinks | RedactedMessage | Moved
 
 
 class Shared(NamedTuple):
@@ -49,14 +49,14 @@ class Shared(NamedTuple):
     msgid: str
 
 
-class Found(NamedTuple):
+class LinkPage(NamedTuple):
     """The links asked for, newest first; ``complete`` unless time ran out before the older ones were looked at."""
 
     links: list[Shared]
     complete: bool
 
 
-class View(NamedTuple):
+class ReadableChannels(NamedTuple):
     """What somebody may read: not these channels, and of their own (folded) also what was closed, since this time."""
 
     hidden: frozenset[str]

@@ -26,7 +26,7 @@ _TAIL = ".,;:!?'*|…’”»。，、；：！？" + "".join(_OPENED.values())
 _ACTION = "\x01ACTION "
 
 
-class Link(NamedTuple):
+class FoundLink(NamedTuple):
     """A link as it was written, the form in which it compares, and the text around it."""
 
     url: str
@@ -39,18 +39,18 @@ def may_link(text: str) -> bool:
     return "://" in text
 
 
-def links(text: str) -> list[Link]:
+def links(text: str) -> list[FoundLink]:
     """The links of a message, each once, in the order of the text."""
     if text.startswith("\x01"):
         if not text.startswith(_ACTION):
             return []
         text = text[len(_ACTION) :]
     text = clean(text, Profile.INDEX)
-    found: dict[str, Link] = {}
+    found: dict[str, FoundLink] = {}
     for start, url in _written(text):
         key = normal(url)
         if key not in found:
-            found[key] = Link(url, key, around(text, start))
+            found[key] = FoundLink(url, key, around(text, start))
             if len(found) == MOST:
                 break
     return list(found.values())

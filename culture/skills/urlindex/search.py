@@ -9,7 +9,7 @@ from pathlib import Path
 
 from culture.protocol.names import fold
 from culture.server.database import open_reader
-from culture.skills.urlindex.facts import OPEN, Found, Shared, View
+from culture.skills.urlindex.facts import OPEN, LinkPage, ReadableChannels, Shared
 
 _STEPS = 1000  # of SQLite's machine between two looks at the clock
 
@@ -40,29 +40,29 @@ _SEARCH = """
 )
 
 
-class Unreadable(Exception):
+class IndexUnreadable(Exception):
     """The file cannot be read right now."""
 
 
-class Reader:
+class LinkReader:
     """Answers from the file; may be used by several threads at once."""
 
     def __init__(self, path: Path, patience: float) -> None:
         self._path = path
         self._patience = patience
 
-    def recent(self, channel: str, since: float | None, most: int) -> Found:
+    def recent(self, channel: str, since: float | None, most: int) -> LinkPage:
         """The latest links of a channel: the open ones, and those that were closed since then."""
         bound = math.inf if since is None else since
         return self._find(_RECENT, {"channel": fold(channel), "since": bound, "most": most})
 
-    def search(self, view: View, term: str, most: int) -> Found:
+    def search(self, view: ReadableChannels, term: str, most: int) -> LinkPage:
         """The latest links of what is in view that have the term in them, or were shared with it."""
         mine = json.dumps(list(view.since.items()), ensure_ascii=False)
         hidden = json.dumps(list(view.hidden), ensure_ascii=False)
         return self._find(_SEARCH, {"mine": mine, "hidden": hidden, "term": term.casefold(), "most": most})
 
-    def _find(self, query: str, asked: dict[str, object]) -> Found:
+    def _find(self, query: str, asked: dict[str, object]) -> LinkPage:
         until = time.monotonic() + self._patience
         found: list[Shared] = []
         try:
@@ -72,6 +72,6 @@ class Reader:
                     found.append(Shared(*row))
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
-                raise Unreadable(str(error)) from error
-            return Found(found, False)
-        return Found(found, True)
+                raise IndexUnreadable(str(error)) from error
+            return LinkPage(found, False)
+        return LinkPage(found, True)

@@ -6,11 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 
-from culture.config.skills import UrlIndex as Wanted
+from culture.config.skills import UrlIndexConfig as Wanted
 from culture.protocol.message import Message
 from culture.protocol.names import is_channel
 from culture.protocol.numerics import Numeric
-from culture.protocol.vocabulary import Verb
+from culture.protocol.vocabulary import ExtensionVerb
 from culture.server.commands import Later, command
 from culture.server.context import Context
 from culture.server.errors import Failed, Refused
@@ -18,12 +18,12 @@ from culture.server.events import ChannelRenamed, Redacted, Said, nick_of
 from culture.server.skill import Host, Skill, hook
 from culture.skills.urlindex import query
 from culture.skills.urlindex.answers import notices, rows
-from culture.skills.urlindex.channel_access import Doors
-from culture.skills.urlindex.facts import Fact, Found, Heard, Moved, TakenBack
+from culture.skills.urlindex.channel_access import ChannelAccess
+from culture.skills.urlindex.facts import Fact, LinkPage, MessageWithLinks, Moved, RedactedMessage
 from culture.skills.urlindex.links import may_link
-from culture.skills.urlindex.search import Reader, Unreadable
-from culture.skills.urlindex.store import Store
-from culture.skills.urlindex.writer import Writer
+from culture.skills.urlindex.search import IndexUnreadable, LinkReader
+from culture.skills.urlindex.store import UrlIndexStore
+from culture.skills.urlindex.writer import UrlIndexWriter
 
 _FILE = "links.db"
 _READERS = 2  # threads for each kind of question
@@ -42,14 +42,14 @@ class UrlIndex(Skill):
     def __init__(self, host: Host, settings: Wanted) -> None:
         super().__init__(host, settings)
         self._rows = settings.rows
-        self._doors = Doors(host)
+        self._doors = ChannelAccess(host)
         path = host.folder / _FILE
-        self._open = partial(Store, path, settings.keep)
-        self._reader = Reader(path, _PATIENCE)
+        self._open = partial(UrlIndexStore, path, settings.keep)
+        self._reader = LinkReader(path, _PATIENCE)
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="urlindex-reader")
         self._searchers = ThreadPoolExecutor(_READERS, thread_name_prefix="urlindex-searcher")
         self._searches = 0
-        self._writer: Writer | None = None
+        self._writer: UrlIndexWriter | None = None
 
     def places(self) -> Iterable[object]:
         """Besides the skill itself, what watches the channels' doors."""
@@ -57,7 +57,7 @@ class UrlIndex(Skill):
 
     async def start(self) -> None:
         """Open the file; one that is not to be had yet is tried again beside everything else."""
-        writer = self._writer = Writer(self._open, self.host.tell_operators, self.host.failed)
+        writer = self._writer = UrlIndexWriter(self._open, self.host.tell_operators, self.host.failed)
         writer.start()
         with suppress(TimeoutError):
             async with asyncio.timeout(_OPENING):
@@ -79,20 +79,20 @@ class UrlIndex(Skill):
         room = self._doors.room(channel, said.closed)
         if room is not None:
             name = said.target if channel is None else channel.name
-            self._write(Heard(name, room, nick_of(said.source), said.id.at, said.id.msgid, said.text))
+            self._write(MessageWithLinks(name, room, nick_of(said.source), said.id.at, said.id.msgid, said.text))
 
     @hook(Redacted)
     def forget(self, event: Redacted) -> None:
         """What is taken back was not shared."""
         if is_channel(event.target):
-            self._write(TakenBack(event.msgid))
+            self._write(RedactedMessage(event.msgid))
 
     @hook(ChannelRenamed)
     def move(self, event: ChannelRenamed) -> None:
         """The links stay with the channel."""
         self._write(Moved(event.channel, event.new))
 
-    @command(Verb.URLS)
+    @command(ExtensionVerb.URLS)
     def urls(self, ctx: Context, message: Message) -> Later:
         """``URLS #channel [how many]``: the links that were shared there, newest first.
 
@@ -101,18 +101,18 @@ class UrlIndex(Skill):
         URLS [how many] is for people: the links of the channel that you last spoke in or joined.
         """
         asked = query.read(message.params, self._rows)
-        if isinstance(asked, query.Search):
+        if isinstance(asked, query.LinkSearch):
             view = self._doors.view(ctx.user)
             find = partial(self._reader.search, view, asked.term, asked.most)
             return Later(self._searched(find), lambda found: ctx.pull(rows(self.host.name, "*", found)))
         name = asked.channel or ctx.session.place
         if name is None:
-            raise Refused(Numeric.ERR_NEEDMOREPARAMS, Verb.URLS)
+            raise Refused(Numeric.ERR_NEEDMOREPARAMS, ExtensionVerb.URLS)
         since = self._doors.since(ctx.user, name)
         find = partial(self._reader.recent, name, since, asked.most)
         return Later(self._found(self._readers, find), partial(self._show, ctx, name, asked.channel is None))
 
-    def _show(self, ctx: Context, name: str, is_read: bool, found: Found) -> None:
+    def _show(self, ctx: Context, name: str, is_read: bool, found: LinkPage) -> None:
         """Answer about one channel; one that has left no links, and is none, is unknown."""
         channel = ctx.network.channel(name) if found.links else ctx.find_channel(name)
         shown = channel.name if channel is not None else found.links[0].channel
@@ -121,16 +121,16 @@ class UrlIndex(Skill):
         else:
             ctx.pull(rows(self.host.name, shown, found))
 
-    async def _found(self, threads: ThreadPoolExecutor, find: Callable[[], Found]) -> Found:
+    async def _found(self, threads: ThreadPoolExecutor, find: Callable[[], LinkPage]) -> LinkPage:
         """What was said before the question is part of the answer, unless the disk is in the way."""
         if self._writer is not None:
             await self._writer.settled(_PATIENCE)
         try:
             return await asyncio.get_running_loop().run_in_executor(threads, find)
-        except Unreadable as error:
+        except IndexUnreadable as error:
             raise _unavailable(str(error)) from error
 
-    async def _searched(self, find: Callable[[], Found]) -> Found:
+    async def _searched(self, find: Callable[[], LinkPage]) -> LinkPage:
         """The same for a search: nobody who asks for the latest waits for them."""
         if self._searches >= MOST_SEARCHES:
             raise _unavailable("many searches are under way, ask again in a moment")
@@ -146,4 +146,4 @@ class UrlIndex(Skill):
 
 
 def _unavailable(why: str) -> Failed:
-    return Failed(Verb.URLS, "UNAVAILABLE", text=f"The links cannot be read now: {why}")
+    return Failed(ExtensionVerb.URLS, "UNAVAILABLE", text=f"The links cannot be read now: {why}")

@@ -5,15 +5,15 @@ from pathlib import Path
 
 from culture.protocol.names import fold
 from culture.server.database import open_database, transaction
-from culture.skills.urlindex.facts import OPEN, Fact, Heard, Moved, TakenBack
-from culture.skills.urlindex.links import Link, links
+from culture.skills.urlindex.facts import OPEN, Fact, MessageWithLinks, Moved, RedactedMessage
+from culture.skills.urlindex.links import FoundLink, links
 from culture.skills.urlindex.schema import STEPS
 
 MENTIONS = 20
 """So many of a link's latest mentions are kept, and the first one; the count goes on."""
 
 
-class Store:
+class UrlIndexStore:
     """The file that is written; reading has connections of its own (``culture.skills.urlindex.search``)."""
 
     def __init__(self, path: Path, keep: int) -> None:
@@ -33,15 +33,15 @@ class Store:
             self._drop_oldest()
 
     def _take(self, fact: Fact) -> None:
-        if isinstance(fact, Heard):
+        if isinstance(fact, MessageWithLinks):
             for link in links(fact.text):
                 self._share(fact, link)
-        elif isinstance(fact, TakenBack):
+        elif isinstance(fact, RedactedMessage):
             self._take_back(fact)
         else:
             self._move(fact)
 
-    def _share(self, heard: Heard, link: Link) -> None:
+    def _share(self, heard: MessageWithLinks, link: FoundLink) -> None:
         [number] = self._file.execute(
             "INSERT INTO links (channel, room, key, name, url, folded, count, last) VALUES (?, ?, ?, ?, ?, ?, 0, 0)"
             " ON CONFLICT DO UPDATE SET name = excluded.name RETURNING id",
@@ -64,7 +64,7 @@ class Store:
             {"link": link, "latest": MENTIONS - 1},
         )
 
-    def _take_back(self, fact: TakenBack) -> None:
+    def _take_back(self, fact: RedactedMessage) -> None:
         taken = self._file.execute("SELECT link FROM mentions WHERE msgid = ?", (fact.msgid,)).fetchall()
         self._file.execute("DELETE FROM mentions WHERE msgid = ?", (fact.msgid,))
         for (link,) in taken:

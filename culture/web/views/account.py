@@ -6,8 +6,8 @@ from starlette.responses import Response
 
 from culture.protocol.names import fold
 from culture.protocol.text import Profile, clean
-from culture.web.page import Page
-from culture.web.view import View, done, shown
+from culture.web.page import PageRequest
+from culture.web.view import WebView, done, shown
 
 _BROWSERS = {"Firefox/": "Firefox", "Edg/": "Edge", "Chrome/": "Chrome", "Safari/": "Safari"}
 _SYSTEMS = {
@@ -29,7 +29,7 @@ def _named(text: str) -> str:
     )
 
 
-async def _account(page: Page) -> Response:
+async def _account(page: PageRequest) -> Response:
     account = page.person.account
     rows = [
         {
@@ -45,7 +45,7 @@ async def _account(page: Page) -> Response:
     return page.show("account.html", sessions=rows, is_pushed=is_pushed)
 
 
-async def _end(page: Page) -> Response:
+async def _end(page: PageRequest) -> Response:
     """A session of one's own; those of others are none of theirs."""
     wanted, own = page.form.get("id", ""), page.web.sessions.all(page.person.account)
     if wanted not in {each.id for each in own}:
@@ -54,14 +54,14 @@ async def _end(page: Page) -> Response:
     return page.go("/account")
 
 
-async def _end_others(page: Page) -> Response:
+async def _end_others(page: PageRequest) -> Response:
     for each in page.web.sessions.all(page.person.account):
         if each.id != page.person.session:
             page.web.sessions.revoke(each.id)
     return page.go("/account")
 
 
-VIEW = View(
+VIEW = WebView(
     path="/account",
     title="You",
     order=95,

@@ -6,22 +6,29 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from culture.ledger_views.agents import Agent
+from culture.ledger_views.agents import AgentView
 from culture.ledger_views.spend import by_day, midnight
 from culture.protocol.names import fold
-from culture.protocol.vocabulary import Control
+from culture.protocol.vocabulary import ControlWord
 from culture.web.agent_command import tell
 from culture.web.mesh_model import board_of
-from culture.web.page import Page
+from culture.web.page import PageRequest
 from culture.web.spend_chart import chart
-from culture.web.view import View, done, shown
+from culture.web.view import WebView, done, shown
 from culture.web.views.today import urgency
 
-_WORDS = (Control.PAUSE, Control.RESUME, Control.ABORT, Control.STAND_DOWN, Control.GO_ON, Control.COMPACT)
+_WORDS = (
+    ControlWord.PAUSE,
+    ControlWord.RESUME,
+    ControlWord.ABORT,
+    ControlWord.STAND_DOWN,
+    ControlWord.GO_ON,
+    ControlWord.COMPACT,
+)
 _ERRANDS, _QUESTIONS, _DAYS = 12, 8, 14
 
 
-async def _agents(page: Page) -> Response:
+async def _agents(page: PageRequest) -> Response:
     board = board_of(page)
     await board.look()
     found = sorted(board.agents(), key=urgency)
@@ -37,7 +44,7 @@ async def _agents(page: Page) -> Response:
     )
 
 
-async def _agent(page: Page) -> Response:
+async def _agent(page: PageRequest) -> Response:
     board = board_of(page)
     await board.look()
     agent = _find(board.agents(), page.words["nick"])
@@ -59,11 +66,11 @@ async def _agent(page: Page) -> Response:
     )
 
 
-async def _say(page: Page) -> Response:
+async def _say(page: PageRequest) -> Response:
     nick, word, sender = page.words["nick"], page.form.get("word", ""), page.form.get("sender", "")
     agent = _find(board_of(page).agents(), nick)
     is_known = agent is not None and (not sender or sender in (each.nick for each in agent.held_by))
-    if word not in _WORDS or not is_known or (sender and word != Control.GO_ON):
+    if word not in _WORDS or not is_known or (sender and word != ControlWord.GO_ON):
         return page.refuse(f"{word!r} is nothing that {nick} could be told.", 400)
     told = await tell(await page.seat(), nick, f"@{nick} {word} {sender}".rstrip())
     return page.show(
@@ -71,15 +78,15 @@ async def _say(page: Page) -> Response:
     )
 
 
-def _find(agents: list[Agent], nick: str) -> Agent | None:
+def _find(agents: list[AgentView], nick: str) -> AgentView | None:
     return next((agent for agent in agents if fold(agent.nick) == fold(nick)), None)
 
 
-def _shown_state(agent: Agent) -> str:
+def _shown_state(agent: AgentView) -> str:
     return agent.shown_state if agent.runs else "stopped"
 
 
-VIEW = View(
+VIEW = WebView(
     path="/agents",
     title="Agents",
     order=20,

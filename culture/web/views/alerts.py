@@ -3,14 +3,14 @@
 from starlette.responses import Response
 
 from culture.web.mesh_model import board_of
-from culture.web.page import Page
-from culture.web.view import View, shown
+from culture.web.page import PageRequest
+from culture.web.view import WebView, shown
 
 _MOST = 200
 _GRAVITIES = ("error", "warning", "info")
 
 
-async def _alerts(page: Page) -> Response:
+async def _alerts(page: PageRequest) -> Response:
     found, wanted = board_of(page).alerts(), page.query.get("gravity", "")
     counts = {gravity: sum(alert.gravity == gravity for alert in found) for gravity in _GRAVITIES}
     return page.show(
@@ -23,4 +23,4 @@ async def _alerts(page: Page) -> Response:
     )
 
 
-VIEW = View(path="/alerts", title="Alerts", order=40, icon="alerts", routes=[shown("/alerts", _alerts)])
+VIEW = WebView(path="/alerts", title="Alerts", order=40, icon="alerts", routes=[shown("/alerts", _alerts)])

@@ -7,14 +7,14 @@ from starlette.responses import Response
 from culture.ledger_views.digest import digest
 from culture.ledger_views.digest_query import facts_since, said_since
 from culture.web.mesh_model import board_of
-from culture.web.page import Page
-from culture.web.view import View, shown
+from culture.web.page import PageRequest
+from culture.web.view import WebView, shown
 
 _SPANS = {"1h": 1, "8h": 8, "24h": 24, "3d": 72, "7d": 168}
 _USUAL = "8h"
 
 
-async def _digest(page: Page) -> Response:
+async def _digest(page: PageRequest) -> Response:
     asked = page.query.get("since", "")
     wanted = asked if asked in _SPANS else _USUAL
     until = datetime.now(UTC)
@@ -31,4 +31,4 @@ async def _digest(page: Page) -> Response:
     )
 
 
-VIEW = View(path="/digest", title="Digest", order=35, icon="digest", routes=[shown("/digest", _digest)])
+VIEW = WebView(path="/digest", title="Digest", order=35, icon="digest", routes=[shown("/digest", _digest)])

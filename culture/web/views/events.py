@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from culture.web.event_stream import Hub
-from culture.web.page import Page
-from culture.web.view import View, shown
+from culture.web.page import PageRequest
+from culture.web.view import WebView, shown
 
 _EVERY = 2.0
 _BEAT = 15.0
@@ -17,7 +17,7 @@ MOST = 50
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
-async def _events(page: Page) -> Response:
+async def _events(page: PageRequest) -> Response:
     seat = await page.seat()
     if seat.hub.listeners >= MOST:
         return page.refuse("You have this page open too often: close some tabs.", 429)
@@ -26,7 +26,7 @@ async def _events(page: Page) -> Response:
     return StreamingResponse(_told(page, seat.hub, last, first), media_type="text/event-stream", headers=_HEADERS)
 
 
-async def _told(page: Page, hub: Hub, last: str, first: str) -> AsyncIterator[str]:
+async def _told(page: PageRequest, hub: Hub, last: str, first: str) -> AsyncIterator[str]:
     """Until the tab is closed or the session ends; a comment now and then shows that the line is alive."""
     yield first
     looked = beat = time.monotonic()
@@ -46,9 +46,9 @@ async def _told(page: Page, hub: Hub, last: str, first: str) -> AsyncIterator[st
         beat = now
 
 
-async def _whoami(page: Page) -> Response:
+async def _whoami(page: PageRequest) -> Response:
     """For a tab whose stream ended: 401 where it has to log in again."""
     return JSONResponse({"account": page.person.account, "nick": page.person.nick})
 
 
-VIEW = View(path="/events", routes=[shown("/events", _events), shown("/whoami", _whoami)])
+VIEW = WebView(path="/events", routes=[shown("/events", _events), shown("/whoami", _whoami)])

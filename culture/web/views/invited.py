@@ -5,21 +5,21 @@ import math
 from starlette.responses import Response
 
 from culture.config.secret_compare import same_secret
-from culture.transport import Hopeless, Identity
-from culture.transport.one_shot import Declined, ask_once
-from culture.web.page import Page
+from culture.transport import ClientIdentity, Hopeless
+from culture.transport.one_shot import RequestDeclined, ask_once
+from culture.web.page import PageRequest
 from culture.web.security import set_cookie
-from culture.web.view import View, done, shown
+from culture.web.view import WebView, done, shown
 from culture.web.views.login import let_in
 
 _LONGEST = 500
 
 
-async def _form(page: Page) -> Response:
+async def _form(page: PageRequest) -> Response:
     return _shown(page)
 
 
-def _shown(page: Page, status: int = 200, text: str = "") -> Response:
+def _shown(page: PageRequest, status: int = 200, text: str = "") -> Response:
     """Whether the key is any good is not told before somebody sends the form."""
     account, key = page.words["account"], page.words["key"]
     response = page.show("invited.html", status, account=account, key=key, text=text)
@@ -27,7 +27,7 @@ def _shown(page: Page, status: int = 200, text: str = "") -> Response:
     return response
 
 
-async def _redeem(page: Page) -> Response:
+async def _redeem(page: PageRequest) -> Response:
     account, key = page.words["account"], page.words["key"]
     password, again = (page.form.get(field, "")[:_LONGEST] for field in ("password", "again"))
     keys = (f"address {page.address}", f"invitation {account.lower()}")
@@ -37,8 +37,8 @@ async def _redeem(page: Page) -> Response:
     if not same_secret(password, again):
         return _shown(page, 400, "These were two different passwords.")
     try:
-        await ask_once(page.web.settings.address, Identity(account), "REDEEM", account, key, password)
-    except Declined as no:
+        await ask_once(page.web.settings.address, ClientIdentity(account), "REDEEM", account, key, password)
+    except RequestDeclined as no:
         page.web.throttle.failed(*keys)
         return _shown(page, 403, str(no))
     except (Hopeless, OSError, TimeoutError):
@@ -46,7 +46,7 @@ async def _redeem(page: Page) -> Response:
     return let_in(page, account, "/")
 
 
-VIEW = View(
+VIEW = WebView(
     path="/login/invited",
     routes=[
         shown("/login/invited/{account}/{key}", _form),

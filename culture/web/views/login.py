@@ -3,29 +3,29 @@
 from starlette.responses import RedirectResponse, Response
 
 from culture.web.login_links import LinkRefused
-from culture.web.page import Page
+from culture.web.page import PageRequest
 from culture.web.password_check import WrongPassword, check_password
 from culture.web.security import cookie_name, set_cookie
-from culture.web.view import View, done, shown
+from culture.web.view import WebView, done, shown
 
 _LONGEST = 500
 _DAY = 86400
 
 
-async def _form(page: Page) -> Response:
+async def _form(page: PageRequest) -> Response:
     if page.visitor is not None:
         return page.go("/")
     return _login_page(page, next=page.query.get("next", ""))
 
 
-def _login_page(page: Page, status: int = 200, **values: object) -> Response:
+def _login_page(page: PageRequest, status: int = 200, **values: object) -> Response:
     blank: dict[str, object] = {"text": "", "token": "", "account": "", "next": ""}
     response = page.show("login.html", status, **{**blank, **values})
     set_cookie(response, page.web.settings, page.request.state.cookie, None)
     return response
 
 
-async def _log_in(page: Page) -> Response:
+async def _log_in(page: PageRequest) -> Response:
     account, password = page.form.get("account", "").strip()[:_LONGEST], page.form.get("password", "")[:_LONGEST]
     beyond = page.form.get("next", "")
     try:
@@ -35,7 +35,7 @@ async def _log_in(page: Page) -> Response:
     return let_in(page, name, beyond)
 
 
-async def _link(page: Page) -> Response:
+async def _link(page: PageRequest) -> Response:
     token = page.words["token"]
     try:
         return _login_page(page, token=token, account=page.web.links.account_of(token))
@@ -43,14 +43,14 @@ async def _link(page: Page) -> Response:
         return _login_page(page, 410, text=str(refused))
 
 
-async def _use_link(page: Page) -> Response:
+async def _use_link(page: PageRequest) -> Response:
     try:
         return let_in(page, page.web.links.use(page.words["token"]), "/")
     except LinkRefused as refused:
         return _login_page(page, 410, text=str(refused))
 
 
-def let_in(page: Page, account: str, beyond: str) -> Response:
+def let_in(page: PageRequest, account: str, beyond: str) -> Response:
     """A new secret for the browser, whatever it had before: one that somebody else knew would be of use to them."""
     if page.visitor is not None:
         page.web.sessions.revoke(page.visitor.session)
@@ -66,14 +66,14 @@ def inside(path: str) -> str:
     return path if is_path and not path.startswith(("/login", "/logout")) else "/"
 
 
-async def _log_out(page: Page) -> Response:
+async def _log_out(page: PageRequest) -> Response:
     page.web.sessions.revoke(page.person.session)
     response = page.go("/login")
     response.delete_cookie(cookie_name(page.web.settings), path="/", secure=page.web.settings.is_secure, httponly=True)
     return response
 
 
-VIEW = View(
+VIEW = WebView(
     path="/login",
     routes=[
         shown("/login", _form),

@@ -7,11 +7,11 @@ from starlette.responses import Response
 
 from culture.web.mesh_model import board_of
 from culture.web.mesh_svg import picture
-from culture.web.page import Page
-from culture.web.view import View, shown
+from culture.web.page import PageRequest
+from culture.web.view import WebView, shown
 
 
-async def _mesh(page: Page) -> Response:
+async def _mesh(page: PageRequest) -> Response:
     board = board_of(page)
     mesh = board.mesh()
     running = [agent for agent in board.agents() if agent.runs]
@@ -25,4 +25,4 @@ async def _mesh(page: Page) -> Response:
     )
 
 
-VIEW = View(path="/mesh", title="Mesh", order=45, icon="mesh", routes=[shown("/mesh", _mesh)])
+VIEW = WebView(path="/mesh", title="Mesh", order=45, icon="mesh", routes=[shown("/mesh", _mesh)])

@@ -9,15 +9,15 @@ from starlette.responses import Response
 from culture.ledger_views.questions import find
 from culture.web.agent_command import tell
 from culture.web.mesh_model import board_of
-from culture.web.page import Page
-from culture.web.view import View, done, shown
+from culture.web.page import PageRequest
+from culture.web.view import WebView, done, shown
 
 _CLOSED = 30
 _LONGEST = 2_000
 _ID = re.compile(r"[qQ]\d{1,9}")
 
 
-async def _questions(page: Page) -> Response:
+async def _questions(page: PageRequest) -> Response:
     found = board_of(page).questions()
     return page.show(
         "questions.html",
@@ -28,7 +28,7 @@ async def _questions(page: Page) -> Response:
     )
 
 
-async def _question(page: Page) -> Response:
+async def _question(page: PageRequest) -> Response:
     nick, id = page.words["nick"], page.words["id"]
     question = find(board_of(page).questions(), nick, id)
     if question is None:
@@ -36,7 +36,7 @@ async def _question(page: Page) -> Response:
     return page.show("question.html", question=question, now=datetime.now(UTC), problem=page.web.ledger.problem)
 
 
-async def _answer(page: Page) -> Response:
+async def _answer(page: PageRequest) -> Response:
     nick, id = page.words["nick"], page.words["id"]
     text = " ".join(page.form.get("answer", "").split())[:_LONGEST]
     if not _ID.fullmatch(id) or find(board_of(page).questions(), nick, id) is None:
@@ -53,11 +53,11 @@ async def _answer(page: Page) -> Response:
     )
 
 
-def _waiting(page: Page) -> int:
+def _waiting(page: PageRequest) -> int:
     return sum(each.is_open for each in board_of(page).questions())
 
 
-VIEW = View(
+VIEW = WebView(
     path="/questions",
     title="Questions",
     order=30,

@@ -8,15 +8,15 @@ from starlette.responses import Response
 
 from culture.protocol.names import fold, is_channel
 from culture.protocol.vocabulary import UserClass
-from culture.transport import Member, Message, NotSent
-from culture.web.connection_pool import Seat
+from culture.transport import ChannelMember, Message, NotSent
+from culture.web.connection_pool import WebConnection
 from culture.web.message_view import drawn
-from culture.web.page import Page
+from culture.web.page import PageRequest
 from culture.web.search import recent
 from culture.web.slash_commands import speak
 from culture.web.templates import room_path
-from culture.web.unread import Talk, mark_read
-from culture.web.view import View, done, shown
+from culture.web.unread import Conversation, mark_read
+from culture.web.view import WebView, done, shown
 
 _PAGE = 50
 _CONVERSATIONS = 30
@@ -28,21 +28,21 @@ _LONGEST_NAME = 200
 class Sidebar:
     """The rooms and conversations beside a page."""
 
-    rooms: Sequence[Talk]
-    conversations: Sequence[Talk]
+    rooms: Sequence[Conversation]
+    conversations: Sequence[Conversation]
     current: str
     """The folded name of the one that is open."""
     path: str
 
 
-async def _start(page: Page) -> Response:
+async def _start(page: PageRequest) -> Response:
     seat = await page.seat()
     rooms = seat.talks.rooms(seat.irc.channels)
     called = next((talk for talk in rooms if talk.calls), rooms[0] if rooms else None)
     return page.go(room_path(called.name) if called else "/rooms")
 
 
-async def _list(page: Page) -> Response:
+async def _list(page: PageRequest) -> Response:
     """One's own rooms; those that one is not in, and people and agents to talk with."""
     seat = await page.seat()
     irc = seat.irc
@@ -58,7 +58,7 @@ async def _list(page: Page) -> Response:
     return page.show("rooms.html", others=found, people=people, sidebar=_sidebar(seat))
 
 
-async def _room(page: Page) -> Response:
+async def _room(page: PageRequest) -> Response:
     name = page.words["name"][:_LONGEST_NAME]
     seat = await page.seat()
     if "before" in page.query:
@@ -89,7 +89,7 @@ async def _room(page: Page) -> Response:
 
 
 async def _history(
-    seat: Seat, name: str, before: str | None = None, after: str | None = None, around: str | None = None
+    seat: WebConnection, name: str, before: str | None = None, after: str | None = None, around: str | None = None
 ) -> list[Message]:
     try:
         return await seat.irc.history(name, after=after, before=before, around=around, limit=_PAGE)
@@ -99,25 +99,27 @@ async def _history(
         raise
 
 
-async def _part_of(page: Page, seat: Seat, name: str, before: str | None = None, after: str | None = None) -> Response:
+async def _part_of(
+    page: PageRequest, seat: WebConnection, name: str, before: str | None = None, after: str | None = None
+) -> Response:
     messages = await _history(seat, name, before, after)
     earlier = messages[0].msgid if before and len(messages) >= _PAGE else ""
     return page.show("earlier.html", messages=drawn(messages, seat.irc.nick), earlier=earlier, name=name)
 
 
-def _members(seat: Seat, name: str) -> list[Member]:
+def _members(seat: WebConnection, name: str) -> list[ChannelMember]:
     found = seat.irc.members(name)
     return sorted(found, key=lambda member: (member.kind in _PROGRAMS, not member.is_operator, fold(member.nick)))
 
 
-def _sidebar(seat: Seat, current: str = "") -> Sidebar:
+def _sidebar(seat: WebConnection, current: str = "") -> Sidebar:
     conversations = seat.talks.conversations()[:_CONVERSATIONS]
     if current and not is_channel(current) and seat.talks.known(current) is None:
-        conversations = [Talk(current, private=True), *conversations]
+        conversations = [Conversation(current, private=True), *conversations]
     return Sidebar(seat.talks.rooms(seat.irc.channels), conversations, fold(current), room_path(current))
 
 
-async def _say(page: Page) -> Response:
+async def _say(page: PageRequest) -> Response:
     room = page.form.get("room", "")[:_LONGEST_NAME]
     irc = await page.irc()
     try:
@@ -130,19 +132,19 @@ async def _say(page: Page) -> Response:
     return Response(status_code=204) if page.is_part else page.go(room_path(room))
 
 
-async def _join(page: Page) -> Response:
+async def _join(page: PageRequest) -> Response:
     name = page.form.get("room", "").strip()[:_LONGEST_NAME]
     name = name if is_channel(name) else f"#{name}"
     await (await page.irc()).join_channel(name, page.form.get("key", ""))
     return page.go(room_path(name))
 
 
-async def _leave(page: Page) -> Response:
+async def _leave(page: PageRequest) -> Response:
     await (await page.irc()).part_channel(page.form.get("room", "")[:_LONGEST_NAME])
     return page.go("/rooms")
 
 
-async def _read(page: Page) -> Response:
+async def _read(page: PageRequest) -> Response:
     seat = await page.seat()
     talk = seat.talks.known(page.form.get("room", ""))
     if talk is not None and talk.last is not None and talk.unread:
@@ -152,12 +154,12 @@ async def _read(page: Page) -> Response:
     return Response(status_code=204)
 
 
-def _badge(page: Page) -> int:
+def _badge(page: PageRequest) -> int:
     seat = page.web.seats.known(page.person.account)
     return seat.talks.calls if seat is not None else 0
 
 
-VIEW = View(
+VIEW = WebView(
     path="/rooms",
     title="Rooms",
     order=10,

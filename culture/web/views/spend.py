@@ -4,14 +4,14 @@ from starlette.responses import Response
 
 from culture.ledger_views.spend import by_agent, by_day, midnight, total
 from culture.web.mesh_model import board_of
-from culture.web.page import Page
+from culture.web.page import PageRequest
 from culture.web.spend_chart import chart
-from culture.web.view import View, shown
+from culture.web.view import WebView, shown
 
 _SPANS = {"7": 7, "14": 14, "30": 30}
 
 
-async def _spend(page: Page) -> Response:
+async def _spend(page: PageRequest) -> Response:
     board, today = board_of(page), midnight()
     wanted = page.query.get("days", "")
     length, in_tokens = _SPANS.get(wanted, 14), page.query.get("in") == "tokens"
@@ -35,4 +35,4 @@ async def _spend(page: Page) -> Response:
     )
 
 
-VIEW = View(path="/spend", title="Spend", order=60, icon="spend", routes=[shown("/spend", _spend)])
+VIEW = WebView(path="/spend", title="Spend", order=60, icon="spend", routes=[shown("/spend", _spend)])

@@ -4,13 +4,13 @@ from starlette.responses import Response
 
 from culture.ledger_views.tasks import by_stage
 from culture.web.mesh_model import board_of
-from culture.web.page import Page
-from culture.web.view import View, shown
+from culture.web.page import PageRequest
+from culture.web.view import WebView, shown
 
 _MOST_OVER = 20
 
 
-async def _team(page: Page) -> Response:
+async def _team(page: PageRequest) -> Response:
     board = board_of(page)
     found = board.tasks()
     teams = sorted({task.team for task in found})
@@ -29,4 +29,4 @@ async def _team(page: Page) -> Response:
     )
 
 
-VIEW = View(path="/team", title="Team", order=50, icon="team", routes=[shown("/team", _team)])
+VIEW = WebView(path="/team", title="Team", order=50, icon="team", routes=[shown("/team", _team)])

@@ -4,17 +4,17 @@ from datetime import UTC, datetime, timedelta
 
 from starlette.responses import Response
 
-from culture.ledger_views.agents import Agent
+from culture.ledger_views.agents import AgentView
 from culture.ledger_views.spend import by_agent, total
 from culture.web.mesh_model import board_of
-from culture.web.page import Page
-from culture.web.view import View, shown
+from culture.web.page import PageRequest
+from culture.web.view import WebView, shown
 
 _LATELY = timedelta(hours=24)
 _MOST_ALERTS = 5
 
 
-async def _today(page: Page) -> Response:
+async def _today(page: PageRequest) -> Response:
     board = board_of(page)
     await board.look()
     now = datetime.now(UTC)
@@ -36,7 +36,7 @@ async def _today(page: Page) -> Response:
     )
 
 
-def urgency(agent: Agent) -> tuple[int, str]:
+def urgency(agent: AgentView) -> tuple[int, str]:
     """Whoever needs somebody comes first, and whoever does nothing last."""
     if agent.needs_somebody and agent.runs:
         return 0, agent.nick
@@ -45,4 +45,4 @@ def urgency(agent: Agent) -> tuple[int, str]:
     return (place if agent.runs else len(order) + 2), agent.nick
 
 
-VIEW = View(path="/today", title="Today", order=5, icon="home", routes=[shown("/today", _today)])
+VIEW = WebView(path="/today", title="Today", order=5, icon="home", routes=[shown("/today", _today)])

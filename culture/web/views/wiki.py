@@ -7,8 +7,8 @@ from starlette.responses import Response
 
 from culture.config import paths
 from culture.web.markdown import address, rendered
-from culture.web.page import Page
-from culture.web.view import View, shown
+from culture.web.page import PageRequest
+from culture.web.view import WebView, shown
 from culture.wiki.client import LocalWiki
 from culture.wiki.errors import NoSuchPage, WikiError
 from culture.wiki.pages import Pages, folder_of
@@ -17,14 +17,14 @@ _HOME = "home"
 _CHANGES, _HITS = 50, 30
 
 
-async def _wikis(page: Page) -> Response:
+async def _wikis(page: PageRequest) -> Response:
     found = await asyncio.to_thread(projects)
     if len(found) == 1:
         return page.go(f"/wiki/{found[0]}")
     return page.show("wikis.html", projects=found)
 
 
-async def _wiki(page: Page) -> Response:
+async def _wiki(page: PageRequest) -> Response:
     project, words = page.words["project"], page.query.get("q", "").strip()
     try:
         wiki = _open(project)
@@ -46,7 +46,7 @@ async def _wiki(page: Page) -> Response:
     )
 
 
-async def _page(page: Page) -> Response:
+async def _page(page: PageRequest) -> Response:
     project, name = page.words["project"], page.words["name"]
     try:
         wiki = _open(project)
@@ -86,7 +86,7 @@ async def _first(wiki: LocalWiki) -> str:
         return ""
 
 
-VIEW = View(
+VIEW = WebView(
     path="/wiki",
     title="Wiki",
     order=55,

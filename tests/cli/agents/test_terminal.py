@@ -11,17 +11,17 @@ import pytest
 from culture.cli.agents import daemon_launch, logs, sudo, talk
 from culture.cli.agents.questions import table as questions_table
 from culture.cli.agents.report_table import table
-from culture.cli.agents.trace import Said, Step, Story, because, shown
+from culture.cli.agents.trace import Story, TracedMessage, TraceStep, because, shown
 from culture.cli.mesh.link_status import described
 from culture.cli.output import fail
 from culture.clients.shared.questions.model import Question
 from culture.config import paths
 from culture.config.agents import AgentConfig
 from culture.ledger_views.agents import agents
-from culture.ledger_views.ledger import Fact
+from culture.ledger_views.ledger import LedgerFact
 from culture.protocol.text import as_json
 from culture.protocol.vocabulary import Receipt
-from culture.transport import Member, Message
+from culture.transport import ChannelMember, Message
 from tests.cli.agents.conftest import NICK, Machine
 
 EVIL = "\x1b]0;owned\x07\x9b31m\u202e\r\x08"
@@ -49,7 +49,7 @@ def test_the_last_words_of_a_daemon_are_harmless(tmp_path: Path, monkeypatch: py
 def test_what_is_said_under_any_name_is_harmless() -> None:
     said = Message("#general", f"eve{EVIL}", f"a{EVIL}\nb{EVIL}", NOW)
     assert is_harmless(talk._line(said))
-    assert is_harmless(talk._people([Member(f"eve{EVIL}", account=f"x{EVIL}")], "#general"))
+    assert is_harmless(talk._people([ChannelMember(f"eve{EVIL}", account=f"x{EVIL}")], "#general"))
 
 
 def test_tables_are_harmless() -> None:
@@ -68,8 +68,8 @@ def test_what_an_agent_says_of_its_state_is_harmless_in_a_story() -> None:
 
 
 def test_a_story_is_harmless_wherever_it_was_said_and_whoever_had_it() -> None:
-    said = Said("", f"eve{EVIL}", f"#x{EVIL}", EVIL, ())
-    step = Step("delivered", "", f"by{EVIL}", f"on{EVIL}")
+    said = TracedMessage("", f"eve{EVIL}", f"#x{EVIL}", EVIL, ())
+    step = TraceStep("delivered", "", f"by{EVIL}", f"on{EVIL}")
     assert is_harmless(shown(Story(f"spark.x.1{EVIL}", said, (step,), {f"nick{EVIL}": EVIL})))
 
 
@@ -81,7 +81,7 @@ def test_the_words_of_a_peer_about_a_link_are_harmless() -> None:
 @pytest.mark.parametrize("state", [{"tokens": "nan"}, {"cost-usd": "inf"}, {"since": "x"}, {"task": [1]}, {"state": 1}])
 def test_an_agent_that_says_nonsense_of_itself_hides_no_other(state: dict[str, object]) -> None:
     facts = {"since": "2026-01-01T00:00:00Z", "tokens": "1", "context-pct": "nan", **state}
-    report = agents([Fact(NICK, "state", "now", NOW, "spark", facts)], {NICK})[0].as_data()
+    report = agents([LedgerFact(NICK, "state", "now", NOW, "spark", facts)], {NICK})[0].as_data()
     assert NICK in table([report], NOW) and json.loads(as_json(report))["nick"] == NICK
 
 

@@ -12,7 +12,7 @@ from culture.cli.agents.trace import because
 from culture.protocol.vocabulary import Receipt
 from culture.skills.history.archive import Archive
 from culture.skills.history.store import TooSlow
-from culture.transport import Address, Identity, IRCTransport
+from culture.transport import Address, ClientIdentity, IRCTransport
 from tests.cli.agents.conftest import NICK, Machine
 from tests.support.client import registered
 from tests.support.servers import serving
@@ -118,7 +118,9 @@ async def test_a_history_that_is_too_slow_for_now_is_asked_again_and_then_said_t
     monkeypatch.setattr(Archive, what, slowly)
     monkeypatch.setattr(trace, "_PAUSES", (0.0, 0.0, 0.0))
     async with serving(tmp_path) as ircd, registered(ircd.port, "spark-ada", "echo-message message-tags") as ada:
-        transport = IRCTransport(Address("127.0.0.1", ircd.port), Identity("spark-ori", "ori", bot=False), ["#general"])
+        transport = IRCTransport(
+            Address("127.0.0.1", ircd.port), ClientIdentity("spark-ori", "ori", bot=False), ["#general"]
+        )
         await transport.start()
         try:
             await ada.join("#general")

@@ -21,9 +21,9 @@ from culture.cli.agents.select_agents import load
 from culture.cli.options import Choices
 from culture.cli.up import agents as up_agents
 from culture.cli.up import shutdown
-from culture.cli.up.agents import Beside
+from culture.cli.up.agents import UpAgents
 from culture.cli.up.child_processes import Interrupts, Launched
-from culture.cli.up.command import Run
+from culture.cli.up.command import UpRun
 from culture.clients.shared.pidfile import DaemonNote
 from culture.config.agents import ServerAddress
 from culture.config.lockfile import note_of_holder
@@ -371,7 +371,7 @@ def test_the_agent_of_a_folder_is_written_down(tmp_path: Path, monkeypatch: pyte
     for name, value in {"CULTURE_HOME": "c", "HOME": "h", "PATH": "bin"}.items():
         monkeypatch.setenv(name, str(tmp_path / value))
     monkeypatch.setenv("GEMINI_API_KEY", "dummy")
-    beside = Beside(ServerConfig(name="spark"), ServerAddress(name="spark", host="127.0.0.1", port=6667))
+    beside = UpAgents(ServerConfig(name="spark"), ServerAddress(name="spark", host="127.0.0.1", port=6667))
     folders = [tmp_path / name for name in ("Web Shop", "blog")]
     for folder in folders:
         folder.mkdir()
@@ -419,7 +419,7 @@ def test_what_was_begun_is_ended_where_nobody_can_be_told_of_it(
     """The terminal is closed after the server was launched and before anything is shown."""
     monkeypatch.setenv("CULTURE_HOME", str(tmp_path))
     noted = Launched(Interrupts().held)
-    run = Run(ServerConfig(name="spark"), None, False, noted)
+    run = UpRun(ServerConfig(name="spark"), None, False, noted)
     sleeper = ["sleep", "600"]
 
     def start(choices: Choices) -> None:

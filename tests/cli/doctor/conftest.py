@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 from culture.cli.commands import assembled
 from culture.cli.doctor.command import CHECKS
-from culture.cli.doctor.inventory import Scene
-from culture.cli.doctor.runner import Finding, Severity, conduct, mended
+from culture.cli.doctor.inventory import Inventory
+from culture.cli.doctor.runner import Finding, FindingSeverity, conduct, mended
 from tests.cli.shell import Process, Result, Shell
 from tests.clients.shared.test_daemon import until
 from tests.support.client import PATIENCE
@@ -36,8 +36,8 @@ class Patient:
 
     def found(self, check: str) -> list[Finding]:
         """What one check finds that is not well."""
-        [outcome] = conduct([each for each in CHECKS if each.name == check], Scene(), PATIENCE)
-        return [each for each in outcome.findings if each.severity is not Severity.OK]
+        [outcome] = conduct([each for each in CHECKS if each.name == check], Inventory(), PATIENCE)
+        return [each for each in outcome.findings if each.severity is not FindingSeverity.OK]
 
     def one(self, check: str) -> Finding:
         """The only thing that a check finds; it always says why it matters and what to type."""
@@ -47,8 +47,8 @@ class Patient:
 
     def mend(self, check: str) -> None:
         """What --fix does."""
-        [outcome] = conduct([each for each in CHECKS if each.name == check], Scene(), PATIENCE)
-        assert mended(outcome).worst is Severity.OK
+        [outcome] = conduct([each for each in CHECKS if each.name == check], Inventory(), PATIENCE)
+        assert mended(outcome).worst is FindingSeverity.OK
         assert self.found(check) == []
 
     def file(self, name: str, text: str = "", mode: int = 0o600) -> Path:

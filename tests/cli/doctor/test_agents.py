@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from culture.bridge.access import Access
+from culture.bridge.access import BridgeAccess
 from culture.cli.agents import agent_report
-from culture.cli.doctor.runner import Finding, Severity
+from culture.cli.doctor.runner import Finding, FindingSeverity
 from culture.clients.shared import ending, pidfile
 from culture.clients.shared.notes import Notes
 from culture.clients.shared.records import Records
@@ -52,7 +52,7 @@ def test_a_folder_that_is_gone(patient: Patient) -> None:
     assert patient.found("agents.folders") == []
     (patient.shell.folder / "work").rmdir()
     finding = patient.one("agents.folders")
-    assert finding.severity is Severity.ERROR and "mkdir -p" in finding.next
+    assert finding.severity is FindingSeverity.ERROR and "mkdir -p" in finding.next
 
 
 def test_a_folder_that_cannot_be_written(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,7 +61,7 @@ def test_a_folder_that_cannot_be_written(patient: Patient, monkeypatch: pytest.M
         work.mkdir(mode=0o500)
         said = f"agents: [{{nick: {NICK}, agent: scripted, directory: {work}, channels: ['#a']}}]"
         (home / "agents.yaml").write_text(said)
-        assert patient.one("agents.folders").severity is Severity.WARNING
+        assert patient.one("agents.folders").severity is FindingSeverity.WARNING
 
 
 @pytest.mark.timeout(90)
@@ -80,22 +80,22 @@ async def test_a_daemon_that_hangs_loses_its_socket_its_server_and_its_life(
             patch.setattr(agent_report, "PATIENCE", 0.3)
             silent = await asyncio.to_thread(patient.one, "agents.states")
         os.kill(note.pid, signal.SIGCONT)
-        assert silent.severity is Severity.ERROR and f"culture restart {NICK}" in silent.next
+        assert silent.severity is FindingSeverity.ERROR and f"culture restart {NICK}" in silent.next
 
         socket = paths.agent_socket(NICK)
         socket.rename(socket.with_name("aside"))
         lost = await asyncio.to_thread(patient.one, "sockets.states")
         socket.with_name("aside").rename(socket)
-        assert lost.severity is Severity.ERROR and f"culture restart {NICK}" in lost.next
+        assert lost.severity is FindingSeverity.ERROR and f"culture restart {NICK}" in lost.next
 
         await server.kill()
         away = await until_found(patient, "agents.states", lambda each: "not on its server" in each.what)
-        assert away.severity is Severity.WARNING
+        assert away.severity is FindingSeverity.WARNING
 
         kill_watchdog(note.pid)
         os.kill(note.pid, signal.SIGKILL)
         left = await until_found(patient, "agents.orphans", lambda each: True)
-        assert left.severity is Severity.WARNING and f"culture stop {NICK}" in left.next
+        assert left.severity is FindingSeverity.WARNING and f"culture stop {NICK}" in left.next
     assert patient.found("agents.orphans") == []
 
 
@@ -107,7 +107,7 @@ async def test_an_agent_that_crashed_too_often(patient: Patient, tmp_path: Path)
     ):
         ori.send(f"PRIVMSG {NICK} :die")
         finding = await until_found(patient, "agents.states", lambda each: "parked" in each.what)
-    assert finding.severity is Severity.WARNING
+    assert finding.severity is FindingSeverity.WARNING
     assert f"culture logs {NICK}" in finding.next and f"culture resume {NICK}" in finding.next
 
 
@@ -118,7 +118,7 @@ async def test_an_agent_that_does_not_get_ready(patient: Patient) -> None:
     finding = await until_found(patient, "agents.states", lambda each: "not ready" in each.what)
     process.signal(signal.SIGTERM)
     await process.ended()
-    assert finding.severity is Severity.WARNING
+    assert finding.severity is FindingSeverity.WARNING
 
 
 def test_an_agent_that_was_parked_when_it_stopped(patient: Patient) -> None:
@@ -127,7 +127,7 @@ def test_an_agent_that_was_parked_when_it_stopped(patient: Patient) -> None:
     Notes(records).parked = "the day's tokens are used"
     records.close()
     finding = patient.one("agents.states")
-    assert finding.severity is Severity.WARNING and "tokens" in finding.what
+    assert finding.severity is FindingSeverity.WARNING and "tokens" in finding.what
 
 
 def test_mail_for_an_agent_that_does_not_run(patient: Patient) -> None:
@@ -139,7 +139,7 @@ def test_mail_for_an_agent_that_does_not_run(patient: Patient) -> None:
     )
     records.close()
     finding = patient.one("agents.states")
-    assert finding.severity is Severity.HINT and "1 message" in finding.what
+    assert finding.severity is FindingSeverity.HINT and "1 message" in finding.what
 
 
 CLAUDE = {"agent": "claude", "supervisor": {"agent": "none"}}
@@ -165,13 +165,13 @@ def test_an_agent_that_never_asks_and_can_be_reached(patient: Patient, way: dict
     finding = patient.one("agents.openings")
     # Where no person has an account, some of the ways make a person of whoever comes.
     is_open = bool(way.keys() & {"local_users", "trusted_network"})
-    assert finding.severity is (Severity.WARNING if is_open else Severity.HINT)
+    assert finding.severity is (FindingSeverity.WARNING if is_open else FindingSeverity.HINT)
     assert said in finding.what and NICK in finding.what
     accounts_of(patient.home, "spark-ori")
     finding = patient.one("agents.openings")
-    assert finding.severity is Severity.HINT and said in finding.what
+    assert finding.severity is FindingSeverity.HINT and said in finding.what
     patient.agents({**CLAUDE, "wake": "anybody"})
-    assert patient.one("agents.openings").severity is Severity.WARNING
+    assert patient.one("agents.openings").severity is FindingSeverity.WARNING
     patient.agents({**CLAUDE, "permission_mode": "default"})
     assert patient.found("agents.openings") == []
 
@@ -182,20 +182,20 @@ def test_members_of_a_team_never_ask_and_can_be_reached(patient: Patient) -> Non
     team = {"slug": "shop", "project_dir": str(patient.shell.folder), "server": {"port": 6667}}
     patient.file("team/shop/team.yaml", json.dumps(team))
     finding = patient.one("agents.openings")
-    assert finding.severity is Severity.HINT and "the link to thor" in finding.what
+    assert finding.severity is FindingSeverity.HINT and "the link to thor" in finding.what
     assert finding.what.startswith("the members of the team shop never ask for permission")
     assert "team/shop/team.yaml" in finding.next
     patient.file("team/shop/team.yaml", json.dumps({**team, "wake": "anybody"}))
     finding = patient.one("agents.openings")
-    assert finding.severity is Severity.WARNING and "take work from anybody" in finding.what
+    assert finding.severity is FindingSeverity.WARNING and "take work from anybody" in finding.what
 
 
 def test_tokens_of_the_bridge_are_a_way_in(patient: Patient) -> None:
     patient.server()
     patient.agents(CLAUDE)
-    Access().issue(("spark-old",), lifetime=-1.0)
+    BridgeAccess().issue(("spark-old",), lifetime=-1.0)
     assert patient.found("agents.openings") == []
-    Access().issue(("spark-jules",))
+    BridgeAccess().issue(("spark-jules",))
     assert "tokens of the bridge (spark-jules)" in patient.one("agents.openings").what
 
 

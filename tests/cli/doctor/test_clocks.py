@@ -3,7 +3,7 @@
 import os
 import time
 
-from culture.cli.doctor.runner import Severity
+from culture.cli.doctor.runner import FindingSeverity
 from tests.cli.doctor.conftest import Patient
 
 
@@ -13,4 +13,4 @@ def test_something_was_written_in_the_future(patient: Patient) -> None:
     later = time.time() + 86400
     os.utime(file, (later, later))
     finding = patient.one("clocks.past")
-    assert finding.severity is Severity.WARNING and "ids.json" in finding.what
+    assert finding.severity is FindingSeverity.WARNING and "ids.json" in finding.what

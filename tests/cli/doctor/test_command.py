@@ -12,8 +12,8 @@ import typer
 
 from culture.cli.commands import assembled
 from culture.cli.doctor.command import CHECKS
-from culture.cli.doctor.inventory import Scene
-from culture.cli.doctor.runner import Check, Finding, Severity, conduct
+from culture.cli.doctor.inventory import Inventory
+from culture.cli.doctor.runner import DoctorCheck, Finding, FindingSeverity, conduct
 from culture.protocol.vocabulary import Exit
 from tests.cli.doctor.conftest import NICK, Patient
 from tests.cli.shell import ROOT
@@ -136,31 +136,31 @@ async def test_on_a_terminal_it_is_coloured(patient: Patient) -> None:
 
 
 def test_a_check_that_fails_is_a_finding_and_the_others_go_on() -> None:
-    def fails(scene: Scene) -> list[Finding]:
+    def fails(scene: Inventory) -> list[Finding]:
         raise ValueError("with hunter2 in it")
 
-    broken, well = Check("some.thing", "fine", fails), Check("other.thing", "fine", lambda scene: [])
-    first, second = conduct([broken, well], Scene())
-    assert first.worst is Severity.WARNING and "some.thing" in first.findings[0].what
+    broken, well = DoctorCheck("some.thing", "fine", fails), DoctorCheck("other.thing", "fine", lambda scene: [])
+    first, second = conduct([broken, well], Inventory())
+    assert first.worst is FindingSeverity.WARNING and "some.thing" in first.findings[0].what
     assert "hunter2" not in str(first.findings[0])
-    assert second.worst is Severity.OK
+    assert second.worst is FindingSeverity.OK
 
 
 def test_a_check_that_does_not_end_is_a_finding(tmp_path: Path) -> None:
     waits, goes_on = os.pipe()
 
-    def hangs(scene: Scene) -> list[Finding]:
+    def hangs(scene: Inventory) -> list[Finding]:
         os.read(waits, 1)
         return []
 
-    [outcome] = conduct([Check("some.thing", "fine", hangs)], Scene(), patience=0.05)
+    [outcome] = conduct([DoctorCheck("some.thing", "fine", hangs)], Inventory(), patience=0.05)
     os.close(goes_on)
-    assert outcome.worst is Severity.WARNING and "did not end" in outcome.findings[0].what
+    assert outcome.worst is FindingSeverity.WARNING and "did not end" in outcome.findings[0].what
 
 
 def test_what_cannot_be_mended_stays_and_says_why(patient: Patient) -> None:
-    from culture.cli.doctor.runner import Outcome, hint, mended
+    from culture.cli.doctor.runner import CheckOutcome, hint, mended
 
     gone = patient.home / "gone"
-    outcome = Outcome(CHECKS[0], (hint("x", "y", "z", gone.unlink),))
+    outcome = CheckOutcome(CHECKS[0], (hint("x", "y", "z", gone.unlink),))
     assert "No such file" in mended(outcome).findings[0].why

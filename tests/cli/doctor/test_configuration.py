@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from culture.cli.doctor import configuration
-from culture.cli.doctor.runner import Severity
+from culture.cli.doctor.runner import FindingSeverity
 from culture.clients.shared.sandbox import bubblewrap
 from tests.cli.doctor.conftest import NICK, Patient
 from tests.support.people import accounts_of
@@ -33,7 +33,7 @@ HEAD = "name: spark\n"
 def test_what_keeps_culture_yaml_from_being_used(patient: Patient, text: str, line: int, said: str) -> None:
     patient.file("culture.yaml", HEAD + text)
     finding = patient.one("configuration.files")
-    assert finding.severity is Severity.ERROR
+    assert finding.severity is FindingSeverity.ERROR
     assert f"culture.yaml line {line}" in finding.what
     assert said in finding.what + finding.next and "culture config check" in finding.next
 
@@ -62,7 +62,7 @@ def test_what_yaml_reads_and_nobody_meant(patient: Patient, line: str, said: str
     patient.file("culture.yaml", text)
     assert patient.found("configuration.files") == []
     finding = next(each for each in patient.found("configuration.traps") if said in each.what)
-    assert finding.severity is Severity.WARNING and finding.why and "edit" in finding.next
+    assert finding.severity is FindingSeverity.WARNING and finding.why and "edit" in finding.next
     assert "hunter2" not in str(finding)
 
 
@@ -87,7 +87,7 @@ def test_what_is_as_it_looks_is_left_alone(patient: Patient, line: str) -> None:
 def test_agents_without_rules_for_answers_are_told(patient: Patient) -> None:
     patient.agents()
     finding = patient.one("configuration.trust")
-    assert finding.severity is Severity.HINT and NICK in finding.what
+    assert finding.severity is FindingSeverity.HINT and NICK in finding.what
     assert (
         "the first answer counts, an agent's too" in finding.why
         and "people alone" in finding.why.partition("permission")[2]
@@ -101,7 +101,7 @@ def test_an_agent_s_shell_that_passes_for_a_person_is_told(patient: Patient) -> 
     agent = {"agent": "claude", "trust": {"humans": "always"}}
     patient.agents(agent)
     finding = patient.one("configuration.trust")
-    assert finding.severity is Severity.HINT and f"the shells of {NICK}" in finding.why
+    assert finding.severity is FindingSeverity.HINT and f"the shells of {NICK}" in finding.why
     patient.agents({**agent, "sandbox": "bwrap"})
     assert patient.found("configuration.trust") == [], "it does not reach the server's port"
     patient.agents(agent)
@@ -112,7 +112,9 @@ def test_an_agent_s_shell_that_passes_for_a_person_is_told(patient: Patient) -> 
 def test_an_agent_that_runs_as_its_owner_is_told(patient: Patient) -> None:
     patient.agents({"agent": "claude"})
     finding = patient.one("configuration.boundary")
-    assert finding.severity is Severity.HINT and "user: NAME" in finding.next and "sandbox: bwrap" in finding.next
+    assert (
+        finding.severity is FindingSeverity.HINT and "user: NAME" in finding.next and "sandbox: bwrap" in finding.next
+    )
     assert f"{NICK} runs as you and never asks" in finding.what
     assert "your home with " in finding.why and "IRC server at " in finding.why
     patient.agents({"agent": "claude", "permission_mode": "default"})
@@ -147,7 +149,7 @@ def test_a_team_that_cannot_have_its_sandbox_is_told(
     monkeypatch.setattr(configuration, "obstacle", lambda: "bubblewrap is not installed")
     team(patient, sandbox=kind)
     finding = patient.one("configuration.sandboxes")
-    assert finding.severity is Severity.ERROR and f"the team shop: sandbox: {kind}" in finding.what
+    assert finding.severity is FindingSeverity.ERROR and f"the team shop: sandbox: {kind}" in finding.what
 
 
 @pytest.mark.parametrize(
@@ -164,5 +166,5 @@ def test_an_agent_that_cannot_have_its_sandbox_is_told(
     monkeypatch.setattr(bubblewrap, "obstacle", lambda: "bubblewrap is not installed: install bubblewrap")
     patient.agents({"agent": "claude", "sandbox": sandbox})
     findings = patient.found("configuration.sandboxes")
-    assert [finding.severity for finding in findings] == [Severity.ERROR] * bool(said)
+    assert [finding.severity for finding in findings] == [FindingSeverity.ERROR] * bool(said)
     assert all(said in finding.what and "does not start" in finding.why for finding in findings)

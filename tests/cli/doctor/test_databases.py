@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from culture.cli.doctor import databases
-from culture.cli.doctor.runner import Severity
+from culture.cli.doctor.runner import FindingSeverity
 from culture.clients.shared.records import Records
 from tests.cli.doctor.conftest import NICK, Patient, unprivileged
 from tests.support.lockholder import locked
@@ -36,7 +36,9 @@ def test_a_damaged_history(patient: Patient) -> None:
     assert patient.found("databases.whole") == []
     damage(history)
     finding = patient.one("databases.whole")
-    assert finding.severity is Severity.ERROR and "history.db" in finding.what and "culture restore" in finding.next
+    assert (
+        finding.severity is FindingSeverity.ERROR and "history.db" in finding.what and "culture restore" in finding.next
+    )
 
 
 def test_an_agents_file_that_is_no_database(patient: Patient) -> None:
@@ -68,7 +70,7 @@ def test_a_database_that_cannot_be_opened(patient: Patient, monkeypatch: pytest.
         large(home / "inbox" / f"{NICK}.db", 1)
         (home / "inbox" / f"{NICK}.db").chmod(0)
         finding = patient.one("databases.whole")
-    assert finding.severity is Severity.WARNING and "ls -l" in finding.next
+    assert finding.severity is FindingSeverity.WARNING and "ls -l" in finding.next
 
 
 async def test_a_database_that_is_being_written_is_no_fault(patient: Patient) -> None:
@@ -81,13 +83,13 @@ async def test_a_database_that_is_being_written_is_no_fault(patient: Patient) ->
 @pytest.mark.parametrize(
     ("name", "size", "severity"),
     [
-        pytest.param("data/spark/history/history.db-wal", 300_000_000, Severity.WARNING, id="write-ahead log"),
-        pytest.param("data/spark/ledger/ledger.db", 2_000_000_000, Severity.HINT, id="ledger"),
-        pytest.param("data/spark/audit/audit-20260101T000000.0Z.jsonl", 950_000_000, Severity.HINT, id="audit"),
-        pytest.param("log/spark.log", 300_000_000, Severity.HINT, id="log"),
+        pytest.param("data/spark/history/history.db-wal", 300_000_000, FindingSeverity.WARNING, id="write-ahead log"),
+        pytest.param("data/spark/ledger/ledger.db", 2_000_000_000, FindingSeverity.HINT, id="ledger"),
+        pytest.param("data/spark/audit/audit-20260101T000000.0Z.jsonl", 950_000_000, FindingSeverity.HINT, id="audit"),
+        pytest.param("log/spark.log", 300_000_000, FindingSeverity.HINT, id="log"),
     ],
 )
-def test_what_has_grown(patient: Patient, name: str, size: int, severity: Severity) -> None:
+def test_what_has_grown(patient: Patient, name: str, size: int, severity: FindingSeverity) -> None:
     patient.server()
     os.truncate(patient.file(name), size)
     assert patient.one("databases.growth").severity is severity

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from culture.cli.doctor.runner import Severity
+from culture.cli.doctor.runner import FindingSeverity
 from culture.config.installation import installation
 from culture.protocol.vocabulary import UserClass
 from culture.server.auth.account_store import AccountStore
@@ -34,7 +34,7 @@ def test_nobody_has_logged_in_to_a_program(
     pytest.importorskip(package)
     patient.agents({"agent": kind})
     finding = patient.one("logins.backends")
-    assert finding.severity is Severity.ERROR and "login" in finding.next and NICK in finding.why
+    assert finding.severity is FindingSeverity.ERROR and "login" in finding.next and NICK in finding.why
     monkeypatch.setenv("ANTHROPIC_API_KEY" if kind == "claude" else "CODEX_API_KEY", "hunter2")
     assert patient.found("logins.backends") == []
 
@@ -43,7 +43,7 @@ def test_a_program_that_agents_yaml_names_is_not_there(patient: Patient) -> None
     pytest.importorskip("acp")
     patient.agents({"agent": "acp", "acp_command": ["no-such-agent", "--acp"]})
     finding = patient.one("logins.commands")
-    assert finding.severity is Severity.ERROR and "no-such-agent" in finding.what
+    assert finding.severity is FindingSeverity.ERROR and "no-such-agent" in finding.what
     assert patient.found("versions.backends") == [], "it needs no other program"
 
 
@@ -66,7 +66,7 @@ def test_a_token_that_is_none_of_the_account(patient: Patient, store: AccountSto
     assert patient.found("logins.accounts") == []
     patient.file(f"secrets/{NICK}", "hunter2")
     finding = patient.one("logins.accounts")
-    assert finding.severity is Severity.HINT and "hunter2" not in str(finding)
+    assert finding.severity is FindingSeverity.HINT and "hunter2" not in str(finding)
 
 
 async def test_a_running_agent_with_a_token_that_is_none(patient: Patient) -> None:
@@ -83,14 +83,14 @@ async def test_a_running_agent_with_a_token_that_is_none(patient: Patient) -> No
         unknown = patient.one("agents.states")
     finally:
         await patient.shell.run("stop", NICK)
-    assert finding.severity is Severity.WARNING and f"culture restart {NICK}" in finding.next
-    assert unknown.severity is Severity.HINT and f"culture stop {NICK}" in unknown.next
+    assert finding.severity is FindingSeverity.WARNING and f"culture restart {NICK}" in finding.next
+    assert unknown.severity is FindingSeverity.HINT and f"culture stop {NICK}" in unknown.next
 
 
 def test_no_token_for_a_server_on_another_machine(patient: Patient) -> None:
     patient.agents(server={"host": "irc.invalid", "port": 6697, "tls": True})
     finding = patient.one("logins.accounts")
-    assert finding.severity is Severity.WARNING and "culture account token" in finding.next
+    assert finding.severity is FindingSeverity.WARNING and "culture account token" in finding.next
 
 
 @pytest.mark.parametrize("text", ["{", '{"schema": 99}', "[]"])
@@ -98,13 +98,13 @@ def test_accounts_that_cannot_be_read(patient: Patient, text: str) -> None:
     patient.server()
     patient.file("accounts.json", text)
     finding = patient.one("accounts.readable")
-    assert finding.severity is Severity.ERROR and "culture restore" in finding.next
+    assert finding.severity is FindingSeverity.ERROR and "culture restore" in finding.next
 
 
 def test_accounts_that_are_a_folder(patient: Patient) -> None:
     patient.server()
     (patient.home / "accounts.json").mkdir()
-    assert patient.one("accounts.readable").severity is Severity.ERROR
+    assert patient.one("accounts.readable").severity is FindingSeverity.ERROR
 
 
 def wide(patient: Patient) -> dict[str, Any]:
@@ -115,9 +115,9 @@ def wide(patient: Patient) -> dict[str, Any]:
 def test_agents_have_accounts_and_people_none(patient: Patient, store: AccountStore) -> None:
     assert patient.found("accounts.people") == []
     store.add(new_account(NICK, UserClass.AGENT))
-    assert patient.one("accounts.people").severity is Severity.HINT
+    assert patient.one("accounts.people").severity is FindingSeverity.HINT
     patient.server(**wide(patient))
-    assert patient.one("accounts.people").severity is Severity.WARNING
+    assert patient.one("accounts.people").severity is FindingSeverity.WARNING
     store.add(new_account("ori", UserClass.HUMAN))
     assert patient.found("accounts.people") == []
 
@@ -125,12 +125,12 @@ def test_agents_have_accounts_and_people_none(patient: Patient, store: AccountSt
 def test_an_agent_with_the_nick_of_a_person(patient: Patient, store: AccountStore) -> None:
     store.add(new_account("bee", UserClass.HUMAN))
     finding = patient.one("accounts.nicks")
-    assert finding.severity is Severity.ERROR and "the person bee" in finding.what
+    assert finding.severity is FindingSeverity.ERROR and "the person bee" in finding.what
 
 
 def test_an_agent_with_the_nick_of_who_types(patient: Patient, store: AccountStore) -> None:
     patient.agents({"nick": f"spark-{os.environ['LOGNAME']}"}, server=HERE)
-    assert patient.one("accounts.nicks").severity is Severity.WARNING
+    assert patient.one("accounts.nicks").severity is FindingSeverity.WARNING
 
 
 def test_looking_leaves_the_modes_of_files_as_they_are(patient: Patient, store: AccountStore, tmp_path: Path) -> None:

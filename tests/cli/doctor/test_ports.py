@@ -9,7 +9,7 @@ import pytest
 
 from culture.cli.doctor import ports
 from culture.cli.doctor.probe import probe
-from culture.cli.doctor.runner import Severity
+from culture.cli.doctor.runner import FindingSeverity
 from culture.protocol.vocabulary import UserClass
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import new_account
@@ -25,7 +25,7 @@ def test_another_program_has_the_port(patient: Patient) -> None:
         port = other.getsockname()[1]
         patient.server(listen=[{"port": port}])
         finding = patient.one("ports.answering")
-    assert finding.severity is Severity.ERROR
+    assert finding.severity is FindingSeverity.ERROR
     assert f"port {port} is taken" in finding.what and str(os.getpid()) in finding.what
 
 
@@ -38,7 +38,7 @@ def test_a_server_that_does_not_run(patient: Patient) -> None:
     with reserved() as port:
         patient.server(listen=[{"port": port}])
         finding = patient.one("ports.answering")
-    assert finding.severity is Severity.HINT and "culture server start" in finding.next
+    assert finding.severity is FindingSeverity.HINT and "culture server start" in finding.next
 
 
 async def test_a_server_that_hangs(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,7 +48,7 @@ async def test_a_server_that_hangs(patient: Patient, monkeypatch: pytest.MonkeyP
     process.signal(signal.SIGSTOP)
     finding = patient.one("ports.answering")
     process.signal(signal.SIGCONT)
-    assert finding.severity is Severity.ERROR
+    assert finding.severity is FindingSeverity.ERROR
     assert f"port {port}" in finding.what and "culture server restart" in finding.next
 
 
@@ -60,14 +60,14 @@ async def test_a_listener_for_web_pages_is_well_though_it_speaks_no_irc(patient:
 def test_beyond_loopback_without_tls_and_without_accounts(patient: Patient) -> None:
     patient.server(listen=[{"host": "0.0.0.0", "port": 6667}], trusted_network=True)
     found = patient.found("ports.exposure")
-    assert [each.severity for each in found] == [Severity.WARNING, Severity.WARNING]
+    assert [each.severity for each in found] == [FindingSeverity.WARNING, FindingSeverity.WARNING]
     assert "culture server cert" in found[0].next and "culture account add" in found[1].next
 
 
 def test_beyond_loopback_with_tls_and_without_accounts(patient: Patient, tmp_path: Path) -> None:
     tls, _ = made(tmp_path, "spark")
     patient.server(listen=[{"host": "0.0.0.0", "port": 6697, "tls": tls.model_dump()}])
-    assert patient.one("ports.exposure").severity is Severity.ERROR
+    assert patient.one("ports.exposure").severity is FindingSeverity.ERROR
     AccountStore(patient.home / "accounts.json").add(new_account("ori", UserClass.HUMAN))
     assert patient.found("ports.exposure") == []
 
@@ -82,7 +82,7 @@ async def test_agents_look_for_the_server_at_another_port(patient: Patient) -> N
     with reserved() as wrong:
         patient.agents(server={"host": "127.0.0.1", "port": wrong})
         finding = patient.one("ports.agents")
-    assert finding.severity is Severity.ERROR and f"port: {port}" in finding.next
+    assert finding.severity is FindingSeverity.ERROR and f"port: {port}" in finding.next
     patient.agents(server={"host": "127.0.0.1", "port": port})
     assert patient.found("ports.agents") == []
 
@@ -124,7 +124,7 @@ async def test_agents_that_wait_for_a_server_make_it_an_error(patient: Patient) 
             finding = patient.one("ports.answering")
     finally:
         await patient.shell.run("stop", NICK)
-    assert finding.severity is Severity.ERROR and NICK in finding.why
+    assert finding.severity is FindingSeverity.ERROR and NICK in finding.why
 
 
 @pytest.mark.parametrize("said", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b":x 391 * x no-time\r\n", b"\xff\xfe\r\n"])

@@ -7,7 +7,7 @@ import pytest
 
 from culture.cli.agents import service
 from culture.cli.doctor import sockets
-from culture.cli.doctor.runner import Severity
+from culture.cli.doctor.runner import FindingSeverity
 from culture.config.peer_uid import user_name
 from tests.cli.doctor.conftest import NICK, Patient
 
@@ -35,7 +35,7 @@ def test_a_unit_that_would_be_written_differently_today(patient: Patient, folder
     unit = folder / service.SERVER_UNIT
     unit.write_text(service.for_server(system=False).replace("TimeoutStopSec=60", "TimeoutStopSec=5"))
     finding = patient.one("services.installed")
-    assert finding.severity is Severity.HINT and "culture service install --server" in finding.next
+    assert finding.severity is FindingSeverity.HINT and "culture service install --server" in finding.next
 
 
 def test_a_unit_whose_program_is_gone(patient: Patient, folder: Path) -> None:
@@ -45,7 +45,7 @@ def test_a_unit_whose_program_is_gone(patient: Patient, folder: Path) -> None:
     ]
     (folder / service.agent_unit(NICK)).write_text("\n".join(lines))
     finding = patient.one("services.installed")
-    assert finding.severity is Severity.ERROR and f"culture service install {NICK}" in finding.next
+    assert finding.severity is FindingSeverity.ERROR and f"culture service install {NICK}" in finding.next
 
 
 def test_a_unit_of_an_agent_that_is_gone(patient: Patient, folder: Path) -> None:

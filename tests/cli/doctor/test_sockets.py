@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.cli.doctor.runner import Severity
+from culture.cli.doctor.runner import FindingSeverity
 from culture.config import paths
 from tests.cli.doctor.conftest import NICK, NOBODY, Patient
 
@@ -28,7 +28,7 @@ def test_without_a_runtime_folder_they_are_in_the_home_folder(
 
 def test_the_folder_for_sockets_is_gone(patient: Patient) -> None:
     runtime(patient).rmdir()
-    assert patient.one("sockets.folder").severity is Severity.ERROR
+    assert patient.one("sockets.folder").severity is FindingSeverity.ERROR
 
 
 def test_everybody_may_write_to_the_folder_for_sockets(patient: Patient) -> None:
@@ -40,12 +40,12 @@ def test_everybody_may_write_to_the_folder_for_sockets(patient: Patient) -> None
 def test_the_folder_for_sockets_is_of_another_user(patient: Patient) -> None:
     os.chown(runtime(patient), NOBODY, NOBODY)
     finding = patient.one("sockets.folder")
-    assert finding.severity is Severity.ERROR and "unset" in finding.next
+    assert finding.severity is FindingSeverity.ERROR and "unset" in finding.next
 
 
 def test_the_folder_for_temporary_files_is_gone(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(patient.shell.folder / "gone"))
-    assert patient.one("sockets.temporary").severity is Severity.ERROR
+    assert patient.one("sockets.temporary").severity is FindingSeverity.ERROR
 
 
 def test_in_the_folder_for_temporary_files_everybody_may_do_everything(
@@ -64,7 +64,7 @@ def test_a_path_that_is_too_long(patient: Patient, monkeypatch: pytest.MonkeyPat
     patient.agents()
     monkeypatch.setattr(paths, "SOCKET_PATH_LIMIT", 20)
     finding = patient.one("sockets.lengths")
-    assert finding.severity is Severity.ERROR and NICK in finding.what and "20 bytes" in finding.why
+    assert finding.severity is FindingSeverity.ERROR and NICK in finding.what and "20 bytes" in finding.why
 
 
 def test_a_socket_with_nobody_behind_it(patient: Patient) -> None:
@@ -75,7 +75,7 @@ def test_a_socket_with_nobody_behind_it(patient: Patient) -> None:
         path.chmod(0o600)
         made.listen()
         assert patient.found("sockets.states") == []
-    assert patient.one("sockets.states").severity is Severity.HINT
+    assert patient.one("sockets.states").severity is FindingSeverity.HINT
     patient.mend("sockets.states")
 
 
@@ -86,7 +86,7 @@ def test_a_socket_that_others_may_speak_to(patient: Patient) -> None:
         made.bind(str(paths.agent_socket(NICK)))
         paths.agent_socket(NICK).chmod(0o666)
         made.listen()
-        assert patient.one("sockets.states").severity is Severity.WARNING
+        assert patient.one("sockets.states").severity is FindingSeverity.WARNING
         patient.mend("sockets.states")
 
 
@@ -96,7 +96,7 @@ def test_something_else_in_the_place_of_a_socket(patient: Patient, kind: str) ->
     path = paths.agent_socket(NICK)
     paths.private_directory(path.parent)
     path.symlink_to("/nowhere") if kind == "symlink" else path.write_text("")
-    assert patient.one("sockets.states").severity is Severity.ERROR
+    assert patient.one("sockets.states").severity is FindingSeverity.ERROR
 
 
 @root_only

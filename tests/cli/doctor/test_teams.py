@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from culture.cli.doctor.runner import Severity
+from culture.cli.doctor.runner import FindingSeverity
 from culture.orchestrator.journal.state import What
-from culture.orchestrator.journal.store import Book
+from culture.orchestrator.journal.store import TeamStore
 from culture.wiki.pages import Pages, folder_of
 from tests.cli.doctor.conftest import Patient
 from tests.orchestrator.conftest import git_in
@@ -36,23 +36,23 @@ def test_a_project_that_is_gone_or_no_repository(patient: Patient, project: Path
     assert "no git repository" in patient.one("teams.projects").what
     project.rename(project.with_name("elsewhere"))
     finding = patient.one("teams.projects")
-    assert finding.severity is Severity.ERROR and "is not there" in finding.what
+    assert finding.severity is FindingSeverity.ERROR and "is not there" in finding.what
 
 
 def test_a_lock_that_a_killed_git_has_left(patient: Patient, project: Path) -> None:
     make_old(project / ".git" / "index.lock")
-    assert patient.one("teams.projects").severity is Severity.WARNING
+    assert patient.one("teams.projects").severity is FindingSeverity.WARNING
 
 
 def test_worktrees_that_no_task_needs(patient: Patient, project: Path) -> None:
-    book = Book(patient.home / "team" / "shop")
+    book = TeamStore(patient.home / "team" / "shop")
     book.open()
     book.done(What.TASK, id="t1", text="build", by="spark-ori")
     book.close()
     for name in ("agent-task-t1", "agent-task-t9", "agent-task-t1.kept-1"):
         git_in(project, "worktree", "add", "--detach", f".worktrees/{name}")
     found = patient.found("teams.worktrees")
-    assert {each.severity for each in found} == {Severity.HINT}
+    assert {each.severity for each in found} == {FindingSeverity.HINT}
     assert sorted(each.what.split()[0].rpartition("/")[2] for each in found) == [
         "agent-task-t1.kept-1",
         "agent-task-t9",
@@ -64,13 +64,13 @@ def test_a_wiki_that_is_none_any_more(patient: Patient) -> None:
     Pages.create(folder_of("shop"))
     assert patient.found("teams.wikis") == []
     make_old(folder_of("shop") / "HEAD.lock")
-    assert patient.one("teams.wikis").severity is Severity.HINT
+    assert patient.one("teams.wikis").severity is FindingSeverity.HINT
     (folder_of("shop") / "HEAD.lock").unlink()
     (folder_of("shop") / "objects").rename(patient.home / "aside")
-    assert patient.one("teams.wikis").severity is Severity.ERROR
+    assert patient.one("teams.wikis").severity is FindingSeverity.ERROR
 
 
 def test_pages_that_wait_to_be_written(patient: Patient, project: Path) -> None:
     patient.file("team/shop/wiki-queue/1.json", "{}")
     finding = patient.one("teams.waiting")
-    assert finding.severity is Severity.HINT and "1 page waits" in finding.what
+    assert finding.severity is FindingSeverity.HINT and "1 page waits" in finding.what

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from culture.cli.doctor.runner import Severity
+from culture.cli.doctor.runner import FindingSeverity
 from tests.cli.doctor.conftest import Patient
 from tests.support.tls import made
 
@@ -17,12 +17,14 @@ def listen(tls: Any, port: int = 6697) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("days", "ago", "severity"),
     [
-        pytest.param(30, 40, Severity.ERROR, id="ended"),
-        pytest.param(30, 20, Severity.WARNING, id="ends soon"),
-        pytest.param(90, -10, Severity.ERROR, id="not yet"),
+        pytest.param(30, 40, FindingSeverity.ERROR, id="ended"),
+        pytest.param(30, 20, FindingSeverity.WARNING, id="ends soon"),
+        pytest.param(90, -10, FindingSeverity.ERROR, id="not yet"),
     ],
 )
-def test_the_dates_of_a_certificate(patient: Patient, tmp_path: Path, days: int, ago: int, severity: Severity) -> None:
+def test_the_dates_of_a_certificate(
+    patient: Patient, tmp_path: Path, days: int, ago: int, severity: FindingSeverity
+) -> None:
     tls, _ = made(tmp_path, "spark", days, ago)
     patient.server(listen=listen(tls))
     assert patient.one("tls.dates").severity is severity
@@ -49,7 +51,7 @@ def test_a_key_that_is_of_another_certificate(patient: Patient, tmp_path: Path) 
     other.key.rename(tls.key)
     patient.server(listen=listen(tls))
     finding = patient.one("tls.dates")
-    assert finding.severity is Severity.ERROR and "spark.key" in finding.what
+    assert finding.severity is FindingSeverity.ERROR and "spark.key" in finding.what
     tls.key.unlink()
     assert "No such file" in patient.one("tls.dates").what
 
@@ -69,7 +71,7 @@ async def test_a_server_that_shows_another_certificate_than_agents_expect(patien
     _, port = await patient.serve(listen=listen(tls, port=0))
     patient.agents(server={"host": "127.0.0.1", "port": port, "tls": True, "fingerprint": "ab" * 32})
     finding = patient.one("tls.pins")
-    assert finding.severity is Severity.ERROR and fingerprint in finding.next
+    assert finding.severity is FindingSeverity.ERROR and fingerprint in finding.next
 
 
 def test_a_server_that_does_not_run_is_judged_by_its_file(patient: Patient, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.protocol.vocabulary import State
+from culture.protocol.vocabulary import AgentState
 from culture.server.ircd import IRCd
 from tests.clients.claude.rooms import GENERAL, NICK, spoken, working
 from tests.clients.shared.test_daemon import until
@@ -21,7 +21,7 @@ async def test_a_budget_that_is_spent_within_a_turn_ends_it_after_the_running_ca
         ori.send(f"PRIVMSG {GENERAL} :@{NICK} work {steps} [[say all done]]")
         parked = await ori.expect("NOTICE", GENERAL, where=lambda each: "I am parked" in each.params[1])
         assert "5,000 tokens a day are used" in parked.params[1]
-        await until(lambda: daemon.presence.state is State.PARKED)
+        await until(lambda: daemon.presence.state is AgentState.PARKED)
         ran = (home / "work" / "done").read_text().split()
         assert 2 <= len(ran) < 8
         assert spoken(ori) == []
@@ -62,7 +62,7 @@ async def test_with_a_subscription_it_goes_by_its_windows_and_not_by_cents(
         ori.send(f"PRIVMSG {GENERAL} :@{NICK} work {steps} [[say all done]]")
         parked = await ori.expect("NOTICE", GENERAL, where=lambda each: "I am parked" in each.params[1])
         assert "51 of 50 percent of the five hour window are used; it begins anew at " in parked.params[1]
-        await until(lambda: daemon.presence.state is State.PARKED)
+        await until(lambda: daemon.presence.state is AgentState.PARKED)
         assert spoken(ori) == ["one", "two"]
         assert len((home / "work" / "done").read_text().split()) < 8
 
@@ -89,6 +89,6 @@ async def test_dollars_are_counted_with_each_answer_of_the_model(ircd: IRCd, hom
         assert (await daemon.service.status())["tokens_today"] == first["tokens_ever"]
         parked = await ori.expect("NOTICE", GENERAL, where=lambda each: "I am parked" in each.params[1])
         assert "0.05 dollars a day are used" in parked.params[1]
-        await until(lambda: daemon.presence.state is State.PARKED)
+        await until(lambda: daemon.presence.state is AgentState.PARKED)
         assert 2 <= len((home / "work" / "done").read_text().split()) < 15
         assert 0.05 <= (await daemon.service.usage(None, None))["cost_usd_ever"] < 0.1

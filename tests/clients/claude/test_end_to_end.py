@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.protocol.vocabulary import State
+from culture.protocol.vocabulary import AgentState
 from culture.server.ircd import IRCd
 from tests.clients.claude.rooms import GENERAL, NICK, SKILL, configured, spoken, wendy_at_weechat, working
 from tests.clients.shared.test_daemon import answered, until
@@ -73,7 +73,7 @@ async def test_a_person_answers_what_it_asks(ircd: IRCd, home: Path, model: Mode
         asking = f'[[bash {SKILL} ask "{GENERAL}" --timeout 30 "may I?"]] [[say then I will]]'
         ori.send(f"PRIVMSG {GENERAL} :@{NICK} deploy {asking}")
         await wendy.shows(rf"^.?{NICK} \[QUESTION\] may I\?$", GENERAL)
-        assert daemon.presence.state is State.ASKING
+        assert daemon.presence.state is AgentState.ASKING
         wendy.type("I am not talking to you", GENERAL)
         wendy.type(f"@{NICK} yes, please", GENERAL)
         request = await model.journal.arrival("deploy", results=1)

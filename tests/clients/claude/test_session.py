@@ -12,7 +12,7 @@ pytest.importorskip("claude_agent_sdk", reason="the extra culture[claude] is not
 from claude_agent_sdk import ClaudeSDKClient
 from claude_agent_sdk.types import Message
 
-from culture.clients.claude.session import Session
+from culture.clients.claude.session import ClaudeSession
 
 
 @pytest.mark.timeout(30)
@@ -22,7 +22,7 @@ async def test_one_that_is_not_there_is_dead_and_holds_up_nobody() -> None:
     async def heard(message: Message) -> None:
         raise AssertionError(message)
 
-    session = Session(ClaudeSDKClient(), heard, told.put)
+    session = ClaudeSession(ClaudeSDKClient(), heard, told.put)
     async with asyncio.timeout(PATIENCE):
         assert await told.get() == UNKNOWN_EXIT
     await asyncio.wait([session._reader])

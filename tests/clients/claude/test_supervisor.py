@@ -11,7 +11,7 @@ from culture.clients.shared.processes import carrying
 from culture.clients.shared.supervisor import SYSTEM_PROMPT, SupervisorSetup
 from culture.config.agents import SupervisorConfig
 from culture.config.team import RoleConfig
-from culture.protocol.vocabulary import State
+from culture.protocol.vocabulary import AgentState
 from culture.server.ircd import IRCd
 from tests.clients.claude.fifo import MakeFifo
 from tests.clients.claude.rooms import GENERAL, NICK, working
@@ -177,7 +177,7 @@ async def test_two_whispers_that_fail_call_people_and_resume_lets_it_go_on(
             "text": said,
         }
         assert len(judged(model)) == 3
-        assert daemon.presence.state is State.PAUSED
+        assert daemon.presence.state is AgentState.PAUSED
         ori.send(f"PRIVMSG {GENERAL} :@{NICK} use ninja [[say with ninja]]")
         await until(lambda: daemon.inbox.counts()[0] == 1)
         ori.send(f"PRIVMSG {GENERAL} :@{NICK} resume")

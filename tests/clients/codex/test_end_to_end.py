@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from culture.clients.shared.daemon import AgentDaemon
-from culture.protocol.vocabulary import State
+from culture.protocol.vocabulary import AgentState
 from culture.server.ircd import IRCd
 from tests.clients.conformance import programs
 from tests.clients.patience import answers_late
@@ -154,7 +154,7 @@ async def test_a_budget_that_is_spent_within_a_turn_ends_it_after_the_running_ca
         ori.send(f"PRIVMSG {GENERAL} :@{NICK} work {steps} [[say all done]]")
         parked = await ori.expect("NOTICE", GENERAL, where=lambda each: "I am parked" in each.params[1])
         assert "5,000 tokens a day are used" in parked.params[1]
-        await until(lambda: daemon.presence.state is State.PARKED)
+        await until(lambda: daemon.presence.state is AgentState.PARKED)
         assert 2 <= len((home / "work" / "done").read_text().split()) < 8
         assert spoken(ori) == []
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from culture.clients.shared.daemon import AgentDaemon
-from culture.protocol.vocabulary import State
+from culture.protocol.vocabulary import AgentState
 from culture.server.ircd import IRCd
 from tests.clients.copilot.conftest import provided
 from tests.clients.patience import answers_late
@@ -101,7 +101,7 @@ async def test_a_whisper_reaches_it_in_its_turn_and_its_budget_ends_one(ircd: IR
         steps = " ".join(f"[[usage 2000 100 0 0]] [[bash echo {number} >> done]]" for number in range(8))
         ori.send(f"PRIVMSG {GENERAL} :@{NICK} work {steps} [[say all done]]")
         await ori.expect("NOTICE", GENERAL, where=lambda each: "I am parked" in each.params[1])
-        await until(lambda: daemon.presence.state is State.PARKED)
+        await until(lambda: daemon.presence.state is AgentState.PARKED)
         assert 2 <= len((home / "work" / "done").read_text().split()) < 8
         assert spoken(ori) == ["done"]
 

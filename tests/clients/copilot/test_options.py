@@ -21,7 +21,7 @@ from tests.support.model import Model
 pytest.importorskip("copilot", reason="the extra culture[copilot] is not installed")
 
 from culture.clients.copilot.agent_runner import AgentRunner, CopilotRunner
-from culture.clients.copilot.options import Options, asks, read
+from culture.clients.copilot.options import CopilotOptions, asks, read
 from culture.clients.copilot.supervisor import CopilotSupervisor
 from culture.clients.shared.supervisor import SupervisorSetup
 
@@ -36,7 +36,7 @@ def test_the_backend_has_runner_supervisor_and_skill() -> None:
     assert skill_files(BACKEND).keys() == {"SKILL.md"}
 
 
-def made(folder: Path, thinking: str = "medium", model: str | None = "gpt-5", **options: object) -> Options:
+def made(folder: Path, thinking: str = "medium", model: str | None = "gpt-5", **options: object) -> CopilotOptions:
     asks(options)
     return read("spark-copilot", folder, options, {"CULTURE_NICK": "spark-copilot"}, model=model, thinking=thinking)
 

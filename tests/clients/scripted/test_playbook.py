@@ -24,10 +24,10 @@ def test_the_first_rule_that_matches_is_followed(tmp_path: Path) -> None:
         write(tmp_path, "rules:\n- when: ab\n  steps: [say: one]\n- when: a\n  steps: [say: two]\ndefault: [say: none]")
     )
     assert [playbook.chosen(prompt)[1] for prompt in ("xABx", "cab a", "a", "x")] == [
-        (steps.Say("one"),),
-        (steps.Say("one"),),
-        (steps.Say("two"),),
-        (steps.Say("none"),),
+        (steps.SayStep("one"),),
+        (steps.SayStep("one"),),
+        (steps.SayStep("two"),),
+        (steps.SayStep("none"),),
     ]
 
 
@@ -48,14 +48,14 @@ default:
   - loop: {times: 2, steps: [{read: '#a'}]}
 """
     assert read(write(tmp_path, text)).default == (
-        steps.Ask("#a", "q", 300.0),
-        steps.Ask("#a", "q", 120.0, "yes/no"),
-        steps.Run("ls", 60.0),
-        steps.Run("ls", 0.5),
-        steps.Wait(2),
-        steps.Wait(30.0, "there"),
-        steps.Usage(tokens=7),
-        steps.Loop(2, (steps.Read("#a"),)),
+        steps.AskStep("#a", "q", 300.0),
+        steps.AskStep("#a", "q", 120.0, "yes/no"),
+        steps.RunStep("ls", 60.0),
+        steps.RunStep("ls", 0.5),
+        steps.WaitStep(2),
+        steps.WaitStep(30.0, "there"),
+        steps.UsageStep(tokens=7),
+        steps.LoopStep(2, (steps.ReadStep("#a"),)),
     )
 
 
@@ -127,7 +127,7 @@ def test_the_built_in_one_is_harmless() -> None:
     """It neither runs commands nor writes to others."""
     playbook = read(BUILT_IN)
     every = [step for rule in playbook.rules for step in rule.steps] + list(playbook.default)
-    assert {type(step) for step in every} == {steps.Say}
+    assert {type(step) for step in every} == {steps.SayStep}
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_the_built_in_one_answers_what_was_written(text: str, answer: str) -> No
     """What the server knows of a message has words of its own, `time` among them."""
     prompt = f"[IRC DM] <spark-ori> {text}\n  (class: human; account: none; msgid: s.1; time: 2026-03-19T10:00:00Z)"
     said = read(BUILT_IN).chosen(prompt)[1][0]
-    assert isinstance(said, steps.Say) and said.text.startswith(answer)
+    assert isinstance(said, steps.SayStep) and said.text.startswith(answer)
 
 
 SAID = [
@@ -168,12 +168,12 @@ SAID = [
 def test_the_guide_knows_what_it_lists(text: str, answer: str) -> None:
     prompt = f"[IRC DM] <spark-ori> {text}\n  (class: human; account: none; msgid: s.1; time: 2026-03-19T10:00:00Z)"
     said = read(NAMED["guide"]).chosen(prompt)[1][0]
-    assert isinstance(said, steps.Say) and said.text.startswith(answer)
+    assert isinstance(said, steps.SayStep) and said.text.startswith(answer)
 
 
 def test_the_guide_asks_a_real_question_and_heeds_the_answer() -> None:
     chosen = read(NAMED["guide"]).chosen("[IRC @mention in #general] <spark-ori> @guide show me a question")[1]
-    assert [type(step) for step in chosen] == [steps.Ask, steps.Run, steps.Say]
+    assert [type(step) for step in chosen] == [steps.AskStep, steps.RunStep, steps.SayStep]
 
 
 def test_guide_and_parrot_answer_each_other_without_end() -> None:
@@ -182,7 +182,7 @@ def test_guide_and_parrot_answer_each_other_without_end() -> None:
     said = "[IRC @mention in #general] <spark-{}> @{} How interesting. What do you think?"
     for playbook, other in ((guide, "parrot"), (parrot, "guide")):
         step = playbook.chosen(said.format(other, "x"))[1][0]
-        assert isinstance(step, steps.Say) and step.text.startswith("@{sender} ")
+        assert isinstance(step, steps.SayStep) and step.text.startswith("@{sender} ")
     both = f"{said.format('parrot', 'guide')}\n[IRC @mention in #general] <spark-ori> @guide what can you do"
     step = guide.chosen(both)[1][0]
-    assert isinstance(step, steps.Say) and step.text.startswith("I am {nick}.")
+    assert isinstance(step, steps.SayStep) and step.text.startswith("I am {nick}.")

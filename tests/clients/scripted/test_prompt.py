@@ -5,7 +5,7 @@ import subprocess
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culture.clients.scripted.prompt import Heard, heard, meant
+from culture.clients.scripted.prompt import PromptMessage, heard, meant
 from culture.clients.scripted.templates import fill, places, shell_command
 
 PROMPT = """[IRC @mention in #general] <spark-ori> @spark-helper first
@@ -26,14 +26,14 @@ def test_the_messages_of_a_prompt_are_found() -> None:
 
 def test_the_message_in_which_a_rule_matched_is_meant() -> None:
     assert meant(PROMPT, PROMPT.index("second"), "spark-helper").text.startswith("first\n")
-    assert meant(PROMPT, PROMPT.index("deploy"), "spark-helper") == Heard(
+    assert meant(PROMPT, PROMPT.index("deploy"), "spark-helper") == PromptMessage(
         "spark-nora", "deploy", "spark-nora", PROMPT.index("[IRC DM]")
     )
     assert meant(PROMPT, None, "spark-helper").text == "deploy"
 
 
 def test_a_prompt_without_messages_is_its_own_text() -> None:
-    assert meant("go on", None, "spark-helper") == Heard("", "go on", "")
+    assert meant("go on", None, "spark-helper") == PromptMessage("", "go on", "")
 
 
 def test_only_the_own_nick_is_taken_from_the_front() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from culture.cli.agents.agent_login import ensure
-from culture.protocol.vocabulary import State, UserClass
+from culture.protocol.vocabulary import AgentState, UserClass
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import new_account
 from culture.server.ircd import IRCd
@@ -76,7 +76,7 @@ async def test_a_person_answers_and_an_agent_does_not(ircd: IRCd, home: Path) ->
             assert await answered(ori, "#general") == "[QUESTION] Delete it?"
             assert await answered(ori, "#general") == f"Waiting for response. Reply with: @{NICK} yes/no/abort"
             assert await answered(ori, "#alerts") == f'[QUESTION] {NICK} needs input: "Delete it?"'
-            await until(lambda: daemon.presence.state is State.ASKING)
+            await until(lambda: daemon.presence.state is AgentState.ASKING)
             bob.send(f"PRIVMSG #general :@{NICK} yes")
             assert "only people may answer" in await told(bob, "q1")
             ori.send(f"PRIVMSG #general :@{NICK} yes but not today")

@@ -16,7 +16,7 @@ from culture.clients.shared.purse import Purse
 from culture.clients.shared.records import Records
 from culture.clients.shared.turn import Turn
 from culture.config.agents import BudgetConfig
-from culture.protocol.vocabulary import State
+from culture.protocol.vocabulary import AgentState
 from culture.server.ircd import IRCd
 from tests.clients.shared.test_daemon import NICK, answered, held, until
 from tests.support.agents import agents_yaml, playbook, prompts, running
@@ -67,7 +67,7 @@ async def test_a_window_of_the_provider_warns_parks_and_comes_back_by_itself(irc
                     assert await answered(ori, "#general") == count
                     await until(lambda: not daemon.work.busy)
             await ori.expect("NOTICE", "spark-ori", where=lambda each: "your message is kept" in each.params[1])
-            assert daemon.presence.state is State.PARKED
+            assert daemon.presence.state is AgentState.PARKED
             told = [each.params[1] for each in ori.seen if each.verb == "NOTICE" and "[BUDGET]" in each.params[1]]
             assert [each.split(";")[0] for each in told] == [
                 "[BUDGET] little is left: 75 of 90 percent of the five hour window are used",
@@ -78,7 +78,7 @@ async def test_a_window_of_the_provider_warns_parks_and_comes_back_by_itself(irc
             assert "$15.00 (notional). five hour window: 93 % until " in said.params[1]
             assert "the budget is spent (93 of 90 percent of the five hour window)" in said.params[1]
         async with running(config, NICK) as daemon:
-            assert daemon.presence.state is State.PARKED, "it is remembered"
+            assert daemon.presence.state is AgentState.PARKED, "it is remembered"
             daemon.purse._now = lambda: now + timedelta(hours=2, seconds=1)
             daemon.work.wake()
             assert await answered(ori, "#general") == "4"
@@ -119,7 +119,7 @@ async def test_it_is_warned_then_parked_and_goes_on_the_next_day(ircd: IRCd, hom
         assert await answered(ori, "#general") == "3"
         parked = await ori.expect("NOTICE", "#general")
         assert parked.params[1].startswith("[BUDGET] I am parked: 1,350 of 1,000 tokens a day are used; it begins anew")
-        await until(lambda: daemon.presence.state is State.PARKED)
+        await until(lambda: daemon.presence.state is AgentState.PARKED)
         ori.send(f"PRIVMSG #general :@{NICK} more")
         told = await ori.expect("NOTICE", "spark-ori", where=lambda each: "parked" in each.params[1])
         assert "the budget is spent" in told.params[1] and "your message is kept" in told.params[1]
@@ -170,7 +170,7 @@ async def test_killing_the_daemon_makes_no_turn_free(ircd: IRCd, home: Path) -> 
         # No turn has ended: as little is known as after kill -9.
         async with running(config, NICK) as daemon:
             assert daemon.inbox.spent(0).tokens == 1100
-            assert daemon.presence.state is State.PARKED
+            assert daemon.presence.state is AgentState.PARKED
         async with running(config, NICK) as daemon:
             assert daemon.inbox.spent(0).tokens == 1100
 
@@ -207,8 +207,8 @@ async def test_when_the_time_of_a_limit_is_over_everybody_sees_it(ircd: IRCd, ho
             await daemon.minding.on_turn(Turn(limited_until=over.timestamp()))
         else:
             daemon.minding.on_quotas([Quota("five_hour", 0.95, over.timestamp())])
-        assert daemon.presence.state is State.PARKED
-        await until(lambda: daemon.presence.state is State.IDLE)
+        assert daemon.presence.state is AgentState.PARKED
+        await until(lambda: daemon.presence.state is AgentState.IDLE)
 
 
 def test_a_day_that_ends_while_one_looks_at_it_is_not_followed_by_a_day_of_waiting(home: Path) -> None:
@@ -239,7 +239,7 @@ async def test_after_the_limit_of_a_subscription_it_goes_on_by_itself(
         await daemon.minding.on_turn(Turn(limited_until=over.timestamp()))
         ori.send(f"PRIVMSG #general :@{NICK} hello")
         await until(lambda: daemon.inbox.counts()[0] == 1)
-        assert daemon.presence.state is State.PARKED
+        assert daemon.presence.state is AgentState.PARKED
         daemon.purse._now = lambda: over + timedelta(seconds=1)
         daemon.work.wake()
         if said is None:

@@ -15,7 +15,7 @@ from culture.clients.shared.notes import Notes
 from culture.clients.shared.records import Records
 from culture.clients.shared.recovery import Recovery
 from culture.config import paths
-from culture.protocol.vocabulary import State
+from culture.protocol.vocabulary import AgentState
 from culture.server.ircd import IRCd
 from tests.clients.shared.test_daemon import NICK, answered, held, until
 from tests.support.agents import FAST, agents_yaml, playbook, prompts, running
@@ -69,7 +69,7 @@ async def test_whose_program_is_gone_when_it_dies_is_parked_at_once_and_says_why
         told = await ori.expect("PRIVMSG", "#alerts", where=lambda each: "[ESCALATION]" in each.params[1])
         assert told.params[1].startswith(f"[ESCALATION] {NICK} cannot start again and is parked: ")
         assert "there is no such file" in told.params[1] and told.params[1].endswith(f"Reply @{NICK} resume")
-        assert daemon.presence.state is State.PARKED
+        assert daemon.presence.state is AgentState.PARKED
         playbook(home, [])
         ori.send(f"PRIVMSG #general :@{NICK} resume")
         assert await answered(ori, "#general") == "heard: die"
@@ -91,7 +91,7 @@ async def test_three_crashes_park_it_until_a_person_resumes_it(
         ori.send(f"PRIVMSG #general :@{NICK} die again")
         told = await ori.expect("PRIVMSG", "#alerts", where=lambda each: "[ESCALATION]" in each.params[1])
         assert told.params[1] == f"[ESCALATION] {NICK} crashed 3 times within 300 s and is parked. Reply @{NICK} resume"
-        await until(lambda: daemon.presence.state is State.PARKED and not processes_of(daemon))
+        await until(lambda: daemon.presence.state is AgentState.PARKED and not processes_of(daemon))
         logged = [each.getMessage() for each in caplog.records if "exited with code 3" in each.getMessage()]
         assert len(logged) == 3 and logged[-1].endswith("; parked")
         ori.send(f"PRIVMSG #general :@{NICK} hello")

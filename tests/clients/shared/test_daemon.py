@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from culture.protocol.vocabulary import State, UserKey
+from culture.protocol.vocabulary import AgentState, UserKey
 from culture.server.ircd import IRCd
 from tests.support.agents import agents_yaml, playbook, prompts, running
 from tests.support.client import PATIENCE, Client, registered
@@ -111,7 +111,7 @@ async def test_who_calls_a_paused_agent_is_told_at_once_and_answered_later(ircd:
         ori.send(f"PRIVMSG #general :@{NICK} are you there")
         notice = await ori.expect("NOTICE", "spark-ori")
         assert notice.params[1] == "I am paused; your message is kept and answered later."
-        assert daemon.presence.state is State.PAUSED
+        assert daemon.presence.state is AgentState.PAUSED
         ori.send(f"PRIVMSG #general :@{NICK} resume")
         assert await answered(ori, "#general") == "heard: are you there"
 
@@ -145,7 +145,7 @@ async def test_one_that_is_paused_at_work_says_that_it_will_pause(ircd: IRCd, ho
     async with registered(ircd.port, "spark-ori") as ori, running(agents_yaml(home, ircd.port, agent), NICK) as daemon:
         await ori.join("#general")
         ori.send(f"PRIVMSG #general :@{NICK} work")
-        await until(lambda: daemon.presence.state is State.WORKING)
+        await until(lambda: daemon.presence.state is AgentState.WORKING)
         assert (await daemon.service.status())["next"] is None
         ori.send(f"PRIVMSG #general :@{NICK} pause")
         await ori.expect("NOTICE", "spark-ori", where=lambda each: "paused" in each.params[1])
@@ -155,7 +155,7 @@ async def test_one_that_is_paused_at_work_says_that_it_will_pause(ircd: IRCd, ho
         assert (await daemon.service.status())["next"] == "paused"
         await until(lambda: daemon.presence._told.get(UserKey.NEXT) == "paused")
         (home / "go").touch()
-        await until(lambda: daemon.presence.state is State.PAUSED)
+        await until(lambda: daemon.presence.state is AgentState.PAUSED)
         assert (await daemon.service.status())["next"] is None
         await until(lambda: daemon.presence._told.get(UserKey.NEXT) == "")
 
@@ -253,7 +253,7 @@ async def test_a_question_waits_for_an_answer_to_it(ircd: IRCd, home: Path) -> N
         ori.send(f"PRIVMSG #general :@{NICK} deploy")
         assert await answered(ori, "#general") == "[QUESTION] really?"
         ori.send("PRIVMSG #general :just chatting")
-        await until(lambda: daemon.presence.state is State.ASKING)
+        await until(lambda: daemon.presence.state is AgentState.ASKING)
         ori.send(f"PRIVMSG #general :@{NICK} yes, go ahead")
         assert await answered(ori, "#general") == "so: yes, go ahead"
 

@@ -81,7 +81,7 @@ async def test_what_the_server_could_not_tell_yet_comes_after_the_next_start(
     config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, [])})
 
     async def asleep(*arguments: object) -> bool:
-        raise catchup.Unavailable("the database sleeps")
+        raise catchup.HistoryUnavailable("the database sleeps")
 
     async with registered(ircd.port, "spark-ori") as ori:
         await ori.join("#general")

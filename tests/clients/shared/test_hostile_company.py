@@ -13,7 +13,7 @@ from culture.clients.shared.message_buffer import MOST_TALKS, MessageBuffer
 from culture.clients.shared.notes import Notes
 from culture.clients.shared.presence import Presence
 from culture.clients.shared.records import Records
-from culture.protocol.vocabulary import State, UserClass, UserKey
+from culture.protocol.vocabulary import AgentState, UserClass, UserKey
 from culture.server.ircd import IRCd
 from culture.transport import Message, NotSent
 from tests.clients.shared.test_daemon import NICK, until
@@ -112,12 +112,12 @@ async def test_what_changes_while_it_is_being_told_is_told_as_well() -> None:
     server = Slow()
     presence = Presence(server)  # type: ignore[arg-type]
     presence.start()
-    presence.show(State.PAUSED)
+    presence.show(AgentState.PAUSED)
     for _ in range(5):
         await asyncio.sleep(0)
-    presence.show(State.WORKING)
+    presence.show(AgentState.WORKING)
     server.hears.set()
-    await until(lambda: server.has.get(UserKey.STATE.value) == State.WORKING.value)
+    await until(lambda: server.has.get(UserKey.STATE.value) == AgentState.WORKING.value)
     presence.note({UserKey.TASK: "tea"})
     await until(lambda: UserKey.TASK.value in server.has)
     assert server.away == ""
@@ -130,8 +130,8 @@ async def test_what_the_server_does_not_take_for_now_is_told_again() -> None:
     server.refusals = 1
     presence = Presence(server, again=0.01)  # type: ignore[arg-type]
     presence.start()
-    presence.show(State.WORKING)
-    await until(lambda: server.has.get(UserKey.STATE.value) == State.WORKING.value)
+    presence.show(AgentState.WORKING)
+    await until(lambda: server.has.get(UserKey.STATE.value) == AgentState.WORKING.value)
     await presence.stop()
 
 
@@ -139,10 +139,10 @@ async def test_a_fact_that_is_refused_does_not_keep_others_from_being_told() -> 
     server = Strict()
     presence = Presence(server)  # type: ignore[arg-type]
     presence.start()
-    presence.show(State.PAUSED)
+    presence.show(AgentState.PAUSED)
     await until(lambda: not server.broken)
     await asyncio.sleep(0)
-    presence.show(State.WORKING, task="x\x00y")
+    presence.show(AgentState.WORKING, task="x\x00y")
     await until(lambda: UserKey.SINCE.value in server.has)
-    assert server.has[UserKey.STATE.value] == State.WORKING.value
+    assert server.has[UserKey.STATE.value] == AgentState.WORKING.value
     await presence.stop()

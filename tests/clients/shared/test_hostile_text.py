@@ -12,7 +12,7 @@ from culture.clients.shared.attention import command
 from culture.clients.shared.inbox import TEAM, Mail
 from culture.clients.shared.prompts import MOST_BYTES, compose, shown
 from culture.protocol.text import Profile, clean
-from culture.protocol.vocabulary import Control, UserClass
+from culture.protocol.vocabulary import ControlWord, UserClass
 from culture.transport import Message
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -82,7 +82,7 @@ def test_a_control_word_with_something_invisible_in_it_is_a_message_and_no_comma
     assert f"> @spark-bot {plain}" in shown(mail(f"@spark-bot {word}"))
 
 
-@pytest.mark.parametrize("word", [each.value for each in Control])
+@pytest.mark.parametrize("word", [each.value for each in ControlWord])
 def test_a_control_word_as_it_was_sent_is_a_command(word: str) -> None:
     found = command(said(f"@spark-bot {word}"), "spark-bot")
     assert found is not None and found.word.value == word
@@ -102,9 +102,9 @@ def test_an_answer_that_people_see_as_it_was_sent_counts(text: str) -> None:
 
 @given(
     st.text(st.characters() | st.sampled_from("\u200b\u2060\u00ad\x02\U000e0041\u202e"), max_size=12),
-    st.sampled_from(list(Control)),
+    st.sampled_from(list(ControlWord)),
 )
-def test_cleaning_makes_no_command_of_a_text_that_was_none(around: str, word: Control) -> None:
+def test_cleaning_makes_no_command_of_a_text_that_was_none(around: str, word: ControlWord) -> None:
     """What is matched is the text as it was sent, whatever the agent reads in its place."""
     middle = len(word.value) // 2
     text = f"@spark-bot {word.value[:middle]}{around}{word.value[middle:]}"

@@ -15,14 +15,14 @@ from culture.protocol.vocabulary import ClientTag, UserClass
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import new_account
 from culture.server.ircd import IRCd
-from culture.transport import Address, Condition, Identity, IRCTransport, Message, NotSent, Timing
+from culture.transport import Address, ClientIdentity, ConnectionState, IRCTransport, Message, NotSent, Timing
 from tests.clients.shared.test_daemon import NICK, until
 from tests.support.client import PATIENCE, Client, registered
 from tests.support.proxy import proxied
 from tests.support.servers import serving
 
 QUICK = Timing(first_pause=0.02, longest_pause=0.1)
-BARE = Identity(NICK)
+BARE = ClientIdentity(NICK)
 PARTS = [letter * 4000 for letter in "abc"]
 """Each of them fills a message of several lines."""
 
@@ -37,7 +37,7 @@ def records(home: Path) -> Iterator[Records]:
 class Speaker:
     """Somebody with an outbox."""
 
-    def __init__(self, records: Records, port: int, identity: Identity) -> None:
+    def __init__(self, records: Records, port: int, identity: ClientIdentity) -> None:
         self.irc = IRCTransport(
             Address("127.0.0.1", port),
             identity,
@@ -54,7 +54,7 @@ class Speaker:
     def _heard(self, message: Message) -> None:
         self.once.heard(message)
 
-    def _changed(self, condition: Condition, why: str) -> None:
+    def _changed(self, condition: ConnectionState, why: str) -> None:
         self.outbox.wake()
 
     def _line(self, line: Line) -> None:
@@ -65,7 +65,7 @@ class Speaker:
 
 
 @asynccontextmanager
-async def speaker(records: Records, port: int, identity: Identity = BARE) -> AsyncIterator[Speaker]:
+async def speaker(records: Records, port: int, identity: ClientIdentity = BARE) -> AsyncIterator[Speaker]:
     there = Speaker(records, port, identity)
     await there.irc.start()
     there.outbox.start()
@@ -103,7 +103,7 @@ async def test_what_breaks_off_in_the_middle_goes_on_there(ircd: IRCd, records: 
 async def test_one_that_is_logged_in_says_it_once_in_private_as_well(tmp_path: Path, records: Records) -> None:
     accounts = AccountStore(tmp_path / "accounts.json", "spark")
     accounts.add(new_account("claude", UserClass.AGENT))
-    identity = Identity(NICK, "claude", accounts.add_token("claude", "daemon"))
+    identity = ClientIdentity(NICK, "claude", accounts.add_token("claude", "daemon"))
     async with (
         serving(tmp_path / "server", accounts_file=accounts.path) as ircd,
         registered(ircd.port, "spark-ori") as ori,
@@ -162,7 +162,7 @@ async def test_who_waits_for_it_knows_that_it_was_said_though_the_connection_bro
 
 
 def test_what_others_say_under_our_key_is_not_ours(home: Path, records: Records) -> None:
-    once = Once(NICK, records, IRCTransport(Address("127.0.0.1"), Identity(NICK)))
+    once = Once(NICK, records, IRCTransport(Address("127.0.0.1"), ClientIdentity(NICK)))
     records.execute("INSERT INTO sendings (key) VALUES ('k')")
     said = {"channel": "#general", "text": "x", "timestamp": None, "tags": {ClientTag.ONCE.value: "k"}}
     once.heard(Message(sender="spark-eve", msgid="m1", **said))  # type: ignore[arg-type]

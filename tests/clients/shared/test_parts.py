@@ -13,7 +13,7 @@ from culture.clients.shared.base import AgentRunnerBase
 from culture.clients.shared.bus import MessageBus
 from culture.clients.shared.daemon import AgentDaemon
 from culture.config import paths
-from culture.protocol.vocabulary import State
+from culture.protocol.vocabulary import AgentState
 from culture.server.ircd import IRCd
 from culture.transport import Address
 from tests.clients.shared.test_daemon import NICK, answered, until
@@ -94,7 +94,7 @@ async def test_a_runner_made_from_the_contract_alone_is_enough(ircd: IRCd, home:
             for count in (1, 2):
                 ori.send(f"PRIVMSG #general :@{NICK} hello")
                 assert await answered(ori, "#general") == f"prompt {count}"
-                await until(lambda: daemon.presence.state is State.IDLE)
+                await until(lambda: daemon.presence.state is AgentState.IDLE)
         finally:
             await daemon.stop()
     assert runner.prompts[0].startswith(f"[IRC @mention in #general] <spark-ori> @{NICK} hello")

@@ -10,7 +10,7 @@ from culture.clients.shared.daemon import AgentDaemon
 from culture.clients.shared.ipc import Whisper
 from culture.clients.shared.whispering import Advice
 from culture.config.agents import AgentsConfig
-from culture.protocol.vocabulary import State
+from culture.protocol.vocabulary import AgentState
 from culture.server.ircd import IRCd
 from tests.clients.shared.test_daemon import NICK, answered, held, until
 from tests.support.agents import agents_yaml, playbook, prompts, running
@@ -133,7 +133,7 @@ async def test_two_whispers_that_fail_call_people_and_a_person_lets_it_go_on(irc
             f'[ESCALATION] Agent {NICK} appears stuck on task "build it 2". {reason} '
             f"Awaiting human guidance. Reply @{NICK} resume/abort"
         )
-        assert daemon.presence.state is State.PAUSED
+        assert daemon.presence.state is AgentState.PAUSED
         ori.send(f"PRIVMSG #general :@{NICK} are you there")
         notice = await ori.expect("NOTICE", "spark-ori", where=lambda each: "waiting for guidance" in each.params[1])
         assert "build it 2" in notice.params[1]
@@ -185,7 +185,7 @@ async def test_the_hold_outlives_a_restart_and_agents_cannot_lift_it(ircd: IRCd,
             await get_stuck(ori, daemon)
             assert daemon.notes.held == "build it 2"
         async with running(config, NICK) as daemon:
-            assert daemon.presence.state is State.PAUSED
+            assert daemon.presence.state is AgentState.PAUSED
             bot.send(f"PRIVMSG #general :@{NICK} resume")
             await until(lambda: daemon.inbox.counts()[0] == 1)
             assert daemon.notes.held == "build it 2"
@@ -205,7 +205,7 @@ async def test_the_running_turn_ends_by_itself_and_abort_discards_it(ircd: IRCd,
             await ori.join(channel)
         ori.send(f"PRIVMSG #general :@{NICK} build it")
         await said_in(ori, "#alerts", "[ESCALATION]")
-        assert daemon.work.busy and daemon.presence.state is State.WORKING
+        assert daemon.work.busy and daemon.presence.state is AgentState.WORKING
         ori.send(f"PRIVMSG #general :@{NICK} next thing")
         ori.send(f"PRIVMSG #general :@{NICK} abort")
         await ori.expect("NOTICE", "spark-ori", where=lambda each: each.params[1] == 'aborted "build it".')

@@ -8,7 +8,7 @@ import pytest
 
 from culture.clients.shared.daemon import AgentDaemon
 from culture.clients.shared.supervisor import Supervisor
-from culture.protocol.vocabulary import State
+from culture.protocol.vocabulary import AgentState
 from culture.server.ircd import IRCd
 from tests.clients.shared.test_daemon import until
 from tests.clients.shared.test_supervision import BUILDING, STUCK, settled
@@ -62,8 +62,8 @@ async def test_each_agent_has_a_supervisor_and_they_do_not_coordinate(ircd: IRCd
         for part in ("the second part", "the third part"):
             await build(ori, one, part)
         await eve.expect("PRIVMSG", "#alerts", where=lambda each: "[ESCALATION]" in each.params[1])
-        await until(lambda: one.presence.state is State.PAUSED)
-        assert other.notes.held is None and other.presence.state is State.IDLE
+        await until(lambda: one.presence.state is AgentState.PAUSED)
+        assert other.notes.held is None and other.presence.state is AgentState.IDLE
         assert "the cellar" not in seen_by_supervisor(one) and "part" not in seen_by_supervisor(other)
         assert "the cellar" in seen_by_supervisor(other)
         ori.send(f"PRIVMSG #general :@{OTHER} and now")

@@ -22,8 +22,8 @@ from culture.clients.shared.throttle import Throttle
 from culture.clients.shared.vouching import NOBODY, PEOPLE_ONLY, Company, why_unvouched
 from culture.config import paths
 from culture.config.agents import Wake
-from culture.config.links import Link
-from culture.protocol.vocabulary import Control, UserClass
+from culture.config.links import LinkConfig
+from culture.protocol.vocabulary import ControlWord, UserClass
 from culture.server.auth.account_store import AccountStore
 from culture.server.ircd import IRCd
 from culture.transport import IRCTransport, Message
@@ -65,9 +65,9 @@ def said(text: str, sender: str = "thor-eve", number: int = 0, **more: Any) -> M
 def test_go_on_names_a_sender_only_where_something_of_theirs_is_held() -> None:
     holds = lambda sender: sender == "thor-eve"  # noqa: E731
     person = {"sender": "spark-ori", "kind": UserClass.HUMAN}
-    assert command(said(f"@{NICK} go on thor-eve", **person), NICK, holds) == Command(Control.GO_ON, "thor-eve")
+    assert command(said(f"@{NICK} go on thor-eve", **person), NICK, holds) == Command(ControlWord.GO_ON, "thor-eve")
     assert command(said(f"@{NICK} go on then", **person), NICK, holds) is None
-    assert command(said(f"@{NICK} go on", **person), NICK, holds) == Command(Control.GO_ON)
+    assert command(said(f"@{NICK} go on", **person), NICK, holds) == Command(ControlWord.GO_ON)
     assert command(said(f"@{NICK} go on thor-eve"), NICK, holds) is None
 
 
@@ -269,10 +269,10 @@ async def test_three_bots_that_registered_themselves_get_no_turn_out_of_an_agent
 async def test_a_link_without_authority_wakes_no_agent(home: Path, tmp_path: Path, trust: str) -> None:
     (tmp_path / "thor").mkdir()
     secret: dict[str, Any] = {"secret": "a-secret-of-both-sides"}
-    waits = Link(name="spark", **secret)
+    waits = LinkConfig(name="spark", **secret)
     async with serving(tmp_path / "thor", name="thor", links=(waits,)) as thor, AsyncExitStack() as stack:
         agent_login.ensure("thor-jules", AccountStore(tmp_path / "thor" / "accounts.json", "thor"))
-        dials = Link(name="thor", address=f"127.0.0.1:{thor.port}", trust=trust, **secret)  # type: ignore[arg-type]
+        dials = LinkConfig(name="thor", address=f"127.0.0.1:{thor.port}", trust=trust, **secret)  # type: ignore[arg-type]
         spark = await stack.enter_async_context(with_people(tmp_path / "spark", links=(dials,)))
         config = agents_yaml(home, spark.port, {"nick": NICK, "playbook": playbook(home, [])})
         daemon = await stack.enter_async_context(running(config, NICK))

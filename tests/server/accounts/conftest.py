@@ -9,7 +9,7 @@ from culture.protocol.vocabulary import UserClass
 from culture.server.auth import password as verifiers
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import Account, new_account
-from culture.server.auth.password import Verifier
+from culture.server.auth.password import PasswordVerifier
 
 ROUNDS = 4096
 
@@ -38,7 +38,7 @@ def make(store: AccountStore) -> Make:
     """``make("ori", "hunter2", nicks=(...,))``: an account in the store."""
 
     def added(name: str, password: str | None = None, kind: str = "human", **more: object) -> Account:
-        verifier = Verifier.of(password, iterations=ROUNDS) if password else None
+        verifier = PasswordVerifier.of(password, iterations=ROUNDS) if password else None
         account = new_account(name, UserClass(kind), verifier=verifier, **more)  # type: ignore[arg-type]
         store.add(account)
         return account

@@ -16,9 +16,9 @@ from culture.protocol.vocabulary import UserClass
 from culture.server.auth import account_file
 from culture.server.auth.account_store import AccountStore, Changes
 from culture.server.auth.accounts import AccountRefused, AccountsError, NameTaken, NoSuchAccount, new_account
-from culture.server.auth.password import Verifier
+from culture.server.auth.password import PasswordVerifier
 from culture.server.errors import StartError
-from culture.server.shapes import Unreadable
+from culture.server.shapes import UnreadableJson
 from tests.server.accounts.conftest import Make
 
 ROOT = Path(__file__).parents[3]
@@ -126,7 +126,7 @@ def test_who_is_not_there_cannot_be_changed(store: AccountStore) -> None:
         with pytest.raises(NoSuchAccount, match="no account ori"):
             change("ori")
     with pytest.raises(NoSuchAccount):
-        store.set_password("ori", Verifier.of("x", iterations=1))
+        store.set_password("ori", PasswordVerifier.of("x", iterations=1))
     assert not store.path.exists()
 
 
@@ -148,13 +148,13 @@ def test_a_refresh_tells_what_others_changed(store: AccountStore, make: Make) ->
     assert elsewhere.refresh() == Changes(frozenset({"ori", "ada"}), frozenset())
     assert elsewhere.refresh() == Changes(frozenset(), frozenset())
     elsewhere.revoke("ori")
-    elsewhere.set_password("ada", Verifier.of("hunter3", iterations=1))
+    elsewhere.set_password("ada", PasswordVerifier.of("hunter3", iterations=1))
     for observer in (store, elsewhere):
         changes = observer.refresh()
         assert changes.revoked == {"ori"} and "ada" in changes.changed
         assert observer.refresh() == Changes(frozenset(), frozenset())
     assert store.active("ori") is None and store.get("ori")
-    store.set_password("ori", Verifier.of("hunter3", iterations=1))
+    store.set_password("ori", PasswordVerifier.of("hunter3", iterations=1))
     assert elsewhere.refresh() == Changes(frozenset({"ori"}), frozenset())
 
 
@@ -265,7 +265,7 @@ def test_odd_contents_are_only_ever_unreadable(item: dict[str, object]) -> None:
     text = json.dumps({"schema": 1, "key": "00", "accounts": [{"name": "ori", "class": "human", **item}]}).encode()
     try:
         contents = account_file.parse(text)
-    except Unreadable:
+    except UnreadableJson:
         return
     assert account_file.parse(account_file.dump(contents)) == contents
 
@@ -337,7 +337,7 @@ def test_who_is_let_in_again_at_once_was_revoked_all_the_same(store: AccountStor
     elsewhere = AccountStore(store.path, "spark")
     elsewhere.refresh()
     store.revoke("ori")
-    store.set_password("ori", Verifier.of("another", iterations=1))
+    store.set_password("ori", PasswordVerifier.of("another", iterations=1))
     assert elsewhere.refresh().revoked == {"ori"}
     assert elsewhere.active("ori") is not None
 

@@ -13,9 +13,19 @@ from culture.protocol.vocabulary import LoginProof, UserClass
 from culture.server.auth import password as verifiers
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import Account, new_account
-from culture.server.auth.credential_check import Check, Done, Failed, check_password
-from culture.server.auth.password import ITERATIONS, Verifier
-from culture.server.auth.sasl import Challenge, Exchange, External, Mechanism, Plain, Scram, Step, begin, offered
+from culture.server.auth.credential_check import CredentialCheck, Done, LoginFailed, check_password
+from culture.server.auth.password import ITERATIONS, PasswordVerifier
+from culture.server.auth.sasl import (
+    Challenge,
+    Exchange,
+    ExternalExchange,
+    PlainExchange,
+    SaslMechanism,
+    ScramExchange,
+    Step,
+    begin,
+    offered,
+)
 from tests.server.accounts.conftest import Make
 
 CERTIFICATE = "ab" * 32
@@ -25,11 +35,11 @@ ANY_STORE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture]
 
 def finished(step: Step) -> Step:
     """The step, its long part done."""
-    return step.run() if isinstance(step, Check) else step
+    return step.run() if isinstance(step, CredentialCheck) else step
 
 
 def plain(store: AccountStore, *fields: str) -> Step:
-    return finished(Plain(store).step("\0".join(fields).encode()))
+    return finished(PlainExchange(store).step("\0".join(fields).encode()))
 
 
 class ScramClient:
@@ -69,8 +79,8 @@ class ScramClient:
 def test_scram_says_what_the_rfc_says(store: AccountStore) -> None:
     """RFC 7677 §3: user ``user``, password ``pencil``, the salt and nonces given there."""
     salt = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
-    store.add(new_account("user", UserClass.HUMAN, verifier=Verifier.of("pencil", salt=salt, iterations=4096)))
-    exchange = Scram(store, lambda: "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0")
+    store.add(new_account("user", UserClass.HUMAN, verifier=PasswordVerifier.of("pencil", salt=salt, iterations=4096)))
+    exchange = ScramExchange(store, lambda: "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0")
     first = exchange.step(b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO")
     nonce = "rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
     assert first == Challenge(f"r={nonce},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096".encode())
@@ -84,8 +94,8 @@ def test_the_right_password_logs_in(store: AccountStore, make: Make, name: str) 
     make("ori", "hunter2")
     assert plain(store, "", name, "hunter2") == Done("ori", LoginProof.PASSWORD)
     assert plain(store, name, name, "hunter2") == Done("ori", LoginProof.PASSWORD)
-    assert ScramClient(name, "hunter2").login(Scram(store)) == Done("ori", LoginProof.SCRAM)
-    assert ScramClient(name, "hunter2", f"y,a={name},").login(Scram(store)) == Done("ori", LoginProof.SCRAM)
+    assert ScramClient(name, "hunter2").login(ScramExchange(store)) == Done("ori", LoginProof.SCRAM)
+    assert ScramClient(name, "hunter2", f"y,a={name},").login(ScramExchange(store)) == Done("ori", LoginProof.SCRAM)
 
 
 @pytest.mark.fault("C2")
@@ -95,18 +105,18 @@ def test_no_other_password_does(store: AccountStore, make: Make, password: str) 
     make("ori", "hunter2")
     make("robot")
     for name in ("ori", "robot", "nobody", ""):
-        assert isinstance(plain(store, "", name, password), Failed)
-        assert isinstance(finished(check_password(store, name, password)), Failed)
+        assert isinstance(plain(store, "", name, password), LoginFailed)
+        assert isinstance(finished(check_password(store, name, password)), LoginFailed)
         if "\0" not in password:  # HMAC fills its key with NUL, so that a client may as well add some
-            assert isinstance(ScramClient(name, password).login(Scram(store)), Failed)
+            assert isinstance(ScramClient(name, password).login(ScramExchange(store)), LoginFailed)
 
 
 def test_nobody_acts_as_another(store: AccountStore, make: Make) -> None:
     make("ori", "hunter2")
     make("ada", "hunter3", certificates=(CERTIFICATE,))
-    assert isinstance(plain(store, "ada", "ori", "hunter2"), Failed)
-    assert isinstance(ScramClient("ori", "hunter2", "n,a=ada,").login(Scram(store)), Failed)
-    assert isinstance(External(store, CERTIFICATE).step(b"ori"), Failed)
+    assert isinstance(plain(store, "ada", "ori", "hunter2"), LoginFailed)
+    assert isinstance(ScramClient("ori", "hunter2", "n,a=ada,").login(ScramExchange(store)), LoginFailed)
+    assert isinstance(ExternalExchange(store, CERTIFICATE).step(b"ori"), LoginFailed)
 
 
 @pytest.mark.parametrize(
@@ -124,34 +134,34 @@ def test_a_token_is_a_password_too(store: AccountStore, make: Make) -> None:
     assert plain(store, "", "robot", first) == plain(store, "", "robot", second) == Done("robot", LoginProof.TOKEN)
     replaced = store.add_token("robot", "laptop")
     assert plain(store, "", "robot", replaced) == Done("robot", LoginProof.TOKEN)
-    assert isinstance(plain(store, "", "robot", first), Failed)
+    assert isinstance(plain(store, "", "robot", first), LoginFailed)
     make("other", "hunter2")
-    assert isinstance(plain(store, "", "other", second), Failed)
+    assert isinstance(plain(store, "", "other", second), LoginFailed)
 
 
 def test_a_certificate_logs_in(store: AccountStore, make: Make) -> None:
     make("ori", certificates=(CERTIFICATE.upper(),))
     for wanted in (b"", b"ori", b"spark-ori"):
-        assert External(store, CERTIFICATE).step(wanted) == Done("ori", LoginProof.CERTIFICATE)
+        assert ExternalExchange(store, CERTIFICATE).step(wanted) == Done("ori", LoginProof.CERTIFICATE)
     for certificate in (None, "", "cd" * 32):
-        assert isinstance(External(store, certificate).step(b""), Failed)
+        assert isinstance(ExternalExchange(store, certificate).step(b""), LoginFailed)
 
 
 def test_a_revoked_account_logs_in_by_no_way(store: AccountStore, make: Make) -> None:
     make("ori", "hunter2", certificates=(CERTIFICATE,))
     token = store.add_token("ori", "laptop")
-    under_way = Scram(store)
+    under_way = ScramExchange(store)
     client = ScramClient("ori", "hunter2")
     begun = under_way.step(f"n,,{client.bare}".encode())
     store.revoke("ori")
     assert isinstance(begun, Challenge)
-    assert isinstance(under_way.step(client.final(begun.data.decode())), Failed)
-    assert isinstance(plain(store, "", "ori", "hunter2"), Failed)
-    assert isinstance(plain(store, "", "ori", token), Failed)
-    assert isinstance(External(store, CERTIFICATE).step(b""), Failed)
-    store.set_password("ori", Verifier.of("hunter3", iterations=4096))
+    assert isinstance(under_way.step(client.final(begun.data.decode())), LoginFailed)
+    assert isinstance(plain(store, "", "ori", "hunter2"), LoginFailed)
+    assert isinstance(plain(store, "", "ori", token), LoginFailed)
+    assert isinstance(ExternalExchange(store, CERTIFICATE).step(b""), LoginFailed)
+    store.set_password("ori", PasswordVerifier.of("hunter3", iterations=4096))
     assert plain(store, "", "ori", "hunter3") == Done("ori", LoginProof.PASSWORD)
-    assert isinstance(plain(store, "", "ori", token), Failed)
+    assert isinstance(plain(store, "", "ori", token), LoginFailed)
 
 
 def test_an_unknown_account_costs_and_says_the_same(
@@ -173,15 +183,15 @@ def test_an_unknown_account_costs_and_says_the_same(
     salts = set()
     for name in ("nobody", "NOBODY", "spark-nobody", "nobody"):
         client = ScramClient(name, "wrong")
-        assert client.login(Scram(AccountStore(store.path, "spark"))) == told[0]
+        assert client.login(ScramExchange(AccountStore(store.path, "spark"))) == told[0]
         salts.add(client.salt)
     other = ScramClient("somebody", "wrong")
-    other.login(Scram(store))
+    other.login(ScramExchange(store))
     assert len(salts) == 1 and other.salt not in salts and {len(salt) for salt in salts} == {16}
 
 
 def test_new_passwords_are_hashed_often_enough() -> None:
-    assert ITERATIONS >= 600_000 and Verifier.of("hunter2").iterations == ITERATIONS
+    assert ITERATIONS >= 600_000 and PasswordVerifier.of("hunter2").iterations == ITERATIONS
 
 
 @pytest.mark.parametrize(
@@ -205,13 +215,13 @@ def test_new_passwords_are_hashed_often_enough() -> None:
 )
 def test_a_wrong_first_message_fails(store: AccountStore, make: Make, message: bytes) -> None:
     make("ori", "hunter2")
-    assert isinstance(Scram(store).step(message), Failed)
+    assert isinstance(ScramExchange(store).step(message), LoginFailed)
 
 
 @pytest.mark.parametrize("change", ["binding", "nonce", "proof", "extension", "nothing", "again"])
 def test_a_changed_last_message_fails(store: AccountStore, make: Make, change: str) -> None:
     make("ori", "hunter2")
-    client, exchange = ScramClient("ori", "hunter2"), Scram(store)
+    client, exchange = ScramClient("ori", "hunter2"), ScramExchange(store)
     first = exchange.step(f"n,,{client.bare}".encode())
     assert isinstance(first, Challenge)
     message = client.final(first.data.decode())
@@ -223,23 +233,23 @@ def test_a_changed_last_message_fails(store: AccountStore, make: Make, change: s
         "nothing": b"",
         "again": f"n,,{client.bare}".encode(),
     }[change]
-    assert isinstance(exchange.step(changed), Failed)
-    assert isinstance(exchange.step(message), Failed)
+    assert isinstance(exchange.step(changed), LoginFailed)
+    assert isinstance(exchange.step(message), LoginFailed)
 
 
 def test_each_connection_is_offered_what_it_may_use() -> None:
     assert [str(m) for m in offered(private=True, certificate=True)] == ["SCRAM-SHA-256", "EXTERNAL", "PLAIN"]
-    assert offered(private=True, certificate=False) == (Mechanism.SCRAM_SHA_256, Mechanism.PLAIN)
-    assert offered(private=False, certificate=False) == (Mechanism.SCRAM_SHA_256,)
+    assert offered(private=True, certificate=False) == (SaslMechanism.SCRAM_SHA_256, SaslMechanism.PLAIN)
+    assert offered(private=False, certificate=False) == (SaslMechanism.SCRAM_SHA_256,)
 
 
 @ANY_STORE
-@given(mechanism=st.sampled_from(Mechanism), messages=st.lists(st.binary(max_size=200), max_size=4))
-def test_garbage_only_ever_fails(store: AccountStore, mechanism: Mechanism, messages: list[bytes]) -> None:
+@given(mechanism=st.sampled_from(SaslMechanism), messages=st.lists(st.binary(max_size=200), max_size=4))
+def test_garbage_only_ever_fails(store: AccountStore, mechanism: SaslMechanism, messages: list[bytes]) -> None:
     exchange = begin(mechanism, store, CERTIFICATE)
     for message in messages:
         step = exchange.step(message)
-        assert isinstance(step, Challenge | Check | Failed)
+        assert isinstance(step, Challenge | CredentialCheck | LoginFailed)
 
 
 @ANY_STORE
@@ -250,10 +260,10 @@ def test_garbage_only_ever_fails(store: AccountStore, mechanism: Mechanism, mess
 )
 def test_nearly_right_scram_only_ever_fails(store: AccountStore, header: str, bare: str, final: str) -> None:
     if not store.get("ori"):
-        store.add(new_account("ori", UserClass.HUMAN, verifier=Verifier.of("hunter2", iterations=1)))
-    exchange = Scram(store)
+        store.add(new_account("ori", UserClass.HUMAN, verifier=PasswordVerifier.of("hunter2", iterations=1)))
+    exchange = ScramExchange(store)
     if isinstance(exchange.step(f"{header}{bare}".encode()), Challenge):
-        assert isinstance(exchange.step(final.encode()), Failed)
+        assert isinstance(exchange.step(final.encode()), LoginFailed)
 
 
 @pytest.mark.fault("C10")
@@ -262,8 +272,8 @@ def test_nothing_that_may_be_logged_shows_a_secret(store: AccountStore, make: Ma
     account = make("ori", "hunter2")
     token = store.add_token("ori", "laptop")
     account = replace(account, tokens=store.all()[0].tokens)
-    check = Plain(store).step(b"\0ori\0hunter2")
-    scram = Scram(store)
+    check = PlainExchange(store).step(b"\0ori\0hunter2")
+    scram = ScramExchange(store)
     things: list[object] = [account, account.verifier, account.tokens, check, scram, scram.step(b"n,,n=ori,r=a"), store]
     said = "".join(f"{thing!r}{thing}" for thing in things)
     assert account.verifier

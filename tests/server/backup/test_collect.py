@@ -13,7 +13,7 @@ import pytest
 from culture.server import database
 from culture.server.backup import collect
 from culture.server.backup.collect import Source
-from culture.server.backup.create import Label, NoRoom, create
+from culture.server.backup.create import BackupDiskFull, Label, create
 
 LABEL = Label("spark", "1.0", "sqlite")
 
@@ -117,6 +117,6 @@ def test_a_disk_without_room_is_told_before_it_is_full(tmp_path: Path, monkeypat
     (tmp_path / "here").write_text("x" * 101)
     usage = shutil.disk_usage(tmp_path)._replace(free=100)
     monkeypatch.setattr("shutil.disk_usage", lambda path: usage)
-    with pytest.raises(NoRoom, match="100 bytes free"):
+    with pytest.raises(BackupDiskFull, match="100 bytes free"):
         create(tmp_path / "out.tar.gz", LABEL, [Source(tmp_path / "here", "data/here")], 0.0, nothing, nothing)
     assert [each.name for each in tmp_path.iterdir()] == ["here"]

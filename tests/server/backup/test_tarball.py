@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from culture.server.backup import manifest as manifests
 from culture.server.backup import tarball
-from culture.server.backup.manifest import BadBackup, File, Manifest
+from culture.server.backup.manifest import BackupFile, BadBackup, Manifest
 
 parts = st.text(st.characters(exclude_characters="/", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=60).filter(
     lambda part: part not in (".", "..")
@@ -31,7 +31,7 @@ def packed(contents: dict[str, bytes], folder: Path) -> bytes:
 
 
 def manifest(contents: dict[str, bytes]) -> Manifest:
-    files = tuple(File(name, len(data), hashlib.sha256(data).hexdigest()) for name, data in contents.items())
+    files = tuple(BackupFile(name, len(data), hashlib.sha256(data).hexdigest()) for name, data in contents.items())
     return Manifest("spark", "2026-03-19T10:00:00Z", "1.0", files)
 
 

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 
 from culture.config.oidc import Oidc
-from culture.server.auth.oidc.errors import Unreachable
+from culture.server.auth.oidc.errors import IssuerUnreachable
 from culture.server.auth.oidc.fetch import fetch
 from culture.server.auth.oidc.jwks import LONGEST, PAUSE, Jwks
 from culture.server.auth.oidc.keys import read_keys
@@ -173,11 +173,11 @@ def test_an_issuer_with_tls_leads_to_no_keys_without(
 
 def test_an_issuer_that_never_answers_is_not_waited_for(issuer: Issuer) -> None:
     issuer.may_answer.clear()
-    with pytest.raises(Unreachable, match="too long"):
+    with pytest.raises(IssuerUnreachable, match="too long"):
         fetch(f"{issuer.url}/keys", time.monotonic() + 0.05)
     issuer.may_answer.set()
     assert fetch(f"{issuer.url}/keys", time.monotonic() + PATIENCE)["keys"]
-    with pytest.raises(Unreachable, match="too long"):
+    with pytest.raises(IssuerUnreachable, match="too long"):
         fetch(f"{issuer.url}/keys", time.monotonic() - 1)
 
 
@@ -195,7 +195,7 @@ def test_an_issuer_that_answers_for_ever_is_not_waited_for() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=drip, args=(listener,))
         thread.start()
-        with pytest.raises(Unreachable):
+        with pytest.raises(IssuerUnreachable):
             fetch(f"http://127.0.0.1:{listener.getsockname()[1]}/", time.monotonic() + 0.1)
         over.set()
         thread.join()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from culture.config.oidc import Oidc
 from culture.server.auth.account_store import AccountStore
-from culture.server.auth.credential_check import Done, Failed
+from culture.server.auth.credential_check import Done, LoginFailed
 from culture.server.auth.oidc.tokens import IssuedTokens
 from tests.server.oidc.conftest import Trust
 from tests.server.oidc.logins import logs_in
@@ -150,7 +150,7 @@ def test_a_good_token_cannot_be_changed(tokens: tuple[IssuedTokens, str], place:
 
 @given(st.text(max_size=200) | st.lists(st.binary(max_size=40).map(armoured), max_size=4).map(".".join))
 def test_garbage_only_ever_fails(tokens: tuple[IssuedTokens, str], text: str) -> None:
-    assert isinstance(tokens[0].check(text, ""), Failed)
+    assert isinstance(tokens[0].check(text, ""), LoginFailed)
 
 
 async def test_a_token_may_be_shown_again_until_it_expires(trusting: Trust, issuer: Issuer, clock: Clock) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from culture.server.core.ids import Stamp
+from culture.server.core.ids import EventId
 from culture.server.events import Noted
 from culture.skills.audit import skill
 from culture.skills.audit.entries import Facts
@@ -121,9 +121,9 @@ def test_what_finds_no_room_is_not_there_by_half(tmp_path: Path, monkeypatch: py
 def test_the_states_of_however_many_nicks_take_bounded_room() -> None:
     facts = Facts()
     for number in range(12_000):
-        stamp = Stamp("spark", "e", number, float(number))
+        stamp = EventId("spark", "e", number, float(number))
         noted = Noted(stamp, f"spark-n{number}!u@h", "state", "now", '{"state": "idle"}')
         assert facts.entry(noted) is not None
     assert len(facts._states) == 10_000
-    again = Noted(Stamp("spark", "e", 12_000, 1.0), "spark-n11999!u@h", "state", "now", '{"state": "idle"}')
+    again = Noted(EventId("spark", "e", 12_000, 1.0), "spark-n11999!u@h", "state", "now", '{"state": "idle"}')
     assert facts.entry(again) is None

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from culture.protocol.message import Message
-from culture.protocol.vocabulary import Batch
+from culture.protocol.vocabulary import BatchType
 from culture.server.ircd import IRCd
 from tests.server.logins import ByPassword
 from tests.support.client import Client, connected
@@ -97,7 +97,7 @@ async def answer(client: Client, *references: str) -> tuple[list[Message], tuple
     rows = await client.ask(f"HISTORY MISSED {' '.join(references)}")
     opening, *rows, closing = rows
     name, kind = opening.params
-    assert (kind, closing.params) == (Batch.MISSED.value, (f"-{name[1:]}",))
+    assert (kind, closing.params) == (BatchType.MISSED.value, (f"-{name[1:]}",))
     inner = {row.params[0][1:] for row in rows if row.verb == "BATCH"}
     assert all(row.tags.get("batch") in {name[1:], *inner} or row.params[0][1:] in inner for row in rows)
     assert rows[-1].verb == "HISTORYEND"

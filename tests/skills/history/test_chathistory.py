@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.config.skills import Embeddings, History
+from culture.config.skills import Embeddings, HistoryConfig
 from culture.protocol.message import Message
 from culture.skills.history.store import Unavailable
 from tests.skills.history.playing import ALL, CAPS, EVENTS, Room, failure, history, room, targets, texts
@@ -80,7 +80,7 @@ async def test_paging_by_id_misses_nothing_that_was_said_at_the_same_moment(here
 
 
 async def test_no_answer_is_longer_than_005_says(tmp_path: Path) -> None:
-    async with room(tmp_path, history=History(rows=3, semantic=Embeddings(enabled=False))) as here:
+    async with room(tmp_path, history=HistoryConfig(rows=3, semantic=Embeddings(enabled=False))) as here:
         ori = await here.join("spark-ori", "#a")
         words = {word for message in ori.seen if message.verb == "005" for word in message.params}
         assert {"CHATHISTORY=3", "MSGREFTYPES=msgid,timestamp"} <= words

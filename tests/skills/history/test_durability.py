@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from culture.config.links import Link
+from culture.config.links import LinkConfig
 from culture.config.model import Operator
-from culture.config.skills import Embeddings, History
+from culture.config.skills import Embeddings, HistoryConfig
 from culture.federation import log as federation_log
 from culture.federation import messages
 from culture.federation.backfill import id_of
@@ -43,7 +43,7 @@ async def test_what_was_receipted_survives_kill_9(tmp_path: Path) -> None:
 
 CAPS = "message-tags agentirc.dev/receipts"
 OPERATORS = (Operator(name="root", password="very secret"),)
-LINKS = (Link(name="thor", secret="known-to-both"),)
+LINKS = (LinkConfig(name="thor", secret="known-to-both"),)
 
 
 async def operator(stack: AsyncExitStack, ircd: IRCd) -> Client:
@@ -191,7 +191,7 @@ async def _until_told(ori: Client, root: Client) -> int:
 
 @pytest.mark.fault("B10", "B11")
 async def test_what_waits_for_the_disk_is_bounded_and_nobody_is_lied_to(tmp_path: Path) -> None:
-    history = History(pending=50, semantic=Embeddings(enabled=False))
+    history = HistoryConfig(pending=50, semantic=Embeddings(enabled=False))
     async with AsyncExitStack() as stack:
         ircd = await stack.enter_async_context(serving(tmp_path, operators=OPERATORS, history=history))
         root = await operator(stack, ircd)
@@ -218,7 +218,7 @@ async def test_what_waits_for_the_disk_is_bounded_and_nobody_is_lied_to(tmp_path
 
 async def test_speakers_wait_for_a_disk_that_is_merely_slow(tmp_path: Path) -> None:
     """Backpressure: everything is kept, though far more is said than may wait."""
-    history = History(pending=2000, semantic=Embeddings(enabled=False))
+    history = HistoryConfig(pending=2000, semantic=Embeddings(enabled=False))
     async with (
         serving(tmp_path, history=history) as ircd,
         registered(ircd.port, "spark-ori", CAPS) as ori,

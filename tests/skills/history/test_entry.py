@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culture.protocol.message import NO_TAGS
-from culture.protocol.modes import Change
-from culture.server.core.ids import Stamp
+from culture.protocol.modes import ModeChange
+from culture.server.core.ids import EventId
 from culture.server.core.render import iso_time
 from culture.server.events import (
     AwaySet,
@@ -36,12 +36,14 @@ from culture.skills.history.entry import (
 )
 
 moments = st.floats(1_600_000_000, 2_500_000_000).map(lambda at: round(at, 6))
-stamps = st.builds(Stamp, st.sampled_from(("spark", "a.b")), st.just("e1"), st.integers(1, 10**9), moments)
+stamps = st.builds(EventId, st.sampled_from(("spark", "a.b")), st.just("e1"), st.integers(1, 10**9), moments)
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 some = texts.filter(bool)
 source = st.just("ada!a@here")
 channel = st.just("#General")
-changes = st.lists(st.builds(Change, st.booleans(), st.sampled_from("ovb"), st.none() | texts), max_size=3).map(tuple)
+changes = st.lists(st.builds(ModeChange, st.booleans(), st.sampled_from("ovb"), st.none() | texts), max_size=3).map(
+    tuple
+)
 tags = st.dictionaries(st.sampled_from(("+draft/reply", "+x/y")), texts, max_size=2).map(
     lambda found: MappingProxyType(found) if found else NO_TAGS
 )
@@ -90,13 +92,13 @@ def test_a_message_is_the_same_again(said: Said) -> None:
 
 @given(st.floats(1_600_000_000, 9_000_000_000))
 def test_a_time_is_shown_as_it_was(at: float) -> None:
-    said = Said(Stamp("spark", "e1", 1, at), "ada!a@here", "PRIVMSG", "#general", "x", None, "", NO_TAGS)
+    said = Said(EventId("spark", "e1", 1, at), "ada!a@here", "PRIVMSG", "#general", "x", None, "", NO_TAGS)
     again = event_of(said_entry(said, "#general", closed=False))
     assert iso_time(again.id.at) == iso_time(at)
 
 
 def test_nothing_is_kept_of_what_concerns_no_channel() -> None:
-    assert event_entry(AwaySet(Stamp("spark", "e1", 1, 1.0), "ada!a@here", "gone"), "#general", None, False) is None
+    assert event_entry(AwaySet(EventId("spark", "e1", 1, 1.0), "ada!a@here", "gone"), "#general", None, False) is None
 
 
 def test_what_is_left_of_a_message() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.config.skills import Embeddings, History
+from culture.config.skills import Embeddings, HistoryConfig
 from culture.protocol.message import Message
 from tests.skills.history.playing import CAPS, END, answer, missed, room
 from tests.support.client import PATIENCE, Client
@@ -19,8 +19,8 @@ ADA, BEN, CYD = "spark-ada", "spark-ben", "spark-cyd"
 LONG_AGO = "timestamp=2000-01-01T00:00:00.000Z"
 
 
-def small(rows: int) -> History:
-    return History(rows=rows, semantic=Embeddings(enabled=False))
+def small(rows: int) -> HistoryConfig:
+    return HistoryConfig(rows=rows, semantic=Embeddings(enabled=False))
 
 
 async def failure(client: Client, *references: str) -> tuple[str, ...]:

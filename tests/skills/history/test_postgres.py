@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from culture.config.installation import installation
-from culture.config.skills import Embeddings, History
+from culture.config.skills import Embeddings, HistoryConfig
 from culture.server.database import TooNew
 from culture.skills.history.entry import Entry
 from culture.skills.history.postgres import PostgresStore, connections, driver, searching
@@ -498,8 +498,8 @@ def test_without_the_driver_it_is_said_what_to_install(monkeypatch: pytest.Monke
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
-def history(url: str) -> History:
-    return History(store=url, semantic=Embeddings(enabled=False))
+def history(url: str) -> HistoryConfig:
+    return HistoryConfig(store=url, semantic=Embeddings(enabled=False))
 
 
 async def test_two_servers_have_one_history(server: Postgres, database: str, tmp_path: Path) -> None:

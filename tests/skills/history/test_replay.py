@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from culture.config.skills import Embeddings, History
+from culture.config.skills import Embeddings, HistoryConfig
 from culture.protocol.message import Message
 from culture.skills.history.store import Unavailable
 from tests.federation.meshes import linked
@@ -21,8 +21,8 @@ from tests.support.people import accounts_of
 NUMBERS = [str(number) for number in range(5)]
 
 
-def replaying(most: int) -> History:
-    return History(replay=most, semantic=Embeddings(enabled=False))
+def replaying(most: int) -> HistoryConfig:
+    return HistoryConfig(replay=most, semantic=Embeddings(enabled=False))
 
 
 @pytest.fixture

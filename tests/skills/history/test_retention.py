@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culture.config.skills import History, Retention
+from culture.config.skills import HistoryConfig, Retention
 from culture.skills.history import retention
 from culture.skills.history.retention import Excess, Keeper, Pieces
 from culture.skills.history.sqlite import SQLiteStore
@@ -42,7 +42,7 @@ class Direct:
 def keeper(store: Store, now: int, **settings: Any) -> tuple[Keeper, Direct]:
     """One that reckons with this second after the start."""
     archive = Direct(store)
-    made = Keeper(archive, History(**settings), lambda: START / SECOND + now, archive.note)  # type: ignore[arg-type]
+    made = Keeper(archive, HistoryConfig(**settings), lambda: START / SECOND + now, archive.note)  # type: ignore[arg-type]
     return made, archive
 
 
@@ -180,7 +180,7 @@ async def test_a_server_removes_what_is_old_and_goes_on(tmp_path: Path, monkeypa
     old.write([entry(seq) for seq in range(100)])
     old.close()
     async with (
-        serving(tmp_path, history=History(keep=Retention(age=float(HOUR)))) as ircd,
+        serving(tmp_path, history=HistoryConfig(keep=Retention(age=float(HOUR)))) as ircd,
         registered(ircd.port, "spark-ori", "agentirc.dev/receipts message-tags") as ori,
     ):
         await ori.join("#general")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.config.skills import History
+from culture.config.skills import HistoryConfig
 from culture.protocol import message as protocol
 from culture.protocol.message import Message
 from culture.server.ircd import IRCd
@@ -119,7 +119,7 @@ async def test_any_text_is_a_legal_question(room: Room) -> None:
 @pytest.mark.requirement("D06")
 async def test_since_pages_through_everything_once(tmp_path: Path) -> None:
     async with (
-        serving(tmp_path, history=History(rows=7)) as ircd,
+        serving(tmp_path, history=HistoryConfig(rows=7)) as ircd,
         registered(ircd.port, "spark-ori", CAPS) as ori,
     ):
         await ori.join("#a")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from culture.config.model import Operator
-from culture.config.skills import Embeddings, History
+from culture.config.skills import Embeddings, HistoryConfig
 from culture.server.ircd import IRCd
 from culture.skills.history import skill as parts
 from culture.skills.history.archive import MOST_SEARCHES
@@ -122,7 +122,7 @@ async def test_a_server_with_a_damaged_history_says_what_to_do_and_goes_on(
 
 async def test_who_was_made_to_wait_goes_on_when_the_writer_is_no_more(tmp_path: Path) -> None:
     """The disk was slow, then the thread died: the connection is read again."""
-    history = History(pending=10, semantic=Embeddings(enabled=False))
+    history = HistoryConfig(pending=10, semantic=Embeddings(enabled=False))
     async with serving(tmp_path, history=history) as ircd, registered(ircd.port, "spark-ori", CAPS) as ori:
         await ori.join("#x")
         await ori.ask("HISTORY RECENT #x 1")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from culture.config.skills import History
+from culture.config.skills import HistoryConfig
 from culture.protocol.message import Message
 from culture.protocol.vocabulary import UserClass
 from culture.server.auth.account_store import AccountStore
@@ -200,7 +200,7 @@ async def test_no_fact_of_another_shape_passes_for_an_approval(
 
 
 async def test_without_a_history_an_approval_is_never_verified(tmp_path: Path) -> None:
-    async with scene(tmp_path, history=History(enabled=False)) as here:
+    async with scene(tmp_path, history=HistoryConfig(enabled=False)) as here:
         ori, claude = await here.come("spark-ori", "ori"), await here.come("spark-claude", "claude")
         found = await published(claude, answer(await said(ori, "#work", "@spark-claude yes")))
         assert found["verified"] == "unknown" and found["verified_why"] == "the history of this server is off"

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culture.protocol.message import Message, escape
-from culture.skills.ledger.facts import Fact, Question
-from culture.skills.ledger.store import Store
+from culture.skills.ledger.facts import Fact, FactQuery
+from culture.skills.ledger.store import LedgerStore
 from tests.support.client import Client, registered
 from tests.support.servers import Serve
 
@@ -60,7 +60,7 @@ async def test_links_have_a_fact_on_disk_before_the_ledger_does(serve: Serve, mo
     """After a crash in between it would be kept here, and never come to the others."""
     order: list[str] = []
 
-    def write(store: Store, facts: Sequence[Fact]) -> None:
+    def write(store: LedgerStore, facts: Sequence[Fact]) -> None:
         order.append("ledger")
 
     def wait(patience: float) -> bool:
@@ -69,7 +69,7 @@ async def test_links_have_a_fact_on_disk_before_the_ledger_does(serve: Serve, mo
 
     async with serve() as ircd, registered(ircd.port, "spark-claude", CAPS) as claude:
         await agent(claude)
-        monkeypatch.setattr(Store, "write", write)
+        monkeypatch.setattr(LedgerStore, "write", write)
         ircd.parts.sooner = wait
         await put(claude, "state", "now", {"state": "idle"})
         assert order == ["links", "ledger"]
@@ -150,22 +150,22 @@ def test_in_whatever_order_facts_come_the_same_hold(tmp_path_factory: Any, some:
     dice.shuffle(mixed)
     held = []
     for order in (some, mixed):
-        store = Store(tmp_path_factory.mktemp("ledger") / "ledger.db")
+        store = LedgerStore(tmp_path_factory.mktemp("ledger") / "ledger.db")
         store.write(order)
-        held.append(store.find(Question(most=100)))
+        held.append(store.find(FactQuery(most=100)))
         store.close()
     assert held[0] == held[1]
     assert len(held[0]) == len({fact.place for fact in some})
 
 
 def test_the_oldest_are_forgotten(tmp_path: Path) -> None:
-    store = Store(tmp_path / "ledger.db")
+    store = LedgerStore(tmp_path / "ledger.db")
     nicks = ("spark-a", "spark-b")
     store.write([Fact(nick, "spend", f"t{at}", "{}", at, "spark", at) for nick in nicks for at in range(10)])
     store.prune(2, 100, 5)
-    assert [(fact.nick, fact.at) for fact in store.find(Question(nick="spark-a"))] == [
+    assert [(fact.nick, fact.at) for fact in store.find(FactQuery(nick="spark-a"))] == [
         ("spark-a", at) for at in (9, 8, 7, 6, 5)
     ]
     store.prune(0, 4, 5)
-    assert {fact.at for fact in store.find(Question())} == {9, 8}
+    assert {fact.at for fact in store.find(FactQuery())} == {9, 8}
     store.close()

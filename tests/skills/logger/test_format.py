@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from culture.protocol.modes import Change
-from culture.server.core.ids import Stamp
+from culture.protocol.modes import ModeChange
+from culture.server.core.ids import EventId
 from culture.server.events import (
     ChannelRenamed,
     Joined,
@@ -19,18 +19,20 @@ from culture.server.events import (
     Said,
     TopicSet,
 )
-from culture.skills.logger.format import Logged, Scribe
+from culture.skills.logger.format import ChannelLogFormat, Logged
 
-AT = Stamp("spark", "e", 1, 1_773_914_400.0)
+AT = EventId("spark", "e", 1, 1_773_914_400.0)
 ORI = "spark-ori!ori@host"
 
 
-def said(text: str, verb: str = "PRIVMSG", stamp: Stamp = AT, lines: tuple[Line, ...] = ()) -> Said:
+def said(text: str, verb: str = "PRIVMSG", stamp: EventId = AT, lines: tuple[Line, ...] = ()) -> Said:
     return Said(stamp, ORI, verb, "#a", text, None, "human", {}, (), "", lines)
 
 
-def read(event: Logged, concerned: Iterable[str] = (), scribe: Scribe | None = None) -> list[tuple[str, str, str]]:
-    rows = list((scribe or Scribe()).rows(event, concerned))
+def read(
+    event: Logged, concerned: Iterable[str] = (), scribe: ChannelLogFormat | None = None
+) -> list[tuple[str, str, str]]:
+    rows = list((scribe or ChannelLogFormat()).rows(event, concerned))
     assert {row.at for row in rows} <= {event.id.at}
     return [(row.channel, row.who, row.text) for row in rows]
 
@@ -48,7 +50,7 @@ def read(event: Logged, concerned: Iterable[str] = (), scribe: Scribe | None = N
         (Kicked(AT, ORI, "#a", "spark-eve", "noise"), "<--", "spark-ori has kicked spark-eve (noise)"),
         (TopicSet(AT, ORI, "#a", "plans"), "--", "spark-ori has changed the topic of #a to: plans"),
         (TopicSet(AT, ORI, "#a", ""), "--", "spark-ori has unset the topic of #a"),
-        (ModeSet(AT, "spark", "#a", (Change(True, "o", "spark-ada"),)), "--", "Mode #a [+o spark-ada] by spark"),
+        (ModeSet(AT, "spark", "#a", (ModeChange(True, "o", "spark-ada"),)), "--", "Mode #a [+o spark-ada] by spark"),
     ],
 )
 def test_an_event_of_one_channel(event: Logged, who: str, text: str) -> None:
@@ -70,12 +72,12 @@ def test_a_renamed_channel_ends_one_log_and_begins_another() -> None:
 
 
 def test_the_key_of_a_channel_is_in_no_log() -> None:
-    changes = (Change(True, "k", "sesame"), Change(True, "l", "5"), Change(False, "k", "sesame"))
+    changes = (ModeChange(True, "k", "sesame"), ModeChange(True, "l", "5"), ModeChange(False, "k", "sesame"))
     assert read(ModeSet(AT, ORI, "#a", changes)) == [("#a", "--", "Mode #a [+kl-k * 5 *] by spark-ori")]
 
 
 def test_many_modes_are_one_line() -> None:
-    changes = tuple(Change(True, "b", f"{'x' * 60}{number}!*@*") for number in range(30))
+    changes = tuple(ModeChange(True, "b", f"{'x' * 60}{number}!*@*") for number in range(30))
     [(_, _, text)] = read(ModeSet(AT, ORI, "#a", changes))
     assert "x29!*@*] by spark-ori" in text
 
@@ -86,7 +88,7 @@ def test_a_message_of_several_lines() -> None:
 
 
 def test_what_was_taken_back_is_named() -> None:
-    scribe = Scribe()
+    scribe = ChannelLogFormat()
     read(said("oops"), scribe=scribe)
     event = Redacted(AT._replace(seq=2), ORI, "#a", AT.msgid, "typo")
     assert read(event, scribe=scribe) == [
@@ -96,7 +98,7 @@ def test_what_was_taken_back_is_named() -> None:
 
 
 def test_only_the_last_messages_are_remembered() -> None:
-    scribe = Scribe()
+    scribe = ChannelLogFormat()
     for seq in range(10_001):
         read(said("x", stamp=AT._replace(seq=seq)), scribe=scribe)
     for seq, what in ((0, "an earlier message"), (1, "what spark-ori said at 2026-03-19 10:00:00")):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from culture.lib.git import GitFailed
-from culture.skills.logger.repository import Repository
+from culture.skills.logger.repository import LogRepository
 from tests.skills.logger.conftest import Logging
 from tests.skills.logger.test_trouble import OPERATORS, operator, told
 from tests.support.client import PATIENCE, registered
@@ -59,15 +59,15 @@ class Attempts:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._loop = asyncio.get_running_loop()
         self._over: asyncio.Queue[bool] = asyncio.Queue()
-        self._commit = Repository.commit
+        self._commit = LogRepository.commit
         attempts = self
 
-        def commit(self: Repository, *arguments: Any) -> bool:
+        def commit(self: LogRepository, *arguments: Any) -> bool:
             return attempts._try(self, *arguments)
 
-        monkeypatch.setattr(Repository, "commit", commit)
+        monkeypatch.setattr(LogRepository, "commit", commit)
 
-    def _try(self, repository: Repository, *arguments: Any) -> bool:
+    def _try(self, repository: LogRepository, *arguments: Any) -> bool:
         made = False
         try:
             made = self._commit(repository, *arguments)
@@ -100,7 +100,7 @@ async def test_the_schedule(logging: Logging, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_repository_is_for_its_owner_alone(logs: Path) -> None:
-    assert Repository(logs, "spark").commit("now", PATIENCE)
+    assert LogRepository(logs, "spark").commit("now", PATIENCE)
     assert [path for path in (logs / ".git").rglob("*") if path.stat().st_mode & 0o077] == []
 
 
@@ -119,7 +119,7 @@ def test_settings_hooks_and_variables_of_the_user_do_not_count(
     )
     for name, value in {"HOME": home, "GIT_DIR": tmp_path / "elsewhere", "GIT_AUTHOR_NAME": "Somebody"}.items():
         monkeypatch.setenv(name, str(value))
-    repository = Repository(logs, "spark")
+    repository = LogRepository(logs, "spark")
     assert repository.commit("first", PATIENCE)
     own = logs / ".git" / "hooks" / "pre-commit"
     own.parent.mkdir()
@@ -134,23 +134,23 @@ def test_settings_hooks_and_variables_of_the_user_do_not_count(
 
 def test_a_repository_around_the_folder_is_left_alone(logs: Path) -> None:
     git(logs.parent, "init", "--quiet")
-    assert Repository(logs, "spark").commit("now", PATIENCE)
+    assert LogRepository(logs, "spark").commit("now", PATIENCE)
     assert (logs / ".git").is_dir()
     assert git(logs.parent, "status", "--porcelain") == "?? logs/\n"
 
 
 def test_nothing_new_is_no_commit(logs: Path) -> None:
-    repository = Repository(logs, "spark")
+    repository = LogRepository(logs, "spark")
     assert [repository.commit("now", PATIENCE) for _ in range(2)] == [True, False]
     assert len(commits(logs)) == 1
 
 
 def test_no_logs_are_no_commit(tmp_path: Path) -> None:
-    assert Repository(tmp_path / "new", "spark").commit("now", PATIENCE) is False
+    assert LogRepository(tmp_path / "new", "spark").commit("now", PATIENCE) is False
 
 
 def test_deleted_and_rotated_files_are_committed_too(logs: Path) -> None:
-    repository = Repository(logs, "spark")
+    repository = LogRepository(logs, "spark")
     repository.commit("first", PATIENCE)
     (logs / "a" / "day.log").rename(logs / "a" / "day.log.1")
     assert repository.commit("second", PATIENCE)
@@ -168,7 +168,7 @@ def test_a_git_that_hangs_is_ended_with_all_it_started(
     monkeypatch.setenv("PATH", f"{slow.parent}:{os.environ['PATH']}")
     with os.fdopen(os.open(alive, os.O_RDONLY | os.O_NONBLOCK), "rb") as reader:
         with pytest.raises(GitFailed, match="takes too long"):
-            Repository(logs, "spark").commit("now", 1.0)
+            LogRepository(logs, "spark").commit("now", 1.0)
         # The pipe ends with the last process that holds it.
         os.set_blocking(reader.fileno(), True)
         assert reader.read() == b"up\n"

@@ -7,7 +7,7 @@ import pytest
 
 from culture.config import paths
 from culture.config.model import ServerConfig
-from culture.protocol.modes import Change
+from culture.protocol.modes import ModeChange
 from culture.server.events import Joined, ModeSet, Said
 from culture.server.ircd import IRCd
 from culture.skills.logger import Logger
@@ -141,7 +141,7 @@ async def test_nobody_forges_a_line(logging: Logging) -> None:
         await ori.ask(f"PART #a :r\u2028{forged}")
         # What no client can send here may still come from elsewhere.
         skill.on_channel(Joined(skill.host.stamp(), f"x!y\r\n{forged}@z", "#a"))
-        skill.on_channel(ModeSet(skill.host.stamp(), "x", "#a", (Change(True, "b", f"\n{forged}"),)))
+        skill.on_channel(ModeSet(skill.host.stamp(), "x", "#a", (ModeChange(True, "b", f"\n{forged}"),)))
         skill.on_said(Said(skill.host.stamp(), "x!y@z", "PRIVMSG", "#a", f"\r{forged}", None, "human", {}, (), "", ()))
     lines = texts(read(skill.folder))
     assert len(lines) == 7

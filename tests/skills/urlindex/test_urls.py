@@ -15,7 +15,7 @@ from culture.protocol import message as protocol
 from culture.protocol.message import Message
 from culture.server.ircd import IRCd
 from culture.skills.urlindex import skill
-from culture.skills.urlindex.facts import Found
+from culture.skills.urlindex.facts import LinkPage
 from culture.skills.urlindex.skill import UrlIndex
 from tests.protocol.test_extensions import examples
 from tests.skills.urlindex.conftest import CAPS, Indexing
@@ -452,9 +452,9 @@ async def test_searches_keep_nobody_from_the_latest_links(room: Room) -> None:
     index, gate = room.ircd.parts.skills.get("urlindex"), threading.Event()
     assert isinstance(index, UrlIndex)
 
-    def long() -> Found:
+    def long() -> LinkPage:
         gate.wait(PATIENCE)
-        return Found([], True)
+        return LinkPage([], True)
 
     searches = [asyncio.create_task(index._searched(long)) for _ in range(skill.MOST_SEARCHES)]
     assert links(await ori.ask("URLS #a")) == [("#a", "1", "https://a.b/")]

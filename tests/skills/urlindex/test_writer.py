@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from culture.skills.urlindex import writer as writing
-from culture.skills.urlindex.facts import OPEN, Heard, TakenBack
-from culture.skills.urlindex.search import Reader
-from culture.skills.urlindex.store import Store
-from culture.skills.urlindex.writer import Writer
+from culture.skills.urlindex.facts import OPEN, MessageWithLinks, RedactedMessage
+from culture.skills.urlindex.search import LinkReader
+from culture.skills.urlindex.store import UrlIndexStore
+from culture.skills.urlindex.writer import UrlIndexWriter
 from tests.support.client import PATIENCE
 
 
@@ -39,18 +39,18 @@ class Ear:
                 await self._news.wait()
 
 
-def heard(number: int) -> Heard:
-    return Heard("#a", OPEN, "spark-ori", 1.0, f"m{number}", f"https://a.b/{number}")
+def heard(number: int) -> MessageWithLinks:
+    return MessageWithLinks("#a", OPEN, "spark-ori", 1.0, f"m{number}", f"https://a.b/{number}")
 
 
 def on_disk(path: Path) -> set[str]:
-    return {link.msgid for link in Reader(path, PATIENCE).recent("#a", None, 100_000).links}
+    return {link.msgid for link in LinkReader(path, PATIENCE).recent("#a", None, 100_000).links}
 
 
 @asynccontextmanager
-async def writer(path: Path, ear: Ear) -> AsyncIterator[tuple[Writer, Store]]:
-    store = Store(path, 100_000)
-    made = Writer(lambda: store, ear.tell, ear.fail, again=0.01)
+async def writer(path: Path, ear: Ear) -> AsyncIterator[tuple[UrlIndexWriter, UrlIndexStore]]:
+    store = UrlIndexStore(path, 100_000)
+    made = UrlIndexWriter(lambda: store, ear.tell, ear.fail, again=0.01)
     made.start()
     yield made, store
     await made.stop()
@@ -66,7 +66,7 @@ async def test_what_was_added_is_on_disk_once_it_is_settled(path: Path) -> None:
     async with writer(path, ear) as (made, _):
         for number in range(1200):
             made.add(heard(number))
-        made.add(TakenBack("m7"))
+        made.add(RedactedMessage("m7"))
         await made.settled(PATIENCE)
         assert on_disk(path) == {f"m{number}" for number in range(1200) if number != 7}
         await made.settled(PATIENCE)
@@ -106,10 +106,10 @@ async def test_a_full_disk_is_told_once_and_its_end_too(path: Path, monkeypatch:
     async with writer(path, ear) as (made, store):
         [pages] = store._file.execute("PRAGMA page_count").fetchone()
         store._file.execute(f"PRAGMA max_page_count={pages}")
-        made.add(Heard("#a", OPEN, "spark-ori", 1.0, "big", "https://a.b/" + "x" * 1900 + " y" * 300))
+        made.add(MessageWithLinks("#a", OPEN, "spark-ori", 1.0, "big", "https://a.b/" + "x" * 1900 + " y" * 300))
         for number in range(50):
             made.add(heard(number))
-        made.add(TakenBack("m0"))
+        made.add(RedactedMessage("m0"))
         await ear.until(lambda: bool(ear.told))
         await made.settled(0.05)
         assert "full" in ear.told[0]

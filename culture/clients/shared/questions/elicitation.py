@@ -13,12 +13,12 @@ from culture.clients.shared.answers import DENY, NO, YES
 from culture.clients.shared.questions.board import Questions, TooManyQuestions
 from culture.clients.shared.questions.model import Answer, Outcome
 from culture.clients.shared.turn import FormField, FormReply
-from culture.protocol.vocabulary import Control
+from culture.protocol.vocabulary import ControlWord
 from culture.transport import NotSent
 
 MOST_FIELDS = 5
 _WORD = re.compile(r"[A-Za-z][\w+-]{0,30}")
-_RESERVED = frozenset({DENY, *Control})
+_RESERVED = frozenset({DENY, *ControlWord})
 """Words that mean something else when people say them to an agent, whatever it has asked."""
 _NUMBERS: Mapping[str, Callable[[str], object]] = {"integer": int, "number": float}
 

@@ -12,7 +12,7 @@ from culture.clients.shared.questions.model import Answer, Outcome
 from culture.clients.shared.questions.tool_use import ToolUse, describe
 from culture.clients.shared.turn import Permit
 from culture.protocol.names import fold, is_channel
-from culture.protocol.vocabulary import Channel, UserClass
+from culture.protocol.vocabulary import UserClass, WellKnownChannel
 from culture.transport import NotSent
 
 # An agent that had to ask before it may ask could not ask. Without -P it would run what lies in its folder under our
@@ -80,7 +80,7 @@ class Leave:
             if is_channel(prompt.target) or (first is not None and first.private and first.kind is UserClass.HUMAN):
                 return prompt.target
         here = self._channels()
-        general = Channel.GENERAL.value
+        general = WellKnownChannel.GENERAL.value
         return general if fold(general) in map(fold, here) or not here else here[0]
 
 

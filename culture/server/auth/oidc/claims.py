@@ -6,7 +6,7 @@ from culture.config.oidc import Oidc
 from culture.protocol.vocabulary import UserClass
 from culture.server.auth.accounts import Subject
 from culture.server.auth.oidc.errors import Rejected
-from culture.server.shapes import Json, Unreadable, number
+from culture.server.shapes import Json, UnreadableJson, number
 
 _LONGEST_SUBJECT = 255
 
@@ -49,7 +49,7 @@ def _check_time(claims: Json, skew: float, now: float) -> None:
 def _time(claims: Json, name: str) -> float:
     try:
         return number(claims.get(name))
-    except Unreadable as error:
+    except UnreadableJson as error:
         raise Rejected(f"{name} is no time") from error
 
 

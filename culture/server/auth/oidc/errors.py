@@ -5,5 +5,5 @@ class Rejected(Exception):
     """The token is worth nothing here; the message says why and repeats nothing of it."""
 
 
-class Unreachable(Exception):
+class IssuerUnreachable(Exception):
     """The issuer does not say what it is asked, or not in time."""

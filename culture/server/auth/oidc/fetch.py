@@ -10,7 +10,7 @@ from threading import Timer
 from urllib.parse import urlsplit
 
 from culture.config.peer_uid import check_peer
-from culture.server.auth.oidc.errors import Unreachable
+from culture.server.auth.oidc.errors import IssuerUnreachable
 from culture.server.auth.oidc.strict import json_object
 from culture.server.shapes import Json
 
@@ -31,9 +31,9 @@ def fetch(url: str, end: float, user: str | None = None) -> Json:
                 return json_object(_body(response))
     except (OSError, HTTPException) as error:
         why = "it takes too long" if time.monotonic() >= end else str(error) or type(error).__name__
-        raise Unreachable(f"{url}: {why}") from error
+        raise IssuerUnreachable(f"{url}: {why}") from error
     except ValueError as error:
-        raise Unreachable(f"{url}: the answer is no JSON object") from error
+        raise IssuerUnreachable(f"{url}: the answer is no JSON object") from error
 
 
 @contextmanager

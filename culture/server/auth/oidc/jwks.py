@@ -7,7 +7,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from culture.config.oidc import Oidc, trusted_address
-from culture.server.auth.oidc.errors import Unreachable
+from culture.server.auth.oidc.errors import IssuerUnreachable
 from culture.server.auth.oidc.fetch import fetch
 from culture.server.auth.oidc.keys import Key, read_keys
 
@@ -61,7 +61,7 @@ class Jwks:
         self._asked = now
         try:
             self._held = _Held(self._ask(), now)
-        except Unreachable as error:
+        except IssuerUnreachable as error:
             log.warning("the keys of %s could not be read: %s", self._settings.issuer, error)
 
     def _ask(self) -> Mapping[str, Key]:
@@ -70,7 +70,7 @@ class Jwks:
         try:
             keys = read_keys(fetch(url, end, self._settings.user))
         except ValueError as error:
-            raise Unreachable(f"{url}: the answer is no set of keys") from error
+            raise IssuerUnreachable(f"{url}: the answer is no set of keys") from error
         if not keys:
             log.warning("%s has no key that is of use: RSA from 2048 bits, P-256 or Ed25519, with a kid", url)
         return keys
@@ -80,9 +80,9 @@ class Jwks:
         document = fetch(self._settings.configuration, end, self._settings.user)
         url = document.get("jwks_uri")
         if document.get("issuer") != self._settings.issuer:
-            raise Unreachable(f"{self._settings.configuration} speaks of another issuer")
+            raise IssuerUnreachable(f"{self._settings.configuration} speaks of another issuer")
         if not isinstance(url, str) or not _may_lead_to(self._settings.issuer, url):
-            raise Unreachable(f"{self._settings.configuration} names no address of keys that can be trusted")
+            raise IssuerUnreachable(f"{self._settings.configuration} names no address of keys that can be trusted")
         return url
 
 

@@ -7,7 +7,7 @@ from culture.config.oidc import Oidc
 from culture.protocol.vocabulary import LoginProof
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import Account, AccountRefused, AccountsError, NameTaken, Revoked
-from culture.server.auth.credential_check import Done, Failed
+from culture.server.auth.credential_check import Done, LoginFailed
 from culture.server.auth.oidc.claims import Bearing, judged
 from culture.server.auth.oidc.errors import Rejected
 from culture.server.auth.oidc.jwks import Jwks
@@ -30,7 +30,7 @@ class IssuedTokens:
         """Where clients read how to get a token."""
         return self._settings.configuration
 
-    def check(self, token: str, authzid: str) -> Done | Failed:
+    def check(self, token: str, authzid: str) -> Done | LoginFailed:
         """Whose token it is; waits for the issuer and for the disk, so never on the event loop."""
         try:
             account = self._account(self._bearing(token))
@@ -38,10 +38,10 @@ class IssuedTokens:
                 raise Rejected("nobody may act as another account")
         except Rejected as rejected:
             log.info("a token was refused: %s", rejected)
-            return Failed(str(rejected))
+            return LoginFailed(str(rejected))
         except AccountsError as error:
             log.error("%s", error)
-            return Failed("the account could not be written")
+            return LoginFailed("the account could not be written")
         return Done(account.name, LoginProof.OIDC)
 
     def _bearing(self, token: str) -> Bearing:

@@ -3,10 +3,10 @@
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from culture.protocol.modes import Change
+from culture.protocol.modes import ModeChange
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import ChannelMode
-from culture.server.core.ids import Stamp
+from culture.server.core.ids import EventId
 from culture.server.core.state import MEMBER_MODES, Channel, ListEntry, Mark, Topic, User
 from culture.server.events import ChannelRenamed, Invited, Joined, Kicked, ModeSet, Parted, Redacted, TopicSet, nick_of
 
@@ -91,13 +91,13 @@ def next_version(network: "Network", channel: Channel) -> int:
     return version
 
 
-def mark(channel: Channel, version: int, stamp: Stamp, part: str) -> None:
+def mark(channel: Channel, version: int, stamp: EventId, part: str) -> None:
     """Note when a part of the channel was set."""
     if version >= 0:
         channel.marks[part] = Mark(version, stamp.told, stamp.origin, stamp.seq)
 
 
-def part_of(change: Change) -> str:
+def part_of(change: ModeChange) -> str:
     """What of a channel a change of modes sets."""
     _, mode, param = change
     if mode in MEMBER_MODES:
@@ -135,7 +135,7 @@ def _is_removed(channel: Channel, part: str) -> bool:
     return bool(colon) and kind in ("b", "e", "I") and what not in channel.lists.get(kind, {})
 
 
-def _set_mode(network: "Network", channel: Channel, change: Change, event: ModeSet) -> None:
+def _set_mode(network: "Network", channel: Channel, change: ModeChange, event: ModeSet) -> None:
     add, mode, param = change
     if mode in MEMBER_MODES:
         user = network.user(param or "")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.config.skills import Embeddings, History
+from culture.config.skills import Embeddings, HistoryConfig
 from culture.protocol.message import Message
 from culture.skills.history.semantic.finder import SWITCHED_OFF
 from tests.skills.history.semantic.searches import PATIENCE, stored
@@ -39,7 +39,7 @@ def vectors(folder: Path) -> int:
 @pytest.mark.requirement("D10")
 async def test_what_is_said_is_found_by_meaning_until_it_is_taken_back(serve: Serve, tmp_path: Path) -> None:
     async with (
-        serve(history=History()) as ircd,
+        serve(history=HistoryConfig()) as ircd,
         registered(ircd.port, "spark-ada", "echo-message message-tags draft/message-redaction") as ada,
     ):
         await ada.join("#pets")
@@ -55,7 +55,10 @@ async def test_what_is_said_is_found_by_meaning_until_it_is_taken_back(serve: Se
 
 
 async def test_the_history_of_a_renamed_channel_is_found(serve: Serve) -> None:
-    async with serve(history=History()) as ircd, registered(ircd.port, "spark-ada", "draft/channel-rename") as ada:
+    async with (
+        serve(history=HistoryConfig()) as ircd,
+        registered(ircd.port, "spark-ada", "draft/channel-rename") as ada,
+    ):
         await ada.join("#zoo")
         ada.send(f"PRIVMSG #zoo :{DOG}")
         ada.send("RENAME #zoo #pets")
@@ -63,7 +66,7 @@ async def test_the_history_of_a_renamed_channel_is_found(serve: Serve) -> None:
 
 
 async def test_where_it_is_switched_off_that_is_said(serve: Serve) -> None:
-    off = History(semantic=Embeddings(enabled=False))
+    off = HistoryConfig(semantic=Embeddings(enabled=False))
     async with serve(history=off) as ircd, registered(ircd.port, "spark-ada") as ada:
         await ada.join("#pets")
         ada.send(ASK)
