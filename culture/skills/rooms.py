@@ -15,7 +15,7 @@ MOST_INVITATIONS = 50
 _REMEMBERED = 10_000
 
 
-class TagRooms(Skill):
+class Rooms(Skill):
     """Invites the agents of this server; whoever runs a channel has set its tags, so it is their word."""
 
     name = "rooms"

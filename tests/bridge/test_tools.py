@@ -28,7 +28,7 @@ TRANSPORT = {
     "list_channels": [],
     "get_members": ["channel"],
 }
-DIGEST = "edb8d28e3bc3d12f"
+DIGEST = "b397ab0ebf010baa"
 _time = datetime.fromisoformat
 Way = Callable[[int], AbstractAsyncContextManager[Program]]
 

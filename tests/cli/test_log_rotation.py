@@ -24,8 +24,8 @@ MODULES_THAT_LOG = (
 PROGRAM = """
 import logging, os, sys
 from pathlib import Path
-from culture.cli import printing
-printing.begin(Path(sys.argv[1]), most=2_000, kept=3)
+from culture.cli.server import log_rotation
+log_rotation.begin(Path(sys.argv[1]), most=2_000, kept=3)
 for number in range(int(sys.argv[2]), int(sys.argv[3])):
     logging.info("line %d", number)
 print("printed")

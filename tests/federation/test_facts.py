@@ -126,7 +126,7 @@ async def test_facts_stay_on_this_side_of_a_link_without_full_trust(
     tmp_path: Path, trust: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     more = {"trust": trust, **({"channels": ("#work",)} if trust == "restricted" else {})}
-    monkeypatch.setattr(meshes, "Link", lambda **said: LinkConfig(**{**said, **more}))
+    monkeypatch.setattr(meshes, "LinkConfig", lambda **said: LinkConfig(**{**said, **more}))
     async with linked(tmp_path, ("alfa", "bravo"), LINE[:1]) as made:
         one, other = await people(made, "alfa", "bravo")
         claude = await made.client("alfa-claude", "#work", caps=CAPS)
@@ -163,7 +163,7 @@ async def test_a_server_without_full_trust_learns_nothing_of_other_links(
     tmp_path: Path, trust: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     more = {"trust": trust, **({"channels": ("#work",)} if trust == "restricted" else {})}
-    monkeypatch.setattr(meshes, "Link", lambda **said: LinkConfig(**{**said, **more}))
+    monkeypatch.setattr(meshes, "LinkConfig", lambda **said: LinkConfig(**{**said, **more}))
     async with linked(tmp_path, ("alfa", "bravo"), LINE[:1]) as made:
         one, other = await people(made, "alfa", "bravo")
         await states([one], {("alfa", "bravo"): "linked"})

@@ -5,7 +5,7 @@ from enum import Enum
 from typing import NamedTuple
 
 
-class Kind(Enum):
+class ModeKind(Enum):
     """When a mode has a parameter (the four types of CHANMODES, and the prefixes)."""
 
     LIST = "A"
@@ -15,7 +15,7 @@ class Kind(Enum):
     PREFIX = "PREFIX"
 
 
-class Change(NamedTuple):
+class ModeChange(NamedTuple):
     """One mode set or unset; a list mode without a parameter asks to see the list."""
 
     add: bool
@@ -24,15 +24,15 @@ class Change(NamedTuple):
 
 
 def parse_changes(
-    params: Sequence[str], kinds: Mapping[str, Kind], default_add: bool = True
-) -> tuple[list[Change], list[str]]:
+    params: Sequence[str], kinds: Mapping[str, ModeKind], default_add: bool = True
+) -> tuple[list[ModeChange], list[str]]:
     """The changes asked for, and the letters nobody knows.
 
     A mode that lacks its parameter is left out (RFC 2812 §3.2.3 has no reply for it), but ``-k`` is clear without
     the key. An empty parameter counts as lacking, except where the server should name the mode it is wrong for (a
     key, a limit).
     """
-    changes: list[Change] = []
+    changes: list[ModeChange] = []
     unknown: dict[str, None] = {}
     rest = iter(params)
     for position, letters in enumerate(rest):
@@ -47,29 +47,29 @@ def parse_changes(
             else:
                 kind = kinds[letter]
                 param = next(rest, None) if _takes_param(kind, add) else None
-                if kind is Kind.LIST or kind is Kind.PREFIX:
+                if kind is ModeKind.LIST or kind is ModeKind.PREFIX:
                     param = param or None
-                if param is not None or kind is Kind.LIST or not _needs_param(kind, add):
-                    changes.append(Change(add, letter, param))
+                if param is not None or kind is ModeKind.LIST or not _needs_param(kind, add):
+                    changes.append(ModeChange(add, letter, param))
     return changes, list(unknown)
 
 
-def _takes_param(kind: Kind, add: bool) -> bool:
-    return kind is not Kind.FLAG and (add or kind is not Kind.WHEN_SET)
+def _takes_param(kind: ModeKind, add: bool) -> bool:
+    return kind is not ModeKind.FLAG and (add or kind is not ModeKind.WHEN_SET)
 
 
-def _needs_param(kind: Kind, add: bool) -> bool:
-    return kind is Kind.PREFIX or (add and kind in (Kind.ALWAYS, Kind.WHEN_SET))
+def _needs_param(kind: ModeKind, add: bool) -> bool:
+    return kind is ModeKind.PREFIX or (add and kind in (ModeKind.ALWAYS, ModeKind.WHEN_SET))
 
 
-def format_changes(changes: Iterable[Change], limit: int = 12, room: int = 300) -> list[tuple[str, ...]]:
+def format_changes(changes: Iterable[ModeChange], limit: int = 12, room: int = 300) -> list[tuple[str, ...]]:
     """The parameters of as many MODE lines as it takes: at most ``limit`` parameters and ``room`` bytes in each."""
     return [_format(group) for group in groups(changes, limit, room)]
 
 
-def groups(changes: Iterable[Change], limit: int = 12, room: int = 300) -> Iterator[list[Change]]:
+def groups(changes: Iterable[ModeChange], limit: int = 12, room: int = 300) -> Iterator[list[ModeChange]]:
     """The changes by the MODE line they fit on; one too long for any stands alone."""
-    group: list[Change] = []
+    group: list[ModeChange] = []
     count = size = 0
     for change in changes:
         params = change.param is not None
@@ -84,7 +84,7 @@ def groups(changes: Iterable[Change], limit: int = 12, room: int = 300) -> Itera
         yield group
 
 
-def _format(group: Sequence[Change]) -> tuple[str, ...]:
+def _format(group: Sequence[ModeChange]) -> tuple[str, ...]:
     letters, sign = "", ""
     for change in group:
         if sign != (sign := "+" if change.add else "-"):

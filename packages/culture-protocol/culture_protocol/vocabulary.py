@@ -32,7 +32,7 @@ class Tag(StrEnum):
     """With which credential the sender had logged in: one of ``LoginProof``. Without it nothing is proven."""
 
 
-class Batch(StrEnum):
+class BatchType(StrEnum):
     """The types of batches of ours."""
 
     MISSED = f"{VENDOR}missed"
@@ -127,7 +127,7 @@ class ChannelKey(StrEnum):
     PURPOSE = f"{VENDOR}purpose"
 
 
-class State(StrEnum):
+class AgentState(StrEnum):
     """What an agent is doing: the values of ``UserKey.STATE``."""
 
     IDLE = "idle"
@@ -151,7 +151,7 @@ class ChannelMode(StrEnum):
     """Only people wake agents."""
 
 
-class Verb(StrEnum):
+class ExtensionVerb(StrEnum):
     """The verbs that are ours."""
 
     HISTORY = "HISTORY"
@@ -163,7 +163,7 @@ class Verb(StrEnum):
     LEDGEREND = "LEDGEREND"
 
 
-class Control(StrEnum):
+class ControlWord(StrEnum):
     """What a person may tell an agent's daemon, as the whole text behind ``@nick``."""
 
     STATUS = "status"
@@ -178,7 +178,7 @@ class Control(StrEnum):
     HELP = "help"
 
 
-class Channel(StrEnum):
+class WellKnownChannel(StrEnum):
     """The channels everybody knows."""
 
     GENERAL = "#general"

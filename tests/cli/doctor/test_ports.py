@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from culture.cli.doctor import ports
 from culture.cli.doctor.probe import probe
 from culture.cli.doctor.runner import FindingSeverity
 from culture.protocol.vocabulary import UserClass
@@ -44,7 +43,7 @@ def test_a_server_that_does_not_run(patient: Patient) -> None:
 async def test_a_server_that_hangs(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
     process, port = await patient.serve()
     assert patient.found("ports.answering") == []
-    monkeypatch.setattr(ports.probe, "__defaults__", (0.2,))
+    monkeypatch.setattr(probe, "__defaults__", (0.2,))
     process.signal(signal.SIGSTOP)
     finding = patient.one("ports.answering")
     process.signal(signal.SIGCONT)

@@ -218,13 +218,13 @@ def test_counts_are_those_of_a_plain_list(tmp_path_factory: pytest.TempPathFacto
 _VICTIM = """
 import os, signal, sys
 from pathlib import Path
-from culture.skills.urlindex.facts import OPEN, Heard
-from culture.skills.urlindex.store import Store
+from culture.skills.urlindex.facts import OPEN, MessageWithLinks
+from culture.skills.urlindex.store import UrlIndexStore
 
-store = Store(Path(sys.argv[1]), 1000)
-store.write([Heard("#a", OPEN, "spark-ori", 1.0, f"m{n}", f"https://a.b/{n}") for n in range(100)])
+store = UrlIndexStore(Path(sys.argv[1]), 1000)
+store.write([MessageWithLinks("#a", OPEN, "spark-ori", 1.0, f"m{n}", f"https://a.b/{n}") for n in range(100)])
 store._drop_oldest = lambda: os.kill(os.getpid(), signal.SIGKILL)
-store.write([Heard("#a", OPEN, "spark-ori", 2.0, f"k{n}", f"https://a.b/{n}") for n in range(200)])
+store.write([MessageWithLinks("#a", OPEN, "spark-ori", 2.0, f"k{n}", f"https://a.b/{n}") for n in range(200)])
 """
 
 
