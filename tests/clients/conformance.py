@@ -27,9 +27,9 @@ from typing import Any
 import pytest
 
 from culture.clients.shared.base import AgentRunnerBase
-from culture.clients.shared.processes import carrying, end_all, new_token
 from culture.clients.shared.queued import QueuedRunner
 from culture.clients.shared.turn import CLEAR, COMPACT, Can, Permit, Turn
+from culture.lib.process.orphans import carrying, end_all, new_token
 from culture.protocol.vocabulary import Environment
 from tests.support import marmot
 from tests.support.model import Model

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from culture.clients.shared import ending
-from culture.clients.shared.processes import carrying
+from culture.lib.process.orphans import carrying
 from culture.server.ircd import IRCd
 from tests.clients import test_four_makers as makers
 from tests.clients.test_four_makers import GENERAL, NICKS, company, eventually

@@ -5,8 +5,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from culture.clients.shared.processes import end_all
 from culture.clients.shared.turn import RunnerSetup, Turn
+from culture.lib.process.orphans import end_all
 from tests.clients.conformance import Record, processes, programs
 
 

@@ -15,10 +15,10 @@ from typing import Any
 
 from culture.cli.team.factory import assemble, launcher
 from culture.clients.shared import pidfile
-from culture.clients.shared.processes import end_all
 from culture.config import paths
 from culture.config.load import load_team
 from culture.config.team import ROLES, TeamConfig
+from culture.lib.process.orphans import end_all
 from culture.orchestrator.heartbeat import Judge
 from culture.orchestrator.members.daemons import Child, Launch
 from culture.orchestrator.team import Team

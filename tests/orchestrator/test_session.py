@@ -14,7 +14,7 @@ import pytest
 from culture.cli.agents.daemon_launch import launch
 from culture.clients.shared import ending, pidfile
 from culture.clients.shared.ending import Ended
-from culture.clients.shared.processes import carrying
+from culture.lib.process.orphans import carrying
 from culture.orchestrator.errors import MemberNotStarted, NoAnswer, Stays
 from culture.orchestrator.members.daemons import Away, Child, MemberDaemons
 from culture.orchestrator.members.members import AgentSession, ContextTracker, Fill, ManagedAgent

@@ -10,7 +10,7 @@ from statistics import median
 
 import pytest
 
-from culture.clients.shared.processes import carrying
+from culture.lib.process.orphans import carrying
 from tests.support.agents import agents_yaml, playbook
 from tests.support.client import registered
 from tests.support.clock import after

@@ -13,11 +13,11 @@ from typing import Any
 from culture.clients.shared.assembly import assemble, backend_fields
 from culture.clients.shared.daemon import AgentDaemon
 from culture.clients.shared.notes import Notes
-from culture.clients.shared.processes import end_all
 from culture.clients.shared.records import Records
 from culture.config import paths
 from culture.config.agents import BACKEND_FIELDS, AgentsConfig
 from culture.config.load import load_agents
+from culture.lib.process.orphans import end_all
 from tests.support.client import PATIENCE
 
 FAST = {"restart_delay": 0.05, "silence": 60, "interrupt_grace": 5}

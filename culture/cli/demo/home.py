@@ -2,19 +2,16 @@
 
 import os
 import shutil
-import signal
 import tempfile
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from culture.config import paths
+from culture.lib.process.orphans import carrying, end_all_blocking
 from culture.protocol.vocabulary import Environment
 
 _KEPT = ("PATH", "LANG", "LC_ALL", "TERM", "TMPDIR", "PYTHONPATH", "NO_COLOR")
-_PROC = Path("/proc")
-_LOOK_AGAIN = 0.05
 
 
 @contextmanager
@@ -36,42 +33,9 @@ def temporary_home() -> Iterator[Path]:
 
 def processes_of(folder: Path) -> list[int]:
     """The processes that have this folder as their home, the caller not among them."""
-    wanted = f"{Environment.HOME}={folder}".encode()
-    return [pid for pid in _all_pids() if pid != os.getpid() and wanted in _environment(pid)]
+    return carrying(str(folder), Environment.HOME)
 
 
-def end_those_of(folder: Path, grace: float) -> int:
-    """End what still runs there, by force after the grace; how many had to be forced."""
-    _signal(processes_of(folder), signal.SIGTERM)
-    deadline = time.monotonic() + grace
-    while (left := processes_of(folder)) and time.monotonic() < deadline:
-        time.sleep(_LOOK_AGAIN)
-    forced = len(left)
-    while left:
-        _signal(left, signal.SIGKILL)
-        time.sleep(_LOOK_AGAIN)
-        left = processes_of(folder)
-    return forced
-
-
-def _signal(pids: list[int], number: signal.Signals) -> None:
-    for pid in pids:
-        with suppress(ProcessLookupError):
-            os.kill(pid, number)
-
-
-def _all_pids() -> Iterator[int]:
-    us = os.getuid()
-    with os.scandir(_PROC) as entries:
-        for entry in entries:
-            with suppress(FileNotFoundError):
-                if entry.name.isdecimal() and entry.stat().st_uid == us:
-                    yield int(entry.name)
-
-
-def _environment(pid: int) -> list[bytes]:
-    """What a process was started with; nothing of one that is gone."""
-    try:
-        return (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
-    except (FileNotFoundError, ProcessLookupError, PermissionError):
-        return []
+def end_those_of(folder: Path, grace: float) -> None:
+    """End what still runs there, by force after the grace."""
+    end_all_blocking(str(folder), Environment.HOME, grace)

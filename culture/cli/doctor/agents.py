@@ -14,9 +14,9 @@ from culture.cli.doctor.runner import Finding, error, hint, warning
 from culture.cli.humanize import counted
 from culture.cli.team.select_team import TEAM, running
 from culture.clients.shared import ending
-from culture.clients.shared.processes import carrying
 from culture.config import paths
 from culture.config.team import TeamConfig
+from culture.lib.process.orphans import carrying
 from culture.orchestrator.journal.store import look
 from culture.protocol.vocabulary import AgentState
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Self
 
 from culture import __version__
 from culture.cli.server.log_rotation import prints_to
-from culture.config import paths, process
+from culture.config import paths
 from culture.config.lockfile import LockFile, LockTaken, note_of_holder
+from culture.lib.process import handle
 from culture.server.errors import StartError
 
 if TYPE_CHECKING:  # whoever only asks who runs needs no settings
@@ -132,4 +133,4 @@ def end(server: str, grace: float = GRACE) -> bool | None:
     note = running(server)
     if note is None:
         return None
-    return process.end(note.pid, lambda: running(server) == note, note.shutdown_timeout + grace)
+    return handle.end(note.pid, lambda: running(server) == note, note.shutdown_timeout + grace)

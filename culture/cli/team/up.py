@@ -20,10 +20,10 @@ from culture.clients.shared.skill.call import CallFailed, call
 from culture.clients.shared.socket_file import SocketTaken
 from culture.clients.shared.socket_server import SocketServer
 from culture.config import paths
-from culture.config.process import is_gone, pinned
 from culture.config.team import TeamConfig
 from culture.lib import sd_notify
 from culture.lib.log_lines import start_logging
+from culture.lib.process.handle import is_gone, pinned
 from culture.orchestrator.errors import NotHired
 from culture.orchestrator.journal.store import look
 from culture.orchestrator.repository.locks import Busy, held, lock_files

@@ -3,10 +3,9 @@
 import os
 import signal
 import subprocess
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import typer
@@ -19,74 +18,17 @@ from culture.cli.web import process as webpage
 from culture.clients.shared import ending
 from culture.clients.shared import pidfile as daemons
 from culture.clients.shared.ending import Ended
-from culture.clients.shared.processes import carrying
-from culture.config import paths, process
+from culture.config import paths
 from culture.config.lockfile import note_of_holder
-from culture.config.process import is_gone, pinned
-
-_PROC = Path("/proc")
-_SESSION = 3  # behind the name: state, parent, group, session
-_ZOMBIE = b"Z"
-GRACE = 3.0
-FORCE = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Process:
-    """One that is there."""
-
-    pid: int
-    command: str
-
-
-def of_sessions(leaders: Collection[int]) -> list[Process]:
-    """The living processes of the sessions that these began, they themselves included."""
-    return [Process(pid, _command(pid)) for pid, session in _sessions() if session in leaders and pid != os.getpid()]
-
-
-def end(leaders: Collection[int]) -> tuple[list[Process], list[Process]]:
-    """End what is left of these sessions, by force after a while: what was there, and what is there still."""
-    found = of_sessions(leaders)
-    for number, patience in ((signal.SIGTERM, GRACE), (signal.SIGKILL, FORCE)):
-        for left in of_sessions(leaders):
-            _end(left.pid, leaders, number, patience)
-    return found, of_sessions(leaders)
-
-
-def _end(pid: int, leaders: Collection[int], number: signal.Signals, patience: float) -> None:
-    process.end(pid, lambda: _session(pid) in leaders, patience, number)
-
-
-def _sessions() -> Iterator[tuple[int, int]]:
-    for entry in os.scandir(_PROC):
-        if entry.name.isdecimal():
-            session = _session(int(entry.name))
-            if session is not None:
-                yield int(entry.name), session
-
-
-def _session(pid: int) -> int | None:
-    """The session of a process that lives; None for one that is dead, reaped or not."""
-    try:
-        # The name of the program stands in brackets, and may have any in it.
-        words = (_PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
-    except OSError:
-        return None
-    return None if words[0] == _ZOMBIE else int(words[_SESSION])
-
-
-def _command(pid: int) -> str:
-    try:
-        return (_PROC / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-    except OSError:
-        return ""
-
+from culture.lib.process.handle import is_gone, pinned
+from culture.lib.process.orphans import carrying, end_sessions
 
 VIEW_GRACE = 15.0
 """How long a `culture up` may take to see that all is over."""
 
 EARLY_GRACE = 10.0
-"""How long what has hardly begun may take to end."""
+"""Seconds that a process which is not ready yet may take to end."""
+_FORCE = 5.0
 
 
 class Shutdown:
@@ -154,7 +96,7 @@ class Shutdown:
 
     def look(self) -> None:
         """Look for what any of them has left behind, and end that as well."""
-        found, still = end(self._leaders)
+        found, still = end_sessions(self._leaders)
         for orphan in found:
             self._say(f"Ended what was left behind: {orphan.command} (pid {orphan.pid}).")
         self.left += [f"{process.command} (pid {process.pid}); `kill -9 {process.pid}`" for process in still]
@@ -198,7 +140,7 @@ class Shutdown:
 
 def _goes(process: "subprocess.Popen[bytes]") -> bool:
     """Whether a child that was told to end does so, by force after a while."""
-    for patience in (EARLY_GRACE, FORCE):
+    for patience in (EARLY_GRACE, _FORCE):
         try:
             process.wait(patience)
         except subprocess.TimeoutExpired:

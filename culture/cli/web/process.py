@@ -15,9 +15,10 @@ from culture.cli.server import certificate, pid_file
 from culture.cli.server.background import PATIENCE, Begun
 from culture.cli.up.child_processes import Launch, plainly
 from culture.cli.web import account as webaccount
-from culture.config import listen_policy, paths, process
+from culture.config import listen_policy, paths
 from culture.config.lockfile import LockFile, LockTaken, note_of_holder
 from culture.config.model import ServerConfig
+from culture.lib.process import handle
 from culture.server.auth.accounts import AccountRefused, AccountsError
 from culture.server.errors import StartError
 from culture.transport import Address
@@ -101,7 +102,7 @@ def start(server: str, options: Sequence[str], launch: Launch = plainly) -> WebN
 def end(server: str) -> bool | None:
     """Have the page end, and wait for it: whether it went; None when there was none."""
     note = running(server)
-    return None if note is None else process.end(note.pid, lambda: running(server) == note, GRACE)
+    return None if note is None else handle.end(note.pid, lambda: running(server) == note, GRACE)
 
 
 def settings_of(config: ServerConfig, host: str | None = None, port: int | None = None) -> WebSettings:

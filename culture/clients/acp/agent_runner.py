@@ -30,10 +30,10 @@ from culture.clients.acp.process import AcpProcess, require
 from culture.clients.acp.quirks import program_of, quirks_of
 from culture.clients.acp.sessions import AcpSessions
 from culture.clients.shared.instructions import joined
-from culture.clients.shared.processes import carrying, end_all, tokened
 from culture.clients.shared.queued import UNKNOWN_EXIT, QueuedRunner
 from culture.clients.shared.sandbox.bubblewrap import inside
 from culture.clients.shared.turn import CLEAR, COMPACT, AgentDied, Can, RunnerSetup, Turn
+from culture.lib.process.orphans import carrying, end_all, tokened
 
 log = logging.getLogger(__name__)
 

@@ -16,10 +16,11 @@ from acp.schema import PermissionOption, RequestPermissionResponse, ToolCallUpda
 from culture.clients.acp.quirks import quirks_of
 from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.options import check_directory
-from culture.clients.shared.processes import end_all, ended, release, spawn
 from culture.clients.shared.programs import located
 from culture.clients.shared.queued import UNKNOWN_EXIT
 from culture.clients.shared.turn import AgentDied
+from culture.lib.process.orphans import end_all
+from culture.lib.process.pipes import ended, release, spawn
 
 log = logging.getLogger(__name__)
 

@@ -42,10 +42,10 @@ from culture.clients.claude.quotas import REJECTED, quotas
 from culture.clients.claude.session import ClaudeSession
 from culture.clients.shared.background import REFUSED, is_same_prompt
 from culture.clients.shared.errors import WrongConfiguration
-from culture.clients.shared.processes import end_all, tokened
 from culture.clients.shared.programs import Found, note_version
 from culture.clients.shared.queued import UNKNOWN_EXIT, QueuedRunner
 from culture.clients.shared.turn import COMMANDS, COMPACT, AgentDied, Can, RunnerSetup, Turn
+from culture.lib.process.orphans import end_all, tokened
 
 log = logging.getLogger(__name__)
 

@@ -7,8 +7,8 @@ from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKError, ResultMessage, 
 from culture.clients.claude.answer import failure, tokens
 from culture.clients.claude.options import LONGEST_LINE, effort, launcher
 from culture.clients.claude.session import put
-from culture.clients.shared.processes import end_all
 from culture.clients.shared.supervisor import NoJudgement, Supervisor, SupervisorSetup
+from culture.lib.process.orphans import end_all
 
 LAST_WORDS = 3
 

@@ -24,11 +24,11 @@ from culture.clients.codex.instructions import added
 from culture.clients.codex.user_questions import NOBODY
 from culture.clients.shared.budget import Quota
 from culture.clients.shared.errors import WrongConfiguration
-from culture.clients.shared.processes import end_all, tokened
 from culture.clients.shared.programs import Found, note_version
 from culture.clients.shared.queued import UNKNOWN_EXIT, QueuedRunner
 from culture.clients.shared.sandbox.bubblewrap import inside
 from culture.clients.shared.turn import CLEAR, COMPACT, AgentDied, Can, FormField, FormReply, Permit, RunnerSetup, Turn
+from culture.lib.process.orphans import end_all, tokened
 
 # How Codex says that there is nothing to take up: a thread it never wrote, and a name that is none.
 NO_THREAD = ("no rollout found", "invalid session id", "invalid thread id")

@@ -12,9 +12,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from culture.clients.shared.processes import ended, release, spawn
 from culture.clients.shared.queued import UNKNOWN_EXIT
 from culture.clients.shared.turn import AgentDied
+from culture.lib.process.pipes import ended, release, spawn
 
 log = logging.getLogger(__name__)
 

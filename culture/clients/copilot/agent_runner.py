@@ -41,10 +41,10 @@ from culture.clients.copilot.tasks import Shells
 from culture.clients.shared.asking import OpenQuestions
 from culture.clients.shared.background import REFUSED, is_same_prompt
 from culture.clients.shared.errors import WrongConfiguration
-from culture.clients.shared.processes import end_all, tokened
 from culture.clients.shared.programs import Found, Login, note_version
 from culture.clients.shared.queued import UNKNOWN_EXIT, QueuedRunner
 from culture.clients.shared.turn import CLEAR, COMPACT, AgentDied, Can, FormField, FormReply, RunnerSetup, Turn
+from culture.lib.process.orphans import end_all, tokened
 
 log = logging.getLogger(__name__)
 

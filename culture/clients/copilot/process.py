@@ -9,10 +9,11 @@ from pathlib import Path
 
 from copilot import CopilotClient, RuntimeConnection
 
-from culture.clients.shared.processes import end_all, gone
 from culture.clients.shared.queued import UNKNOWN_EXIT
 from culture.clients.shared.sandbox.bubblewrap import Sandbox, inside
 from culture.clients.shared.turn import AgentDied
+from culture.lib.process.handle import wait_gone
+from culture.lib.process.orphans import end_all
 
 log = logging.getLogger(__name__)
 # It writes a traceback for everything that is refused, which is for us to tell.
@@ -95,7 +96,7 @@ class CopilotProcess:
         await _end(self.client, self._token, self._process)
 
     async def _watched(self, lost: Lost | None) -> None:
-        await gone(self._process.pid)
+        await wait_gone(self._process.pid)
         code = self._process.wait()
         if lost is not None:
             await lost(code)

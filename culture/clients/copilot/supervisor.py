@@ -11,9 +11,9 @@ from culture.clients.copilot.answer import CopilotAnswer, tokens
 from culture.clients.copilot.conversation import UNREACHABLE, CopilotConversation
 from culture.clients.copilot.options import read
 from culture.clients.copilot.process import CopilotProcess
-from culture.clients.shared.processes import end_all
 from culture.clients.shared.supervisor import NoJudgement, Supervisor, SupervisorSetup
 from culture.clients.shared.turn import AgentDied
+from culture.lib.process.orphans import end_all
 
 
 class CopilotSupervisor(Supervisor):

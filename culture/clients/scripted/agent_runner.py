@@ -10,11 +10,12 @@ from typing import Any
 
 from culture.clients.scripted.playbook import BUILT_IN, NAMED, read
 from culture.clients.shared.errors import WrongConfiguration
-from culture.clients.shared.processes import end_all, ended, release, spawn, tokened
 from culture.clients.shared.queued import QueuedRunner
 from culture.clients.shared.sandbox.bubblewrap import inside
 from culture.clients.shared.tool_result import tool_result
 from culture.clients.shared.turn import COMMANDS, AgentDied, Can, RunnerSetup, Turn
+from culture.lib.process.orphans import end_all, tokened
+from culture.lib.process.pipes import ended, release, spawn
 
 log = logging.getLogger(__name__)
 

@@ -29,7 +29,6 @@ from culture.clients.shared.once import Once
 from culture.clients.shared.outbox import Outbox
 from culture.clients.shared.parts import Parts
 from culture.clients.shared.presence import Presence
-from culture.clients.shared.processes import end_all
 from culture.clients.shared.prompts import Prompt
 from culture.clients.shared.purse import Purse
 from culture.clients.shared.questions import Answer, Question, Questions, QuestionStore
@@ -56,6 +55,7 @@ from culture.clients.shared.webhook import WebhookClient, texts
 from culture.clients.shared.work import AGAIN, Work
 from culture.config import paths
 from culture.config.agents import AgentConfig, AgentsConfig
+from culture.lib.process.orphans import end_all
 from culture.protocol.message import Message as Line
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import ClientTag, UserKey

@@ -7,10 +7,10 @@ from contextlib import closing
 from enum import Enum
 
 from culture.clients.shared import calling, pidfile
-from culture.clients.shared.processes import dies_within, end_all
 from culture.clients.shared.skill.call import CallFailed
 from culture.config import paths
-from culture.config.process import pinned
+from culture.lib.process.handle import ends_within, pinned
+from culture.lib.process.orphans import end_all
 
 ASKED = 5.0
 """How long the daemon may take to say that it will stop."""
@@ -74,13 +74,13 @@ async def _pressed(nick: str, process: int, grace: float, told: float, asked: fl
     except CallFailed:
         pass  # not ready yet, or hanging
     else:
-        if await dies_within(process, grace):
+        if await ends_within(process, grace):
             return Ended.GONE
     signal.pidfd_send_signal(process, signal.SIGTERM)
-    if await dies_within(process, told):
+    if await ends_within(process, told):
         return Ended.GONE
     signal.pidfd_send_signal(process, signal.SIGKILL)
-    return Ended.KILLED if await dies_within(process, KILLED) else Ended.STAYS
+    return Ended.KILLED if await ends_within(process, KILLED) else Ended.STAYS
 
 
 def end_now(nick: str) -> tuple[Ended, int]:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from culture.clients.shared import processes
 from culture.clients.shared.base import AgentRunnerBase
 from culture.clients.shared.budget import Quota
 from culture.clients.shared.errors import WrongConfiguration
@@ -17,6 +16,7 @@ from culture.clients.shared.queued import QueuedRunner
 from culture.clients.shared.recovery import Recovery, Restart
 from culture.clients.shared.turn import AgentDied, Can, News, Turn
 from culture.config.agents import RecoveryConfig
+from culture.lib.process.orphans import end_all, new_token
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ class Listener(Protocol):
 
 
 Make = Callable[[str | None, str], AgentRunnerBase]
-"""A runner from the session to take up again and the token for its processes."""
+"""A runner from the session to take up again and the token for its orphans."""
 
 
 class Keeper:
@@ -203,7 +203,7 @@ class Keeper:
             self._listener.on_ready(session is not None and runner.session_id == session)
 
     def _new(self, session: str | None) -> AgentRunnerBase:
-        self._token = processes.new_token()
+        self._token = new_token()
         # On disk before the first process: whatever happens, the next start finds them.
         self._notes.token = self._token
         self.on_token(self._token)
@@ -238,7 +238,7 @@ class Keeper:
             await asyncio.wait([leaving], timeout=STOP_PATIENCE)
             if not leaving.done() and self._notes.token is not None:
                 log.warning("%s does not react and is ended by force", self._nick)
-                await processes.end_all(self._notes.token, grace=STOP_GRACE)
+                await end_all(self._notes.token, grace=STOP_GRACE)
         try:
             await leaving
         except Exception:
@@ -247,7 +247,7 @@ class Keeper:
     async def _reap(self) -> None:
         """End the processes that carry the token of this agent's last run, and no others."""
         if self._notes.token is not None:
-            ended = await processes.end_all(self._notes.token)
+            ended = await end_all(self._notes.token)
             if ended:
                 log.info("%s: ended %d processes that were left", self._nick, ended)
             self._notes.token = None

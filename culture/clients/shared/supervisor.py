@@ -13,11 +13,11 @@ from typing import Any
 
 from culture.clients.shared.base import SupervisorBase
 from culture.clients.shared.ladder import Escalate, Ladder, Step, Whisper
-from culture.clients.shared.processes import new_token
 from culture.clients.shared.sandbox.bubblewrap import Sandbox
 from culture.clients.shared.turn import Turn
 from culture.clients.shared.verdicts import Verdict, parse
 from culture.clients.shared.window import Window
+from culture.lib.process.orphans import new_token
 from culture.protocol.vocabulary import Environment
 
 log = logging.getLogger(__name__)

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 from culture.clients.shared import calling, ending, pidfile
 from culture.clients.shared.ending import TOLD, Ended
-from culture.clients.shared.processes import gone
 from culture.clients.shared.skill.call import PATIENCE, CallFailed, NoDaemon
 from culture.config import paths
+from culture.lib.process.handle import wait_gone
 from culture.orchestrator.errors import MemberNotStarted, NoAnswer, Stays
 from culture.protocol.names import fold
 from culture.protocol.split import clip
@@ -177,7 +177,7 @@ class MemberDaemons:
                 # It is ours and not taken note of yet, so the number is nobody else's.
                 with suppress(TimeoutError):
                     async with asyncio.timeout(TOLD):
-                        await gone(child.pid)
+                        await wait_gone(child.pid)
         await self._end(nick)
         self._reap(nick)
 

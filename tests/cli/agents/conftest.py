@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from culture.clients.shared.pidfile import DaemonNote
-from culture.clients.shared.processes import end_all
 from culture.config.lockfile import note_of_holder
+from culture.lib.process.orphans import end_all
 from tests.cli.shell import Process, Result, Shell
 from tests.support.agents import FAST
 from tests.support.client import Client

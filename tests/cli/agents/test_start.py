@@ -11,7 +11,7 @@ import pytest
 from culture.cli.agents import start as starting
 from culture.cli.agents.select_agents import meant
 from culture.clients.shared import ending
-from culture.clients.shared.processes import carrying
+from culture.lib.process.orphans import carrying
 from tests.cli.agents.conftest import NICK, Machine, answer
 from tests.clients.shared.test_daemon import until
 from tests.support.agents import kill_watchdog, playbook

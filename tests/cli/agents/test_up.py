@@ -20,7 +20,6 @@ import pytest
 from culture.cli.agents.select_agents import load
 from culture.cli.options import Choices
 from culture.cli.up import agents as up_agents
-from culture.cli.up import shutdown
 from culture.cli.up.agents import UpAgents
 from culture.cli.up.child_processes import Interrupts, Launched
 from culture.cli.up.command import UpRun
@@ -28,6 +27,7 @@ from culture.clients.shared.pidfile import DaemonNote
 from culture.config.agents import ServerAddress
 from culture.config.lockfile import note_of_holder
 from culture.config.model import ServerConfig
+from culture.lib.process import orphans
 from culture.protocol.vocabulary import UserClass
 from culture.server.auth.account_store import AccountStore
 from tests.cli.agents.conftest import NICK, Machine, answer
@@ -239,8 +239,8 @@ def test_what_outlives_its_leader_is_found_by_the_session_and_ended() -> None:
     orphan = int(leader.stdout.readline())
     leader.wait()
     leader.stdout.close()
-    assert [each.pid for each in shutdown.of_sessions({leader.pid})] == [orphan]
-    found, still = shutdown.end({leader.pid})
+    assert [each.pid for each in orphans.of_sessions({leader.pid})] == [orphan]
+    found, still = orphans.end_sessions({leader.pid})
     assert ([each.command for each in found], still) == (["sleep 600"], [])
     assert not is_alive(orphan)
 

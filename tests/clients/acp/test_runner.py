@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from culture.clients.shared.errors import WrongConfiguration
-from culture.clients.shared.processes import carrying
 from culture.clients.shared.queued import QueuedRunner
 from culture.clients.shared.turn import CLEAR, COMPACT, AgentDied, Can, Permit, RunnerSetup, Turn
+from culture.lib.process.orphans import carrying
 from tests.clients.acp.kit import LittleKit, little
 from tests.clients.conformance import Record, bounded, eventually, there
 from tests.support.clock import after

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from culture.clients.shared.errors import WrongConfiguration
-from culture.clients.shared.processes import carrying
 from culture.clients.shared.supervisor import NoJudgement, SupervisorSetup
+from culture.lib.process.orphans import carrying
 from tests.clients.acp.kit import ROOT, little
 from tests.clients.conformance import eventually
 from tests.support.model import Model

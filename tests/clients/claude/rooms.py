@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from culture.clients.shared.daemon import AgentDaemon
-from culture.clients.shared.processes import carrying
 from culture.config.agents import AgentsConfig
+from culture.lib.process.orphans import carrying
 from culture.server.ircd import IRCd
 from tests.realclients.weechat import Weechat, weechat
 from tests.support.agents import agents_yaml, running

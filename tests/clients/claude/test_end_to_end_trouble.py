@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.clients.shared.processes import carrying
+from culture.lib.process.orphans import carrying
 from culture.server.ircd import IRCd
 from tests.clients.claude.fifo import MakeFifo
 from tests.clients.claude.rooms import GENERAL, NICK, configured, program, spoken, working

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from culture.clients.shared.processes import carrying
 from culture.clients.shared.turn import RunnerSetup
+from culture.lib.process.orphans import carrying
 from tests.clients.claude.fifo import Fifo, MakeFifo
 from tests.clients.lifecycle import goes_on_after_a_kill, stops_while_the_model_hangs
 from tests.clients.watched import Launch, Watched

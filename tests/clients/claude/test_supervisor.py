@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from culture.clients.shared.processes import carrying
 from culture.clients.shared.supervisor import SYSTEM_PROMPT, SupervisorSetup
 from culture.config.agents import SupervisorConfig
 from culture.config.team import RoleConfig
+from culture.lib.process.orphans import carrying
 from culture.protocol.vocabulary import AgentState
 from culture.server.ircd import IRCd
 from tests.clients.claude.fifo import MakeFifo

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from culture.clients.shared.processes import carrying
 from culture.clients.shared.supervisor import SYSTEM_PROMPT, SupervisorSetup
+from culture.lib.process.orphans import carrying
 from tests.clients.shared.test_supervisor import called, said
 from tests.support.client import PATIENCE
 from tests.support.model import Model

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from culture.cli.skills import install
-from culture.clients.shared.processes import new_token
 from culture.clients.shared.turn import RunnerSetup
+from culture.lib.process.orphans import new_token
 from tests.clients import surroundings
 from tests.clients.surroundings import alone, fresh_home
 from tests.clients.watched import Launch, Watched, launching

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from culture.clients.scripted.agent_runner import ScriptedRunner
-from culture.clients.shared.processes import new_token
 from culture.clients.shared.requests import answer
 from culture.clients.shared.socket_server import SocketServer
 from culture.clients.shared.turn import RunnerSetup, Turn
 from culture.config import paths
+from culture.lib.process.orphans import new_token
 from culture.protocol.vocabulary import Environment
 from tests.clients.conformance import Record
 from tests.clients.desks import NotedDesk, message

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from culture.clients.shared.processes import carrying
 from culture.clients.shared.turn import CLEAR, COMPACT, AgentDied
+from culture.lib.process.orphans import carrying
 from tests.clients.conformance import there
 from tests.clients.desks import NotedDesk, answered
 from tests.clients.scripted.conftest import Play

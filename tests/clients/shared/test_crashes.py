@@ -9,12 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culture.clients.shared import ending, processes
+from culture.clients.shared import ending
 from culture.clients.shared.daemon import AgentDaemon
 from culture.clients.shared.notes import Notes
 from culture.clients.shared.records import Records
 from culture.clients.shared.recovery import Recovery
 from culture.config import paths
+from culture.lib.process.orphans import carrying, new_token
+from culture.lib.process.pipes import release, spawn
 from culture.protocol.vocabulary import AgentState
 from culture.server.ircd import IRCd
 from tests.clients.shared.test_daemon import NICK, answered, held, until
@@ -24,7 +26,7 @@ from tests.support.client import registered
 
 def processes_of(daemon: AgentDaemon) -> list[int]:
     token = daemon.notes.token
-    return processes.carrying(token) if token else []
+    return carrying(token) if token else []
 
 
 def agent_pid(daemon: AgentDaemon) -> int:
@@ -133,7 +135,7 @@ async def test_one_that_does_not_react_is_ended_with_all_it_started(ircd: IRCd, 
         token = daemon.notes.token
         assert token is not None
         assert await answered(ori, "#general") == "answered"
-        assert processes.carrying(token) == []
+        assert carrying(token) == []
 
 
 @pytest.mark.fault("E6")
@@ -147,7 +149,7 @@ async def test_nothing_survives_a_stop(ircd: IRCd, home: Path) -> None:
             await until(lambda: len(processes_of(daemon)) >= 3)
             token = daemon.notes.token
         assert token is not None
-        assert processes.carrying(token) == []
+        assert carrying(token) == []
 
 
 @pytest.mark.fault("E6")
@@ -155,19 +157,19 @@ async def test_nothing_survives_a_stop(ircd: IRCd, home: Path) -> None:
 async def test_what_a_judgement_left_behind_is_ended(ircd: IRCd, home: Path, by: str) -> None:
     """The daemon was killed while its supervisor judged, and what that had started went on."""
     config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, [])})
-    records, token = Records(paths.inbox_file(NICK)), processes.new_token()
+    records, token = Records(paths.inbox_file(NICK)), new_token()
     Notes(records).judge_token = token
     records.close()
-    left = await processes.spawn(["sleep", "600"], home, {"CULTURE_TOKEN": token})
+    left = await spawn(["sleep", "600"], home, {"CULTURE_TOKEN": token})
     try:
         if by == "culture stop":
             assert await ending.end(NICK) == (ending.Ended.NOT_THERE, 1)
         else:
             async with running(config, NICK):
                 pass
-        assert processes.carrying(token) == []
+        assert carrying(token) == []
     finally:
-        await processes.release(left)
+        await release(left)
 
 
 @given(st.lists(st.floats(0, 1000), max_size=30).map(sorted))

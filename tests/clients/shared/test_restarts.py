@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from culture.clients.shared.notes import Notes
-from culture.clients.shared.processes import carrying
 from culture.clients.shared.records import Records
 from culture.config import paths
+from culture.lib.process.orphans import carrying
 from culture.protocol.vocabulary import Exit
 from culture.server.ircd import IRCd
 from tests.clients.shared.test_daemon import NICK, answered, held, until

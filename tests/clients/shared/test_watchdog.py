@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from culture.clients.shared import ending
-from culture.clients.shared.processes import carrying
+from culture.lib.process.orphans import carrying
 from culture.server.ircd import IRCd
 from tests.clients.shared.test_daemon import NICK, until
 from tests.support.agents import agents_yaml, playbook, process, watchdog_of

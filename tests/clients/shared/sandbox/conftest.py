@@ -10,11 +10,11 @@ import pytest
 
 from culture.clients.scripted.agent_runner import ScriptedRunner
 from culture.clients.shared.assembly import environment
-from culture.clients.shared.processes import new_token
 from culture.clients.shared.sandbox.bubblewrap import Sandbox, obstacle
 from culture.clients.shared.sandbox.needs import ProgramNeeds
 from culture.clients.shared.turn import RunnerSetup
 from culture.config.sandbox import SandboxConfig
+from culture.lib.process.orphans import new_token
 from tests.clients import surroundings
 from tests.clients.conformance import Record
 

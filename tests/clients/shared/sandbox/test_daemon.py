@@ -8,11 +8,11 @@ import pytest
 from culture.clients.shared.assembly import assemble
 from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.notes import Notes
-from culture.clients.shared.processes import carrying
 from culture.clients.shared.records import Records
 from culture.clients.shared.sandbox import bubblewrap
 from culture.config import paths
 from culture.config.errors import ConfigError
+from culture.lib.process.orphans import carrying
 from culture.server.ircd import IRCd
 from tests.clients.ipc import Wire
 from tests.clients.shared.sandbox.conftest import NICK, needs_bwrap

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from culture.clients.shared.errors import WrongConfiguration
-from culture.clients.shared.processes import carrying, end_all
 from culture.clients.shared.sandbox import mounts
 from culture.clients.shared.sandbox.bubblewrap import Sandbox
 from culture.clients.shared.sandbox.needs import ProgramNeeds
 from culture.config import paths
 from culture.config.sandbox import SandboxConfig
+from culture.lib.process.orphans import carrying, end_all
 from culture.wiki.pages import Pages, folder_of
 from tests.clients.shared.sandbox.conftest import NICK, Jail, needs_bwrap
 from tests.clients.shared.test_daemon import until

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from culture.clients.shared import processes
-from culture.clients.shared.processes import carrying, end_all, ended, new_token, release, spawn
+from culture.lib.process import orphans
+from culture.lib.process.orphans import carrying, end_all, new_token
+from culture.lib.process.pipes import ended, release, spawn
 from culture.protocol.vocabulary import Environment
 
 PATIENCE = 30.0
@@ -111,14 +112,14 @@ async def test_a_number_that_went_to_another_process_is_not_signalled(
 ) -> None:
     """E7: between the search and the signal, the process found may be gone and its number another's."""
     bystander = await start(STAY, new_token())
-    monkeypatch.setattr(processes, "carrying", lambda _: [bystander.pid])
+    monkeypatch.setattr(orphans, "carrying", lambda _: [bystander.pid])
     assert await end_all(token, grace=0) == 0
     os.kill(bystander.pid, 0)
 
 
 def test_the_caller_is_not_found() -> None:
     token = new_token()
-    code = f"from culture.clients.shared.processes import carrying; print(carrying({token!r}))"
+    code = f"from culture.lib.process.orphans import carrying; print(carrying({token!r}))"
     found = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, Environment.TOKEN: token}, capture_output=True, text=True
     )

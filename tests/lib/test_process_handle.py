@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from culture.config import process
+from culture.lib.process import handle as process
 from tests.support.client import PATIENCE
 
 

@@ -1,0 +1,14 @@
+"""Starts, finds, watches and ends processes; everything that runs in the background goes through here.
+
+Two facts make a process safe to signal, and neither is its number alone, which the kernel gives to another process as
+soon as the first is reaped:
+
+- A **held file** says who runs: a process keeps a lock on its pid file for as long as it lives, and the kernel lets go
+  of the lock when it dies, however it dies. A file that nobody holds means nothing, whatever it says.
+- A **pidfd** stays with one process: it is opened first, then the identity is checked (the held file, the token, the
+  session), and only then the signal is sent through it.
+
+- ``handle``: pidfds: wait for an end, signal, end in order (SIGTERM, a deadline, SIGKILL)
+- ``pipes``: a program of asyncio's with pipes, whose end is seen though a grandchild holds them
+- ``orphans``: what has no living parent of ours, found by its environment or its session, and ended
+"""
