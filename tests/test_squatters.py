@@ -79,7 +79,7 @@ async def daemon(home: Path, port: int, token: str) -> AsyncIterator[tuple[Reaso
         paths.write_private(paths.secret_file(NICK), token)
     agent = assemble(config, NICK)
     reasons = []
-    agent.transport._keeper._on_state = lambda condition, reason: reasons.append(reason)
+    agent.transport._reconnector._on_state = lambda condition, reason: reasons.append(reason)
     starting = asyncio.create_task(agent.start())
     try:
         yield lambda: next(filter(None, reasons), ""), lambda: agent.transport.connected

@@ -1,4 +1,30 @@
-"""Being on IRC as somebody: one connection that is made again when it is lost, and loses nothing."""
+"""The IRC client: one identity on one server; it reconnects and loses no message.
+
+| file | what it holds |
+|---|---|
+| `irc.py` | `IRCTransport`: the public interface (send, join, history, metadata) |
+| `types.py` | addresses, identities, messages, marks, errors, callback types, timeouts |
+| `reconnect.py` | the connect loop: dial, register, serve, back off; regaining the nick |
+| `dialer.py` | opens TCP or TLS connections and checks the certificate |
+| `connection.py` | one socket: lines in and out, keepalive |
+| `registration.py`, `sasl.py` | CAP negotiation, login and nick, without I/O |
+| `session.py` | one registered connection: dispatches lines, matches answers to commands |
+| `requests.py` | commands and their answers, by label or by PING |
+| `batches.py` | IRCv3 batches, multiline limits |
+| `parse_messages.py` | lines and batches → `Message` |
+| `view.py`, `view_updates.py` | who is in which channel, and how each line changes that |
+| `isupport.py` | the server's 005 tokens |
+| `dedup.py`, `catchup.py` | each message once and in order; what was missed, from the history |
+| `history.py`, `who.py` | CHATHISTORY and search; WHO and WHOIS |
+| `profile.py`, `channels.py` | our own metadata and away message; the channels to be in |
+| `outgoing.py` | text → lines that fit, sent one message after the other |
+| `backoff.py`, `pace.py` | pauses between attempts, send rate on servers that are not ours |
+| `one_shot.py` | one command and its answer without registration |
+
+The flow of an incoming message: `connection.lines` → `session.take` → `batches` → `view_updates.apply` and
+`parse_messages` → `dedup.take_live` → `on_message`. Of an outgoing one: `irc.send_privmsg` → `outgoing` →
+`session.ask` → `requests` → `connection.write`.
+"""
 
 from culture.transport.irc import IRCTransport
 from culture.transport.types import (

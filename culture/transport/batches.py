@@ -1,4 +1,4 @@
-"""Lines that belong together (IRCv3 batch), put together as they come."""
+"""IRCv3 batches: collects the lines of a batch as they arrive; joins multiline text."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,16 +12,16 @@ CHATHISTORY = "chathistory"
 TARGETS = "draft/chathistory-targets"
 MISSED = Kind.MISSED.value
 HISTORY = (CHATHISTORY, MISSED)
-"""What is in these happened before."""
+"""Batches whose messages are from the past."""
 
-_HELD = frozenset({LABELED, MULTILINE, CHATHISTORY, TARGETS, MISSED})
-_OPEN = 64
-_SIZE = 32 << 20
+_COLLECTED = frozenset({LABELED, MULTILINE, CHATHISTORY, TARGETS, MISSED})
+_MAX_OPEN = 64
+_MAX_BYTES = 32 << 20
 
 
 @dataclass(slots=True)
 class ReceivedBatch:
-    """Lines under one name, and batches among them."""
+    """A complete batch: its lines and inner batches, in order."""
 
     kind: str
     params: tuple[str, ...]
@@ -30,7 +30,7 @@ class ReceivedBatch:
     items: list["Message | ReceivedBatch"] = field(default_factory=list)
 
     def lines(self) -> Iterator[Message]:
-        """Every line, those of inner batches in their place."""
+        """Iterate over all lines, those of inner batches in their place."""
         for item in self.items:
             if isinstance(item, ReceivedBatch):
                 yield from item.lines()
@@ -41,8 +41,25 @@ class ReceivedBatch:
 Item = Message | ReceivedBatch
 
 
+class MultilineLimits:
+    """Limits of a multiline message, read from the value of the capability: bytes and lines."""
+
+    def __init__(self, value: str) -> None:
+        limits = dict(word.partition("=")[::2] for word in value.split(","))
+        self.bytes = _parse_limit(limits.get("max-bytes", ""), 4096)
+        self.lines = _parse_limit(limits.get("max-lines", ""), 100)
+
+
+def _parse_limit(word: str, default: int) -> int:
+    return int(word) if word.isascii() and word.isdigit() and word.strip("0") else default
+
+
 class ReceivedBatches:
-    """The open batches of one connection. What only marks a group, such as a netsplit, is passed on line by line."""
+    """The open batches of one connection.
+
+    Only batches whose lines mean something together are collected (labels, multiline, history). Lines of a batch
+    that only marks a group, such as a netsplit, are passed on one by one.
+    """
 
     def __init__(self) -> None:
         self._open: dict[str, ReceivedBatch | None] = {}
@@ -50,7 +67,7 @@ class ReceivedBatches:
         self._size = 0
 
     def take(self, line: Message) -> Iterator[Item]:
-        """What this line makes complete: itself, a batch, or nothing yet."""
+        """Process one line; yields what it completes: the line itself, a batch, or nothing yet."""
         if line.verb == "BATCH" and line.params:
             yield from self._batch(line)
             return
@@ -76,11 +93,11 @@ class ReceivedBatches:
 
     def _begin(self, name: str, line: Message) -> None:
         self._grow(64)
-        if len(self._open) >= _OPEN:
+        if len(self._open) >= _MAX_OPEN:
             raise ProtocolError("too many batches at once")
         kind = line.params[1]
         outer = self._open.get(line.tags.get("batch", ""))
-        if kind not in _HELD and outer is None:
+        if kind not in _COLLECTED and outer is None:
             self._open[name] = None
             return
         batch = self._open[name] = ReceivedBatch(kind, line.params[2:], line.source, line.tags)
@@ -90,14 +107,14 @@ class ReceivedBatches:
 
     def _grow(self, size: int) -> None:
         self._size += size
-        if self._size > _SIZE:
+        if self._size > _MAX_BYTES:
             raise ProtocolError("a batch without end")
 
 
 def text_of(batch: ReceivedBatch) -> str:
-    """The text that the lines of a multiline batch make together."""
+    """Return the text of a multiline batch."""
     text = ""
     for number, line in enumerate(batch.lines()):
-        said = line.params[-1] if len(line.params) > 1 else ""
-        text += said if number == 0 or MULTILINE_CONCAT in line.tags else f"\n{said}"
+        piece = line.params[-1] if len(line.params) > 1 else ""
+        text += piece if number == 0 or MULTILINE_CONCAT in line.tags else f"\n{piece}"
     return text

@@ -1,4 +1,18 @@
-"""What was missed while there was no connection, fetched from the server's history."""
+"""Catch-up after a reconnect: delivers what was missed, from the server's history.
+
+A mark (``ReceiveMark``) says how far messages were received: the last ids and the time of the newest. Two ways lead
+from there to the present:
+
+- A server of ours numbers messages by their arrival there. ``HISTORY MISSED <ids>`` returns everything that arrived
+  after the newest id that it still knows, private messages included, page by page. What came late from another
+  server, with an older time, is in it because it *arrived* later.
+- Other servers only sort by time (``draft/chathistory``), channel by channel. So every channel is read from
+  ``OVERLAP`` before the mark, and the pages are merged by time: then the mark is true for all channels at every
+  moment, even if the catch-up is interrupted. What the overlap returns twice is dropped by ``dedup``.
+
+While this runs, ``dedup`` holds back live messages, so that missed messages come first. If more arrive than it can
+hold, they are fetched in another round.
+"""
 
 import logging
 from collections import deque
@@ -9,7 +23,7 @@ from culture.protocol.message import Message as Line
 from culture.protocol.vocabulary import ExtensionVerb
 from culture.transport.batches import Item
 from culture.transport.dedup import Delivery
-from culture.transport.history import between, by_id, by_time, has_history, page_size, talks
+from culture.transport.history import by_id, by_time, fetch_messages, fetch_targets, has_history, page_size
 from culture.transport.parse_messages import LOCAL
 from culture.transport.requests import lines_of
 from culture.transport.session import IrcSession
@@ -18,23 +32,19 @@ from culture.transport.types import Message, NotSent, ReceiveMark
 log = logging.getLogger(__name__)
 
 OVERLAP = timedelta(minutes=15)
-"""Messages may arrive late, with an older time than what is here already."""
-_AHEAD = timedelta(days=1)
-_ROOM = 400
-
-
-def can_catch_up(session: IrcSession) -> bool:
-    """Whether this server can tell what was missed."""
-    return has_history(session)
+"""How far before the mark to read by time: late messages carry an older time."""
+_CLOCK_SKEW = timedelta(days=1)
+"""The server's clock may be this far ahead of ours."""
+_MAX_REFERENCES_BYTES = 400
 
 
 class HistoryUnavailable(Exception):
-    """The history cannot be read at present."""
+    """The server cannot read its history at present."""
 
 
 async def catch_up(session: IrcSession, delivery: Delivery, mark: ReceiveMark | None) -> None:
-    """Deliver what was missed since the mark; ``HistoryUnavailable`` when that has to wait."""
-    while mark is not None and can_catch_up(session):
+    """Deliver all messages missed since the mark; ``HistoryUnavailable`` if that has to wait."""
+    while mark is not None and has_history(session):
         if not (session.is_ours and await _by_arrival(session, delivery, mark)):
             await _by_time(session, delivery, mark)
         if not delivery.overflowed:
@@ -44,13 +54,13 @@ async def catch_up(session: IrcSession, delivery: Delivery, mark: ReceiveMark | 
 
 
 def _is_missed(message: Message, mark: ReceiveMark) -> bool:
-    """Where nothing was ever received, what is older than the mark is none of it."""
+    """Whether a message was missed: if the mark has no ids, only if it is not older than it."""
     return bool(mark.msgids) or message.timestamp >= mark.time
 
 
 async def _by_arrival(session: IrcSession, delivery: Delivery, mark: ReceiveMark) -> bool:
-    """On a server of ours: one question for everything, in the order in which it came there; False if it cannot."""
-    references = [*_fitting(mark.msgids), by_time(mark.time)]
+    """Deliver in the order of arrival at a server of ours; False if it does not support that."""
+    references = [*_references(mark.msgids), by_time(mark.time)]
     while True:
         try:
             items = await session.command(Line(ExtensionVerb.HISTORY.value, ("MISSED", *references)))
@@ -59,36 +69,36 @@ async def _by_arrival(session: IrcSession, delivery: Delivery, mark: ReceiveMark
                 raise
             if refused.code == "UNAVAILABLE":
                 raise HistoryUnavailable(refused.reason) from refused
-            log.debug("the server does not tell what was missed: %s", refused.reason)
+            log.debug("the server refused HISTORY MISSED: %s", refused.reason)
             return False
         for message in session.reader.messages(items):
             if _is_missed(message, mark):
-                delivery.missed(message)
-        further = _goes_on(items)
-        if not further or further == references:
+                delivery.take_missed(message)
+        next_references = _next_references(items)
+        if not next_references or next_references == references:
             return True
-        references = further
+        references = next_references
 
 
-def _fitting(msgids: Sequence[str]) -> Iterator[str]:
-    """References to messages of the server, as many as a line has room for."""
-    room = _ROOM
+def _references(msgids: Sequence[str]) -> Iterator[str]:
+    """Iterate over references to server-given ids, as many as one line has room for."""
+    room = _MAX_REFERENCES_BYTES
     for msgid in msgids:
         room -= len(msgid.encode()) + len("msgid= ")
         if room > 0 and not msgid.startswith(LOCAL):
             yield by_id(msgid)
 
 
-def _goes_on(items: list[Item]) -> list[str]:
-    """The reference for the next question; none when that was all."""
+def _next_references(items: list[Item]) -> list[str]:
+    """Return where the next page begins; empty after the last page."""
     for line in lines_of(items):
         if line.verb == ExtensionVerb.HISTORYEND.value and len(line.params) > 2:
             return [line.params[1]]
     return []
 
 
-class _Place:
-    """A channel or somebody, read page by page."""
+class _TargetReader:
+    """Reads the history of one channel or nick page by page."""
 
     def __init__(self, name: str, reference: str) -> None:
         self.name = name
@@ -97,45 +107,45 @@ class _Place:
         self.ended = False
 
     async def fill(self, session: IrcSession) -> None:
-        """Have the next message at hand, or know that there is none."""
+        """Fetch the next page if the current one is used up; ``ended`` is set after the last."""
         if self.page or self.ended:
             return
         try:
-            found = await between(session, self.name, self.reference, None, page_size(session))
+            messages = await fetch_messages(session, self.name, self.reference, None, page_size(session))
         except NotSent as refused:
             if refused.uncertain:
                 raise
-            log.info("what was missed in %s cannot be told: %s", self.name, refused.reason)
-            found = []
-        before, self.reference = self.reference, _after(found, self.reference)
-        self.page.extend(found)
+            log.info("cannot fetch what was missed in %s: %s", self.name, refused.reason)
+            messages = []
+        before, self.reference = self.reference, _reference_to_last(messages, self.reference)
+        self.page.extend(messages)
         self.ended = self.reference == before
 
 
-def _after(found: list[Message], reference: str) -> str:
-    if not found:
+def _reference_to_last(messages: list[Message], reference: str) -> str:
+    if not messages:
         return reference
-    last = found[-1]
+    last = messages[-1]
     return by_time(last.timestamp) if last.msgid.startswith(LOCAL) else by_id(last.msgid)
 
 
 async def _by_time(session: IrcSession, delivery: Delivery, mark: ReceiveMark) -> None:
-    """Elsewhere: place by place, and from all of them in the order of time, so that a mark holds for all."""
+    """Deliver from the histories of all channels and nicks, merged by time."""
     since = mark.time - OVERLAP
     try:
-        named = await talks(session, since, datetime.now(UTC) + _AHEAD)
+        targets = await fetch_targets(session, since, datetime.now(UTC) + _CLOCK_SKEW)
     except NotSent as refused:
         if refused.uncertain:
             raise
-        named = []
+        targets = []
     view = session.view
-    folded = {view.fold(name): name for name in (*named, *view.channels)}
-    places = [_Place(name, by_time(since)) for name in folded.values()]
-    while places:
-        for place in places:
-            await place.fill(session)
-        places = [place for place in places if place.page]
-        if places:
-            message = min(places, key=lambda place: place.page[0].timestamp).page.popleft()
+    names = {view.fold(name): name for name in (*targets, *view.channels)}
+    readers = [_TargetReader(name, by_time(since)) for name in names.values()]
+    while readers:
+        for reader in readers:
+            await reader.fill(session)
+        readers = [reader for reader in readers if reader.page]
+        if readers:
+            message = min(readers, key=lambda reader: reader.page[0].timestamp).page.popleft()
             if _is_missed(message, mark):
-                delivery.missed(message)
+                delivery.take_missed(message)

@@ -1,4 +1,4 @@
-"""The channels we want to be in, across connections."""
+"""The channels to be in: joined at start, rejoined after a reconnect."""
 
 import logging
 from collections.abc import Iterable
@@ -7,13 +7,13 @@ from culture.protocol.message import Message as Line
 from culture.protocol.names import fold, nearest
 from culture.transport.requests import refusal
 from culture.transport.session import IrcSession
-from culture.transport.types import NotSent, OnOutside, guarded
+from culture.transport.types import NotSent, OnOutside, call_safely
 
 log = logging.getLogger(__name__)
 
 
 class JoinedChannels:
-    """Those of the configuration, and those joined since; left or kicked from, they are wanted no more."""
+    """The configured channels and those joined since, without those we left or were kicked from."""
 
     def __init__(self, names: Iterable[str], on_outside: OnOutside | None) -> None:
         self._wanted = {fold(name): name for name in names}
@@ -22,58 +22,58 @@ class JoinedChannels:
 
     @property
     def wanted(self) -> list[str]:
-        """The names."""
+        """Names of the channels to be in."""
         return list(self._wanted.values())
 
     def joined(self, channel: str) -> None:
-        """We are in it, whoever wanted that."""
+        """Record that we joined a channel, by our own command or the server's."""
         self._wanted.setdefault(fold(channel), channel)
 
     def parted(self, channel: str) -> None:
-        """We have left it."""
+        """Record that we left a channel: it is not rejoined."""
         self._wanted.pop(fold(channel), None)
 
     def renamed(self, old: str, new: str) -> None:
-        """It has another name."""
+        """Record that a channel was renamed."""
         if self._wanted.pop(fold(old), None) is not None:
             self._wanted[fold(new)] = new
 
-    def outside(self, channel: str, reason: str) -> None:
-        """We should be in it and are not."""
+    def report_outside(self, channel: str, reason: str) -> None:
+        """Report that we are not in a channel where we should be."""
         log.warning("not in %s: %s", channel, reason)
-        guarded(self._on_outside, channel, reason)
+        call_safely(self._on_outside, channel, reason)
 
-    async def enter(self, session: IrcSession, channel: str, key: str = "") -> None:
-        """Join one; ``NotSent`` with the server's words when it is not possible."""
+    async def join(self, session: IrcSession, channel: str, key: str = "") -> None:
+        """Join a channel; raises ``NotSent`` with the server's reason if that fails."""
         key = key or self._keys.get(fold(channel), "")
         if "," in channel or "," in key or channel == "0":
             raise NotSent(f"{channel!r} is not a channel")
         items = await session.ask(Line("JOIN", (channel, key) if key else (channel,)))
         if session.view.channel(channel) is None:
             refused = refusal(items) or NotSent("the server did not let us in")
-            raise NotSent(hinted(refused.reason, channel, session.view.channels), refused.code)
+            raise NotSent(with_hint(refused.reason, channel, session.view.channels), refused.code)
         if key:
             self._keys[fold(channel)] = key
         if session.is_ours:
             await session.ask(Line("MODE", (channel,)))
 
-    async def enter_all(self, session: IrcSession) -> None:
-        """Join all that are wanted and that we are not in."""
+    async def join_all(self, session: IrcSession) -> None:
+        """Join all wanted channels that we are not in; reports those that refuse."""
         for name in self.wanted:
             try:
                 if session.view.channel(name) is None:
-                    await self.enter(session, name)
+                    await self.join(session, name)
                 elif session.is_ours:
                     await session.ask(Line("MODE", (name,)))
             except NotSent as refused:
                 if refused.uncertain:
                     raise
-                self.outside(name, refused.reason)
+                self.report_outside(name, refused.reason)
 
 
-def hinted(reason: str, name: str, known: Iterable[str]) -> str:
-    """The server's words, with what was probably meant where it did not say so itself."""
+def with_hint(reason: str, name: str, names: Iterable[str]) -> str:
+    """Return the server's reason with "did you mean ...?", unless it says so itself."""
     if "did you mean" in reason:
         return reason
-    near = nearest(name, (each for each in known if fold(each) != fold(name)))
+    near = nearest(name, (each for each in names if fold(each) != fold(name)))
     return reason if near is None else f"{reason}; did you mean {near}?"

@@ -1,4 +1,4 @@
-"""Making a connection: plain, or TLS with a certificate that is known."""
+"""Opens connections to a server: plain, or TLS with a pinned or trusted certificate."""
 
 import asyncio
 import hashlib
@@ -9,21 +9,25 @@ import ssl
 from culture.config.peer_uid import PortHeld, check_peer
 from culture.transport.types import Address, ClientIdentity, Hopeless, WrongServer
 
-_AT_ONCE = 1 << 18
+_READ_LIMIT = 1 << 18
 
 
 async def dial(address: Address, identity: ClientIdentity) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection on which nothing was said yet; ``WrongServer`` for another certificate, OSError, ``PortHeld``."""
+    """Open a connection; nothing has been sent on it yet.
+
+    Raises ``WrongServer`` for an unexpected certificate, ``PortHeld`` if another user of this machine listens there,
+    OSError if nobody does.
+    """
     if not (address.tls or address.fingerprint):
         return await _dial_plain(address)
     context = _context(address, identity)
     try:
-        reader, writer = await asyncio.open_connection(address.host, address.port, ssl=context, limit=_AT_ONCE)
+        reader, writer = await asyncio.open_connection(address.host, address.port, ssl=context, limit=_READ_LIMIT)
     except ssl.SSLCertVerificationError as error:
         raise WrongServer(f"{address.host} is not trusted: {error.verify_message}") from error
     if address.fingerprint:
         try:
-            _check(writer, address)
+            _check_pin(writer, address)
         except Hopeless:
             writer.transport.abort()
             raise
@@ -31,31 +35,33 @@ async def dial(address: Address, identity: ClientIdentity) -> tuple[asyncio.Stre
 
 
 async def _dial_plain(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection to the first address of the host that is held by nobody else; ``localhost`` may be two."""
+    """Connect to the host's first address whose port no other user holds."""
     loop = asyncio.get_running_loop()
-    held: OSError | None = None
+    port_held: OSError | None = None
     failure = OSError(f"{address.host} has no address")
-    for family, kind, number, _, place in await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM):
+    for family, kind, number, _, endpoint in await loop.getaddrinfo(
+        address.host, address.port, type=socket.SOCK_STREAM
+    ):
         sock = socket.socket(family, kind, number)
         try:
             sock.setblocking(False)
-            await loop.sock_connect(sock, place)
+            await loop.sock_connect(sock, endpoint)
             check_peer(sock, address.user)
-            return await asyncio.open_connection(sock=sock, limit=_AT_ONCE)
+            return await asyncio.open_connection(sock=sock, limit=_READ_LIMIT)
         except PortHeld as error:
             sock.close()
-            held = held or error
+            port_held = port_held or error
         except OSError as error:
             sock.close()
             failure = error
         except BaseException:
             sock.close()
             raise
-    raise held or failure
+    raise port_held or failure
 
 
 def is_private(writer: asyncio.StreamWriter) -> bool:
-    """Whether nobody else can read what is said on it: TLS, or it does not leave the machine."""
+    """Whether nobody else can read the traffic: TLS, or a loopback address."""
     if writer.get_extra_info("ssl_object") is not None:
         return True
     peer = writer.get_extra_info("peername")
@@ -65,8 +71,8 @@ def is_private(writer: asyncio.StreamWriter) -> bool:
         return False
 
 
-def normal_fingerprint(text: str) -> str:
-    """A fingerprint as it compares: lower case, without colons."""
+def normalize_fingerprint(text: str) -> str:
+    """Return a fingerprint in lower case and without colons, for comparison."""
     return text.replace(":", "").replace(" ", "").lower()
 
 
@@ -74,7 +80,7 @@ def _context(address: Address, identity: ClientIdentity) -> ssl.SSLContext:
     context = ssl.create_default_context()
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if address.fingerprint:
-        # The pin says more than any authority could.
+        # The pinned fingerprint identifies the certificate; its issuer does not matter.
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if identity.certificate is not None:
@@ -85,8 +91,8 @@ def _context(address: Address, identity: ClientIdentity) -> ssl.SSLContext:
     return context
 
 
-def _check(writer: asyncio.StreamWriter, address: Address) -> None:
+def _check_pin(writer: asyncio.StreamWriter, address: Address) -> None:
     tls = writer.get_extra_info("ssl_object")
-    shown = hashlib.sha256(tls.getpeercert(binary_form=True)).hexdigest()
-    if shown != normal_fingerprint(address.fingerprint or ""):
-        raise WrongServer(f"{address.host} shows another certificate than expected; its fingerprint is {shown}")
+    actual = hashlib.sha256(tls.getpeercert(binary_form=True)).hexdigest()
+    if actual != normalize_fingerprint(address.fingerprint or ""):
+        raise WrongServer(f"{address.host} shows another certificate than expected; its fingerprint is {actual}")

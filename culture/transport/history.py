@@ -1,4 +1,4 @@
-"""Asking for what was said before (IRCv3 draft/chathistory)."""
+"""Reads and searches the server's history: CHATHISTORY, HISTORY SEARCH and SEMANTIC."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -7,44 +7,44 @@ from datetime import UTC, datetime
 from culture.protocol.message import Message as Line
 from culture.protocol.vocabulary import ExtensionVerb, Tag, UserClass
 from culture.transport.batches import TARGETS, ReceivedBatch
+from culture.transport.outgoing import check_target
 from culture.transport.parse_messages import LOCAL
 from culture.transport.requests import lines_of
-from culture.transport.sending import check_target
 from culture.transport.session import IrcSession
 from culture.transport.types import Message, NoHistory, NotSent
 
 CAP = "draft/chathistory"
 _VERB = "CHATHISTORY"
-_PAGE = 100
+_DEFAULT_PAGE = 100
 
 
 def has_history(session: IrcSession) -> bool:
-    """Whether the server can be asked."""
+    """Whether the server supports CHATHISTORY."""
     return CAP in session.enabled and "batch" in session.enabled
 
 
 def page_size(session: IrcSession) -> int:
-    """How many messages one answer may have."""
-    return session.view.features.number("CHATHISTORY", _PAGE)
+    """Return how many messages one answer may have."""
+    return session.view.features.number("CHATHISTORY", _DEFAULT_PAGE)
 
 
 def by_time(time: datetime) -> str:
-    """A reference to a time."""
+    """Return the CHATHISTORY reference of a time."""
     text = time.astimezone(UTC).isoformat(timespec="milliseconds")
     return f"timestamp={text.removesuffix('+00:00')}Z"
 
 
 def by_id(msgid: str) -> str:
-    """A reference to a message."""
+    """Return the CHATHISTORY reference of a message; ``NotSent`` for an id made by this client."""
     if msgid.startswith(LOCAL):
         raise NotSent(f"{msgid} is not an id of the server")
     return f"msgid={msgid}"
 
 
-async def between(
+async def fetch_messages(
     session: IrcSession, target: str, after: str | None, before: str | None, limit: int, around: str | None = None
 ) -> list[Message]:
-    """What was said there between two references or around one, the oldest first; without any, the latest."""
+    """Return messages between two references or around one, oldest first; or the latest."""
     if not has_history(session):
         raise NoHistory("this server keeps no history that can be asked for")
     check_target(target)
@@ -59,18 +59,18 @@ async def between(
         words = ("BEFORE", target, before)
     count = str(max(1, min(limit, page_size(session))))
     items = await session.command(Line(_VERB, (*words, count)))
-    # Where a batch is not labelled, what others say may have come in between.
+    # Without labels, live messages of others may be among the items: only batches are history.
     batches = [item for item in items if isinstance(item, ReceivedBatch)]
     return list(session.reader.messages(batches))
 
 
-async def talks(session: IrcSession, since: datetime, until: datetime) -> list[str]:
-    """The channels and nicks where something was said in this time, or all that fit into an answer."""
+async def fetch_targets(session: IrcSession, since: datetime, until: datetime) -> list[str]:
+    """Return the channels and nicks with messages in this period, at most one page."""
     words = ("TARGETS", by_time(since), by_time(until), str(page_size(session)))
-    return list(_names(await session.command(Line(_VERB, words))))
+    return list(_target_names(await session.command(Line(_VERB, words))))
 
 
-def _names(items: list[Line | ReceivedBatch]) -> Iterator[str]:
+def _target_names(items: list[Line | ReceivedBatch]) -> Iterator[str]:
     for item in items:
         if isinstance(item, ReceivedBatch) and item.kind == TARGETS:
             for line in lines_of(item.items):
@@ -78,20 +78,15 @@ def _names(items: list[Line | ReceivedBatch]) -> Iterator[str]:
                     yield line.params[1]
 
 
-_WORDS, _MEANING = "SEARCH", "SEMANTIC"
-
-
-async def found(session: IrcSession, channel: str, text: str, by_meaning: bool) -> list[Message]:
-    """What was said in a channel with all these words, oldest first; or what is nearest in meaning, best first."""
+async def search(session: IrcSession, channel: str, text: str, by_meaning: bool) -> list[Message]:
+    """Search a channel: messages with all words, oldest first; or by meaning, best match first."""
     check_target(channel)
-    action = _MEANING if by_meaning else _WORDS
-    return said(
-        lines_of(await session.command(Line(ExtensionVerb.HISTORY.value, (action, channel, " ".join(text.split())))))
-    )
+    words = ("SEMANTIC" if by_meaning else "SEARCH", channel, " ".join(text.split()))
+    return parse_results(lines_of(await session.command(Line(ExtensionVerb.HISTORY.value, words))))
 
 
-def said(lines: Iterable[Line]) -> list[Message]:
-    """The messages of an answer; a line without an id goes on with the one before it."""
+def parse_results(lines: Iterable[Line]) -> list[Message]:
+    """Return the messages of a search answer; a line without an id continues the one before."""
     messages: list[Message] = []
     for line in lines:
         if line.verb != ExtensionVerb.HISTORY.value or len(line.params) < 4:
@@ -108,5 +103,5 @@ def said(lines: Iterable[Line]) -> list[Message]:
 
 
 def _kind(word: str) -> UserClass:
-    """A server that does not tell the class vouches for nobody."""
+    """Return the class of a sender; unknown if the server does not name a valid one."""
     return UserClass(word) if word in set(UserClass) else UserClass.UNKNOWN

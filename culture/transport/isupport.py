@@ -1,4 +1,4 @@
-"""What a server says of itself (005), as far as it matters to a client."""
+"""ISUPPORT: the tokens of numeric 005 that tell a client about the server's features."""
 
 from collections.abc import Callable, Iterable
 
@@ -11,13 +11,13 @@ _KINDS = (ModeKind.LIST, ModeKind.ALWAYS, ModeKind.WHEN_SET, ModeKind.FLAG)
 
 
 class ISupport:
-    """The tokens, read as they come; before they come, what RFC 2812 says."""
+    """The server's tokens; before they arrive, the defaults of RFC 2812."""
 
     def __init__(self) -> None:
         self.tokens: dict[str, str] = {}
 
     def take(self, words: Iterable[str]) -> None:
-        """The tokens of one line."""
+        """Add or remove the tokens of one 005 line."""
         for word in words:
             name, _, value = word.partition("=")
             if name.startswith("-"):
@@ -29,26 +29,26 @@ class ISupport:
         return name in self.tokens
 
     def number(self, name: str, default: int) -> int:
-        """A token that is a number from 1 on."""
+        """Return a token's value as a number of at least 1, else the default."""
         value = self.tokens.get(name, "")
         return int(value) if value.isascii() and value.isdigit() and value.strip("0") else default
 
     @property
     def prefixes(self) -> dict[str, str]:
-        """Member modes by the sign that shows them, the highest first."""
+        """Member modes by their prefix sign, the highest first: ``{"@": "o", "+": "v"}``."""
         modes, _, signs = self.tokens.get("PREFIX", "(ov)@+").lstrip("(").partition(")")
         return dict(zip(signs, modes, strict=False))
 
     @property
     def kinds(self) -> dict[str, ModeKind]:
-        """When a channel mode has a parameter."""
+        """Channel modes by letter, with the kind that says when they have a parameter."""
         groups = self.tokens.get("CHANMODES", "beI,k,l,imnpst").split(",")
         kinds = {letter: kind for kind, letters in zip(_KINDS, groups, strict=False) for letter in letters}
         return {**kinds, **dict.fromkeys(self.prefixes.values(), ModeKind.PREFIX)}
 
     @property
     def fold(self) -> Callable[[str], str]:
-        """How names compare here."""
+        """Function that folds a name for comparison on this server (CASEMAPPING)."""
         match self.tokens.get("CASEMAPPING", "rfc1459"):
             case "rfc1459":
                 return lambda name: fold(name).translate(_RFC1459)
@@ -58,10 +58,10 @@ class ISupport:
                 return fold
 
     def is_channel(self, target: str) -> bool:
-        """Whether a target is a channel, as names of channels begin here."""
+        """Whether a target is a channel, by the server's CHANTYPES."""
         return target[:1] != "" and target[0] in (self.tokens.get("CHANTYPES") or "#&")
 
     def channel_of(self, target: str) -> str:
-        """The channel of a target that may be for a rank only (STATUSMSG)."""
+        """Return the channel of a target such as ``@#room``, which addresses one rank (STATUSMSG)."""
         bare = target.lstrip(self.tokens.get("STATUSMSG", ""))
         return bare if self.is_channel(bare) else target

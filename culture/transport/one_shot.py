@@ -1,4 +1,4 @@
-"""One line to a server before coming in, and its answer: for who has no account or link yet, but was invited."""
+"""Sends one command without registering and returns the answer: for accepting an invitation."""
 
 import asyncio
 
@@ -11,18 +11,18 @@ _UNKNOWN = {"421", "451"}
 
 
 class RequestDeclined(Exception):
-    """The server says no; the text is for people."""
+    """The server refused; the text is for people."""
 
 
 async def ask_once(address: Address, identity: ClientIdentity, verb: str, *params: str) -> tuple[str, ...]:
-    """What the server answers ``verb`` with. Raises Declined, Hopeless for a wrong certificate, OSError, ``PortHeld``.
+    """Send one command and return the parameters of the server's answer with the same verb.
 
-    Nothing is said before the other side has shown the certificate that is expected, or is known to be on this machine
-    and of a user we trust.
+    Raises ``RequestDeclined``, ``Hopeless`` for a wrong certificate, ``PortHeld``, OSError. Nothing is sent before the
+    server has shown the expected certificate, or is known to run on this machine under a trusted user.
     """
     try:
         line = bytes(Message(verb, params))
-    except ValueError:  # whose text may have a secret in it
+    except ValueError:  # its text may contain a secret
         raise RequestDeclined("what you gave has signs in it that cannot be sent") from None
     async with asyncio.timeout(PATIENCE):
         reader, writer = await dial(address, identity)
@@ -31,12 +31,12 @@ async def ask_once(address: Address, identity: ClientIdentity, verb: str, *param
                 raise Hopeless(f"{address.host} is on another machine, and what is said would not be encrypted")
             writer.write(line)
             await writer.drain()
-            return await _answered(reader, verb)
+            return await _read_answer(reader, verb)
         finally:
             writer.transport.abort()
 
 
-async def _answered(reader: asyncio.StreamReader, verb: str) -> tuple[str, ...]:
+async def _read_answer(reader: asyncio.StreamReader, verb: str) -> tuple[str, ...]:
     async for raw in reader:
         try:
             line = Message.parse(raw.decode("utf-8", "replace").strip())

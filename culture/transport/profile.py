@@ -1,27 +1,27 @@
-"""What we say of ourselves, told again on every connection: bot mode, metadata, away."""
+"""Our own bot mode, metadata and away message, published again on every connection."""
 
 from culture.protocol.message import Message as Line
 from culture.protocol.vocabulary import ChannelKey, UserKey
+from culture.transport.outgoing import check_target
 from culture.transport.requests import lines_of, refusal
-from culture.transport.sending import check_target
 from culture.transport.session import IrcSession
 from culture.transport.types import NotSent
 
 _CAPS = ("draft/metadata-3", "draft/metadata-2", "draft/metadata")
 _KEYS = tuple(dict.fromkeys(key.value for key in (*UserKey, *ChannelKey)))
-_AT_MOST = 64
+_MAX_VALUES = 64
 
 
 class Profile:
-    """The values that hold from connection to connection."""
+    """Our values, which survive reconnects."""
 
     def __init__(self, bot: bool) -> None:
         self._bot = bot
         self._values: dict[str, str] = {}
         self._away = ""
 
-    async def tell(self, session: IrcSession) -> None:
-        """Begin a connection: before anybody sees us in a channel."""
+    async def publish_all(self, session: IrcSession) -> None:
+        """Publish everything on a new connection, before joining channels."""
         bot = session.view.features.tokens.get("BOT")
         if bot and self._bot:
             await session.ask(Line("MODE", (session.view.nick, f"+{bot}")))
@@ -29,34 +29,34 @@ class Profile:
             session.watchers.append(lambda line: _sync(session, line))
             await session.ask(Line("METADATA", ("*", "SUB", *_KEYS)))
             for key in list(self._values):
-                # It may have become another, or nothing, while those before it were told.
+                # The value may have changed or gone while those before it were sent.
                 if (value := self._values.get(key)) is not None:
                     await session.ask(Line("METADATA", ("*", "SET", key, value)))
         if self._away:
             await session.ask(Line("AWAY", (self._away,)))
 
     async def publish(self, session: IrcSession | None, key: str, value: str | None) -> bool:
-        """Say something of ourselves; whether the server has it."""
+        """Store a value of ours and send it; whether the server has taken it."""
         if value is None:
             self._values.pop(key, None)
-        elif key in self._values or len(self._values) < _AT_MOST:
+        elif key in self._values or len(self._values) < _MAX_VALUES:
             self._values[key] = value
         return session is not None and await set_metadata(session, "*", key, value)
 
-    async def be_away(self, session: IrcSession | None, text: str) -> None:
-        """Go away, or come back."""
+    async def set_away(self, session: IrcSession | None, text: str) -> None:
+        """Set the away message, or clear it with an empty text."""
         self._away = " ".join(text.split())
         if session is not None:
             await session.command(Line("AWAY", (self._away,) if self._away else ()))
 
 
 def has_metadata(session: IrcSession) -> bool:
-    """Whether the server knows METADATA."""
+    """Whether the server supports METADATA."""
     return any(cap in session.enabled for cap in _CAPS)
 
 
 async def set_metadata(session: IrcSession, target: str, key: str, value: str | None) -> bool:
-    """Set or remove a value; ``NotSent`` when the server refuses, False when it knows no such thing."""
+    """Set or remove a value; False without METADATA, ``NotSent`` if the server refuses."""
     check_target(target)
     if not has_metadata(session):
         return False
@@ -66,7 +66,7 @@ async def set_metadata(session: IrcSession, target: str, key: str, value: str | 
 
 
 async def get_metadata(session: IrcSession, target: str, keys: tuple[str, ...]) -> dict[str, str]:
-    """The values that somebody or a channel has, of these keys or of all."""
+    """Return the values of a user or channel: these keys, or all."""
     check_target(target)
     if not has_metadata(session):
         return {}
@@ -78,7 +78,7 @@ async def get_metadata(session: IrcSession, target: str, keys: tuple[str, ...]) 
 
 
 def _sync(session: IrcSession, line: Line) -> None:
-    """The server has values for us and wants to be asked, perhaps later."""
+    """Request a deferred sync of values when the server asks for it (numeric 774)."""
     if line.verb != "774" or len(line.params) < 2:
         return
     delay = line.params[2] if len(line.params) > 3 else "0"

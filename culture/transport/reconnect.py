@@ -1,4 +1,11 @@
-"""Keeping a connection: made, made again when it is lost, ever less often while it fails."""
+"""The connect loop: dial, register, serve until the connection ends, back off, again.
+
+Errors fall into three kinds. A lost connection or a refused registration is tried again for ever, after 1, 2, 4 ...
+60 s. ``Hopeless`` (a wrong password) ends the loop: at once on the first connection, later after three more attempts,
+because a server that is being restored may refuse for a while what it accepted before. ``WrongServer`` (another
+certificate, no logins) is hopeless only at the start: later it is most likely something else that listens on our
+server's port for some time.
+"""
 
 import asyncio
 import logging
@@ -25,29 +32,36 @@ from culture.transport.types import (
     ServerUnreachable,
     Timing,
     WrongServer,
-    guarded,
+    call_safely,
 )
 from culture.transport.view import NetworkView
 from culture.transport.view_updates import apply
 
 log = logging.getLogger(__name__)
 
+_MAX_HOPELESS = 3
+"""Attempts after a ``Hopeless`` error, once a connection has worked."""
+_QUIT_TIMEOUT = 2.0
 
-async def regain(session: IrcSession, wanted: str, interval: float) -> None:
-    """Take the nick as soon as it is free; done when we have it."""
+
+async def regain_nick(session: IrcSession, wanted: str, interval: float) -> None:
+    """Take the wanted nick once it is free; tries every ``interval`` s and when its user leaves."""
     view = session.view
     if view.is_self(wanted):
         return
-    log.warning("%s is taken; %s until it is free", wanted, view.nick)
+
+    log.warning("the nick %s is in use; using %s until it is free", wanted, view.nick)
     free = asyncio.Event()
 
-    def look(line: Line) -> None:
+    def check(line: Line) -> None:
         nick = view.fold(line.source.partition("!")[0])
-        gone = line.verb == "731" and any(view.fold(each) == view.fold(wanted) for each in line.params[-1].split(","))
-        if gone or (line.verb in ("QUIT", "NICK") and nick == view.fold(wanted)):
+        is_free = line.verb == "731" and any(
+            view.fold(each) == view.fold(wanted) for each in line.params[-1].split(",")
+        )
+        if is_free or (line.verb in ("QUIT", "NICK") and nick == view.fold(wanted)):
             free.set()
 
-    session.watchers.append(look)
+    session.watchers.append(check)
     try:
         if "MONITOR" in view.features:
             await session.ask(Line("MONITOR", ("+", wanted)))
@@ -62,23 +76,16 @@ async def regain(session: IrcSession, wanted: str, interval: float) -> None:
         if "MONITOR" in view.features:
             await session.ask(Line("MONITOR", ("-", wanted)))
     finally:
-        session.watchers.remove(look)
-
-
-log = logging.getLogger(__name__)
-
-_FURTHER_TRIES = 3
-"""How often what looks hopeless is tried again, once it had worked."""
-_FAREWELL = 2.0
+        session.watchers.remove(check)
 
 
 class ConnectionLost(Exception):
-    """The connection is gone."""
+    """The connection has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a connection is made of."""
+    """Where to connect, as whom, and how patiently."""
 
     address: Address
     identity: ClientIdentity
@@ -86,11 +93,14 @@ class Setup:
     agents: Collection[str]
     people: Collection[str] = ()
     patient: bool = True
-    """Whether a first connection that fails is tried again."""
+    """Whether the first connection is tried again if it fails."""
 
 
 class Reconnector:
-    """Owns the connection; ``settle`` is what each new one begins with, ``tend`` what goes on behind that."""
+    """Owns the connection and renews it.
+
+    ``settle`` runs first on each new connection; once it returns the connection counts as settled, and ``tend`` runs.
+    """
 
     def __init__(
         self,
@@ -106,64 +116,64 @@ class Reconnector:
         self._tend = tend
         self._on_state = on_state
         self.session: IrcSession | None = None
-        """The connection that stands; None while there is none."""
+        """The registered connection; None while there is none."""
         self.view = NetworkView(setup.identity.nick)
-        """Of this connection or of the last one."""
+        """Channels and users as of this connection or the last one."""
         self.wanted_nick = setup.identity.nick
-        """With the prefix that the server demands."""
+        """The nick to have, with the prefix that the server demands."""
         self.has_settled = False
         self._ready: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
 
     async def start(self) -> None:
-        """Return once a connection has settled; ``Hopeless`` when none ever will."""
+        """Start the loop; returns once a connection has settled. Raises ``Hopeless`` if none will."""
         self._stopping = False
         self._ready = asyncio.get_running_loop().create_future()
-        self._task = asyncio.create_task(self._keep())
+        self._task = asyncio.create_task(self._run())
         try:
             await asyncio.shield(self._ready)
         except BaseException:
             await self.stop("")
             raise
 
-    def renew(self, identity: ClientIdentity) -> None:
-        """Log in with this identity from the next connection on."""
+    def set_identity(self, identity: ClientIdentity) -> None:
+        """Use another identity from the next connection on."""
         self._setup = replace(self._setup, identity=identity)
 
     async def stop(self, reason: str) -> None:
-        """Say goodbye and end everything."""
+        """Send QUIT and end the loop."""
         self._stopping = True
         if self._task is None:
             return
         if self.session is not None:
             self.session.write(Line("QUIT", (reason or "bye",)))
-            await asyncio.wait({self._task}, timeout=_FAREWELL)
+            await asyncio.wait({self._task}, timeout=_QUIT_TIMEOUT)
         self._task.cancel()
         await asyncio.wait({self._task})
         self._task = None
-        self._tell(ConnectionState.STOPPED, reason)
+        self._report(ConnectionState.STOPPED, reason)
 
-    async def _keep(self) -> None:
+    async def _run(self) -> None:
         timing = self._setup.timing
         backoff = Backoff(timing.first_pause, timing.longest_pause)
         hopeless = 0
         while True:
-            begun = asyncio.get_running_loop().time()
-            self._tell(ConnectionState.CONNECTING, "")
+            started_at = asyncio.get_running_loop().time()
+            self._report(ConnectionState.CONNECTING, "")
             try:
-                reason = await self._live()
+                reason = await self._connect()
                 hopeless = 0
             except Hopeless as error:
-                # A wrong server is in the place of ours for a while; a login that ours refuses stays refused.
+                # A wrong server goes away again; a login that our server refuses stays refused.
                 hopeless += not isinstance(error, WrongServer)
                 reason = str(error)
-                if not self.has_settled or hopeless > _FURTHER_TRIES:
+                if not self.has_settled or hopeless > _MAX_HOPELESS:
                     self._give_up(error)
                     return
                 backoff.attempt = 64
             except Exception as error:
-                # A fault of ours; whoever relies on the connection is better off with a new one.
+                # A bug of ours: a new connection is better than none.
                 log.exception("the connection of %s failed", self._setup.identity.nick)
                 reason = f"internal error: {type(error).__name__}"
             if self._stopping:
@@ -171,21 +181,21 @@ class Reconnector:
             if not self.has_settled and not self._setup.patient:
                 self._give_up(ServerUnreachable(reason))
                 return
-            backoff.stood(asyncio.get_running_loop().time() - begun)
+            backoff.stood(asyncio.get_running_loop().time() - started_at)
             pause = backoff.next(random.random())
-            log.info("%s is not connected: %s; next try in %.1f s", self._setup.identity.nick, reason, pause)
-            self._tell(ConnectionState.LOST, reason)
+            log.info("%s is not connected: %s; next attempt in %.1f s", self._setup.identity.nick, reason, pause)
+            self._report(ConnectionState.LOST, reason)
             await asyncio.sleep(pause)
 
     def _give_up(self, error: Hopeless) -> None:
-        if self._setup.patient:  # who tries once is there to hear it
-            log.error("%s gives up: %s", self._setup.identity.nick, error)
-        self._tell(ConnectionState.HOPELESS, str(error))
+        if self._setup.patient:  # otherwise the caller sees the exception
+            log.error("%s does not try to connect again: %s", self._setup.identity.nick, error)
+        self._report(ConnectionState.HOPELESS, str(error))
         if self._ready is not None and not self._ready.done():
             self._ready.set_exception(error)
 
-    async def _live(self) -> str:
-        """One connection from beginning to end; why it ended."""
+    async def _connect(self) -> str:
+        """Run one connection until it ends; returns the reason."""
         try:
             async with asyncio.timeout(self._setup.timing.registration):
                 reader, writer = await dial(self._setup.address, self._setup.identity)
@@ -209,7 +219,7 @@ class Reconnector:
             async with asyncio.timeout(timing.registration):
                 await _register(connection, registration, lines, view, timing.first_word)
         except TimeoutError:
-            return "the server did not let us in in time"
+            return "the server did not complete the registration in time"
         except (RegistrationRefused, ConnectionLost, ProtocolError) as error:
             return str(error)
         self.view, self.wanted_nick = view, registration.wanted
@@ -222,8 +232,8 @@ class Reconnector:
             async with asyncio.TaskGroup() as group:
                 group.create_task(_read(session, connection, lines))
                 group.create_task(connection.keep_alive())
-                group.create_task(self._settled(session))
-                group.create_task(self._named(session))
+                group.create_task(self._settle_and_tend(session))
+                group.create_task(self._regain_nick(session))
         except* (ConnectionLost, Undelivered, ProtocolError, NotSent) as errors:
             reason = str(errors.exceptions[0])
         finally:
@@ -231,20 +241,20 @@ class Reconnector:
             session.end(f"the connection was lost: {reason}")
         return reason
 
-    async def _settled(self, session: IrcSession) -> None:
+    async def _settle_and_tend(self, session: IrcSession) -> None:
         await self._settle(session)
         self.has_settled = session.settled = True
-        self._tell(ConnectionState.CONNECTED, "")
+        self._report(ConnectionState.CONNECTED, "")
         if self._ready is not None and not self._ready.done():
             self._ready.set_result(None)
         await self._tend(session)
 
-    async def _named(self, session: IrcSession) -> None:
+    async def _regain_nick(self, session: IrcSession) -> None:
         await session.barrier()
-        await regain(session, self.wanted_nick, self._setup.timing.regain)
+        await regain_nick(session, self.wanted_nick, self._setup.timing.regain)
 
-    def _tell(self, condition: ConnectionState, detail: str) -> None:
-        guarded(self._on_state, condition, detail)
+    def _report(self, state: ConnectionState, detail: str) -> None:
+        call_safely(self._on_state, state, detail)
 
 
 async def _register(
@@ -255,11 +265,11 @@ async def _register(
     patience: float,
 ) -> None:
     connection.write(*registration.begin())
-    line = await _first(lines, patience)
+    line = await _read_first(lines, patience)
     while line is not None:
         apply(view, line)
         if line.verb == "AUTHENTICATE":
-            # The proof of a password is made to take its time.
+            # Computing the SCRAM proof is slow by design.
             connection.write(*await asyncio.to_thread(list, registration.take(line)))
         else:
             connection.write(*registration.take(line))
@@ -269,8 +279,8 @@ async def _register(
     raise ConnectionLost(connection.end)
 
 
-async def _first(lines: AsyncIterator[Line], patience: float) -> Line | None:
-    """Every server has something to say at once; whoever has not, or says something else, is none."""
+async def _read_first(lines: AsyncIterator[Line], patience: float) -> Line | None:
+    """Read the first line; raises ``ConnectionLost`` if none comes in time or it is not IRC."""
     try:
         async with asyncio.timeout(patience):
             line = await anext(lines, None)

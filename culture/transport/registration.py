@@ -1,4 +1,4 @@
-"""From a connection to being somebody: capabilities, login, nick. Without I/O: lines in, lines out."""
+"""Registration without I/O: capabilities, login (SASL) and nick; lines in, lines out."""
 
 import base64
 import binascii
@@ -11,7 +11,7 @@ from culture.protocol.vocabulary import Cap
 from culture.transport import sasl
 from culture.transport.types import ClientIdentity, Hopeless, WrongServer
 
-WANTED = (
+WANTED_CAPS = (
     "message-tags",
     "server-time",
     "batch",
@@ -36,21 +36,21 @@ WANTED = (
     Cap.MENTIONS.value,
     Cap.RECEIPTS.value,
 )
-"""What helps, where a server has it."""
+"""Capabilities to request where the server offers them."""
 
-_ROOM = 400
-_CHALLENGE = 1 << 16
-_WRONG = ("464", "465", "902", "904", "905", "906")
-_TAKEN = ("433", "436", "437")
+_REQUEST_BYTES = 400
+_MAX_CHALLENGE = 1 << 16
+_LOGIN_REFUSED = ("464", "465", "902", "904", "905", "906")
+_NICK_IN_USE = ("433", "436", "437")
 _ALTERNATIVES = 8
 
 
 class RegistrationRefused(Exception):
-    """The server did not let us in this time."""
+    """The server refused the registration this time; another attempt may succeed."""
 
 
 class Registration:
-    """One coming in; ``take`` is given every line until ``done``."""
+    """One registration: pass every line to ``take`` until ``done``, and send what it yields."""
 
     def __init__(
         self,
@@ -63,19 +63,19 @@ class Registration:
         self._private = private
         self._certificate = encrypted and identity.certificate is not None
         self._offered: dict[str, str] = {}
-        self._asked: set[str] = set()
+        self._requested: set[str] = set()
         self._mechanism: sasl.ClientMechanism | None = None
         self._challenge = ""
         self._prefix = ""
         self._tries = 0
         self.enabled: dict[str, str] = {}
-        """The capabilities that are on, with the values the server gave."""
+        """Enabled capabilities with their values."""
         self.wanted = identity.nick
-        """The nick that we should have here, with the prefix that the server demands."""
+        """The nick to have, with the prefix that the server demands."""
         self.nick = identity.nick
-        """The nick that we ask for, and in the end have."""
+        """The nick requested, and after registration the actual one."""
         self.account: str | None = None
-        """What we are logged in to."""
+        """The account we are logged in to."""
         self.done = False
 
     @property
@@ -88,7 +88,7 @@ class Registration:
         )
 
     def begin(self) -> Iterator[Message]:
-        """The first lines."""
+        """Yield the first lines to send."""
         yield Message("CAP", ("LS", "302"))
         if self._identity.secret is not None and self._identity.account is None:
             if not self._private:
@@ -98,7 +98,7 @@ class Registration:
         yield Message("USER", (_user_name(self._identity.nick), "0", "*", self._identity.realname or self.nick))
 
     def take(self, line: Message) -> Iterator[Message]:
-        """What to say to a line of the server."""
+        """Process a line of the server; yields the lines to send."""
         verb, params = line.verb, line.params
         match verb:
             case "PING":
@@ -118,13 +118,13 @@ class Registration:
                     raise WrongServer("this server has no logins")
             case "432":
                 yield self._with_prefix(line)
-            case _ if verb in _TAKEN:
+            case _ if verb in _NICK_IN_USE:
                 yield self._alternative()
-            case _ if verb in _WRONG:
+            case _ if verb in _LOGIN_REFUSED:
                 raise Hopeless(f"the server does not let us in: {params[-1]}")
             case "ERROR":
                 reason = params[-1] if params else "the server closed the connection"
-                # Not every server has a number for it.
+                # Not every server has a numeric for a wrong password.
                 raise Hopeless(reason) if "password" in reason.lower() else RegistrationRefused(reason)
             case "001":
                 if self._logs_in and self.account is None:
@@ -140,32 +140,32 @@ class Registration:
             case "LS":
                 self._offered.update(_pair(word) for word in words)
                 if params[2] != "*" or len(params) == 3:
-                    yield from self._ask()
+                    yield from self._request_caps()
             case "ACK":
                 self.enabled.update((word, self._offered.get(word, "")) for word in words)
-                self._asked.difference_update(words)
-                yield from self._agreed()
+                self._requested.difference_update(words)
+                yield from self._log_in_or_end()
             case "NAK":
-                self._asked.difference_update(words)
-                yield from self._agreed()
+                self._requested.difference_update(words)
+                yield from self._log_in_or_end()
 
-    def _ask(self) -> Iterator[Message]:
-        wanted = [cap for cap in WANTED if cap in self._offered]
+    def _request_caps(self) -> Iterator[Message]:
+        wanted = [cap for cap in WANTED_CAPS if cap in self._offered]
         if "draft/metadata-3" in wanted and "draft/metadata-2" in wanted:
             wanted.remove("draft/metadata-2")
         if self._logs_in:
             if "sasl" not in self._offered:
                 raise WrongServer("this server has no logins (SASL)")
             wanted.append("sasl")
-        self._asked = set(wanted)
-        for words in lines(wanted, _ROOM):
+        self._requested = set(wanted)
+        for words in lines(wanted, _REQUEST_BYTES):
             if words:
                 yield Message("CAP", ("REQ", words))
         if not wanted:
-            yield from self._agreed()
+            yield from self._log_in_or_end()
 
-    def _agreed(self) -> Iterator[Message]:
-        if self._asked:
+    def _log_in_or_end(self) -> Iterator[Message]:
+        if self._requested:
             return
         if not self._logs_in:
             yield Message("CAP", ("END",))
@@ -180,7 +180,7 @@ class Registration:
         if self._mechanism is None:
             return
         self._challenge += "" if piece == "+" else piece
-        if len(piece) == sasl.PIECE and len(self._challenge) < _CHALLENGE:
+        if len(piece) == sasl.PIECE and len(self._challenge) < _MAX_CHALLENGE:
             return
         try:
             challenge = base64.b64decode(self._challenge, validate=True)
@@ -191,7 +191,7 @@ class Registration:
             yield Message("AUTHENTICATE", (part,))
 
     def _with_prefix(self, line: Message) -> Message:
-        """Nicks here begin with the server's name, or this one is none at all."""
+        """Return NICK with the server's name as prefix; ``Hopeless`` if that cannot help."""
         prefix = f"{short_name(line.source)}-"
         if self._prefix or not line.source or self.nick.startswith(prefix):
             raise Hopeless(f"{self.nick} is not a nick here: {line.params[-1]}")
@@ -200,11 +200,11 @@ class Registration:
         return Message("NICK", (self.nick,))
 
     def _alternative(self) -> Message:
-        """Somebody has it, perhaps a connection of ours that the server still believes in."""
+        """Return NICK with an alternative to a nick in use, perhaps by our own dead connection."""
         self._tries += 1
         if self._tries > _ALTERNATIVES:
             raise RegistrationRefused(f"{self.wanted} and all like it are taken")
-        self.nick = alternative(self.wanted, self._tries)
+        self.nick = alternative_nick(self.wanted, self._tries)
         return Message("NICK", (self.nick,))
 
 
@@ -213,17 +213,17 @@ def _pair(word: str) -> tuple[str, str]:
     return name, value
 
 
-def alternative(nick: str, number: int) -> str:
-    """Another nick that shows whose it is; no longer than 30 characters for more than the first."""
+def alternative_nick(nick: str, number: int) -> str:
+    """Return alternative ``number`` (from 1) to a nick in use: ``nick_``, ``nick_2``, ..."""
     return f"{nick}_" if number == 1 else f"{nick[:28]}_{number}"
 
 
-def names_of(nick: str) -> list[str]:
-    """Under which nicks we may come in, while somebody has the one we want."""
-    return [nick, *(alternative(nick, number) for number in range(1, _ALTERNATIVES + 1))]
+def possible_nicks(nick: str) -> list[str]:
+    """Return all nicks that a client with this nick may have: it and its alternatives."""
+    return [nick, *(alternative_nick(nick, number) for number in range(1, _ALTERNATIVES + 1))]
 
 
 def _user_name(nick: str) -> str:
-    """The part of the nick that is a name, in letters that every server takes."""
+    """Return a user name for USER: the nick's own part, at most 10 ASCII letters and digits."""
     name = nick.rpartition("-")[2] if "-" in nick else nick
     return "".join(each for each in name if each.isascii() and each.isalnum())[:10] or "culture"

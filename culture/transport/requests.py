@@ -1,4 +1,10 @@
-"""Commands and their answers: by label where the server has labels, else by what comes before a PONG."""
+"""Matches answers to commands: by label, or by a PING sent behind each command.
+
+With ``labeled-response`` a command carries a label and the server's answer carries the same one. Without, a PING with
+a unique token follows each command. A server processes commands in order, so every reply before the PONG with that
+token, and everything that we did ourselves, belongs to the oldest command whose PONG has not come. Live messages of
+others in between are told apart by their source.
+"""
 
 import asyncio
 from collections import deque
@@ -15,7 +21,7 @@ _BARRIER = "barrier"
 
 
 class CommandAnswer:
-    """What the server says to one command, once it has said it."""
+    """The answer to one command: its items, and a future that is done when all have come."""
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -23,7 +29,7 @@ class CommandAnswer:
         self.complete: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def wait(self, seconds: float) -> list[Item]:
-        """The answer; ``NotSent`` when the connection ends or nothing comes."""
+        """Return the complete answer; ``NotSent`` if the connection ends or after ``seconds``."""
         try:
             async with asyncio.timeout(seconds):
                 await self.complete
@@ -33,7 +39,7 @@ class CommandAnswer:
 
 
 class Requests:
-    """The commands of one connection that are not answered yet."""
+    """The pending commands of one connection."""
 
     def __init__(self, labels: bool) -> None:
         self.labels = labels
@@ -41,12 +47,8 @@ class Requests:
         self._labelled: dict[str, CommandAnswer] = {}
         self._queue: deque[CommandAnswer] = deque()
 
-    def begin(self, message: Message) -> tuple[list[Message], CommandAnswer]:
-        """The lines to send for a command, and its answer to come."""
-        return self.begin_all([message])
-
-    def begin_all(self, messages: list[Message]) -> tuple[list[Message], CommandAnswer]:
-        """The same for lines that have one answer, such as a batch: the first of them is the one that is labelled."""
+    def begin(self, messages: list[Message]) -> tuple[list[Message], CommandAnswer]:
+        """Return the lines to send for a command (several for a batch), and its future answer."""
         number = next(self._numbers)
         if self.labels:
             first = messages[0]
@@ -57,7 +59,7 @@ class Requests:
         return [*messages, Message("PING", (answer.key,))], answer
 
     def take(self, item: Item, own: bool) -> None:
-        """Something came; ``own`` says that it was done by ourselves."""
+        """Add a received item to the answer it belongs to; ``own`` marks an action of ours."""
         label = item.tags.get("label")
         if label is not None:
             self._take_labelled(label, item)
@@ -80,15 +82,15 @@ class Requests:
         _complete(answer)
 
     def drop(self, answer: CommandAnswer) -> None:
-        """Nobody waits for this one any more."""
+        """Forget a command that nobody waits for any more."""
         self._labelled.pop(answer.key, None)
 
     def fail(self, reason: str) -> None:
-        """The connection is gone."""
+        """Fail all pending commands: the connection has ended."""
         for answer in (*self._labelled.values(), *self._queue):
             if not answer.complete.done():
                 answer.complete.set_exception(NotSent(reason, uncertain=True))
-                answer.complete.exception()  # perhaps nobody waits for it any more
+                answer.complete.exception()  # marked as retrieved: perhaps nobody waits for it
         self._labelled.clear()
         self._queue.clear()
 
@@ -105,7 +107,7 @@ def _is_reply(item: Item) -> bool:
 
 
 def lines_of(items: Iterable[Item]) -> Iterator[Message]:
-    """All lines of an answer."""
+    """Iterate over all lines of an answer, those in batches included."""
     for item in items:
         if isinstance(item, ReceivedBatch):
             yield from item.lines()
@@ -114,7 +116,7 @@ def lines_of(items: Iterable[Item]) -> Iterator[Message]:
 
 
 def refusal(items: Iterable[Item]) -> NotSent | None:
-    """The first line of an answer that says no."""
+    """Return the first refusal in an answer as ``NotSent``, or None."""
     for line in lines_of(items):
         verb = line.verb
         if verb == "FAIL":

@@ -1,4 +1,4 @@
-"""Logging in (SASL): what a client says for each mechanism."""
+"""SASL, the client's side: PLAIN, EXTERNAL, SCRAM-SHA-256, and the choice between them."""
 
 import base64
 import hashlib
@@ -14,42 +14,42 @@ _ITERATIONS = 10_000_000
 
 
 class ClientMechanism(Protocol):
-    """One way of logging in; ``answer`` is given what the server said, decoded."""
+    """One SASL mechanism."""
 
     name: str
 
     def answer(self, challenge: bytes) -> bytes:
-        """What to say to it."""
+        """Return the response to a decoded challenge."""
 
 
 class PlainLogin:
-    """RFC 4616."""
+    """SASL PLAIN (RFC 4616)."""
 
     name = "PLAIN"
 
     def __init__(self, account: str, secret: str, on_behalf: str | None = None) -> None:
-        self._said = f"{on_behalf or ''}\0{account}\0{secret}".encode()
+        self._response = f"{on_behalf or ''}\0{account}\0{secret}".encode()
 
     def answer(self, challenge: bytes) -> bytes:
-        """Account and secret."""
-        return self._said
+        """Return account and secret."""
+        return self._response
 
 
 class ExternalLogin:
-    """RFC 4422, appendix A: the certificate says it all."""
+    """SASL EXTERNAL (RFC 4422, appendix A): the client certificate proves the identity."""
 
     name = "EXTERNAL"
 
     def __init__(self, account: str) -> None:
-        self._said = account.encode()
+        self._response = account.encode()
 
     def answer(self, challenge: bytes) -> bytes:
-        """For whom."""
-        return self._said
+        """Return the account."""
+        return self._response
 
 
 class ScramLogin:
-    """RFC 5802 with SHA-256: the secret never leaves the machine."""
+    """SASL SCRAM-SHA-256 (RFC 5802): the secret never leaves the machine."""
 
     name = "SCRAM-SHA-256"
 
@@ -62,7 +62,7 @@ class ScramLogin:
         self._step = 0
 
     def answer(self, challenge: bytes) -> bytes:
-        """First the name, then the proof, then nothing more."""
+        """Return the first message, then the proof, then nothing once the server's proof is checked."""
         self._step += 1
         if self._step == 1:
             return f"n,,{self._bare}".encode()
@@ -73,25 +73,25 @@ class ScramLogin:
         return b""
 
     def _proof(self, first: str) -> bytes:
-        given = dict(_attributes(first))
-        nonce, rounds = given.get("r", ""), given.get("i", "")
+        fields = dict(_attributes(first))
+        nonce, rounds = fields.get("r", ""), fields.get("i", "")
         if not nonce.startswith(self._nonce) or not rounds.isdigit() or not 0 < int(rounds) <= _ITERATIONS:
             raise Hopeless("the server's side of SCRAM makes no sense")
-        salted = hashlib.pbkdf2_hmac("sha256", self._secret.encode(), base64.b64decode(given["s"]), int(rounds))
+        salted = hashlib.pbkdf2_hmac("sha256", self._secret.encode(), base64.b64decode(fields["s"]), int(rounds))
         final = f"c=biws,r={nonce}"
         message = f"{self._bare},{first},{final}".encode()
         client = hmac.digest(salted, b"Client Key", "sha256")
-        shown = hmac.digest(hashlib.sha256(client).digest(), message, "sha256")
+        signature = hmac.digest(hashlib.sha256(client).digest(), message, "sha256")
         self._signature = hmac.digest(hmac.digest(salted, b"Server Key", "sha256"), message, "sha256")
-        proof = bytes(one ^ other for one, other in zip(client, shown, strict=True))
+        proof = bytes(one ^ other for one, other in zip(client, signature, strict=True))
         return f"{final},p={base64.b64encode(proof).decode()}".encode()
 
 
 def choose(identity: ClientIdentity, offered: Collection[str], private: bool, certificate: bool) -> ClientMechanism:
-    """How to log in here; ``offered`` is empty where the server does not say."""
+    """Choose the mechanism; ``offered`` is empty if the server does not list any."""
     account = identity.account or identity.nick
     if identity.on_behalf is not None:
-        return _acting(identity, account, offered, private)
+        return _choose_on_behalf(identity, account, offered, private)
     if certificate and (not offered or ExternalLogin.name in offered):
         return ExternalLogin(account)
     if identity.secret is None:
@@ -105,8 +105,8 @@ def choose(identity: ClientIdentity, offered: Collection[str], private: bool, ce
     raise Hopeless(f"no way to log in that we know: the server has {', '.join(sorted(offered))}")
 
 
-def _acting(identity: ClientIdentity, account: str, offered: Collection[str], private: bool) -> PlainLogin:
-    """Only PLAIN says for whom."""
+def _choose_on_behalf(identity: ClientIdentity, account: str, offered: Collection[str], private: bool) -> PlainLogin:
+    """Return the login for another account's person; only PLAIN can name both accounts."""
     if identity.secret is None:
         raise Hopeless(f"there is no token for the account {account}, which acts for {identity.on_behalf}")
     if not private:
@@ -117,10 +117,10 @@ def _acting(identity: ClientIdentity, account: str, offered: Collection[str], pr
 
 
 def pieces(data: bytes) -> list[str]:
-    """The parameters of as many AUTHENTICATE lines as it takes."""
+    """Return the parameters of the AUTHENTICATE lines that carry a response."""
     encoded = base64.b64encode(data).decode()
-    cut = [encoded[start : start + PIECE] for start in range(0, len(encoded), PIECE)]
-    return cut if cut and len(cut[-1]) < PIECE else [*cut, "+"]
+    parts = [encoded[start : start + PIECE] for start in range(0, len(encoded), PIECE)]
+    return parts if parts and len(parts[-1]) < PIECE else [*parts, "+"]
 
 
 def _attributes(text: str) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""One registered connection: reads what comes, keeps the view true, and knows the answer to each command."""
+"""One registered connection: updates the view, reports events, matches answers to commands."""
 
 import asyncio
 import logging
@@ -10,61 +10,58 @@ from typing import Protocol
 from culture.protocol.caps import MULTILINE
 from culture.protocol.message import Message as Line
 from culture.protocol.vocabulary import Cap, Receipt, Tag
-from culture.transport.batches import HISTORY, LABELED, TARGETS, Item, ReceivedBatch, ReceivedBatches
+from culture.transport.batches import HISTORY, LABELED, TARGETS, Item, MultilineLimits, ReceivedBatch, ReceivedBatches
 from culture.transport.connection import IrcConnection
 from culture.transport.pace import SendPace
 from culture.transport.parse_messages import MessageParser, time_of
 from culture.transport.requests import CommandAnswer, Requests, refusal
-from culture.transport.sending import MultilineLimits
 from culture.transport.types import ChannelMember, Message, NotSent
 from culture.transport.view import NetworkView
 from culture.transport.view_updates import apply
 
 log = logging.getLogger(__name__)
 
-_BEHIND = (*HISTORY, TARGETS)
-"""Batches of what was; nothing in them happens now."""
-
-
-_LATER = 64
+_PAST_BATCHES = (*HISTORY, TARGETS)
+"""Batches with lines from the past: they are no events."""
+_MAX_DELAYED = 64
 
 
 class SessionListener(Protocol):
-    """Whoever wants to know what happens on a connection."""
+    """Receives the events of a session."""
 
     def begun(self, session: "IrcSession") -> None:
-        """There is a connection; nothing has come on it yet."""
+        """A connection is registered; nothing else has arrived on it yet."""
 
-    def said(self, message: Message) -> None:
-        """Somebody said something."""
+    def message_arrived(self, message: Message) -> None:
+        """A message arrived, of others or our own."""
 
     def joined(self, channel: str) -> None:
-        """We are in a channel."""
+        """We joined a channel."""
 
     def parted(self, channel: str) -> None:
-        """We have left a channel."""
+        """We left a channel."""
 
     def kicked(self, channel: str, reason: str) -> None:
-        """We were sent away from a channel."""
+        """We were kicked from a channel."""
 
     def renamed(self, old: str, new: str) -> None:
-        """A channel has another name."""
+        """A channel was renamed."""
 
     def arrived(self, channel: str, nick: str) -> None:
-        """Somebody else has come into a channel."""
+        """Another user joined a channel."""
 
     def invited(self, channel: str, by: ChannelMember | None) -> None:
-        """Somebody, or without a member the server, wants us in a channel."""
+        """A user, or (None) the server, invited us to a channel."""
 
     def received(self, msgid: str, receipt: Receipt) -> None:
-        """A message of ours has come so far."""
+        """The server reported how far a message of ours has come."""
 
     def progressed(self, msgid: str, receipt: Receipt, by: str) -> None:
-        """The same with one of those whom it is for."""
+        """One recipient reported how far a message of ours has come."""
 
 
 class IrcSession:
-    """From the welcome to the end of a connection."""
+    """A connection from the welcome to its end."""
 
     def __init__(
         self,
@@ -85,68 +82,71 @@ class IrcSession:
         self._answer_within = answer_within
         self._pace = None if self.is_ours else SendPace()
         self.watchers: list[Callable[[Line], None]] = []
-        """Those who look at every line."""
+        """Called with every live line."""
         self.settled = False
-        """Whether we are in our channels, and were told what we missed."""
+        """Whether the channels are joined and the catch-up is done."""
         self.over = False
         self.server_time: datetime | None = None
-        """When the server last did something, by its own clock."""
-        self._later: deque[asyncio.TimerHandle] = deque(maxlen=_LATER)
+        """Time of the server's last line, by its own clock."""
+        self._delayed: deque[asyncio.TimerHandle] = deque(maxlen=_MAX_DELAYED)
 
     @property
     def is_ours(self) -> bool:
-        """Whether this is a server of ours, which takes things as fast as it can."""
+        """Whether this is a server of ours, which needs no send rate limit."""
         return Cap.MENTIONS.value in self.enabled
 
     @property
     def multiline(self) -> MultilineLimits | None:
-        """How long messages of several lines may be; None where there are none."""
+        """Limits of multiline messages; None if the server does not support them."""
         both = MULTILINE in self.enabled and "batch" in self.enabled
         return MultilineLimits(self.enabled[MULTILINE]) if both else None
 
     def take(self, line: Line) -> None:
-        """A line came."""
+        """Process one line from the server."""
         for item in self._batches.take(line):
             self._take(item)
 
     def _take(self, item: Item) -> None:
         if isinstance(item, ReceivedBatch) and item.kind == LABELED:
             for inner in item.items:
-                self._happened(inner)
+                self._handle(inner)
         else:
-            self._happened(item)
+            self._handle(item)
         own = self.view.is_self(item.source)
         self._requests.take(item, own)
 
-    def _happened(self, item: Item) -> None:
+    def _handle(self, item: Item) -> None:
         if isinstance(item, ReceivedBatch):
             if item.kind == MULTILINE:
-                self._said(item)
-            elif item.kind not in _BEHIND:
+                self._handle_text(item)
+            elif item.kind not in _PAST_BATCHES:
                 for inner in item.items:
-                    self._happened(inner)
+                    self._handle(inner)
             return
         self.server_time = time_of(item.tags) or self.server_time
-        before = self._about_us(item)
+        notify = self._event_of(item)
         apply(self.view, item)
         for watcher in tuple(self.watchers):
             watcher(item)
-        if before is not None:
-            before()
+        if notify is not None:
+            notify()
         if item.verb in ("PRIVMSG", "NOTICE"):
-            self._said(item)
+            self._handle_text(item)
         elif item.verb == "PING":
             self._connection.write(Line("PONG", item.params[-1:]))
         elif item.verb == "CAP":
             self._cap(item.params)
 
-    def _said(self, item: Item) -> None:
+    def _handle_text(self, item: Item) -> None:
         message = self.reader.message(item)
         if message is not None:
-            self._listener.said(message)
+            self._listener.message_arrived(message)
 
-    def _about_us(self, line: Line) -> Callable[[], None] | None:
-        """What to tell once the view knows it; who we are is looked up before."""
+    def _event_of(self, line: Line) -> Callable[[], None] | None:
+        """Return the listener's call for a line, to make after the view is updated.
+
+        Whether the line is about us is decided before: a NICK changes who we are.
+        """
         params, listener = line.params, self._listener
         mine = self.view.is_self(line.source)
         match line.verb, len(params):
@@ -168,12 +168,12 @@ class IrcSession:
         return None
 
     def _member(self, line: Line) -> ChannelMember | None:
-        """Whoever sent a line, with the class that it tells; None for our own server."""
+        """Return the sender of a line with class and account; None for our own server."""
         nick, user, _ = line.source.partition("!")
         if not user and self.view.fold(nick) == self.view.fold(self.view.server):
             return None
-        known = self.view.user(nick)
-        account = line.tags.get("account") or (known.account if known is not None else None)
+        user_view = self.view.user(nick)
+        account = line.tags.get("account") or (user_view.account if user_view is not None else None)
         return ChannelMember(nick, account=account, kind=self.reader.kind(nick, line.tags))
 
     def _receipt(self, tags: Mapping[str, str], source: str) -> None:
@@ -193,20 +193,18 @@ class IrcSession:
                 self.enabled.pop(word, None)
             self._requests.labels = "labeled-response" in self.enabled
 
-    # What we say
-
     def write(self, *lines: Line) -> None:
-        """Send lines that nobody waits for an answer to."""
+        """Send lines without waiting for an answer."""
         self._connection.write(*lines)
 
     def write_later(self, seconds: float, line: Line) -> None:
-        """Send a line after a while, if the connection still stands."""
-        if len(self._later) == _LATER:
-            self._later[0].cancel()
-        self._later.append(asyncio.get_running_loop().call_later(seconds, self.write, line))
+        """Send a line after ``seconds``, if the connection still exists."""
+        if len(self._delayed) == _MAX_DELAYED:
+            self._delayed[0].cancel()
+        self._delayed.append(asyncio.get_running_loop().call_later(seconds, self.write, line))
 
     async def ask(self, *lines: Line, paced: bool = False) -> list[Item]:
-        """Send a command, which may be several lines with one answer; what the server says to it."""
+        """Send a command (several lines with one answer); returns the items of the answer."""
         if self._pace is not None and paced:
             await self._pace.wait(len(lines))
         if self.over:
@@ -216,7 +214,7 @@ class IrcSession:
                 str(line)
         except ValueError as error:
             raise NotSent(f"this cannot be sent: {error}") from error
-        outgoing, answer = self._requests.begin_all(list(lines))
+        outgoing, answer = self._requests.begin(list(lines))
         self._connection.write(*outgoing)
         return await self._wait(answer)
 
@@ -228,7 +226,7 @@ class IrcSession:
             self._requests.drop(answer)
 
     async def command(self, *lines: Line) -> list[Item]:
-        """The same, and ``NotSent`` when the server refuses."""
+        """Send a command like ``ask``; raises ``NotSent`` if the server refuses it."""
         items = await self.ask(*lines)
         refused = refusal(items)
         if refused is not None:
@@ -236,13 +234,13 @@ class IrcSession:
         return items
 
     async def barrier(self) -> None:
-        """Wait until the server has done everything that was said so far."""
+        """Wait until the server has processed everything sent so far."""
         await self.ask(Line("PING", ("here",)))
 
     def end(self, reason: str) -> None:
-        """The connection is gone."""
+        """Mark the session as over and fail its pending commands."""
         self.over = True
-        for handle in self._later:
+        for handle in self._delayed:
             handle.cancel()
-        self._later.clear()
+        self._delayed.clear()
         self._requests.fail(reason)

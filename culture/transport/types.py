@@ -1,4 +1,4 @@
-"""What being on IRC as somebody consists of: addresses, identities, messages, and the marks of what was received."""
+"""Types of the IRC client: identities, messages, marks, callbacks, errors, timeouts."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -16,143 +16,143 @@ from culture.transport import backoff
 log = logging.getLogger(__name__)
 _P = ParamSpec("_P")
 
-MARKED = 8
-"""How many ids a mark holds."""
+MARK_SIZE = 8
+"""Number of message ids in a mark."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a server is, and by what its certificate is known."""
+    """Host and port of a server, and how its identity is checked."""
 
     host: str
     port: int = 6667
     tls: bool = False
     fingerprint: str | None = None
-    """SHA-256 of the certificate; without it the system's trust decides."""
+    """SHA-256 of the certificate; without it the system's certificate authorities decide."""
     user: str | None = None
-    """The user who runs a server on this machine, where it is neither root nor ourselves."""
+    """User who runs a server on this machine, if neither root nor ourselves."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientIdentity:
-    """Who somebody is on a server, and how they prove it."""
+    """Nick, account and credentials of a client."""
 
     nick: str
     account: str | None = None
     secret: str | None = field(default=None, repr=False)
-    """Of the account; without an account the server's password."""
+    """Password or token of the account; without an account the server's password."""
     realname: str = ""
     bot: bool = True
     certificate: Path | None = None
-    """A certificate with its key in one file or in ``key``, shown to servers over TLS."""
+    """Client certificate for TLS, with its key in the same file or in ``key``."""
     key: Path | None = None
     on_behalf: str | None = None
-    """The account of the person for whom we log in, where ours may act for people."""
+    """Account of the person to log in for, if our account may act for people."""
 
 
-def _nothing() -> Mapping[str, str]:
+def _empty_mapping() -> Mapping[str, str]:
     return NO_TAGS
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Something that was said."""
+    """A message in a channel or in private."""
 
     channel: str
-    """The channel, or in private the other's nick."""
+    """The channel, or the other user's nick in private."""
     sender: str
     text: str
     timestamp: datetime
     msgid: str = ""
-    """The server's id; one that begins with ``local.`` was made here, as the server has none."""
+    """Id from the server; one that begins with ``local.`` was made by this client, as the server has none."""
     account: str | None = None
     kind: UserClass = UserClass.UNKNOWN
     private: bool = False
     notice: bool = False
     mentions: tuple[str, ...] = ()
     calls_all: bool = False
-    tags: Mapping[str, str] = field(default_factory=_nothing)
+    tags: Mapping[str, str] = field(default_factory=_empty_mapping)
     missed: bool = False
-    """It came from the history."""
+    """Whether it came from the history."""
     own: bool = False
-    """Said by ourselves, here or on another device."""
+    """Whether we sent it, here or on another device."""
 
     @property
     def nick(self) -> str:
-        """Who said it."""
+        """Nick of the sender."""
         return self.sender
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelMember:
-    """Somebody in a channel, as far as it is known."""
+    """A user in a channel, as far as the server has told."""
 
     nick: str
     modes: str = ""
-    """The mode letters of the rank, the highest first: ``o``, ``v``."""
+    """Mode letters of the rank in the channel, the highest first: ``o``, ``v``."""
     account: str | None = None
     kind: UserClass = UserClass.UNKNOWN
     away: bool = False
     user: str = ""
     host: str = ""
     realname: str = ""
-    metadata: Mapping[str, str] = field(default_factory=_nothing)
+    metadata: Mapping[str, str] = field(default_factory=_empty_mapping)
 
     @property
     def is_operator(self) -> bool:
-        """Whether they run the channel."""
+        """Whether the member is an operator of the channel or higher."""
         return "o" in self.modes or "q" in self.modes or "a" in self.modes
 
 
 @dataclass(frozen=True, slots=True)
 class ReceiveMark:
-    """How far somebody has received: the last ids, the newest first, and the time of the newest."""
+    """How far messages were received: the last ids, newest first, and the time of the newest."""
 
     msgids: tuple[str, ...]
     time: datetime
 
 
 class ReceiveCursor(Protocol):
-    """Remembers across restarts what was received; kept by whoever keeps the messages."""
+    """Remembers across restarts what was received; implemented by whoever stores the messages."""
 
     def load(self) -> ReceiveMark | None:
-        """Up to where everything was received; None at the very first start."""
+        """Return how far everything was received; None at the very first start."""
 
     def knows(self, msgid: str) -> bool:
-        """Whether this message was received."""
+        """Return whether this message was received."""
 
 
 class ConnectionState(StrEnum):
-    """How the connection is."""
+    """State of the connection."""
 
     CONNECTING = "connecting"
     CONNECTED = "connected"
-    """Registered, in the channels, and nothing missed is outstanding."""
+    """Registered, in the channels, catch-up done."""
     LOST = "lost"
-    """The connection is gone; it is tried again after a while."""
+    """Disconnected; the next attempt comes after a pause."""
     HOPELESS = "hopeless"
-    """It is not tried again."""
+    """Disconnected for good: trying again would not help."""
     STOPPED = "stopped"
 
 
 OnMessage = Callable[[Message], None]
 OnState = Callable[[ConnectionState, str], None]
 OnLine = Callable[[Line], None]
-"""A line of the server, once the view knows what it says; nothing from the history."""
+"""Called with each live line of the server, after the view is updated."""
 OnArrival = Callable[[str, str], None]
-"""The channel, and who has come into it."""
+"""Called with a channel and the nick that joined it."""
 OnInvite = Callable[[str, "ChannelMember | None"], None]
-"""The channel, and who invites; None for the server itself."""
+"""Called with a channel and the user who invites us; None for the server itself."""
 OnReceipt = Callable[[str, Receipt], None]
-"""The id of a message of ours, and how far it has come."""
+"""Called with the id of a message of ours and how far it has come."""
 OnProgress = Callable[[str, Receipt, str], None]
-"""The id of a message of ours, how far it has come, and with whom."""
+"""Called with the id of a message of ours, how far it has come, and with which recipient."""
 OnOutside = Callable[[str, str], None]
-"""A channel that we wanted to be in and are not, and why: kicked, banned, by invitation only."""
+"""Called with a channel that we should be in and are not, and the reason: kicked, banned, invite only."""
 
 
-def guarded(callback: Callable[_P, None] | None, *args: _P.args, **kwargs: _P.kwargs) -> None:
-    """Call somebody's callback, if there is one; what goes wrong in it is theirs and ends nothing here."""
+def call_safely(callback: Callable[_P, None] | None, *args: _P.args, **kwargs: _P.kwargs) -> None:
+    """Call a callback if there is one; an exception in it is logged and does not propagate."""
     try:
         if callback is not None:
             callback(*args, **kwargs)
@@ -161,65 +161,65 @@ def guarded(callback: Callable[_P, None] | None, *args: _P.args, **kwargs: _P.kw
 
 
 class NotSent(Exception):
-    """Something could not be said or done; the text is the server's, or says what is wrong here."""
+    """A message or command failed; the text is the server's reason, or ours."""
 
     def __init__(self, reason: str, code: str = "", uncertain: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
         self.code = code
-        """The numeric, or the code of FAIL; empty when the server did not say it."""
+        """Numeric or FAIL code; empty if the reason is not the server's."""
         self.uncertain = uncertain
-        """The connection was lost before the answer: it may have been sent."""
+        """Whether the connection was lost before the answer: the message may have been sent."""
 
 
 class NoHistory(NotSent):
-    """This server keeps no history that can be asked for."""
+    """The server has no history to query."""
 
 
 class Hopeless(Exception):
-    """What does not get better by trying again: a wrong password, another certificate than expected."""
+    """Connecting again would not help: a wrong password, an unexpected certificate."""
 
 
 class WrongServer(Hopeless):
-    """Another server answers than expected, so far as it can be told: it may be ours again later."""
+    """Another server than expected answers; the expected one may be back later."""
 
 
 class ServerUnreachable(Hopeless):
-    """No server let us in, and it was to be tried once."""
+    """The only connection attempt failed."""
 
 
 class Transport(Protocol):
-    """What people and programs need of a place to talk, whatever it is made of."""
+    """The five operations of a chat system, whatever protocol it uses."""
 
     async def send(self, channel: str, message: str, sender: str) -> None:
-        """Say something."""
+        """Send a message to a channel."""
 
     async def read(self, channel: str, since: datetime | None = None) -> list[Message]:
-        """What was said, the oldest first."""
+        """Return messages since a time, the oldest first."""
 
     async def create_channel(self, name: str) -> None:
-        """Make a channel and be in it."""
+        """Create a channel and join it."""
 
     async def list_channels(self) -> Sequence[str]:
-        """The channels there are."""
+        """Return the names of the channels."""
 
     async def get_members(self, channel: str) -> Sequence[str]:
-        """The nicks of those in a channel."""
+        """Return the nicks of a channel's members."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """In seconds."""
+    """Timeouts and pauses, in seconds."""
 
     silence: float = 45.0
-    """A connection from which nothing has come for so long is dead; it is asked in time."""
+    """A connection without any data for this long is dead; PING is sent in time."""
     registration: float = 30.0
-    """From dialling until the server has let us in."""
+    """Limit for dialing, and again for registering."""
     first_word: float = 30.0
-    """Until a new connection has brought anything at all."""
+    """Limit for the first line on a new connection."""
     answer: float = 30.0
-    """Until a server that lives has answered a command."""
+    """Limit for the answer to a command."""
     first_pause: float = backoff.FIRST
     longest_pause: float = backoff.LONGEST
     regain: float = 30.0
-    """Between two tries for the nick that somebody else has."""
+    """Pause between two attempts to regain the nick, and to repeat a failed catch-up."""

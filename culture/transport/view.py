@@ -1,4 +1,4 @@
-"""Who is where, as far as the server has told."""
+"""The channels we are in and the users in them, as the server has told so far."""
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
@@ -9,7 +9,7 @@ from culture.transport.types import ChannelMember
 
 
 class UserView:
-    """Somebody of whom something is known."""
+    """A user who shares a channel with us, or ourselves."""
 
     __slots__ = ("account", "away", "host", "kind", "metadata", "nick", "realname", "user")
 
@@ -33,81 +33,81 @@ class ChannelView:
         self.name = name
         self.topic = ""
         self.flags: set[str] = set()
-        """The mode letters that need no parameter, as far as they are known."""
+        """Mode letters without a parameter, as far as known."""
         self.members: dict[str, str] = {}
-        """Folded nicks, with the mode letters of their rank."""
+        """Mode letters of each member's rank, by folded nick."""
         self.metadata: dict[str, str] = {}
 
 
 class NetworkView:
-    """The channels we are in, and everybody in them."""
+    """The channels we are in, and the users in them."""
 
     def __init__(self, nick: str = "") -> None:
         self.features = ISupport()
         self._fold = self.features.fold
-        self.places: dict[str, ChannelView] = {}
-        """The channels we are in, by their folded names."""
-        self.people: dict[str, UserView] = {}
-        """Whoever is in one of them, and ourselves, by their folded nicks."""
+        self.channels_by_name: dict[str, ChannelView] = {}
+        """Channels we are in, by folded name."""
+        self.users: dict[str, UserView] = {}
+        """Users in these channels, and ourselves, by folded nick."""
         self.nick = nick
-        """Our own."""
+        """Our own nick."""
         self.server = ""
         self.account: str | None = None
-        """What we are logged in to."""
+        """The account we are logged in to."""
 
     @property
     def channels(self) -> list[str]:
-        """The names of the channels we are in."""
-        return [channel.name for channel in self.places.values()]
+        """Names of the channels we are in."""
+        return [channel.name for channel in self.channels_by_name.values()]
 
     def channel(self, name: str) -> ChannelView | None:
-        """A channel that we are in."""
-        return self.places.get(self.fold(name))
+        """Return a channel that we are in, or None."""
+        return self.channels_by_name.get(self.fold(name))
 
     def topic(self, channel: str) -> str:
-        """What a channel is about."""
-        found = self.channel(channel)
-        return "" if found is None else found.topic
+        """Return the topic of a channel; empty if it has none or we are not in it."""
+        entry = self.channel(channel)
+        return "" if entry is None else entry.topic
 
     def members(self, channel: str) -> list[ChannelMember]:
-        """Who is in a channel of ours."""
-        found = self.channel(channel)
-        if found is None:
+        """Return the members of a channel that we are in."""
+        entry = self.channel(channel)
+        if entry is None:
             return []
-        return [self._member(self.people[folded], modes) for folded, modes in found.members.items()]
+        return [self._member(self.users[folded], modes) for folded, modes in entry.members.items()]
 
     def operators(self, channel: str) -> list[str]:
-        """The nicks of those who run a channel."""
+        """Return the nicks of a channel's operators."""
         return [member.nick for member in self.members(channel) if member.is_operator]
 
     def user(self, nick: str) -> ChannelMember | None:
-        """Somebody who shares a channel with us, or ourselves."""
-        found = self.people.get(self.fold(nick))
-        return None if found is None else self._member(found, "")
+        """Return a user who shares a channel with us, or ourselves; else None."""
+        entry = self.users.get(self.fold(nick))
+        return None if entry is None else self._member(entry, "")
 
     def channel_metadata(self, channel: str) -> Mapping[str, str]:
-        """What a channel says of itself."""
-        found = self.channel(channel)
-        return MappingProxyType({} if found is None else dict(found.metadata))
+        """Return the metadata of a channel."""
+        entry = self.channel(channel)
+        return MappingProxyType({} if entry is None else dict(entry.metadata))
 
     def names(self) -> Iterator[str]:
-        """Every nick and channel we know of."""
+        """Iterate over all known channel names and nicks."""
         yield from self.channels
-        for user in self.people.values():
+        for user in self.users.values():
             yield user.nick
 
     def fold(self, name: str) -> str:
-        """The form in which names compare on this server."""
+        """Return a name as this server compares it."""
         return self._fold(name)
 
     def is_self(self, source: str) -> bool:
-        """Whether this is us."""
+        """Whether a nick or ``nick!user@host`` is us."""
         return self.fold(source.partition("!")[0]) == self.fold(self.nick)
 
     @property
     def prefix(self) -> str | None:
-        """How we are shown to others, ``nick!user@host``; None as long as we do not know."""
-        own = self.people.get(self.fold(self.nick))
+        """Our ``nick!user@host`` as others see it; None until the server has told it."""
+        own = self.users.get(self.fold(self.nick))
         return f"{own.nick}!{own.user}@{own.host}" if own is not None and own.host else None
 
     def _member(self, user: UserView, modes: str) -> ChannelMember:
@@ -116,53 +116,57 @@ class NetworkView:
             user.nick, modes, user.account, user.kind, user.away, user.user, user.host, user.realname, metadata
         )
 
-    def somebody(self, nick: str) -> UserView:
-        """Whoever has this nick, new or not."""
+    def get_or_add_user(self, nick: str) -> UserView:
+        """Return the user with this nick, added if unknown."""
         folded = self.fold(nick)
-        user = self.people.get(folded)
+        user = self.users.get(folded)
         if user is None:
-            user = self.people[folded] = UserView(nick)
+            user = self.users[folded] = UserView(nick)
         return user
 
-    def leave(self, channel: ChannelView, folded: str) -> None:
-        """Somebody is in a channel no more."""
+    def remove_member(self, channel: ChannelView, folded: str) -> None:
+        """Remove a user from a channel; removes the channel if it is us."""
         channel.members.pop(folded, None)
         if folded == self.fold(self.nick):
-            self.places.pop(self.fold(channel.name), None)
+            self.channels_by_name.pop(self.fold(channel.name), None)
             for other in channel.members:
-                self.forget(other)
+                self.remove_unseen(other)
         else:
-            self.forget(folded)
+            self.remove_unseen(folded)
 
-    def forget(self, folded: str) -> None:
-        """Whoever shares no channel with us is seen no more."""
-        if folded != self.fold(self.nick) and not any(folded in each.members for each in self.places.values()):
-            self.people.pop(folded, None)
+    def remove_unseen(self, folded: str) -> None:
+        """Remove a user who shares no channel with us any more."""
+        if folded != self.fold(self.nick) and not any(
+            folded in each.members for each in self.channels_by_name.values()
+        ):
+            self.users.pop(folded, None)
 
-    def learn(self, nick: str, user: str, host: str, flags: str, realname: str, account: str | None = None) -> None:
-        """What a line of WHO says of somebody whom we see."""
-        found = self.people.get(self.fold(nick))
-        if found is None:
+    def update_user(
+        self, nick: str, user: str, host: str, flags: str, realname: str, account: str | None = None
+    ) -> None:
+        """Update a known user from a line of WHO."""
+        entry = self.users.get(self.fold(nick))
+        if entry is None:
             return
-        found.user, found.host, found.realname = user, host, realname
-        found.away = flags.startswith("G")
-        found.account = account or found.account
-        kind = self.kind_by(flags)
-        if kind is UserClass.HUMAN or found.kind is UserClass.UNKNOWN:
-            found.kind = kind
+        entry.user, entry.host, entry.realname = user, host, realname
+        entry.away = flags.startswith("G")
+        entry.account = account or entry.account
+        kind = self.kind_of_flags(flags)
+        if kind is UserClass.HUMAN or entry.kind is UserClass.UNKNOWN:
+            entry.kind = kind
 
-    def kind_by(self, flags: str) -> UserClass:
-        """What flags of WHO tell: a person by their account, or a program; else it is not known."""
-        if self._marks(Feature.HUMAN.value, flags):
+    def kind_of_flags(self, flags: str) -> UserClass:
+        """Return the class that the flags of WHO tell: a person, a bot, or unknown."""
+        if self._has_flag(Feature.HUMAN.value, flags):
             return UserClass.HUMAN
-        return UserClass.BOT if self._marks("BOT", flags) else UserClass.UNKNOWN
+        return UserClass.BOT if self._has_flag("BOT", flags) else UserClass.UNKNOWN
 
-    def _marks(self, feature: str, flags: str) -> bool:
+    def _has_flag(self, feature: str, flags: str) -> bool:
         letter = self.features.tokens.get(feature, "")
         return bool(letter) and letter in flags
 
     def refold(self) -> None:
-        """Names compare as the server has said by now."""
+        """Rebuild the indexes after the server has told how it compares names."""
         self._fold = self.features.fold
-        self.people = {self.fold(user.nick): user for user in self.people.values()}
-        self.places = {self.fold(channel.name): channel for channel in self.places.values()}
+        self.users = {self.fold(user.nick): user for user in self.users.values()}
+        self.channels_by_name = {self.fold(channel.name): channel for channel in self.channels_by_name.values()}

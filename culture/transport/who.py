@@ -1,38 +1,39 @@
-"""Asking who is there: WHO, with columns where the server has them, and WHOIS for what only that tells."""
+"""Queries users: WHO (with WHOX columns if supported), and WHOIS for the class of bots."""
 
 import asyncio
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from culture.protocol.message import Message as Line
 from culture.protocol.vocabulary import UserClass
+from culture.transport.outgoing import check_target
 from culture.transport.requests import lines_of
-from culture.transport.sending import check_target
 from culture.transport.session import IrcSession
 from culture.transport.types import ChannelMember, NotSent
 from culture.transport.view import NetworkView
 
 _TOKEN = "152"
 _COLUMNS = f"%tcuhnfar,{_TOKEN}"
-_LOOKED_UP = 32
+_MAX_WHOIS = 32
 
 
-async def who(session: IrcSession, target: str) -> list[ChannelMember]:
-    """Everybody in a channel, or whoever has a nick, as the server tells it."""
+async def query_who(session: IrcSession, target: str) -> list[ChannelMember]:
+    """Query the members of a channel, or one user by nick."""
     check_target(target)
     line = Line("WHO", (target, _COLUMNS) if "WHOX" in session.view.features else (target,))
-    found = list(_members(lines_of(await session.ask(line, paced=True)), session.view))
+    members = list(_members(lines_of(await session.ask(line, paced=True)), session.view))
     if session.is_ours:
-        # Those with an account first: connections without one must not use up what is looked up.
-        programs = sorted((each for each in found if each.kind is UserClass.BOT), key=lambda each: not each.account)
-        unsure = [member.nick for member in programs[:_LOOKED_UP]]
-        kinds = dict(zip(unsure, await asyncio.gather(*(whois(session, nick) for nick in unsure)), strict=True))
-        return [_with_kind(member, kinds.get(member.nick)) for member in found]
+        # Those with an account first: connections without one must not use up the limited number of queries.
+        bots = sorted((each for each in members if each.kind is UserClass.BOT), key=lambda each: not each.account)
+        nicks = [member.nick for member in bots[:_MAX_WHOIS]]
+        kinds = dict(zip(nicks, await asyncio.gather(*(query_kind(session, nick) for nick in nicks)), strict=True))
+        return [_with_kind(member, kinds.get(member.nick)) for member in members]
     is_agent = session.reader.is_configured_agent
-    return [_with_kind(member, UserClass.AGENT if is_agent(member.nick) else None) for member in found]
+    return [_with_kind(member, UserClass.AGENT if is_agent(member.nick) else None) for member in members]
 
 
-async def whois(session: IrcSession, nick: str) -> UserClass | None:
-    """What somebody is, as the server says; None when nobody has the nick, or it does not say."""
+async def query_kind(session: IrcSession, nick: str) -> UserClass | None:
+    """Query by WHOIS whether a user is an agent or another bot; None if the server says neither."""
     check_target(nick)
     lines = list(lines_of(await session.ask(Line("WHOIS", (nick,)))))
     for line in lines:
@@ -41,11 +42,11 @@ async def whois(session: IrcSession, nick: str) -> UserClass | None:
     return None
 
 
-async def look_around(session: IrcSession, channels: Iterable[str]) -> None:
-    """Learn who is in these channels."""
+async def refresh_members(session: IrcSession, channels: Iterable[str]) -> None:
+    """Query the members of these channels, so that the view is complete."""
     for channel in channels:
         try:
-            await who(session, channel)
+            await query_who(session, channel)
         except NotSent as refused:
             if refused.uncertain:
                 raise
@@ -54,17 +55,7 @@ async def look_around(session: IrcSession, channels: Iterable[str]) -> None:
 def _with_kind(member: ChannelMember, kind: UserClass | None) -> ChannelMember:
     if kind is None or kind is member.kind:
         return member
-    return ChannelMember(
-        member.nick,
-        member.modes,
-        member.account,
-        kind,
-        member.away,
-        member.user,
-        member.host,
-        member.realname,
-        member.metadata,
-    )
+    return replace(member, kind=kind)
 
 
 def _members(lines: Iterable[Line], view: NetworkView) -> Iterator[ChannelMember]:
@@ -76,12 +67,12 @@ def _members(lines: Iterable[Line], view: NetworkView) -> Iterator[ChannelMember
         elif line.verb == "354" and len(line.params) > 8 and line.params[1] == _TOKEN:
             _, _, _, user, host, nick, flags, login, realname = line.params[:9]
             account = None if login == "0" else login
-            view.learn(nick, user, host, flags, realname, account)
+            view.update_user(nick, user, host, flags, realname, account)
         else:
             continue
-        known = view.user(nick)
-        kind = known.kind if known else view.kind_by(flags)
+        user_view = view.user(nick)
+        kind = user_view.kind if user_view else view.kind_of_flags(flags)
         modes = "".join(signs[sign] for sign in flags if sign in signs)
-        metadata = known.metadata if known else {}
-        account = account or (known.account if known else None)
+        metadata = user_view.metadata if user_view else {}
+        account = account or (user_view.account if user_view else None)
         yield ChannelMember(nick, modes, account, kind, flags.startswith("G"), user, host, realname, metadata)

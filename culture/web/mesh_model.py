@@ -15,7 +15,7 @@ from culture.ledger_views.tasks import TaskView, TurnPurpose, errands, tasks
 from culture.protocol.names import fold, short_name
 from culture.protocol.vocabulary import ExtensionVerb, FactKind, WellKnownChannel
 from culture.transport import Message, NotSent
-from culture.transport.history import said
+from culture.transport.history import parse_results
 from culture.web.ledger_client import LedgerClient
 from culture.web.page import PageRequest
 
@@ -82,7 +82,7 @@ class MeshModel:
         return self._here
 
     def last_words(self, nick: str) -> Message | None:
-        """What somebody said last where everybody may read it."""
+        """What somebody parse_results last where everybody may read it."""
         return self._words.get(fold(nick))
 
     async def look(self) -> None:
@@ -119,7 +119,7 @@ class MeshModel:
             self._read.pop(fold(channel), None)
         if len(self._words) > _MOST_WORDS:
             self._words.clear()
-        for message in said(lines):
+        for message in parse_results(lines):
             self._read[fold(channel)] = message.msgid
             known = self._words.get(fold(message.sender))
             if known is None or known.timestamp <= message.timestamp:

@@ -29,9 +29,9 @@ def test_a_message_is_not_passed_over_while_the_disk_is_full(error: Exception) -
     delivery = Delivery(receive, None)
     for _ in range(5):
         with pytest.raises(Undelivered):
-            delivery.said(message("m1"))
+            delivery.take_live(message("m1"))
         assert delivery.mark is None
-    delivery.said(message("m1"))
+    delivery.take_live(message("m1"))
     assert got == ["m1"]
 
 
@@ -41,8 +41,8 @@ def test_a_message_that_breaks_its_reader_twice_is_passed_over() -> None:
 
     delivery = Delivery(receive, None)
     with pytest.raises(Undelivered):
-        delivery.said(message("m1"))
-    delivery.said(message("m1"))
+        delivery.take_live(message("m1"))
+    delivery.take_live(message("m1"))
     assert delivery.mark is not None
 
 

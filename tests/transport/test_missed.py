@@ -140,7 +140,7 @@ async def test_live_ones_wait_for_what_was_missed(ircd: IRCd, come: Come, monkey
 
 
 async def test_more_than_can_wait_is_fetched_as_well(ircd: IRCd, come: Come, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("culture.transport.dedup._HELD", 2)
+    monkeypatch.setattr("culture.transport.dedup._MAX_HELD", 2)
     notebook = Notebook()
     rounds = 0
     plain = catchup._by_arrival
@@ -228,7 +228,7 @@ async def test_who_was_told_too_much_at_once_while_history_sleeps_goes_on_hearin
     ircd: IRCd, come: Come, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What could not be held is missed as well; nothing waits for a release that never comes."""
-    monkeypatch.setattr("culture.transport.dedup._HELD", 2)
+    monkeypatch.setattr("culture.transport.dedup._MAX_HELD", 2)
     notebook = Notebook()
     plain = catchup._by_arrival
     tries = 0
@@ -293,21 +293,21 @@ def test_a_mark_is_made_of_the_newest() -> None:
     delivery = Delivery(None, None)
     assert delivery.mark is None
     for number in (*range(20), 5):
-        delivery.said(message(number))
-    delivery.said(message(30, f"{LOCAL}x"))
+        delivery.take_live(message(number))
+    delivery.take_live(message(30, f"{LOCAL}x"))
     assert delivery.mark == ReceiveMark(
         tuple(f"m{number}" for number in range(19, 11, -1)), datetime.fromtimestamp(30, UTC)
     )
 
 
 def test_each_message_is_delivered_once_and_memory_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("culture.transport.dedup._SEEN", 10)
+    monkeypatch.setattr("culture.transport.dedup._MAX_SEEN", 10)
     heard: list[Message] = []
     delivery = Delivery(heard.append, None)
     for number in [*range(50), *range(45, 50)]:
-        delivery.said(message(number))
+        delivery.take_live(message(number))
     assert [each.text for each in heard] == [str(number) for number in range(50)]
-    assert len(delivery._seen) == 10
+    assert len(delivery._seen_ids) == 10
 
 
 @pytest.mark.fault("D8", "E22")

@@ -59,17 +59,17 @@ class Connection:
 
 
 async def test_what_we_publish_while_a_connection_begins_is_not_undone() -> None:
-    standing, connection = Profile(bot=False), Connection()
+    profile, connection = Profile(bot=False), Connection()
     session = cast(IrcSession, connection)
-    await standing.publish(None, STATE, "idle")
-    await standing.publish(None, UserKey.TASK.value, "tea")
+    await profile.publish(None, STATE, "idle")
+    await profile.publish(None, UserKey.TASK.value, "tea")
 
     async def changed() -> None:
-        await standing.publish(session, STATE, "working")
-        await standing.publish(session, UserKey.TASK.value, None)
+        await profile.publish(session, STATE, "working")
+        await profile.publish(session, UserKey.TASK.value, None)
 
     connection.meanwhile = changed
-    await standing.tell(session)
+    await profile.publish_all(session)
     told = {line.params[2]: line.params[3:] for line in connection.lines if line.params[1] == "SET"}
     assert told == {STATE: ("working",), UserKey.TASK.value: ()}
 

@@ -6,7 +6,7 @@ import pytest
 
 from culture.protocol.message import Message as Line
 from culture.transport import ClientIdentity, Hopeless
-from culture.transport.registration import Registration, RegistrationRefused, alternative
+from culture.transport.registration import Registration, RegistrationRefused, alternative_nick
 from culture.transport.sasl import PlainLogin, ScramLogin, choose, pieces
 
 LOGIN = ClientIdentity("spark-ada", "ada", "very secret")
@@ -91,7 +91,7 @@ def test_a_taken_nick_has_alternatives_but_not_for_ever() -> None:
     assert registration.wanted == "spark-ada"
     with pytest.raises(RegistrationRefused):
         talk(registration, *[taken] * 8)
-    assert len(alternative("n" * 32, 3)) <= 32
+    assert len(alternative_nick("n" * 32, 3)) <= 32
 
 
 @pytest.mark.parametrize("line", [":s 464 * :Password incorrect", ":s 904 * :SASL authentication failed"])

@@ -12,7 +12,7 @@ from culture.protocol.message import Message as Line
 from culture.protocol.stream import LINE_LIMIT
 from culture.transport import NotSent
 from culture.transport.batches import ReceivedBatch, ReceivedBatches, text_of
-from culture.transport.sending import MultilineLimits, client_tags, utterances
+from culture.transport.outgoing import MultilineLimits, client_tags, split_messages
 
 PREFIX = "spark-ada!~ada@127.0.0.1"
 texts = st.text(st.characters() | st.sampled_from("\r\n\0\x01 `a"), max_size=1500)
@@ -25,7 +25,7 @@ limits = st.builds(
 
 def said(verb: str, text: str, limit: MultilineLimits | None) -> list[list[Line]]:
     try:
-        return utterances(verb, "#general", text, NO_TAGS, PREFIX, limit)
+        return split_messages(verb, "#general", text, NO_TAGS, PREFIX, limit)
     except NotSent as refused:
         assert refused.reason == "there is nothing to say"
         return []
@@ -73,13 +73,15 @@ def test_a_batch_keeps_to_the_limits(text: str, limit: MultilineLimits) -> None:
 
 def test_a_text_that_fits_is_an_ordinary_line() -> None:
     limit = MultilineLimits("max-bytes=4096,max-lines=100")
-    assert utterances("PRIVMSG", "#general", "hello\n", {"+a": "b"}, PREFIX, limit) == [
+    assert split_messages("PRIVMSG", "#general", "hello\n", {"+a": "b"}, PREFIX, limit) == [
         [Line("PRIVMSG", ("#general", "hello"), tags={"+a": "b"})]
     ]
 
 
 def test_several_lines_are_a_batch_with_the_tags_on_its_first() -> None:
-    (lines,) = utterances("NOTICE", "#general", "one\n\n  two", {"+a": "b"}, PREFIX, MultilineLimits("max-bytes=4096"))
+    (lines,) = split_messages(
+        "NOTICE", "#general", "one\n\n  two", {"+a": "b"}, PREFIX, MultilineLimits("max-bytes=4096")
+    )
     name = lines[0].params[0][1:]
     assert lines == [
         Line("BATCH", (f"+{name}", MULTILINE, "#general"), tags={"+a": "b"}),
@@ -91,7 +93,7 @@ def test_several_lines_are_a_batch_with_the_tags_on_its_first() -> None:
 @pytest.mark.parametrize("target", ["", "a b", "a,b", ":a", "#a\r\nQUIT", "a\0"])
 def test_a_target_is_one_word(target: str) -> None:
     with pytest.raises(NotSent, match="neither a nick nor a channel"):
-        utterances("PRIVMSG", target, "hello", NO_TAGS, PREFIX, None)
+        split_messages("PRIVMSG", target, "hello", NO_TAGS, PREFIX, None)
 
 
 def test_only_tags_of_clients_are_sent() -> None:

@@ -54,7 +54,7 @@ async def _list(page: PageRequest) -> Response:
         ((name, int(count), topic) for _, name, count, topic, *_ in rows if fold(name) not in joined),
         key=lambda row: (-row[1], row[0]),
     )
-    people = sorted({user.nick for user in irc.view.people.values() if not irc.view.is_self(user.nick)}, key=fold)
+    people = sorted({user.nick for user in irc.view.users.values() if not irc.view.is_self(user.nick)}, key=fold)
     return page.show("rooms.html", others=found, people=people, sidebar=_sidebar(seat))
 
 
