@@ -1,5 +1,7 @@
 """Every verb, setting and command is documented, and nothing is documented that is not there."""
 
+import ast
+import importlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +14,7 @@ from pydantic import BaseModel
 from culture.cli.app import app
 from culture.config.model import ServerConfig
 from tests.support.verbs import every_verb
+from tests.test_architecture import MAY_IMPORT
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs" / "server"
@@ -117,3 +120,117 @@ def test_whoever_follows_the_links_of_the_readme_finds_every_page() -> None:
             pages = [*target.glob("*.md")] if target.is_dir() else [target] if target.suffix == ".md" else []
             waiting += [each for each in pages if each not in found]
     assert sorted({*ROOT.glob("docs/**/*.md")} - found) == []
+
+
+# A page that speaks of the code as it was keeps its paths.
+PAST = ("docs/decisions/", "docs/evidence/")
+MODULE = re.compile(r"(?<![\w./~])culture(?:\.[A-Za-z_]\w*)+")
+SOURCE_FILE = re.compile(r"(?<![\w./~])culture/[\w/]+\.(?:py|txt|md)\b")
+OTHER_NAMES = {"culture.yaml", "culture.invalid", "culture.index", "culture.lock"}
+ENTRY_POINTS = {"culture.skills", "culture.backends"}
+# What packages of others import, and what the founding documents spell out.
+PUBLIC = (
+    "culture.server.skill",
+    "culture.clients.shared.base",
+    "culture.clients.claude.agent_runner",
+    "culture.clients.claude.config",
+    "culture.clients.claude.daemon",
+    "culture.clients.claude.irc_transport",
+    "culture.clients.claude.skill.irc_client",
+    "culture.clients.claude.socket_server",
+    "culture.clients.claude.supervisor",
+    "culture.clients.claude.webhook",
+)
+
+
+def pages_about_the_code() -> Iterator[tuple[str, str]]:
+    """Name and text of every page that must name modules as they are now."""
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))):
+        name = page.relative_to(ROOT).as_posix()
+        if not name.startswith(PAST):
+            yield name, page.read_text(encoding="utf-8")
+
+
+def can_be_imported(dotted: str) -> bool:
+    """Whether a dotted name is a module of ours, or an attribute of one."""
+    words = dotted.split(".")
+    for count in range(len(words), 0, -1):
+        try:
+            found: object = importlib.import_module(".".join(words[:count]))
+        except ModuleNotFoundError:
+            continue
+        for word in words[count:]:
+            if not hasattr(found, word):
+                return False
+            found = getattr(found, word)
+        return True
+    return False
+
+
+def has_function(path: str, function: str) -> bool:
+    """Whether a file defines this function, class or ``Class.method``."""
+    file = ROOT / path
+    body: list[ast.stmt] = ast.parse(file.read_text(encoding="utf-8")).body if file.is_file() else []
+    for name in function.split("."):
+        defined = (each for each in body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef))
+        match = next((each for each in defined if each.name == name), None)
+        if match is None:
+            return False
+        body = match.body
+    return True
+
+
+def test_documented_modules_can_be_imported() -> None:
+    missing = [
+        f"{page}: {dotted}"
+        for page, text in pages_about_the_code()
+        for dotted in sorted(set(MODULE.findall(text)) - OTHER_NAMES - ENTRY_POINTS)
+        if not can_be_imported(dotted)
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_public_module_can_be_imported(module: str) -> None:
+    assert can_be_imported(module)
+
+
+def test_documented_source_files_exist() -> None:
+    missing = [
+        f"{page}: {path}"
+        for page, text in pages_about_the_code()
+        for path in sorted(set(SOURCE_FILE.findall(text)))
+        if not (ROOT / path).is_file()
+    ]
+    assert missing == []
+
+
+def test_every_step_of_the_walks_exists() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    steps = re.findall(r"`(culture/[\w/]+\.py):([\w.]+)`", text)
+    assert len(steps) > 40
+    assert [f"{path}:{function}" for path, function in steps if not has_function(path, function)] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "function"),
+    [("culture/nowhere.py", "run"), ("culture/cli/app.py", "run_away"), ("culture/server/ircd.py", "IRCd.fly")],
+)
+def test_a_step_that_does_not_exist_is_found(path: str, function: str) -> None:
+    assert not has_function(path, function)
+
+
+def test_import_table_of_the_architecture_page_is_the_one_that_is_checked() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([a-z_.<>]+)` \|.*\|([^|]+)\|$", text, re.MULTILINE)
+    documented = {package: set(re.findall(r"`([a-z_.<>]+)`", cell)) for package, cell in rows}
+    assert documented.pop("cli") == set()
+    assert documented == MAY_IMPORT
+
+
+def test_glossary_defines_each_term_once() -> None:
+    """The glossary defines each term once, in alphabetical order, one line each."""
+    lines = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8").splitlines()
+    terms = [match[1] for line in lines if (match := re.match(r"- \*\*(.+?)\*\*", line))]
+    assert len(terms) == len(set(terms)) > 50
+    assert terms == sorted(terms, key=str.casefold)
