@@ -14,6 +14,9 @@ from culture.orchestrator.journal.state import TaskStage, What
 from culture.orchestrator.journal.store import TeamStore
 from culture.orchestrator.members.other_teams import names_of_others
 from culture.orchestrator.repository.merge import merge
+from culture.protocol.vocabulary import UserClass
+from culture.server.auth.account_store import AccountStore
+from culture.server.auth.accounts import new_account
 from culture.server.ircd import IRCd
 from culture.wiki.client import LocalWiki
 from culture.wiki.names import SPRINT_STATE
@@ -127,6 +130,18 @@ def test_no_em_gets_the_name_of_somebody_who_has_left_a_team(home: Path, project
     (paths.team_dir("demo") / "team.yaml").unlink()
     assert CliRunner().invoke(app, [*init, "demo"]).exit_code == 0
     assert load_team(paths.team_dir("demo") / "team.yaml").config.em_name == "Harper"
+
+
+def test_no_em_gets_the_name_of_an_account_that_is_there_already(home: Path, project: Path) -> None:
+    """A revoked agent is not let in, and a person's nick is no agent's; no team remembers either."""
+    (home / "culture.yaml").write_text("name: spark\n")
+    store = AccountStore(home / "accounts.json", "spark")
+    store.add(new_account("Harper", UserClass.AGENT))
+    store.revoke("Harper")
+    store.add(new_account("spark-ramona", UserClass.HUMAN))
+    assert CliRunner().invoke(app, ["team", "init", str(project), "--slug", "shop"]).exit_code == 0
+    em = load_team(paths.team_dir("shop") / "team.yaml").config.em_name
+    assert em == "Jules"
 
 
 def test_a_team_whose_state_cannot_be_read_keeps_no_other_from_hiring(home: Path) -> None:

@@ -11,6 +11,7 @@ import typer
 
 from culture.cli.agent_access import for_people
 from culture.cli.agents.irc_session import server_address
+from culture.cli.agents.local_servers import own_server
 from culture.cli.agents.sandbox_choice import SandboxOption, choose_sandbox
 from culture.cli.output import fail
 from culture.cli.team.select_team import ASK_THERE, TEAM, known
@@ -27,6 +28,7 @@ from culture.orchestrator.repository.git import git
 from culture.orchestrator.repository.merge import NotMerged, main_branch
 from culture.protocol.names import short_name
 from culture.protocol.vocabulary import Exit
+from culture.server.auth.account_store import AccountStore
 from culture.wiki.pages import Pages, folder_of
 
 _HEAD = "# A team. Every key is in docs/team/configuration.md; what is left out has its default.\n"
@@ -81,13 +83,21 @@ def init(
 
 
 def _em_name(project: Path, folder: Path, address: ServerAddress) -> str:
-    """The usual one, unless somebody of a team has or had it: a member who left has no account any more."""
+    """The usual name, unless somebody has or had it: in a team, as an agent, or as an account of this server."""
     if (own := look(folder).em) is not None:
         return own.name  # the team was there before its file
     server = short_name(address.name) if address.name else ""
     configured = [load_team(paths.team_dir(slug) / TEAM).config.em_name for slug in known()]
     taken = [*configured, *names_of_others(folder, server, past=True)]
-    return next_name([_DEFAULT_EM, *names(project)], taken, lambda name: paths.inbox_file(f"{server}-{name}").exists())
+    local = own_server(address)
+    accounts = AccountStore(local.accounts_file, local.account_prefix) if local is not None else None
+
+    def is_known(name: str) -> bool:
+        """Whether this nick has mail here, or belongs to an account: of a person, or of an agent that is revoked."""
+        nick = f"{server}-{name}"
+        return paths.inbox_file(nick).exists() or (accounts is not None and accounts.owner_of(nick) is not None)
+
+    return next_name([_DEFAULT_EM, *names(project)], taken, is_known)
 
 
 def _roles() -> tuple[str, ...]:
