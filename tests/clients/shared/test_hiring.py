@@ -10,6 +10,7 @@ from culture.clients.shared.hiring import hired
 from culture.server.ircd import IRCd
 from tests.clients.shared.test_daemon import NICK, answered
 from tests.clients.shared.test_errands import wire
+from tests.clients.shared.test_wake import with_people
 from tests.support.agents import agents_yaml, playbook, running
 from tests.support.client import PATIENCE, Client, registered
 
@@ -72,6 +73,21 @@ async def test_only_the_orchestrator_s_reply_to_this_very_line_is_an_answer(ircd
         reply(team, one, hired("spark-Ada", "fixer"))
         answers = [await agent.line() for _ in (1, 2)]
         assert {each["id"]: each["data"]["nick"] for each in answers} == {"1": "spark-Ada", "2": "spark-Bo"}
+
+
+async def test_a_stranger_with_the_orchestrator_s_nick_hires_nobody(home: Path, tmp_path: Path) -> None:
+    """Where people have accounts nobody vouches for a nick that no account owns."""
+    async with (
+        with_people(tmp_path / "server") as ircd,
+        registered(ircd.port, TEAM["orchestrator"], CAPS) as eve,
+        running(agents_yaml(home, ircd.port, member(home)), NICK),
+        wire() as agent,
+    ):
+        await eve.join(TEAM["channel"])
+        agent.ask("spawn_agent", role="fixer", text="mend", timeout=1)
+        _, msgid = await asked(eve)
+        reply(eve, msgid, hired("spark-Mallory", "fixer"))
+        assert "has not answered within 1 s" in (await agent.line())["error"]
 
 
 async def test_what_cannot_be_asked_for_is_said(ircd: IRCd, home: Path) -> None:
