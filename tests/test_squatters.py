@@ -15,6 +15,7 @@ import typer
 from culture.bridge.client import BridgeClient
 from culture.bridge.settings import from_environment
 from culture.cli.agents import irc_session
+from culture.cli.agents.questions import questions
 from culture.cli.doctor import ports
 from culture.cli.doctor.inventory import Inventory
 from culture.cli.doctor.runner import FindingSeverity
@@ -216,6 +217,17 @@ async def test_a_command_that_starts_agents_says_at_once_that_the_port_is_held(
         with pytest.raises(typer.Exit):
             background.check_server(ServerAddress(host="127.0.0.1", port=squatter.port))
         assert f"held by user {USER}" in capsys.readouterr().err
+
+
+async def test_questions_of_agents_whose_port_is_held_are_an_error(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever holds the port answers connections, and is no server that could pass an answer on."""
+    async with squatting(monkeypatch) as squatter:
+        agents_yaml(home, squatter.port, {"nick": NICK, "playbook": playbook(home, [])})
+        with pytest.raises(typer.Exit) as ended:
+            await asyncio.to_thread(questions)
+        assert ended.value.exit_code == 1 and f"held by user {USER}" in capsys.readouterr().err
 
 
 async def test_a_link_s_secret_is_not_told_to_a_squatter(

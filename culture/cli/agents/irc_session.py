@@ -15,7 +15,7 @@ from culture.cli.agents.local_servers import own_address, own_server
 from culture.cli.agents.select_agents import load
 from culture.cli.connect_hints import example_nick
 from culture.cli.output import fail
-from culture.cli.server.background import accepts
+from culture.cli.server.background import accepts, holder
 from culture.config import paths
 from culture.config.agents import ServerAddress
 from culture.config.listen_policy import is_loopback
@@ -180,7 +180,8 @@ def no_server() -> str | None:
     """Why nothing can be said, with what to type; None where the server of the agents answers."""
     server = server_address()
     if accepts((server.host, server.port)):
-        return None
+        held = holder(server)
+        return None if held is None else str(held)
     return (
         f"no server answers at {server.host} port {server.port}. `culture up -d` starts everything, "
         "`culture server start` the server alone"
