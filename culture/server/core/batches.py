@@ -1,4 +1,4 @@
-"""Lines that belong together (IRCv3 batch)."""
+"""IRCv3 batches: send related lines so that a client can tell where they begin and end."""
 
 from collections.abc import Iterable, Iterator
 from itertools import count
@@ -11,7 +11,7 @@ _numbers = count(1)
 
 
 def batched(rows: Iterable[Message], server: str, kind: str, *params: str) -> Iterator[bytes]:
-    """The rows as a batch of this type; each begins with its ``batch`` tag, and no other batch may claim it."""
+    """Yield the encoded rows as one batch; each row gets the ``batch`` tag as its first tag."""
     name = f"b{next(_numbers)}"
     tag = f"@batch={name} ".encode()
     yield wire(Message("BATCH", (f"+{name}", kind, *params), server))
@@ -20,38 +20,41 @@ def batched(rows: Iterable[Message], server: str, kind: str, *params: str) -> It
     yield wire(Message("BATCH", (f"-{name}",), server))
 
 
-_numbers = count(1)
-_MOST = 2 << 20  # bytes of such lines that may wait for one client
-_AROUND = 40  # bytes of the batch's tag, and of what TLS or WebSocket puts around a line
+_MOST = 2 << 20  # extra bytes of batch lines that may be queued for one client
+_OVERHEAD = 40  # bytes per line: the batch tag and the TLS or WebSocket frame
 
 
 class MessageBatch:
-    """Lines that belong together; a session that knows batches sees where they begin and end, once it gets one."""
+    """A batch that many sessions receive.
+
+    A session with the ``batch`` capability gets the opening line before its first line of the batch, and the closing
+    line from ``close``. Other sessions get the plain lines.
+    """
 
     def __init__(self, server: str, kind: str, *params: str) -> None:
         self._server = server
-        self._about = (kind, *params)
+        self._params = (kind, *params)
         self._name = f"n{next(_numbers)}"
         self._tag = f"@batch={self._name}".encode()
         self._open: dict[Session, None] = {}
         self._last: tuple[bytes, bytes] = (b"", b"")
 
     def send(self, session: Session, line: bytes) -> None:
-        """Send a line of it."""
+        """Send one line of the batch to a session, and raise its queue limit by the line's length."""
         connection = session.connection
         if connection.extra < _MOST:
-            # A whole server's users are more than may wait for a client, and no reason to lose a slow one.
-            connection.extra += len(line) + _AROUND
+            # A burst of all users of a server exceeds the queue limit, and must not disconnect a slow client.
+            connection.extra += len(line) + _OVERHEAD
         if "batch" not in session.caps.enabled:
             session.push(line)
             return
         if session not in self._open:
             self._open[session] = None
-            session.push(wire(Message("BATCH", (f"+{self._name}", *self._about), self._server)))
+            session.push(wire(Message("BATCH", (f"+{self._name}", *self._params), self._server)))
         session.push(self._tagged(line))
 
     def close(self) -> None:
-        """That was all."""
+        """Send the closing line to every session that received the opening line."""
         end = wire(Message("BATCH", (f"-{self._name}",), self._server))
         for session in self._open:
             if not session.ended:
@@ -59,7 +62,7 @@ class MessageBatch:
         self._open.clear()
 
     def _tagged(self, line: bytes) -> bytes:
-        """The line with the batch's tag; many sessions get the same one."""
+        """Return the line with the batch tag; the last result is cached, since many sessions get it."""
         if self._last[0] is not line:
             rest = b";" + line[1:] if line.startswith(b"@") else b" " + line
             self._last = (line, self._tag + rest)

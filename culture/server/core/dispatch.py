@@ -1,4 +1,4 @@
-"""Bytes from a client → lines → messages → the handler of their verb."""
+"""The dispatcher: turns a client's bytes into messages and runs the handler of each verb."""
 
 import asyncio
 import logging
@@ -23,22 +23,26 @@ from culture.server.errors import Failed, Refused
 
 log = logging.getLogger(__name__)
 
-_SHORT = 510
+_SHORT = 510  # bytes: a line up to this length needs no check of its limits
 _HTTP = (b"GET", b"POST", b"PUT", b"HEAD", b"DELETE", b"CONNECT", b"OPTIONS", b"PATCH", b"TRACE", b"HOST:")
 _HTTP_LIKE = re.compile(rb"\S+[ \t]+\S+[ \t]+(HTTP|RTSP|SIP|ICAP)/[0-9]", re.IGNORECASE)
 _MAIL = (b"EHLO", b"HELO", b"LHLO")
 _SSH = b"SSH-"
 _TLS = b"\x16\x03"
-_MOST_UNKNOWN = 3  # commands before registration: clients try one or two that other servers know
-_REGISTERING = Rate(burst=30, rate=2.0)  # capabilities and a login take a dozen lines
-_LINE_OF_A_BATCH = 0.1  # of what a command costs: a hundred lines are one message
-_LOST = "\ufffd"  # what stands for bytes that are no text
+_MOST_UNKNOWN = 3  # unknown commands before registration; clients try one or two of other servers
+_REGISTERING = Rate(burst=30, rate=2.0)  # negotiating capabilities and a login take a dozen lines
+_LINE_OF_A_BATCH = 0.1  # cost of a line in a batch, in commands: its hundred lines are one message
+_LOST = "\\ufffd"  # the character that replaces bytes which are not UTF-8
 
 Then = Callable[[], Later | None]
 
 
 class Dispatcher:
-    """Reads one session's lines and runs them in order, one at a time."""
+    """Reads one session's lines and runs them in order, one at a time.
+
+    A command runs to its end within one turn of the event loop, unless its handler returns a ``Later``. Then, and while
+    a long answer is produced, and while flood control slows the client down, further lines are held here.
+    """
 
     __slots__ = ("_answered", "_bucket", "_buffer", "_commands", "_context", "_held", "_session", "_unknown")
 
@@ -49,11 +53,11 @@ class Dispatcher:
         self._buffer = LineBuffer()
         self._bucket = FloodBucket(self._session.opened)
         self._held: deque[bytes] | None = None
-        self._unknown = 0  # commands before registration that nobody knows
-        self._answered: list[bytes] = []  # to the labelled command that is waited for
+        self._unknown = 0  # number of unknown commands before registration
+        self._answered: list[bytes] = []  # answer so far to a labelled command that returned Later
 
     def receive(self, data: bytes) -> None:
-        """Run what these bytes complete."""
+        """Take bytes from the connection and run the commands of the lines that they complete."""
         try:
             lines = self._buffer.feed(data)
         except ProtocolError:
@@ -79,7 +83,7 @@ class Dispatcher:
                 return
 
     def _allowed(self) -> Rate:
-        """How fast this client may be."""
+        """Return the rate limit for this client: by loopback, registration state and class."""
         flood, user = self._context.parts.config.flood, self._session.user
         if self._session.is_local:
             return flood.loopback
@@ -91,7 +95,7 @@ class Dispatcher:
         return self._context.network.is_agent(user)
 
     def _slow_down(self) -> None:
-        """Read no further until the next command may run; the client's own system holds the rest."""
+        """Stop reading until flood control allows the next command; TCP holds back the rest."""
         self._session.wait()
         asyncio.get_running_loop().call_later(self._bucket.wait(self._allowed()), self._speed_up)
 
@@ -102,13 +106,13 @@ class Dispatcher:
                 self._resume()
 
     def allowance(self) -> int:
-        """How much may wait for this client: agents get more, and what the client asked for counts apart."""
+        """Return the send queue's limit in bytes: larger for agents and while an answer is pulled."""
         limits, user = self._context.config.limits, self._session.user
         pushed = limits.agent_send_queue if user is not None and self._is_agent(user) else limits.send_queue
         return pushed + limits.pull_queue if self._session.is_pulling else pushed
 
     def lost(self, reason: str) -> None:
-        """The connection is gone."""
+        """End the session because its connection is gone."""
         self._session.lost(reason)
 
     def _resume(self) -> None:
@@ -125,7 +129,7 @@ class Dispatcher:
         self._hand_on(held or ())
 
     def _hand_on(self, lines: Iterable[bytes]) -> None:
-        """The connection may be somebody else's now: what came behind the line that made it so is for them."""
+        """Pass unread lines on, if the connection has another owner now (a linked server)."""
         owner = self._session.connection.owner
         if owner is not None and owner is not self:
             owner.receive(self._buffer.given_back(lines))
@@ -155,7 +159,7 @@ class Dispatcher:
             self._run(message)
 
     def _take_tagged(self, message: Message) -> None:
-        """What has a label is answered under it; what belongs to a batch waits for its end."""
+        """Run a message that has tags: collect the lines of a batch, answer a labelled command."""
         then = None
         if "batch" in message.tags and self._session.user is not None:
             limits = self._context.config.limits
@@ -170,7 +174,7 @@ class Dispatcher:
         return "label" in message.tags and "labeled-response" in self._session.caps.enabled
 
     def _run(self, message: Message, then: Then | None = None) -> bool:
-        """Run a command, or in its place what comes after it; is its answer complete, or on its way?"""
+        """Run a command, or ``then`` in its place. Return whether it is answered or will be (Later)."""
         context = self._context
         try:
             command = self._commands.get(message.verb)
@@ -214,7 +218,7 @@ class Dispatcher:
         self._context.parts.tasks.start(self._finish(later, message))
 
     async def _finish(self, later: Later, message: Message) -> None:
-        """The rest of a command whose work was done elsewhere; further lines of the session come after it."""
+        """Wait for the work of a Later, run its second half, then the lines held meanwhile."""
         try:
             result = await later.work
         except Exception:
@@ -232,7 +236,7 @@ class Dispatcher:
                 self._resume()
 
     def _other_protocol(self, raw: bytes) -> str | None:
-        """Why a line is none of IRC's, whatever its length and letters; None where it may be one."""
+        """Return the closing text if the line belongs to another protocol (HTTP, TLS, …), else None."""
         return None if _verb(raw).decode("latin-1") in self._commands else _not_irc(raw)
 
     def _refuse_verb(self, message: Message) -> None:
@@ -253,8 +257,8 @@ class Dispatcher:
             message = Message.parse(raw.decode(errors="replace"))
         except ProtocolError:
             return
-        known = message.verb if message.verb in self._commands else "*"
-        fail = Message("FAIL", (known, "INVALID_UTF8", "Message rejected, only UTF-8 is allowed here"))
+        verb = message.verb if message.verb in self._commands else "*"
+        fail = Message("FAIL", (verb, "INVALID_UTF8", "Message rejected, only UTF-8 is allowed here"))
         line = wire(fail._replace(source=self._context.router.name))
         label = message.tags.get("label", _LOST)
         is_labelled = self._is_labelled(message) and _LOST not in label
@@ -262,16 +266,16 @@ class Dispatcher:
         self._spoil_batch(raw)
 
     def _spoil_batch(self, raw: bytes) -> None:
-        """A line with tags was not taken: it may have been one of the open batch, which is nothing without it."""
+        """Refuse the open multiline batch after a refused line with tags, which may be part of it."""
         if raw.lstrip(b" ").startswith(b"@"):
             self._context.parts.batches.spoil(self._session, "A line of it was refused")
 
 
 def _not_irc(raw: bytes) -> str | None:
-    """Which other protocol a line with an unknown verb belongs to; None where it may be IRC.
+    """Return the closing text for a line of another protocol; None if the line may be IRC.
 
-    A browser sends what a page tells it to any port: behind a request there may be lines that would be taken as those
-    of its reader, who needs no login at their own machine.
+    A browser sends what a web page asks for to any port. Such a request is refused at its first line, because a line
+    further down could be an IRC command, run as the page's reader, who needs no login on their own machine.
     """
     if raw.startswith(_TLS):
         return "This port has no TLS"
@@ -286,5 +290,5 @@ def _not_irc(raw: bytes) -> str | None:
 
 
 def _verb(raw: bytes) -> bytes:
-    """The first word of a line, as far as it may be a verb."""
+    """Return the first word of a line in capitals, at most 32 bytes."""
     return raw.lstrip(b" ")[:32].partition(b" ")[0].rstrip(b"\r").upper()

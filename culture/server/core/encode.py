@@ -1,4 +1,4 @@
-"""A message of the server's as bytes that fit into a line."""
+"""Encode a message of the server as bytes that fit into one line."""
 
 from culture.protocol.message import Message
 from culture.protocol.split import clip
@@ -6,9 +6,9 @@ from culture.protocol.stream import LINE_LIMIT
 
 
 def wire(message: Message) -> bytes:
-    """The line; where it would be too long its last parameter is shortened, between two characters.
+    """Return the encoded line; if too long, with its last parameter cut between characters.
 
-    What people say is never shortened: it is refused before (417). This is for reasons, lists and replies.
+    This is for reasons, lists and replies. A text that a user sends is never shortened: it was refused before (417).
     """
     line = bytes(message)
     excess = len(line) - LINE_LIMIT

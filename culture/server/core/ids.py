@@ -1,4 +1,9 @@
-"""Event ids: durable, never used twice, whatever ends the process."""
+"""Event ids that are never used twice, even after a crash.
+
+An id is server, epoch and sequence number. Sequence numbers are reserved on disk in blocks of 100,000 before their
+use: after a crash the server starts behind the reserved block, so a number may be skipped but never repeated. If the
+file cannot be read or written, a new random epoch begins, and the ids stay unique.
+"""
 
 import json
 import logging
@@ -14,13 +19,13 @@ log = logging.getLogger(__name__)
 FILE = "ids.json"
 BLOCK = 100_000
 MICROSECONDS = 1_000_000
-"""So many are a second: what is kept, and what crosses a link, has its time in them."""
+"""Number of microseconds in a second: times on disk and on links are whole microseconds."""
 _SCHEMA = 1
-_make = tuple.__new__  # what a NamedTuple's own constructor does, without the call around it
+_make = tuple.__new__  # NamedTuple's constructor without its overhead, for the hot path
 
 
 class EventId(NamedTuple):
-    """Names an event and says when it happened at its origin (seconds since 1970)."""
+    """Identity of an event, with the time at its origin (seconds since 1970)."""
 
     origin: str
     epoch: str
@@ -29,28 +34,28 @@ class EventId(NamedTuple):
 
     @property
     def msgid(self) -> str:
-        """The id as clients see it: opaque to them."""
+        """Return the id as clients see it, a string that is opaque to them."""
         return f"{self.origin}.{self.epoch}.{self.seq}"
 
     @property
     def told(self) -> float:
-        """The time in whole microseconds, as other servers get to know it."""
+        """Return the time rounded to whole microseconds, as it is sent to other servers."""
         return round(self.at * MICROSECONDS) / MICROSECONDS
 
 
 def begin_epoch(path: Path) -> str:
-    """Begin a new line of ids, as whoever puts an old state back must: what came after it has its ids elsewhere."""
+    """Write a file with a new random epoch and return that; for a restored backup."""
     epoch = secrets.token_hex(4)
-    disk.replace(path, _kept(epoch, 1))
+    disk.replace(path, _document(epoch, 1))
     return epoch
 
 
-def _kept(epoch: str, reserved: int) -> bytes:
+def _document(epoch: str, reserved: int) -> bytes:
     return json.dumps({"schema": _SCHEMA, "epoch": epoch, "reserved": reserved}).encode()
 
 
 class Ids:
-    """Hands out stamps; sequence numbers are reserved on disk, a block at a time, before their use."""
+    """Hands out event ids with the time; see the module."""
 
     def __init__(self, path: Path, origin: str, clock: Callable[[], float]) -> None:
         self._path = path
@@ -60,7 +65,7 @@ class Ids:
         self._reserved = self._next
 
     def stamp(self) -> EventId:
-        """A new id and the time."""
+        """Return a new id with the present time."""
         seq = self._next
         if seq >= self._reserved:
             self._reserve_or_part(seq + BLOCK)
@@ -69,23 +74,23 @@ class Ids:
 
     @property
     def last(self) -> int:
-        """The number of the last stamp."""
+        """Return the sequence number of the last id that was handed out."""
         return self._next - 1
 
     def now(self) -> float:
-        """The time as stamps tell it."""
+        """Return the present time of the injected clock."""
         return self._clock()
 
     def _load(self) -> tuple[str, int]:
-        # What cannot be read whole gets a new epoch: a number may then come again, an id never.
+        # An unreadable file means a new epoch: a number may repeat then, an id cannot.
         try:
-            kept = json.loads(self._path.read_text())
-            return str(kept["epoch"]), int(kept["reserved"])
+            document = json.loads(self._path.read_text())
+            return str(document["epoch"]), int(document["reserved"])
         except (OSError, ValueError, KeyError, TypeError):
             return secrets.token_hex(4), 1
 
     def _reserve_or_part(self, until: int) -> None:
-        """Reserve; where the disk does not let us, go on in an epoch that no start after this one will know."""
+        """Reserve numbers on disk; if that fails, continue in a new random epoch."""
         try:
             self._reserve(until)
         except OSError as error:
@@ -94,5 +99,5 @@ class Ids:
             log.error("cannot reserve ids in %s: %s; going on as epoch %s", self._path, error.strerror, self.epoch)
 
     def _reserve(self, until: int) -> None:
-        disk.replace(self._path, _kept(self.epoch, until))
+        disk.replace(self._path, _document(self.epoch, until))
         self._reserved = until

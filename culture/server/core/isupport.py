@@ -1,4 +1,4 @@
-"""What 005 says: the features of this server, and nothing that is not so."""
+"""The tokens of numeric 005 (ISUPPORT) and the modes that this server knows."""
 
 from collections.abc import Iterable, Iterator
 
@@ -7,7 +7,7 @@ from culture.protocol.modes import ModeKind
 from culture.protocol.vocabulary import ChannelMode, Feature
 
 PERSON = "P"
-"""The flag of WHO for people."""
+"""The flag for people in the replies to WHO."""
 USER_MODES = "BRiow"
 KEY_LENGTH = 23  # RFC 2812 §2.3.1
 MODE_KINDS = {
@@ -34,11 +34,11 @@ PARAMETER_MODES = "".join(sorted(mode for mode, kind in MODE_KINDS.items() if ki
 _PER_LINE = 13
 
 
-def tokens(config: ServerConfig, further: Iterable[str] = ()) -> Iterator[tuple[str, ...]]:
-    """The tokens, those of skills too, as many as go into one line at a time."""
-    every = tuple(sorted((*_tokens(config), *further)))
-    for start in range(0, len(every), _PER_LINE):
-        yield every[start : start + _PER_LINE]
+def tokens(config: ServerConfig, skill_tokens: Iterable[str] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the tokens, with those of skills, sorted, in groups that fit into one line."""
+    words = tuple(sorted((*_tokens(config), *skill_tokens)))
+    for start in range(0, len(words), _PER_LINE):
+        yield words[start : start + _PER_LINE]
 
 
 def _tokens(config: ServerConfig) -> Iterator[str]:

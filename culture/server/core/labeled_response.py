@@ -1,4 +1,4 @@
-"""Answers under the label of their question (IRCv3 labeled-response)."""
+"""IRCv3 labeled-response: mark the answer to a labelled command with its label."""
 
 from collections.abc import Iterable, Iterator
 from itertools import chain, count
@@ -9,7 +9,7 @@ _batches = count(1)
 
 
 def labelled(lines: Iterable[bytes], label: str, server: str) -> Iterator[bytes]:
-    """An answer under its label: an ACK when it is empty, one tagged line, or a batch."""
+    """Yield an answer under its label: an ACK if it is empty, one tagged line, or a batch."""
     rows = iter(lines)
     first = next(rows, None)
     if first is None:
@@ -22,18 +22,18 @@ def labelled(lines: Iterable[bytes], label: str, server: str) -> Iterator[bytes]
     batch = f"l{next(_batches)}"
     yield f"@{_tag(label)} :{server} BATCH +{batch} labeled-response\r\n".encode()
     for row in chain((first, second), rows):
-        # What is in a batch inside of this one belongs to that alone.
+        # Lines of a batch inside of this one have the tag of that batch only.
         yield row if row.startswith(b"@batch=") else tagged(row, f"batch={batch}")
     yield f":{server} BATCH -{batch}\r\n".encode()
 
 
 def under_label(line: bytes, label: str) -> bytes:
-    """The line with its label."""
+    """Return the line with the ``label`` tag added."""
     return tagged(line, _tag(label))
 
 
 def tagged(line: bytes, tag: str) -> bytes:
-    """The line with one more tag; of a message of several lines it is the first that gets it."""
+    """Return the line with one more tag, placed before its other tags."""
     return b"@" + tag.encode() + (b";" + line[1:] if line.startswith(b"@") else b" " + line)
 
 

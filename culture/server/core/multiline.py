@@ -1,4 +1,4 @@
-"""Messages of several lines while they come in (IRCv3 draft/multiline, client-initiated batches)."""
+"""IRCv3 draft/multiline: collects a message of several lines while a client sends its batch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ _LONGEST_TARGET = 200
 
 @dataclass(slots=True, eq=False)
 class MultilineBatch:
-    """A message that is not complete yet; refused, it swallows the rest of its lines."""
+    """A multiline message that is still incoming; once refused, its further lines are dropped."""
 
     name: str
     target: str
@@ -32,30 +32,30 @@ class MultilineBatch:
 
     @property
     def text(self) -> str:
-        """The lines joined: what was meant."""
+        """Return the text of the message: its lines joined as their sender marked them."""
         first, *rest = self.lines
         return first.text + "".join(line.text if line.concat else f"\n{line.text}" for line in rest)
 
 
 def offer(limits: ServerLimits) -> str:
-    """The value of the capability."""
+    """Return the value of the capability: the limits of a message in bytes and lines."""
     return f"max-bytes={limits.multiline_bytes},max-lines={limits.multiline_lines}"
 
 
 class MultilineBatches:
-    """The open batch of each session: a client may have one at a time. A batch is taken or refused as one."""
+    """The open batch of each session, at most one. A batch is accepted or refused as a whole."""
 
     def __init__(self, server: str) -> None:
         self._server = server
         self._open: dict[Session, MultilineBatch] = {}
 
     def open(self, session: Session, batch: MultilineBatch) -> None:
-        """Take lines for this batch; the one before it should have been closed."""
+        """Open a batch for a session; a batch that is still open is refused."""
         self.spoil(session, "Another batch was opened before this one was closed")
         self._open[session] = batch
 
     def add(self, session: Session, message: Message, limits: ServerLimits) -> None:
-        """Take a line that says it belongs to a batch."""
+        """Add a message with a ``batch`` tag to the session's batch, or refuse the batch."""
         batch = self._open.get(session)
         if batch is None:
             self._tell(session, None, "MULTILINE_INVALID", text="There is no such batch")
@@ -86,7 +86,7 @@ class MultilineBatches:
             batch.lines.append(Line(text, concat))
 
     def close(self, session: Session, name: str) -> MultilineBatch | None:
-        """The batch, complete; None when it was refused, which the client knows."""
+        """Close the batch and return it; None if it was refused, which the client was told."""
         batch = self._open.get(session)
         if batch is None or batch.name != name:
             self.spoil(session, "Another batch was closed")
@@ -98,20 +98,20 @@ class MultilineBatches:
         return None if batch.is_refused else batch
 
     def spoil(self, session: Session, why: str) -> None:
-        """Refuse the open batch, if there is one: something that belongs to it is wrong or was lost."""
+        """Refuse the open batch, if there is one: a line that belongs to it was wrong or is lost."""
         batch = self._open.get(session)
         if batch is not None and not batch.is_refused:
             self._refuse(session, batch, "MULTILINE_INVALID", text=why)
 
     def expire(self, now: float, timeout: float) -> None:
-        """Refuse the batches that were left open."""
+        """Refuse the batches without a new line for ``timeout`` seconds."""
         for session, batch in self._open.items():
             if not batch.is_refused and now - batch.touched >= timeout:
                 text = f"Nothing came for {timeout:g} seconds"
                 self._refuse(session, batch, "TIMEOUT", batch.name, text=text)
 
     def forget(self, session: Session) -> None:
-        """The session is gone."""
+        """Drop the batch of a session that has ended."""
         self._open.pop(session, None)
 
     def _refuse_size(self, session: Session, batch: MultilineBatch, code: str, limit: int, unit: str) -> None:

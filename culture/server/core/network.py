@@ -1,4 +1,8 @@
-"""The state of the mesh. ``apply`` is the only code that changes it, and says who shall see the change."""
+"""The state of the network: users, channels and servers. Only ``apply`` changes it.
+
+``apply`` takes an event, calls the function for its kind (``core/changes``) and returns the users who shall see it.
+Everything else reads the state and must not change it. Names are keys in folded form (``protocol.names.fold``).
+"""
 
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable
@@ -13,11 +17,11 @@ from culture.server.core.ids import EventId
 from culture.server.core.state import MEMBER_MODES, Channel, Server, User
 from culture.server.events import Event
 
-_MOST_BOUNDED = 1_000
+_MOST_BOUNDED = 1_000  # closed channels whose borders are remembered
 
 
 class Gone(NamedTuple):
-    """Somebody who was here (WHOWAS)."""
+    """A user who had a nick before, for WHOWAS."""
 
     nick: str
     username: str
@@ -29,35 +33,34 @@ class Gone(NamedTuple):
 
 
 class Network:
-    """Users and channels, by folded name."""
+    """Users, channels and other servers, by folded name."""
 
     def __init__(self, standing: Iterable[str] = (), channel_modes: str = "nt", remember: int = 1000) -> None:
         self.users: dict[str, User] = {}
         self.channels: dict[str, Channel] = {}
-        self.servers: dict[str, Server] = {}  # the others, by the first label of their names
-        self.version: int | None = None  # while an event from elsewhere is applied: what its origin called it
-        self.ahead: dict[
-            str, list[tuple[float, Callable[[], object]]]
-        ] = {}  # what was told of channels before anybody in them
-        self.renames: dict[str, str] = {}  # nicks that were given up, and what those who had them took
+        self.servers: dict[str, Server] = {}  # the other servers, by the first label of their names
+        self.version: int | None = None  # while a remote event is applied: the version that its origin gave it
+        # Changes to channels that came over a link before any of their members.
+        self.ahead: dict[str, list[tuple[float, Callable[[], object]]]] = {}
+        self.renames: dict[str, str] = {}  # nick that was given up → the nick that its user took
         self.gone: deque[Gone] = deque(maxlen=remember)
         self.channel_modes = channel_modes
         self.most_users = 0
         self.knows_people = False
-        self.people_changed: Callable[[], None] | None = None  # called after every look at who is a person
-        self.unvouched: set[str] = set()  # servers whose users are nothing by their own word
-        self.distrusted: frozenset[str] = frozenset()  # servers with a link of ours without full trust, linked or not
-        self.bounded: dict[str, Channel] = {}  # channels that are no more, and were not for every server
+        self.people_changed: Callable[[], None] | None = None  # called after the classes of users may have changed
+        self.unvouched: set[str] = set()  # servers whose statements about their users do not count
+        self.distrusted: frozenset[str] = frozenset()  # servers that we link to without full trust, linked or not
+        self.bounded: dict[str, Channel] = {}  # closed channels that were hidden from some servers
         self.modes: Counter[str] = Counter()
         self._standing = {fold(name): name for name in standing}
         self._by_skeleton: dict[str, dict[Channel, None]] = {}
 
     def user(self, nick: str) -> User | None:
-        """Whoever has this nick."""
+        """Return the user with this nick, or None."""
         return self.users.get(nick) or self.users.get(fold(nick))
 
     def nick_now(self, nick: str) -> str:
-        """What whoever had this nick goes by, if they have taken another and nobody has this one."""
+        """Return the current nick of the user who last held this (now unused) nick."""
         seen: set[str] = set()
         while (key := fold(nick)) not in self.users and key in self.renames and key not in seen:
             seen.add(key)
@@ -65,23 +68,23 @@ class Network:
         return nick
 
     def channel(self, name: str) -> Channel | None:
-        """The channel of this name."""
+        """Return the channel with this name, or None."""
         return self.channels.get(name) or self.channels.get(fold(name))
 
     def confusable(self, name: str) -> list[Channel]:
-        """Channels of other names that people would take for this one."""
-        found = chain.from_iterable(self._by_skeleton.get(skeleton, ()) for skeleton in skeletons(name))
+        """Return the channels whose names people could confuse with this one."""
+        candidates = chain.from_iterable(self._by_skeleton.get(skeleton, ()) for skeleton in skeletons(name))
         own = self.channel(name)
-        return [channel for channel in dict.fromkeys(found) if channel is not own]
+        return [channel for channel in dict.fromkeys(candidates) if channel is not own]
 
     def add_channel(self, channel: Channel) -> None:
-        """List a channel under its name, for ``apply`` and ``restore`` alone."""
+        """Add a channel to the tables; only ``apply`` and ``restore`` may call it."""
         self.channels[fold(channel.name)] = channel
         for skeleton in skeletons(channel.name):
             self._by_skeleton.setdefault(skeleton, {})[channel] = None
 
     def remove_channel(self, channel: Channel) -> None:
-        """Take a channel off the list, for ``apply`` alone."""
+        """Remove a channel from the tables; only ``apply`` may call it."""
         del self.channels[fold(channel.name)]
         for skeleton in skeletons(channel.name):
             others = self._by_skeleton[skeleton]
@@ -90,32 +93,32 @@ class Network:
                 del self._by_skeleton[skeleton]
 
     def by_account(self, account: str, server: str) -> User | None:
-        """The user who is logged in to this account of a server: another one may have its own of that name."""
+        """Return the user who is logged in to this account of this server, or None."""
         users = (user for user in self.users.values() if user.account == account)
         return next((user for user in users if user.server == server), None)
 
     def count(self, mode: str) -> int:
-        """How many users have this mode."""
+        """Return the number of users with this mode."""
         return self.modes[mode]
 
-    def know_people(self, known: bool) -> None:
-        """Say whether an account of class human exists: then nobody is a person by their own word."""
-        self.knows_people = known
+    def know_people(self, exists: bool) -> None:
+        """Set whether an account of class human exists: then no user without an account is a person."""
+        self.knows_people = exists
         for user in self.users.values():
             self.classify(user)
         if self.people_changed is not None:
             self.people_changed()
 
     def classify(self, user: User) -> None:
-        """Find the class that others are told."""
+        """Set the user's class again, which is shown to others."""
         user.classify(self.knows_people, owner(fold(user.nick)) not in self.unvouched)
 
     def is_agent(self, user: User) -> bool:
-        """Is this an agent by more than its own word (+B)? That will do where no person has an account."""
+        """Return whether this is an agent by its account, or by +B where no person has an account."""
         return user.kind == UserClass.AGENT or (not self.knows_people and user.kind == UserClass.BOT)
 
     def doubt(self, server: str, is_doubted: bool) -> None:
-        """Say whether anybody stands for what a server says of its users."""
+        """Set whether a server's statements about its users are doubted; reclassify its users."""
         if is_doubted == (server in self.unvouched):
             return
         if is_doubted:
@@ -127,21 +130,21 @@ class Network:
                 self.classify(user)
 
     def open_standing(self, at: float) -> None:
-        """Make the channels that are always there."""
+        """Create the channels of the configuration, which always exist."""
         for name in self._standing.values():
             self.open(name, at)
 
     def peers(self, user: User) -> set[User]:
-        """Everybody who shares a channel with the user, the user too."""
+        """Return all users who share a channel with the user, and the user."""
         return set(chain((user,), *(channel.members for channel in user.channels)))
 
     def apply(self, event: Event) -> Collection[User]:
-        """Make the change; the users who shall see it. What was said changes nothing."""
+        """Apply an event to the state and return the users who shall see it."""
         change = CHANGES.get(type(event))
         return change(self, event) if change is not None else ()
 
     def open(self, name: str, at: float) -> Channel:
-        """A new channel, for ``apply`` alone."""
+        """Create a channel and return it; only ``apply`` may call it."""
         folded = fold(name)
         channel = Channel(self._standing.get(folded, name), at, folded in self._standing, flags=set(self.channel_modes))
         channel.guard()
@@ -150,7 +153,7 @@ class Network:
         return channel
 
     def drop(self, channel: Channel, user: User) -> None:
-        """One member less, for ``apply`` alone; with the last one the channel may go."""
+        """Remove a member, and the channel with its last one; only ``apply`` may call it."""
         rank, key = channel.members.pop(user, ""), fold(user.nick)
         channel.joins.pop(key, None)
         for mode in MEMBER_MODES:
@@ -160,7 +163,7 @@ class Network:
         self.close_if_empty(channel)
 
     def close_if_empty(self, channel: Channel) -> None:
-        """Without members only a standing or registered channel goes on, for ``apply`` alone."""
+        """Remove an empty channel unless standing or registered; only ``apply`` may call it."""
         if not channel.members and not channel.is_kept:
             for invited in channel.invited:
                 invited.invitations -= {channel}
@@ -169,18 +172,18 @@ class Network:
                 self._keep_border(channel)
 
     def _keep_border(self, channel: Channel) -> None:
-        """Who left it last must not be told to those whom it was hidden from."""
+        """Remember from which servers a closed channel is hidden: its last PART must not reach them"""
         self.bounded[fold(channel.name)] = channel
         if len(self.bounded) > _MOST_BOUNDED:
             del self.bounded[next(iter(self.bounded))]
 
     def restore(self, channel: Channel) -> None:
-        """A registered channel as it was when the server ended; before anybody is here."""
+        """Add a registered channel as it was saved, before any user is here."""
         channel.standing = fold(channel.name) in self._standing
-        if (standing := self.channel(channel.name)) is not None:
-            self.remove_channel(standing)
+        if (present := self.channel(channel.name)) is not None:
+            self.remove_channel(present)
         self.add_channel(channel)
 
     def remember(self, user: User, stamp: EventId) -> None:
-        """Keep who had this nick, for ``apply`` alone."""
+        """Add the user to the list for WHOWAS; only ``apply`` may call it."""
         self.gone.append(Gone(user.nick, user.username, user.host, user.realname, user.server, user.account, stamp.at))

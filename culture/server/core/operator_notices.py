@@ -1,4 +1,4 @@
-"""Telling those who run the server what they should know."""
+"""Notices to IRC operators about problems of the server."""
 
 import logging
 
@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 
 
 def tell(parts: ServerParts, text: str, error: BaseException | None = None) -> None:
-    """Log it, as an error with its traceback where there is one, and as a notice to each IRC operator who is here."""
+    """Log a text, with an error's traceback, and send it as a notice to each local IRC operator."""
     log.log(logging.WARNING if error is None else logging.ERROR, "%s", text, exc_info=error)
     router = parts.router
     with parts.turn():

@@ -1,4 +1,9 @@
-"""Who said the last messages to each channel and nick: enough to know whether they may take them back."""
+"""Authors of the last messages to each channel and nick, to decide who may redact them.
+
+A message is found by its id. Its sender may redact it: the same account, or the same nick if nobody else took that
+nick since. Messages of this server are known by their sequence number alone, which takes little memory; so only those
+of the present epoch are remembered.
+"""
 
 from collections import deque
 from typing import NamedTuple
@@ -9,13 +14,13 @@ from culture.server.core.router import Router
 from culture.server.core.state import User
 from culture.server.events import ChannelRenamed, Joined, Left, Renamed, Said, nick_of
 
-_BUSY_TARGETS = 50  # so many may have all their messages remembered
+_BUSY_TARGETS = 50  # number of targets that may have all their messages remembered
 _NAMES = 10_000
-_make = tuple.__new__  # what a NamedTuple's own constructor does, without the call around it
+_make = tuple.__new__  # NamedTuple's constructor without its overhead, for the hot path
 
 
 class Trace(NamedTuple):
-    """A message that was said, without its text."""
+    """Author of a message, without its text."""
 
     seq: int
     source: str
@@ -23,29 +28,26 @@ class Trace(NamedTuple):
 
 
 class _Change(NamedTuple):
-    """A nick that became another, or nobody's."""
+    """A nick that was changed to another, or (None) whose user left."""
 
     seq: int
     old: str
     new: str | None
 
 
-# The numbers of the messages, and who said each: a source, with its account where there is one.
+# The sequence numbers of the messages, and the source of each, with its account if there is one.
 _Traces = tuple[deque[int], deque[str | tuple[str, str]]]
 
 
 class RecentMessages:
-    """Remembers up to ``most`` messages per target; ``trim`` keeps the whole within bounds.
-
-    Our own ones are told apart by their numbers alone, so only those of the present epoch are remembered.
-    """
+    """Remembers the authors of up to ``most`` messages per target; ``trim`` bounds the total."""
 
     def __init__(self, router: Router, most: int) -> None:
         self._router = router
         self._most = most
         self._epoch = ""
         self._traces: dict[str, _Traces] = {}
-        self._elsewhere: dict[str, deque[tuple[EventId, Trace]]] = {}  # of other servers' messages
+        self._elsewhere: dict[str, deque[tuple[EventId, Trace]]] = {}  # messages from other servers
         self._changes: deque[_Change] = deque(maxlen=_NAMES)
         router.subscribe(self._note, Said)
         router.subscribe(self._rename, Renamed)
@@ -54,7 +56,7 @@ class RecentMessages:
         router.subscribe(self._rename_channel, ChannelRenamed)
 
     def find(self, target: str, msgid: str) -> Trace | None:
-        """The message of this id that was said to the target, spelled as the network does."""
+        """Return the author of the message with this id to this target, or None."""
         head, _, number = msgid.rpartition(".")
         if not (number.isascii() and number.isdigit() and len(number) < 20):
             return None
@@ -69,7 +71,7 @@ class RecentMessages:
         return Trace(seq, speaker, None) if isinstance(speaker, str) else Trace(seq, *speaker)
 
     def forget(self, target: str, trace: Trace) -> None:
-        """It was taken back."""
+        """Forget a message that was redacted."""
         theirs = self._elsewhere.get(target, ())
         if (position := next((at for at, (_, each) in enumerate(theirs) if each is trace), None)) is not None:
             del self._elsewhere[target][position]
@@ -81,17 +83,17 @@ class RecentMessages:
             del self._traces[target]
 
     def is_by(self, trace: Trace, user: User) -> bool:
-        """Did this user say it? A nick alone proves nothing: others may have taken it over."""
+        """Return whether this user is the author. A nick alone is no proof: it may have a new user."""
         if trace.account is not None and trace.account == user.account:
             return True
         return self._nick_now(nick_of(trace.source), trace.seq) == user.nick
 
     def nick_now(self, trace: Trace) -> str | None:
-        """What whoever said it goes by now; None when they left, or it is too long ago to tell."""
+        """Return the author's present nick; None if they left or it is too long ago to know."""
         return self._nick_now(nick_of(trace.source), trace.seq)
 
     def trim(self) -> None:
-        """Forget those targets to which nobody has spoken for longest, when there is too much in all."""
+        """Forget the targets without a message for longest when the total is too large."""
         excess = sum(len(seqs) for seqs, _ in self._traces.values()) - _BUSY_TARGETS * self._most
         if excess <= 0:
             return
@@ -101,8 +103,8 @@ class RecentMessages:
                 return
 
     def _note(self, said: Said) -> None:
-        # Called for every message: nothing new is kept but its number, or what is kept would push the rest out of
-        # the processor's caches (a tenth of what a private message costs).
+        # Called for every message: it stores nothing new but a number. More would push other data out of the
+        # processor's caches, which cost a tenth of a private message.
         stamp = said[0]
         if stamp[1] is not self._epoch and stamp[1] != self._epoch:
             if stamp[1] != self._router.ids.epoch:
@@ -118,7 +120,7 @@ class RecentMessages:
         speakers.append(said[1] if account is None else (said[1], account))
 
     def _note_elsewhere(self, said: Said) -> None:
-        """One of another server's: it counts as said at the number that ours have reached."""
+        """Remember a message of another server, with our own last sequence number as its time."""
         trace = _make(Trace, (self._router.ids.last, said[1], said[5]))
         try:
             self._elsewhere[said[3]].append((said[0], trace))
@@ -128,13 +130,13 @@ class RecentMessages:
                 del self._elsewhere[next(iter(self._elsewhere))]
 
     def _begin(self, epoch: str) -> None:
-        """Numbers begin anew."""
+        """Start over with a new epoch: sequence numbers begin again."""
         self._epoch = epoch
         self._traces.clear()
         self._changes.clear()
 
     def _nick_now(self, nick: str, since: int) -> str | None:
-        """The present nick of whoever had this one then; None when they left or it is too long ago to tell."""
+        """Return the present nick of the user who had this one at ``since``; None if unknown."""
         changes = self._changes
         if len(changes) == changes.maxlen and changes[0].seq > since:
             return None
@@ -145,7 +147,7 @@ class RecentMessages:
         return now
 
     def _join(self, event: Joined) -> None:
-        # A channel of the same name that was empty, or no more, was another one.
+        # A channel that was empty until now is a new channel of the same name.
         channel = self._router.network.channel(event.channel)
         if channel is not None and len(channel.members) == 1:
             self._traces.pop(channel.name, None)

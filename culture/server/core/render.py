@@ -1,4 +1,8 @@
-"""An event as the line that a client with these capabilities shall get."""
+"""Render an event as the line for a client with given capabilities.
+
+The capabilities that change how a line looks are a flavour (a bit set). A line is rendered once per flavour among its
+recipients, so a message to a thousand clients costs a few renderings and a thousand references to the same bytes.
+"""
 
 import time
 from enum import IntFlag
@@ -33,14 +37,14 @@ from culture.server.events import (
 
 
 class Flavour(IntFlag):
-    """The capabilities that decide how a line looks; sessions with equal flavours share its bytes."""
+    """Capabilities that change how a line looks; sessions of equal flavour share its bytes."""
 
     PLAIN = 0
     TIME = 1
     TAGS = 2
     MENTIONS = 4
     ACCOUNT = 8
-    # What follows concerns other events than messages.
+    # The following ones apply to other events than messages.
     EXTENDED_JOIN = 16
     ACCOUNT_NOTIFY = 32
     AWAY_NOTIFY = 64
@@ -54,10 +58,10 @@ class Flavour(IntFlag):
 
 
 SAID = Flavour.TIME | Flavour.TAGS | Flavour.MENTIONS | Flavour.ACCOUNT
-"""What decides how a message looks."""
+"""The flavour bits that change how a message looks."""
 
 LONG = SAID | Flavour.MULTILINE
-"""What decides how a message of several lines looks."""
+"""The flavour bits that change how a message of several lines looks."""
 
 FLAVOURS = {
     "server-time": Flavour.TIME,
@@ -74,11 +78,11 @@ FLAVOURS = {
     "draft/channel-rename": Flavour.RENAME,
     MULTILINE: Flavour.MULTILINE,
 }
-_TAGS_REPEATED = 512  # bytes: with more, a hundred lines would fill the queue of whoever hears them
+_TAGS_REPEATED = 512  # bytes of tags; longer ones, repeated on a hundred lines, would fill a send queue
 
 
 def flavour_of(caps: frozenset[str]) -> Flavour:
-    """What a session with these capabilities wants."""
+    """Return the flavour of a session with these capabilities."""
     flavour = Flavour.PLAIN
     for cap in caps:
         flavour |= FLAVOURS.get(cap, Flavour.PLAIN)
@@ -86,14 +90,17 @@ def flavour_of(caps: frozenset[str]) -> Flavour:
 
 
 def iso_time(at: float) -> str:
-    """Seconds since 1970 as server-time writes them; by whole microseconds, so that a time read back shows the same."""
+    """Return a time (seconds since 1970) in server-time format, exact to the millisecond."""
     whole, rest = divmod(round(at * MICROSECONDS), MICROSECONDS)
     year, month, day, hour, minute, second = time.gmtime(whole)[:6]
     return f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{rest // 1000:03}Z"
 
 
 def render(event: Event, wants: int, account: str | None = None) -> bytes | None:
-    """The line with its CR LF; None where this client is not told. ``account`` is that of whoever did it."""
+    """Return the line with CRLF, or None if this client does not get it.
+
+    ``account`` is the account of the user who caused the event.
+    """
     if isinstance(event, Said):
         return render_said(event, wants)
     message = _message(event, wants)
@@ -103,7 +110,7 @@ def render(event: Event, wants: int, account: str | None = None) -> bytes | None
 
 
 def render_said(said: Said, flavour: int) -> bytes | None:
-    """The hot line: made once per flavour, so by hand; nothing gets into a Said that could end a line."""
+    """Return a message as a line (hot path: built by hand; a Said never contains a line end)."""
     if said.lines:
         return _batch(said, flavour) if flavour & Flavour.MULTILINE else _one_by_one(said, flavour)
     if said.verb == "TAGMSG":
@@ -115,7 +122,7 @@ def render_said(said: Said, flavour: int) -> bytes | None:
 
 
 def _batch(said: Said, flavour: int) -> bytes:
-    """A message of several lines for who knows them: one batch, whose opening has the tags (IRCv3 draft/multiline)."""
+    """Return a message of several lines as a batch, whose opening line has the tags."""
     name, addressed = f"m{said.id.seq}", f"{said.status}{said.target}"
     rows = [f"{_tags(said, flavour, said.account)}:{said.source} BATCH +{name} {MULTILINE} {addressed}\r\n"]
     for text, concat in said.lines:
@@ -126,7 +133,7 @@ def _batch(said: Said, flavour: int) -> bytes:
 
 
 def _one_by_one(said: Said, flavour: int) -> bytes:
-    """A message of several lines for everybody else: ordinary messages, of which the first has the id."""
+    """Return a message of several lines as ordinary messages; only the first has the msgid."""
     tags = _tags(said, flavour, said.account)
     again = _tags(said, flavour, said.account, again=True)
     if len(again.encode()) > _TAGS_REPEATED:
@@ -139,7 +146,7 @@ def _one_by_one(said: Said, flavour: int) -> bytes:
 
 
 def _tags(event: Event, wants: int, account: str | None, again: bool = False) -> str:
-    """The tags with their ``@``; ``again``: what was said in a line before this one is no second message."""
+    """Return the tags with ``@`` and a space; ``again``: leave out what only the first line has."""
     words = []
     if wants & Flavour.TIME:
         words.append("time=" + iso_time(event.id.at))
@@ -159,8 +166,8 @@ def _tags(event: Event, wants: int, account: str | None, again: bool = False) ->
 def _message(event: Event, wants: int) -> Message | None:
     match event:
         case Joined(_, source, channel, _, account, realname):
-            shown = (channel, account or "*", realname) if wants & Flavour.EXTENDED_JOIN else (channel,)
-            return Message("JOIN", shown, source)
+            params = (channel, account or "*", realname) if wants & Flavour.EXTENDED_JOIN else (channel,)
+            return Message("JOIN", params, source)
         case Parted(_, source, channel, reason):
             return Message("PART", (channel,) if reason is None else (channel, reason), source)
         case Left(_, source, reason):
@@ -186,7 +193,7 @@ _ONE_LINE = 512
 
 
 def _modern(event: Event, wants: int) -> Message | None:
-    """What only clients hear of that asked for it."""
+    """Return the line of an event that only clients with its capability get, else None."""
     match event:
         case AwaySet(_, source, message) if wants & Flavour.AWAY_NOTIFY:
             return Message("AWAY", () if message is None else (message,), source)

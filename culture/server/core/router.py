@@ -1,4 +1,10 @@
-"""The only door to the network: apply an event once, show it to the sessions here, hand it to the subscribers."""
+"""The router: applies an event, sends it to local sessions, calls the subscribers.
+
+``publish`` is the only way to change the network. It applies the event to the state, renders it once per flavour and
+queues the same bytes for each session that shall see it, then calls the subscribers (skills, links to servers). All of
+it happens within one turn and without waiting, so no event interleaves with another. A subscriber that publishes an
+event of its own does so with ``follow``, which keeps ``by`` and ``concerned`` for the subscribers after it.
+"""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
@@ -42,7 +48,7 @@ _REGROUP = (Joined, Parted, Kicked, Left)
 
 
 class Router:
-    """Publishes events; knows which sessions each user has here."""
+    """Publishes events; knows the local sessions of each user."""
 
     def __init__(self, name: str, network: Network, ids: Ids, dirty: list[Flushable]) -> None:
         self.name = name
@@ -50,46 +56,46 @@ class Router:
         self.ids = ids
         self._subscribers: dict[type, list[Subscriber]] = {}
         self._failed: dict[Subscriber, Callable[[BaseException], None]] = {}
-        self.by: Session | None = None  # while subscribers are called: who caused the event
-        self.concerned: tuple[str, ...] = ()  # of the last Left or Renamed: the channels that the user was in
-        self.depth = 0  # how many events follow from one another
-        self.batch: MessageBatch | None = None  # what is shown belongs to it
+        self.by: Session | None = None  # while subscribers run: the session that caused the event
+        self.concerned: tuple[str, ...] = ()  # on Left or Renamed: the names of the user's channels
+        self.depth = 0  # number of nested ``follow`` calls
+        self.batch: MessageBatch | None = None  # the batch that lines are sent in
         self.sessions: dict[User, list[Session]] = {}
         self.attached = 0
         self.dirty = dirty
-        # Who hears a channel, by flavour: made on the first message after a change of members or capabilities.
+        # Sessions in a channel by flavour; made on the first message after members or capabilities changed.
         self._hearers: dict[Channel, dict[int, list[Session]]] = {}
 
     def subscribe(
         self, subscriber: Subscriber, *kinds: type, failed: Callable[[BaseException], None] | None = None
     ) -> None:
-        """Call with each event of these kinds, after it was shown; what goes wrong is told ``failed``, else logged."""
+        """Call with each sent event of these kinds; errors go to ``failed``, else to the log."""
         for kind in kinds:
             self._subscribers[kind] = [*self._subscribers.get(kind, ()), subscriber]
         if failed is not None:
             self._failed[subscriber] = failed
 
     def prefer(self, subscribers: list[Subscriber]) -> None:
-        """Call these before all others, in this order."""
+        """Call these subscribers before all others, in this order."""
         for kind, present in self._subscribers.items():
             first = [each for each in subscribers if each in present]
             self._subscribers[kind] = [*first, *(each for each in present if each not in first)]
 
     def unsubscribe(self, subscriber: Subscriber) -> None:
-        """Call it no more."""
+        """Remove a subscriber."""
         for kind, subscribers in self._subscribers.items():
             self._subscribers[kind] = [each for each in subscribers if each != subscriber]
         self._failed.pop(subscriber, None)
 
     def attach(self, session: Session, user: User) -> None:
-        """This session is one of the user's from now on."""
+        """Make this session one of the user's sessions."""
         session.user = user
         self.attached += 1
         self.sessions.setdefault(user, []).append(session)
         self.regroup(user)
 
     def detach(self, session: Session) -> bool:
-        """Take the session from its user; was it the last one?"""
+        """Remove the session from its user; return whether it was the user's last one."""
         user = session.user
         if user is None or session not in self.sessions.get(user, ()):
             return False
@@ -102,12 +108,15 @@ class Router:
         return False
 
     def regroup(self, user: User) -> None:
-        """The user's sessions, or how they want their lines, changed."""
+        """Discard the cached groups of a user's channels after its sessions changed."""
         for channel in user.channels:
             self._hearers.pop(channel, None)
 
     def publish(self, event: Event, by: Session | None = None) -> None:
-        """Make it so and let everybody see it; ``by`` is the session that spoke, which hears itself only by wish."""
+        """Apply an event, send it to the sessions that see it, call the subscribers.
+
+        ``by`` is the session that caused it, which gets its own message only with ``echo-message``.
+        """
         if isinstance(event, Said):
             if event.target[0] == "#":
                 self._say(event, by)
@@ -121,7 +130,7 @@ class Router:
             return
         self.by = by
         for subscriber in subscribers:
-            # Who unsubscribed a moment ago, or was switched off, is not called any more.
+            # Skip a subscriber that was removed by one before it.
             if self._subscribers[kind] is not subscribers and subscriber not in self._subscribers[kind]:
                 continue
             try:
@@ -131,8 +140,8 @@ class Router:
         self.by = None
 
     def _happen(self, event: Event) -> None:
-        """Make the change, and show it to those whom it concerns."""
-        # Who did it may be gone, or have another nick, once it is done.
+        """Apply an event that is no message, and send it to the users who see it."""
+        # Afterwards the user may be gone, or have another nick.
         account = self._account(event)
         if isinstance(event, Left | Renamed):
             self.concerned = self._channels_of(event)
@@ -146,12 +155,12 @@ class Router:
             self._show_rank(event)
 
     def _elsewhere(self, event: Joined | Left) -> User | None:
-        """Whoever comes or goes, if they have no session here."""
+        """Return the user who joins or leaves the network if they have no local session, else None."""
         user = self.network.user(nick_of(event.source))
         return user if user not in self.sessions else None
 
     def _come_or_go(self, event: Joined | Left, user: User, account: str | None) -> None:
-        """Of all who may be in the channel only those here need to be looked at."""
+        """Apply a join or quit of a remote user: only the channels' local members need a look."""
         before = list(user.channels)
         self.network.apply(event)
         channels = (
@@ -167,23 +176,23 @@ class Router:
             self._show_rank(event)
 
     def _show_rank(self, event: Joined) -> None:
-        """A client knows of no rank that nobody tells it of; whoever comes in finds theirs in the list of names."""
+        """Send the rank that a new member has to the others: JOIN alone does not tell it."""
         channel, user = self.network.channel(event.channel), self.network.user(nick_of(event.source))
         rank = channel.members.get(user) if channel is not None and user is not None else None
         if channel is not None and user is not None and rank:
-            given = tuple(ModeChange(True, mode, user.nick) for mode in rank)
+            ranks = tuple(ModeChange(True, mode, user.nick) for mode in rank)
             others = [session for session in self.hearing(channel) if session.user is not user]
-            self._show_in(ModeSet(event.id, self.name, channel.name, given), others, None)
+            self._show_in(ModeSet(event.id, self.name, channel.name, ranks), others, None)
 
     def hearing(self, channel: Channel) -> Iterator[Session]:
-        """The sessions here that are in a channel."""
+        """Return the local sessions that are in a channel."""
         hearers = self._hearers.get(channel)
         if hearers is None:
             hearers = self._hearers[channel] = self._group(channel.members)
         return chain.from_iterable(hearers.values())
 
     def repeat(self, event: Event | ToldOpen) -> None:
-        """Hand an event of before to those subscribers again who can tell whether they know it, or news of one."""
+        """Send an earlier event again to the subscribers that are marked as repeatable."""
         for subscriber in self._subscribers.get(type(event), ()):
             if getattr(subscriber, REPEATABLE, False):
                 try:
@@ -192,23 +201,23 @@ class Router:
                     self._report(subscriber, type(event), error)
 
     def follow(self, event: Event) -> None:
-        """Publish what a subscriber makes of the event that it was called with; the others still hear that one."""
-        outer, around = self.by, self.concerned
+        """Publish an event from within a subscriber; the other subscribers still get the first one."""
+        outer_by, outer_channels = self.by, self.concerned
         self.depth += 1
         try:
             self.publish(event)
         finally:
             self.depth -= 1
-            self.by, self.concerned = outer, around
+            self.by, self.concerned = outer_by, outer_channels
 
     @contextmanager
     def within(self, batch: MessageBatch) -> Iterator[None]:
-        """What is shown in here belongs to this batch, for sessions that know batches."""
-        around, self.batch = self.batch, batch
+        """Send the lines of what is published within this context as a part of the batch."""
+        outer, self.batch = self.batch, batch
         try:
             yield
         finally:
-            self.batch = around
+            self.batch = outer
 
     def _report(self, subscriber: Subscriber, kind: type, error: BaseException) -> None:
         if is_end(error):
@@ -252,12 +261,12 @@ class Router:
                 session.send(line)
 
     def show(self, event: Event, users: Iterable[User], wanting: int) -> None:
-        """Show an event also to these users, in sessions that want such events."""
+        """Send an event to further users, in those of their sessions that want such events."""
         sessions = (session for user in users for session in self.sessions.get(user, ()))
         self.show_in(event, [session for session in sessions if session.wants & wanting])
 
     def show_in(self, event: Event, sessions: Iterable[Session]) -> None:
-        """Show an event in these sessions, as far as they want such events."""
+        """Send an event to these sessions, each in its own flavour."""
         account = self._account(event)
         for session in sessions:
             line = render(event, session.wants, account)
@@ -306,7 +315,7 @@ class Router:
                 session.push(line)
         if by is None or by.user is None:
             return
-        # What one session says, the user's other sessions see; it sees it itself only by wish.
+        # A session gets the message of another session of the same user; its own only with echo-message.
         own = self.sessions[by.user]
         if by.echo or len(own) > 1:
             for session in own:
@@ -319,16 +328,16 @@ class Router:
             session.send(line)
 
     def _call(self, said: Said) -> None:
-        """Tell those whom the message calls and who do not see the tag: one notice each."""
-        told = f"{nick_of(said.source)} mentioned you in {said.target}: {said.text.replace(LF, ' ')}"
+        """Send a notice to each mentioned user whose client does not show the mentions tag."""
+        text = f"{nick_of(said.source)} mentioned you in {said.target}: {said.text.replace(LF, ' ')}"
         for nick in said.mentions:
             user = self.network.user(nick)
             for session in self.sessions.get(user, ()) if user is not None else ():
                 if not session.flavour & Flavour.MENTIONS:
-                    session.send(wire(Message("NOTICE", (nick, f"{nick}: {told}"), self.name)))
+                    session.send(wire(Message("NOTICE", (nick, f"{nick}: {text}"), self.name)))
 
     def _hearers_of(self, said: Said, channel: Channel) -> dict[int, list[Session]]:
-        """Who hears a message that is not for every member, or looks different to those who know several lines."""
+        """Group the sessions for a message to a rank only, or one of several lines."""
         members = channel.members.items()
         users = (user for user, held in members if not said.status or reaches(held, said.status))
         return self._group(users, LONG if said.lines else SAID)
@@ -342,6 +351,6 @@ class Router:
 
 
 def _hears(channel: Channel, user: User, status: str) -> bool:
-    """Is what is said to this rank of the channel for this user too?"""
+    """Return whether a message to this rank of the channel reaches the user."""
     held = channel.members.get(user)
     return held is not None and (not status or reaches(held, status))

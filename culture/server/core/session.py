@@ -1,4 +1,4 @@
-"""A session: one client's pipe, what it asked for, and whom it speaks for."""
+"""A session: one client connection, its capabilities, its login and its user."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,13 +18,13 @@ log = logging.getLogger(__name__)
 
 
 class Certified(Protocol):
-    """A layer that may know the client's certificate."""
+    """A TLS layer that may know the fingerprint of the client's certificate."""
 
     certificate: str | None
 
 
 class Session:
-    """A connection with a user on it, or one that is still registering.
+    """A client connection with a user, or one that is still registering.
 
     Everything for the client goes through ``queue``: the router appends to it directly on the hot path, so
     whoever appends the first line of a turn also puts the connection on the dirty list, as ``send`` does.
@@ -78,16 +78,16 @@ class Session:
         self._dirty = dirty
         self._ended = ended
         self._pull_limit = pull_limit
-        self._pulled = 0  # bytes of answers since all of them were known to be written
+        self._pulled = 0  # bytes of answers since the send queue was last empty
         self._rows: Iterator[bytes] | None = None
         self.host = host
         self.is_local = host.startswith("127.") or host == "0::1"
         self.opened = connection.last_active
         self.spoke = at
-        self.account: Account | None = None  # logged in to it
-        self.acting: Account | None = None  # the program that logged in for its owner
-        self.not_owner = ""  # why it is not logged in by local uid, as its client is told
-        self.login_tags: Mapping[str, str] = NO_TAGS  # on each of its messages: how its login was proven
+        self.account: Account | None = None  # the account it is logged in to
+        self.acting: Account | None = None  # account of the program that logged in on the owner's behalf
+        self.not_owner = ""  # why there was no login by local uid, as the client is told
+        self.login_tags: Mapping[str, str] = NO_TAGS  # tags of its messages that name the proof of its login
         self.tls: Certified | None = None
         self.is_websocket = False
         self.user: User | None = None
@@ -97,16 +97,16 @@ class Session:
         self.password: str | None = None
         self.caps = Negotiation()
         self.wants = 0  # a Flavour
-        self.flavour = 0  # what of it concerns messages
+        self.flavour = 0  # the part of it that concerns messages
         self.echo = False
         self.pinged = False
         self.place: str | None = None  # the channel it last spoke in or joined
-        self.waiting = False  # for something that is done elsewhere
+        self.waiting = False  # for the result of a Later, or for flood control
         self.ended = False
         self.idle: Callable[[], None] | None = None  # called when a pulled answer is complete
 
     def enable(self, caps: frozenset[str]) -> None:
-        """Take a new set of capabilities into account."""
+        """Apply a changed set of capabilities."""
         wants = flavour_of(caps)
         self.wants = int(wants)
         self.flavour = int(wants & SAID)
@@ -120,7 +120,7 @@ class Session:
         queue.append(line)
 
     def push(self, line: bytes) -> None:
-        """Queue a line that is no part of the answer being collected."""
+        """Queue a line that is not part of the answer being captured."""
         queue = self.connection.queue
         if not queue:
             self._dirty.append(self.connection)
@@ -128,27 +128,27 @@ class Session:
 
     @property
     def is_pulling(self) -> bool:
-        """Is an answer still being produced?"""
+        """Return whether a long answer is still being produced."""
         return self._rows is not None
 
     @property
     def is_busy(self) -> bool:
-        """Must the session's next command wait?"""
+        """Return whether the session's next command must wait."""
         return self.waiting or self._rows is not None
 
     def wait(self) -> None:
-        """Take no further command until ``go_on``."""
+        """Take no further command until ``go_on``; stop reading."""
         self.waiting = True
         self.connection.pause()
 
     def go_on(self) -> None:
-        """Take commands again."""
+        """Take commands again after ``wait``."""
         self.waiting = False
         if self._rows is None:
             self.connection.resume()
 
     def pull(self, rows: Iterable[bytes]) -> None:
-        """Produce an answer as the socket drains; the session's next command waits for its end."""
+        """Send a long answer as the client reads it; the session's next command waits for its end."""
         self._rows = iter(rows) if self._rows is None else chain(self._rows, rows)
         self._produce()
 
@@ -189,26 +189,26 @@ class Session:
                 self.idle()
 
     def take_rows(self) -> Iterator[bytes]:
-        """Take over an answer whose production has begun."""
+        """Return the rest of an answer that is being produced, and stop producing it."""
         rows, self._rows = self._rows, None
         return rows or iter(())
 
     def capture(self) -> list[bytes]:
-        """Collect what is sent from here on instead of sending it; ``release`` ends that."""
+        """Collect what is sent in a list instead of sending it, until ``release``."""
         self.queue = []
         return self.queue
 
     @property
     def is_captured(self) -> bool:
-        """Is what is sent being collected?"""
+        """Return whether sent lines are being collected."""
         return self.queue is not self.connection.queue
 
     def release(self) -> None:
-        """Send again what is sent."""
+        """Stop capturing; lines are queued for the client again."""
         self.queue = self.connection.queue
 
     def close(self, reason: str, last_words: str | None = None) -> None:
-        """End the session: the client is told, the user leaves unless other sessions remain."""
+        """End the session: send ERROR and close; the user leaves unless it has other sessions."""
         if self.ended:
             return
         if self.is_captured:
@@ -221,8 +221,8 @@ class Session:
         self.lost(reason)
 
     def lost(self, reason: str) -> None:
-        """The connection is gone."""
+        """End the session after its connection was lost."""
         if not self.ended:
             self.ended = True
-            self._rows = self.idle = None  # what held the session in a circle
+            self._rows = self.idle = None  # break reference cycles
             self._ended(self, reason)

@@ -1,4 +1,8 @@
-"""Who comes in, as whom, and who stays when the last connection is gone (decision 1)."""
+"""Registration, attaching to a present user, and leaving (decision 1).
+
+A user may have several sessions. A client that logs in to the account of a user who is here becomes one more session of
+it; the user leaves with its last session, or stays as away if the account is always on.
+"""
 
 import logging
 from functools import partial
@@ -26,7 +30,7 @@ _REPLACED = "Replaced by a new login"
 
 
 def complete(ctx: Context) -> Later | None:
-    """Let the client in once it has said all that is needed."""
+    """Register the client after NICK, USER and CAP END; a Later while its uid is checked."""
     session = ctx.session
     if session.nick is None or session.username is None or session.caps.pending or session.user is not None:
         return None
@@ -42,12 +46,12 @@ def _account_here(ctx: Context) -> Account | None:
 
 
 def _log_in_by_uid(ctx: Context, why_not: str) -> None:
-    """Take the client for the account's own user, unless there is an objection; it may be revoked by now."""
+    """Log the client in as the nick's account unless there is an objection; register it."""
     session = ctx.session
     session.not_owner = why_not
     if why_not:
         log.warning("no login by local uid as %s: %s", session.nick, why_not)
-        if ctx.config.nick_prefix != "required":  # else it is told when the nick is refused
+        if ctx.config.nick_prefix != "required":  # else the refusal of the nick says it
             ctx.send("NOTICE", "*", f"No login by local uid: {why_not}")
     else:
         session.account = _account_here(ctx)
@@ -66,9 +70,9 @@ def _enter(ctx: Context) -> None:
     if Tag.KEYBOARD in session.login_tags:
         source, name = f"{session.nick}!{session.username}@{session.host}", identity.account or ""
         ctx.reply(Numeric.RPL_LOGGEDIN, source, name, text=f"You are {name}: this is a program of your own")
-    known = _same_person(ctx, identity)
-    if known is not None:
-        _attach(ctx, known)
+    user = _same_person(ctx, identity)
+    if user is not None:
+        _attach(ctx, user)
         return
     nick = session.nick or ""
     _check_free(ctx, nick, identity.account)
@@ -88,7 +92,7 @@ def _credentials(session: Session) -> Credentials:
 
 
 def _same_person(ctx: Context, identity: ServerIdentity) -> User | None:
-    """The user to attach to: whoever is here with this login. Where nicks are free, only under the same nick."""
+    """Return the present user to attach to: same login, and the same nick where nicks are free."""
     if identity.account is None:
         return None
     if ctx.config.nick_prefix == "required":
@@ -98,7 +102,7 @@ def _same_person(ctx: Context, identity: ServerIdentity) -> User | None:
 
 
 def _check_free(ctx: Context, nick: str, account: str | None) -> None:
-    """Refuse a nick that somebody has, or that belongs to another account; its owner gets it from whoever has it."""
+    """Refuse a nick that is in use or reserved; its owner gets it from whoever has it."""
     try:
         is_owner = _check_owner(ctx, nick, account)
         holder = ctx.network.user(nick)
@@ -112,12 +116,12 @@ def _check_free(ctx: Context, nick: str, account: str | None) -> None:
 
 
 def check_ownership(ctx: Context, nick: str) -> None:
-    """Refuse a nick of another account to somebody who is in already."""
+    """Refuse a registered user the nick of another account."""
     _check_owner(ctx, nick, ctx.user.account)
 
 
 def _check_owner(ctx: Context, nick: str, account: str | None) -> bool:
-    """Is it this account's own nick? Another account's is refused; where nicks are free, nobody owns any."""
+    """Return whether the account owns this nick; refuse the nick of another account."""
     owner = ctx.parts.accounts.owner_of(nick) if ctx.config.nick_prefix == "required" else None
     if owner is None:
         return False
@@ -146,32 +150,32 @@ def _arrive(ctx: Context, nick: str, identity: ServerIdentity) -> None:
     welcome(ctx)
 
 
-def _attach(ctx: Context, known: User) -> None:
-    """One more session of somebody who is here: the same nick, the same channels."""
-    before = list(ctx.router.sessions.get(known, ()))
-    ctx.router.attach(ctx.session, known)
+def _attach(ctx: Context, user: User) -> None:
+    """Make the session one more of a present user: same nick, same channels."""
+    before = list(ctx.router.sessions.get(user, ()))
+    ctx.router.attach(ctx.session, user)
     ctx.session.password = None
-    _take_class(ctx, known)
-    if known.kind == UserClass.AGENT:
+    _take_class(ctx, user)
+    if user.kind == UserClass.AGENT:
         for ghost in before:
             ghost.close(_REPLACED)
-    if known.away == DISCONNECTED:
-        ctx.publish(AwaySet(ctx.stamp(), known.source, None))
+    if user.away == DISCONNECTED:
+        ctx.publish(AwaySet(ctx.stamp(), user.source, None))
     welcome(ctx)
     show_channels(ctx)
     for tell in ctx.parts.furthers:
         tell(ctx.session)
 
 
-def _take_class(ctx: Context, known: User) -> None:
-    """What an account is may have changed since its user came."""
+def _take_class(ctx: Context, user: User) -> None:
+    """Update the user's class if the class of its account has changed."""
     account = ctx.session.account
-    if account is not None and known.account_kind != account.kind:
-        ctx.publish(AccountSet(ctx.stamp(), known.source, account.name, account.kind))
+    if account is not None and user.account_kind != account.kind:
+        ctx.publish(AccountSet(ctx.stamp(), user.source, account.name, account.kind))
 
 
 def depart(parts: ServerParts, session: Session, reason: str) -> None:
-    """The session has ended; its user goes with the last one, or stays, away, if the account is always on."""
+    """Handle an ended session: its user leaves with the last one, or stays away if always on."""
     router, user = parts.router, session.user
     if not router.detach(session) or user is None:
         return
@@ -179,15 +183,15 @@ def depart(parts: ServerParts, session: Session, reason: str) -> None:
     if account is None or not account.always_on or not _may_stay(parts, user, account):
         router.publish(Left(router.ids.stamp(), user.source, reason))
         return
-    if "o" in user.modes:  # the next session has not shown that password
+    if "o" in user.modes:  # a later session has not given the operator password
         router.publish(UserModeSet(router.ids.stamp(), user.source, (ModeChange(False, "o"),)))
-    # What people say holds while they are gone; what an agent is at, its program said, which is no more.
+    # A person's away text stays while they are gone; an agent's described a program that has ended.
     if user.away is None or user.kind == UserClass.AGENT:
         router.publish(AwaySet(router.ids.stamp(), user.source, DISCONNECTED))
 
 
 def _may_stay(parts: ServerParts, user: User, account: Account) -> bool:
-    """Of several users of one account only those stay whose nick is its own: a login must not fill the server."""
+    """Return whether a user may stay without a session: its nick is the account's own."""
     if parts.accounts.owner_of(user.nick) == account:
         return True
     here = (each for each in parts.network.users.values() if each.server == user.server)
@@ -195,7 +199,7 @@ def _may_stay(parts: ServerParts, user: User, account: Account) -> bool:
 
 
 def expel(parts: ServerParts, user: User, reason: str) -> None:
-    """End every session of a user, who then is gone whatever the account says."""
+    """End every session of a user; the user leaves even if its account is always on."""
     for session in list(parts.router.sessions.get(user, ())):
         session.close(reason)
     if parts.network.user(user.nick) is user:

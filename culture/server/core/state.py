@@ -1,4 +1,4 @@
-"""What is known of users and channels: data, wherever they are."""
+"""Users, channels and servers as data, and the rules that need nothing else."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from culture.protocol.names import fold, matches, normal_mask
 from culture.protocol.vocabulary import ChannelMode, UserClass
 
 MEMBER_MODES = {"o": "@", "v": "+"}  # highest first
-# Extended bans: a mask that keeps from speaking and from nothing else; an account in place of a mask.
+# Extended bans: ``m:`` keeps a user from speaking only; ``a:`` matches an account instead of a mask.
 MUTE = "m:"
 _CLOSING = frozenset("is")
 ACCOUNT = "a:"
@@ -15,7 +15,7 @@ _MOST_ABSENT = 100
 
 
 class Topic(NamedTuple):
-    """What a channel is about, who said so and when."""
+    """The topic of a channel, who set it and when."""
 
     text: str
     by: str
@@ -23,7 +23,7 @@ class Topic(NamedTuple):
 
 
 class Server(NamedTuple):
-    """Another server of the mesh: its name, what it says of itself, and the way to it."""
+    """Another server of the mesh: its name, its description and the way to it."""
 
     name: str
     description: str
@@ -32,7 +32,7 @@ class Server(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """When a part of a channel was last set: of two marks the greater one holds, on every server."""
+    """Version of one part of a channel: of two marks the greater one wins, on every server."""
 
     version: int
     at: float
@@ -41,7 +41,7 @@ class Mark(NamedTuple):
 
 
 class ListEntry(NamedTuple):
-    """Who put a mask on a list, and when."""
+    """An entry of a ban, exception or invitation list: who set it, and when."""
 
     by: str
     at: float
@@ -49,7 +49,7 @@ class ListEntry(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class User:
-    """Somebody on the network: data, not a connection."""
+    """A user of the network: data, not a connection."""
 
     nick: str
     username: str
@@ -68,20 +68,20 @@ class User:
     metadata: dict[str, str] | None = None
 
     def __post_init__(self) -> None:
-        """Make the source that others see."""
+        """Set the source that others see."""
         self.rename(self.nick)
 
     def rename(self, nick: str) -> None:
-        """Take another nick."""
+        """Change the nick and the source."""
         self.nick = nick
         self.source = f"{nick}!{self.username}@{self.host}"
 
     def classify(self, knows_people: bool, is_vouched: bool = True) -> None:
-        """Find the class that others are told (``kind``).
+        """Set ``kind``, the class that others are told.
 
-        It is the account's class. Without one it is a bot by its own word (+B). Who is not logged in is else a person
-        by their word, unless there are accounts that tell people for sure. Users of a server that nobody vouches for
-        have no class; the mode +B alone still shows which of them are programs.
+        It is the class of the account. Without one, +B makes a bot. A user who is not logged in counts as a person
+        only as long as no account of a person exists. Users of a server that nobody vouches for have no class; +B
+        alone still shows which of them are programs.
         """
         if not is_vouched:
             self.kind = UserClass.UNKNOWN
@@ -94,13 +94,13 @@ class User:
 
     @property
     def is_agent(self) -> bool:
-        """Is this a program, by its class or by its own word (+B)? It gives no authority: anybody can set +B."""
+        """Return whether this is a program, by class or by +B, which anybody can set."""
         return self.kind in (UserClass.AGENT, UserClass.BOT) or "B" in self.modes
 
 
 @dataclass(slots=True, eq=False)
 class Channel:
-    """A room: who is in it and how it is set up."""
+    """A channel: its members and settings."""
 
     name: str
     created: float
@@ -112,46 +112,46 @@ class Channel:
     lists: dict[str, dict[str, ListEntry]] = field(default_factory=dict)
     members: dict[User, str] = field(default_factory=dict)
     invited: set[User] = field(default_factory=set)
-    is_guarded: bool = False  # something may keep a member from speaking
+    is_guarded: bool = False  # a mode may keep a member from speaking
     founder: str | None = None  # the account that registered it
     metadata: dict[str, str] | None = None
     shared: tuple[str, ...] | None = None  # the servers it is shared with; None: all
-    founded: float = 0.0  # when the first of its present members came: whom it gave a rank, they have one
-    clock: int = 0  # grows with every change, here or elsewhere
-    marks: dict[str, Mark] = field(default_factory=dict)  # by what was set: ``topic``, ``i``, ``b:mask``, ``o:nick``
-    joins: dict[str, Mark] = field(default_factory=dict)  # by folded nick: what was set before that counts no more
-    absent: dict[str, bool] = field(default_factory=dict)  # ranks of who is not here, by part: they may come later
+    founded: float = 0.0  # time when the first of its present members joined
+    clock: int = 0  # version of the last change, local or remote
+    marks: dict[str, Mark] = field(default_factory=dict)  # by part: ``topic``, ``i``, ``b:mask``, ``o:nick``
+    joins: dict[str, Mark] = field(default_factory=dict)  # by folded nick: older ranks do not count
+    absent: dict[str, bool] = field(default_factory=dict)  # by part: ranks of users who are not here yet
 
     @property
     def is_registered(self) -> bool:
-        """Is it kept on disk, with or without members?"""
+        """Return whether it is saved on disk, with or without members."""
         return ChannelMode.REGISTERED in self.flags
 
     @property
     def is_kept(self) -> bool:
-        """Does it stay when its last member leaves?"""
+        """Return whether it stays when its last member leaves."""
         return self.standing or self.is_registered
 
     @property
     def is_bounded(self) -> bool:
-        """Is it hidden from some servers of the mesh?"""
+        """Return whether it is hidden from some servers of the mesh."""
         return self.shared is not None or ChannelMode.LOCAL in self.flags
 
     @property
     def is_open(self) -> bool:
-        """May anybody join, and know that it exists?"""
+        """Return whether anybody may join and see that it exists."""
         return self.key is None and _CLOSING.isdisjoint(self.flags)
 
     def is_founder(self, user: User) -> bool:
-        """Did this user's account register the channel?"""
+        """Return whether this user's account registered the channel."""
         return self.founder is not None and user.account is not None and same(self.founder, user.account)
 
     def guard(self) -> None:
-        """Note after a change of modes whether a member's speech needs a closer look."""
+        """Update ``is_guarded`` after a change of modes."""
         self.is_guarded = bool(self.flags & {"m", "C"} or self.lists.get("b"))
 
     def keep_absent(self, part: str, held: bool) -> None:
-        """Remember a rank that somebody who is not here was given, or lost: others may know them as here."""
+        """Remember a rank that an absent user was given or lost; elsewhere they may be present."""
         self.absent[part] = held
         if len(self.absent) > _MOST_ABSENT:
             oldest = next(iter(self.absent))
@@ -159,19 +159,19 @@ class Channel:
             self.marks.pop(oldest, None)
 
     def is_operator(self, user: User) -> bool:
-        """May this user set modes?"""
+        """Return whether this user is a channel operator."""
         return "o" in self.members.get(user, "")
 
     def may_invite(self, user: User) -> bool:
-        """May this member let others in?"""
+        """Return whether this member may invite others."""
         return "i" not in self.flags or self.is_operator(user)
 
     def listed(self, mode: str, user: User) -> bool:
-        """Is the user on the ban (b), exception (e) or invitation (I) list?"""
+        """Return whether the user is on the ban (b), exception (e) or invitation (I) list."""
         return any(covers(mask, user) for mask in self.lists.get(mode, ()))
 
     def is_muted(self, user: User) -> bool:
-        """Do a ban or a mute extban keep this user from speaking?"""
+        """Return whether a ban or a mute extban keeps this user from speaking."""
         entries = self.lists.get("b")
         if not entries:
             return False
@@ -179,12 +179,12 @@ class Channel:
         return silenced and not self.listed("e", user) and not self.excepted_from_mute(user)
 
     def excepted_from_mute(self, user: User) -> bool:
-        """Is the user on the exception list for mutes?"""
+        """Return whether the user is excepted from mutes."""
         entries = self.lists.get("e", {})
         return any(covers(mask.removeprefix(MUTE), user) for mask in entries if mask.startswith(MUTE))
 
     def may_speak(self, user: User) -> bool:
-        """May this user send to the channel?"""
+        """Return whether this user may send to the channel."""
         status = self.members.get(user)
         if status:
             return True
@@ -194,29 +194,29 @@ class Channel:
 
 
 def covers(mask: str, user: User) -> bool:
-    """Does a list mask mean this user? A mute extban bans from nothing but speaking."""
+    """Return whether a list mask matches this user; a mute extban matches nobody here."""
     if mask.startswith(ACCOUNT):
         return user.account is not None and matches(mask.removeprefix(ACCOUNT), user.account)
     return not mask.startswith(MUTE) and matches(mask, user.source)
 
 
-def full_mask(given: str) -> str:
-    """A mask as it is listed, with what its writer left out; empty where there is none."""
-    mute = MUTE if given.startswith(MUTE) else ""
-    bare = given.removeprefix(mute)
+def full_mask(text: str) -> str:
+    """Return a mask with its missing parts filled in by ``*``; empty if there is none."""
+    mute = MUTE if text.startswith(MUTE) else ""
+    bare = text.removeprefix(mute)
     if bare in ("", ACCOUNT):
         return ""
     return mute + (bare if bare.startswith(ACCOUNT) else normal_mask(bare))
 
 
 def symbols(status: str, every: bool) -> str:
-    """Member modes as prefixes: all of them, or the highest."""
-    shown = [symbol for mode, symbol in MEMBER_MODES.items() if mode in status]
-    return "".join(shown if every else shown[:1])
+    """Return member modes as prefixes: all of them (``every``), or the highest."""
+    prefixes = [symbol for mode, symbol in MEMBER_MODES.items() if mode in status]
+    return "".join(prefixes if every else prefixes[:1])
 
 
 def reaches(held: str, status: str) -> bool:
-    """Do these member modes reach the rank of this prefix?"""
+    """Return whether these member modes include the rank of this prefix."""
     for mode, symbol in MEMBER_MODES.items():
         if mode in held:
             return True
@@ -226,5 +226,5 @@ def reaches(held: str, status: str) -> bool:
 
 
 def same(one: str, other: str) -> bool:
-    """Are these the same name?"""
+    """Return whether two names are equal after folding."""
     return fold(one) == fold(other)

@@ -1,4 +1,4 @@
-"""The server's tasks: each has an owner who ends it."""
+"""Background tasks of the server, ended together by ``stop``."""
 
 import asyncio
 import logging
@@ -9,22 +9,22 @@ log = logging.getLogger(__name__)
 
 
 class ServerTasks:
-    """Runs what is done beside the turns, until ``stop``."""
+    """Runs coroutines beside the turns of the event loop, until ``stop``."""
 
     def __init__(self) -> None:
         self._running: set[asyncio.Task[None]] = set()
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run it; what goes wrong in it is logged."""
+        """Run a coroutine as a task; its error is logged."""
         task = asyncio.get_running_loop().create_task(work)
         self._running.add(task)
         task.add_done_callback(self._ended)
         return task
 
     async def stop(self) -> None:
-        """End what still runs, and wait for its end."""
-        # What was started in this very turn begins first: cancelled before that, it would leave behind what it was to
-        # await.
+        """Cancel the running tasks and wait until they have ended."""
+        # A task that was started in this very turn takes its first step here: cancelled before, it would leave the
+        # coroutine that it was given unawaited.
         await asyncio.sleep(0)
         running = list(self._running)
         for task in running:

@@ -1,4 +1,4 @@
-"""What one user is shown of others: invisible users (+i), secret channels (+s), and the nearest of the rest."""
+"""Rules for what a user may see: invisible users (+i), secret channels (+s); nearest names."""
 
 from culture.protocol.names import nearest
 from culture.protocol.numerics import Numeric
@@ -7,41 +7,41 @@ from culture.server.core.state import Channel, User
 
 
 def is_operator(user: User) -> bool:
-    """Is this an operator of the server, from whom nothing is hidden?"""
+    """Return whether the user is an IRC operator, who sees everything."""
     return "o" in user.modes
 
 
 def sees_channel(asker: User, channel: Channel) -> bool:
-    """May the asker know that the channel exists?"""
+    """Return whether the asker may know that the channel exists."""
     return "s" not in channel.flags or asker in channel.members or is_operator(asker)
 
 
 def sees_user(asker: User, other: User) -> bool:
-    """May the asker come across the other without having named them?"""
+    """Return whether the asker may find the other user without naming them."""
     return (
         "i" not in other.modes or other is asker or not asker.channels.isdisjoint(other.channels) or is_operator(asker)
     )
 
 
 def sees_member(asker: User, other: User, channel: Channel) -> bool:
-    """May the asker know that the other is in the channel?"""
+    """Return whether the asker may know that the other user is in the channel."""
     if asker in channel.members or other is asker or is_operator(asker):
         return True
     return "s" not in channel.flags and "i" not in other.modes
 
 
 def no_such_nick(network: Network, asker: User, nick: str) -> str:
-    """The text of 401, with the nearest nick that the asker may see."""
-    seen = (user.nick for user in network.users.values() if sees_user(asker, user))
-    return hinted(Numeric.ERR_NOSUCHNICK.text, nearest(nick, seen))
+    """Return the text of 401, with the most similar nick that the asker may see."""
+    names = (user.nick for user in network.users.values() if sees_user(asker, user))
+    return hinted(Numeric.ERR_NOSUCHNICK.text, nearest(nick, names))
 
 
 def no_such_channel(network: Network, asker: User, name: str) -> str:
-    """The text of 403, with the nearest channel that the asker may see."""
-    seen = (channel.name for channel in network.channels.values() if sees_channel(asker, channel))
-    return hinted(Numeric.ERR_NOSUCHCHANNEL.text, nearest(name, seen))
+    """Return the text of 403, with the most similar channel that the asker may see."""
+    names = (channel.name for channel in network.channels.values() if sees_channel(asker, channel))
+    return hinted(Numeric.ERR_NOSUCHCHANNEL.text, nearest(name, names))
 
 
-def hinted(text: str, meant: str | None) -> str:
-    """The text with what was probably meant."""
-    return text if meant is None else f"{text}; did you mean {meant}?"
+def hinted(text: str, suggestion: str | None) -> str:
+    """Return the text with a suggestion, if there is one."""
+    return text if suggestion is None else f"{text}; did you mean {suggestion}?"

@@ -1,4 +1,4 @@
-"""What a client is told when it has registered."""
+"""The welcome of a registered client: 001 to 005, LUSERS, metadata, message of the day."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ VERSION = f"culture-{__version__}"
 
 
 def welcome(ctx: Context) -> None:
-    """001 to 005, LUSERS and the message of the day."""
+    """Send 001 to 005, LUSERS, the client's own metadata and the message of the day."""
     config, user, server = ctx.config, ctx.user, ctx.router.name
     ctx.reply(Numeric.RPL_WELCOME, text=f"Welcome to the {config.network} IRC Network {user.source}")
     ctx.reply(Numeric.RPL_YOURHOST, text=f"Your host is {server}, running version {VERSION}")
@@ -32,13 +32,13 @@ def welcome(ctx: Context) -> None:
 
 
 def show_channels(ctx: Context) -> None:
-    """Tell a new session of a user where the user is."""
+    """Send a new session of a present user the user's channels."""
     for channel in sorted(ctx.user.channels, key=lambda each: each.name):
         show_join(ctx, channel)
 
 
 def motd(ctx: Context) -> Iterator[Message]:
-    """The message of the day."""
+    """Yield the lines of the message of the day."""
     text = ctx.config.motd
     if not text.strip():
         yield ctx.numeric(Numeric.ERR_NOMOTD)
@@ -50,7 +50,7 @@ def motd(ctx: Context) -> Iterator[Message]:
 
 
 def lusers(ctx: Context) -> Iterator[Message]:
-    """How many are here."""
+    """Yield the lines of LUSERS: numbers of users, operators, channels, clients and servers."""
     network = ctx.network
     users, invisible, operators = len(network.users), network.count("i"), network.count("o")
     waiting = len(ctx.parts.sessions) - ctx.router.attached

@@ -1,4 +1,4 @@
-"""How each event changes the network, one function per kind; only ``Network.apply`` calls them.
+"""Changes of the network: one function for each kind of event, called by ``Network.apply``.
 
 A function makes its change and returns the users who shall see it.
 """

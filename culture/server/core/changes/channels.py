@@ -1,4 +1,8 @@
-"""Changes of channels."""
+"""Changes of channels: members, topic, modes, invitations, name.
+
+Each part of a channel (topic, a mode, an entry of a list, a member's rank) carries a mark: version, time and origin of
+its last change. Servers that change the same part at the same time compare marks, so all end with the same value.
+"""
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING
@@ -15,15 +19,15 @@ if TYPE_CHECKING:
 
 Seers = Collection[User]
 UNMARKED = -1
-"""The version of what follows from other changes: it is no change by itself."""
+"""The version of a change that follows from another one; it sets no mark."""
 LATEST = 10**15
-"""No version is beyond this one: then the later of two changes holds by its time."""
+"""The highest version; of two changes with it, the later one wins."""
 _MOST_MARKS = 1_000
-_REMEMBERED = 200  # masks taken off a list, and metadata, so that a server that missed it does not bring them back
+_REMEMBERED = 200  # marks of removed masks and metadata that are remembered, so that no server brings them back
 
 
 def join(network: "Network", event: Joined) -> Seers:
-    """One more member; the first one makes the channel."""
+    """Add a member; the first one creates the channel."""
     user = network.user(nick_of(event.source))
     if user is None:
         return ()
@@ -38,30 +42,30 @@ def join(network: "Network", event: Joined) -> Seers:
 
 
 def _rank(channel: Channel, key: str, event: Joined, version: int) -> str:
-    """The rank of who comes in: the one they come with, unless somebody heard first that they were given another."""
+    """Return the rank of a joining user: the one they bring, unless a newer change came first."""
     joined = Mark(version, event.id.told, event.id.origin, event.id.seq)
     if version >= 0:
         channel.joins[key] = joined
-    held = ""
+    rank = ""
     for mode in MEMBER_MODES:
         part = f"{mode}:{key}"
-        given = channel.absent.pop(part, None)
-        if given is not None and channel.marks[part] > joined:
-            held += mode if given else ""
+        granted = channel.absent.pop(part, None)
+        if granted is not None and channel.marks[part] > joined:
+            rank += mode if granted else ""
             continue
-        if given is not None:
+        if granted is not None:
             del channel.marks[part]
-        held += mode if mode in event.status else ""
-    return held
+        rank += mode if mode in event.status else ""
+    return rank
 
 
 def part(network: "Network", event: Parted) -> Seers:
-    """One member less, by wish."""
+    """Remove the member who left."""
     return _drop(network, event.channel, nick_of(event.source))
 
 
 def kick(network: "Network", event: Kicked) -> Seers:
-    """One member less, by somebody else's."""
+    """Remove the member who was kicked."""
     return _drop(network, event.channel, event.nick)
 
 
@@ -75,7 +79,7 @@ def _drop(network: "Network", name: str, nick: str) -> Seers:
 
 
 def set_topic(network: "Network", event: TopicSet) -> Seers:
-    """Another topic; an empty one is none."""
+    """Set the topic; an empty text removes it."""
     channel = network.channel(event.channel)
     if channel is None:
         return ()
@@ -85,20 +89,20 @@ def set_topic(network: "Network", event: TopicSet) -> Seers:
 
 
 def next_version(network: "Network", channel: Channel) -> int:
-    """The version of a change that is made now: what another server said, or one more than all we know of."""
+    """Return the version of a change made now: the remote one, or one above the channel's clock."""
     version = min(channel.clock + 1, LATEST) if network.version is None else network.version
     channel.clock = max(channel.clock, version)
     return version
 
 
 def mark(channel: Channel, version: int, stamp: EventId, part: str) -> None:
-    """Note when a part of the channel was set."""
+    """Record the version of a part of the channel."""
     if version >= 0:
         channel.marks[part] = Mark(version, stamp.told, stamp.origin, stamp.seq)
 
 
 def part_of(change: ModeChange) -> str:
-    """What of a channel a change of modes sets."""
+    """Return the key of the part that a change of modes sets."""
     _, mode, param = change
     if mode in MEMBER_MODES:
         return f"{mode}:{fold(param or '')}"
@@ -106,7 +110,7 @@ def part_of(change: ModeChange) -> str:
 
 
 def set_modes(network: "Network", event: ModeSet) -> Seers:
-    """Other modes, of the channel or of its members."""
+    """Change modes of the channel and ranks of its members."""
     channel = network.channel(event.channel)
     if channel is None:
         return ()
@@ -121,18 +125,18 @@ def set_modes(network: "Network", event: ModeSet) -> Seers:
 
 
 def forget_removed(channel: Channel) -> None:
-    """Of the masks that are on no list any more, and of metadata that are none, remember only the newest."""
+    """Limit the marks of removed masks and removed metadata to the newest."""
     if len(channel.marks) > _MOST_MARKS:
-        gone = [part for part in channel.marks if _is_removed(channel, part)]
-        for part in sorted(gone, key=channel.marks.__getitem__)[:-_REMEMBERED]:
+        removed = [part for part in channel.marks if _is_removed(channel, part)]
+        for part in sorted(removed, key=channel.marks.__getitem__)[:-_REMEMBERED]:
             del channel.marks[part]
 
 
 def _is_removed(channel: Channel, part: str) -> bool:
-    kind, colon, what = part.partition(":")
+    kind, colon, name = part.partition(":")
     if kind == "meta":
-        return what not in (channel.metadata or {})
-    return bool(colon) and kind in ("b", "e", "I") and what not in channel.lists.get(kind, {})
+        return name not in (channel.metadata or {})
+    return bool(colon) and kind in ("b", "e", "I") and name not in channel.lists.get(kind, {})
 
 
 def _set_mode(network: "Network", channel: Channel, change: ModeChange, event: ModeSet) -> None:
@@ -166,7 +170,7 @@ def _set_mode(network: "Network", channel: Channel, change: ModeChange, event: M
 
 
 def invite(network: "Network", event: Invited) -> Seers:
-    """Somebody may come in."""
+    """Record that a user may join a channel."""
     user, channel = network.user(event.nick), network.channel(event.channel)
     if user is None:
         return ()
@@ -177,7 +181,7 @@ def invite(network: "Network", event: Invited) -> Seers:
 
 
 def rename(network: "Network", event: ChannelRenamed) -> Seers:
-    """The same channel under another name."""
+    """Give the channel another name."""
     channel = network.channels.get(fold(event.channel))
     if channel is None:
         return ()
@@ -188,7 +192,7 @@ def rename(network: "Network", event: ChannelRenamed) -> Seers:
 
 
 def redact(network: "Network", event: Redacted) -> Seers:
-    """A message taken back: those who could read it are told."""
+    """Return the users who could read a redacted message: the members, or sender and recipient."""
     channel = network.channel(event.target)
     if channel is not None:
         return channel.members

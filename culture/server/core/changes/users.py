@@ -1,4 +1,4 @@
-"""Changes of users."""
+"""Changes of users and servers: arrival, nick, modes, away, account, metadata, departure."""
 
 from collections.abc import Collection, Iterable, Iterator, Set
 from itertools import chain
@@ -31,7 +31,7 @@ _MOST_RENAMES = 1_000
 
 
 def arrive(network: "Network", event: Arrived) -> Seers:
-    """Somebody new; whoever shares nothing with them is not told."""
+    """Add a user; nobody sees it, since the user shares no channel yet."""
     user = User(
         event.nick,
         event.username,
@@ -52,7 +52,7 @@ def arrive(network: "Network", event: Arrived) -> Seers:
 
 
 class _Left(Set[User]):
-    """Those who were in a channel with somebody who is gone; found out only where somebody asks."""
+    """The users who shared a channel with a departed user, computed only when asked for."""
 
     def __init__(self, channels: Iterable[Channel]) -> None:
         self._members = [channel.members for channel in channels]
@@ -68,7 +68,7 @@ class _Left(Set[User]):
 
 
 def leave(network: "Network", event: Left) -> Seers:
-    """Gone from everywhere."""
+    """Remove a user from all channels and from the network."""
     user = network.users.pop(fold(nick_of(event.source)), None)
     if user is None:
         return ()
@@ -83,7 +83,7 @@ def leave(network: "Network", event: Left) -> Seers:
 
 
 def rename(network: "Network", event: Renamed) -> Seers:
-    """The same user under another nick."""
+    """Change a user's nick."""
     old, new = fold(nick_of(event.source)), fold(event.new)
     user = network.users.pop(old, None)
     if user is None:
@@ -106,7 +106,7 @@ def _note_rename(network: "Network", old: str, nick: str) -> None:
 
 
 def _move_marks(channel: Channel, old: str, new: str) -> None:
-    """What was said of a member goes with them; what was said of whoever had the nick before does not count."""
+    """Move a member's marks to the new nick and drop those of the nick's former user."""
     if (joined := channel.joins.pop(old, None)) is not None:
         channel.joins[new] = joined
     for mode in MEMBER_MODES:
@@ -117,7 +117,7 @@ def _move_marks(channel: Channel, old: str, new: str) -> None:
 
 
 def set_modes(network: "Network", event: UserModeSet) -> Seers:
-    """Modes are shown to their user alone."""
+    """Change a user's modes; only the user sees it."""
     user = network.user(nick_of(event.source))
     if user is None:
         return ()
@@ -133,7 +133,7 @@ def set_modes(network: "Network", event: UserModeSet) -> Seers:
 
 
 def set_away(network: "Network", event: AwaySet) -> Seers:
-    """Away, or back."""
+    """Set or remove a user's away text."""
     user = network.user(nick_of(event.source))
     if user is None:
         return ()
@@ -142,7 +142,7 @@ def set_away(network: "Network", event: AwaySet) -> Seers:
 
 
 def set_account(network: "Network", event: AccountSet) -> Seers:
-    """Logged in or out."""
+    """Log a user in or out."""
     user = network.user(nick_of(event.source))
     if user is None:
         return ()
@@ -152,7 +152,7 @@ def set_account(network: "Network", event: AccountSet) -> Seers:
 
 
 def set_realname(network: "Network", event: RealnameSet) -> Seers:
-    """Another real name."""
+    """Change a user's real name."""
     user = network.user(nick_of(event.source))
     if user is None:
         return ()
@@ -161,7 +161,7 @@ def set_realname(network: "Network", event: RealnameSet) -> Seers:
 
 
 def set_host(network: "Network", event: HostSet) -> Seers:
-    """Shown from elsewhere."""
+    """Change the user name and host that others see."""
     user = network.user(nick_of(event.source))
     if user is None:
         return ()
@@ -171,14 +171,14 @@ def set_host(network: "Network", event: HostSet) -> Seers:
 
 
 def set_metadata(network: "Network", event: MetadataSet) -> Seers:
-    """Of a user or of a channel; who is told depends on what each session subscribed to, so nobody from here."""
+    """Set metadata of a user or channel; who sees it depends on subscriptions, so return nobody."""
     owner = network.channel(event.target) if is_channel(event.target) else network.user(event.target)
     if owner is not None:
-        kept = dict(owner.metadata or {})
-        kept.pop(event.key, None)
+        metadata = dict(owner.metadata or {})
+        metadata.pop(event.key, None)
         if event.value is not None:
-            kept[event.key] = event.value
-        owner.metadata = kept or None
+            metadata[event.key] = event.value
+        owner.metadata = metadata or None
     if isinstance(owner, Channel):
         mark(owner, next_version(network, owner), event.id, f"meta:{event.key}")
         forget_removed(owner)
@@ -186,17 +186,17 @@ def set_metadata(network: "Network", event: MetadataSet) -> Seers:
 
 
 def link(network: "Network", event: Linked) -> Seers:
-    """One more server, or another way to it."""
+    """Add a linked server, or replace the way to it."""
     network.servers[short_name(event.name)] = Server(event.name, event.description, event.hops, event.via)
     return ()
 
 
 def unlink(network: "Network", event: Unlinked) -> Seers:
-    """One server less; its users have left before."""
+    """Remove a server; its users have left before."""
     network.servers.pop(short_name(event.name), None)
     return ()
 
 
 def hear_wallops(network: "Network", _event: Walloped) -> Seers:
-    """Everybody who listens."""
+    """Return the users who listen to wallops (+w)."""
     return [user for user in network.users.values() if "w" in user.modes]
