@@ -1,4 +1,4 @@
-"""The table of verbs: what each needs before its handler runs."""
+"""The table of verbs: the handler of each, and what must hold before it runs."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from enum import Enum
@@ -16,20 +16,23 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Later(NamedTuple):
-    """What a handler returns whose work is done elsewhere: the session waits, then ``then`` answers with the result."""
+    """Result of a handler that waits: ``work`` runs elsewhere, ``then`` answers with its result.
+
+    The session takes no further command until then; other sessions go on.
+    """
 
     work: Awaitable[Any]
     then: "Callable[[Any], Later | None]"
 
 
 class Unanswered(Enum):
-    """What a handler returns that is answered, under the label of this line, with a later line of the client."""
+    """Result of a handler whose answer belongs to a later line of the client."""
 
     YET = "yet"
 
 
 class Command(NamedTuple):
-    """A verb: its handler, how many parameters it needs, whether it may come before registration."""
+    """A verb: its handler, least number of parameters, and whether it needs no registration."""
 
     verb: str
     handler: "Handler"
@@ -48,7 +51,7 @@ def command(verb: str, params: int = 0, early: bool = False) -> Callable[[F], F]
 
 
 def table(*places: object) -> Mapping[str, Command]:
-    """The commands of these modules and skills; a verb that exists already is refused."""
+    """Return the commands of these modules and skills; ValueError if a verb is there twice."""
     commands: dict[str, Command] = {}
     for place in places:
         for handler, (verb, params, early) in marked(place, _MARK):
@@ -59,12 +62,12 @@ def table(*places: object) -> Mapping[str, Command]:
 
 
 def marked(place: object, mark: str) -> Iterator[tuple[Any, Any]]:
-    """The functions of a module, or the methods of an object, that have a mark, and what it says."""
-    # Looked at without asking the object: a property of a skill may have no answer before its start.
-    held = dict[str, object]()
+    """Yield the functions of a module or object that have a mark, each with the mark's value."""
+    # Looked up in the classes: a property of a skill may have no value before its start.
+    members = dict[str, object]()
     for each in (*map(vars, reversed(type(place).__mro__)), getattr(place, "__dict__", {})):
-        held |= each
-    for name in sorted(held):
-        said = getattr(held[name], mark, None)
-        if said is not None:
-            yield getattr(place, name), said
+        members |= each
+    for name in sorted(members):
+        value = getattr(members[name], mark, None)
+        if value is not None:
+            yield getattr(place, name), value

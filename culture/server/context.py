@@ -1,4 +1,9 @@
-"""What a handler may do."""
+"""The parts of a running server, and what a handler gets of them.
+
+``ServerParts`` is deliberately one plain record: handlers, skills and background tasks each need another few of its
+fields, and a constructor per handler would name them again and again. Handlers do not take it whole, they take a
+``Context``: the session that asks, with shortcuts for what most of them do.
+"""
 
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,12 +41,35 @@ from culture.server.subscriptions.read_markers import ReadMarkers
 if TYPE_CHECKING:
     from culture.server.skill_host.running_skills import Skills
 
-_LONGEST_WORD = 200  # bytes: a reply that repeats it still has room for its own text
+_LONGEST_WORD = 200  # bytes of client text that a reply repeats
+
+
+@dataclass(slots=True)
+class SkillOffers:
+    """What skills offer to handlers and to each other; each field has one provider at most."""
+
+    stats: "dict[str, Callable[[Context], Iterable[Message]]]" = field(default_factory=dict)
+    """The answers to STATS for operators, by letter."""
+    find_older: "Callable[[Context, str, str, bool], Awaitable[Trace | None]] | None" = None
+    """Finds the author of a message to a target by its id, if ``recent`` does not know it.
+
+    With False it finds what the asker may redact, with True all that the asker may read.
+    """
+    find_stored: "Callable[[str], Awaitable[Said | None]] | None" = None
+    """Finds a stored message by its id; LookupError if it cannot tell. None: no history."""
+    find_closed: "Callable[[Sequence[str]], Awaitable[Mapping[str, bool]]] | None" = None
+    """Tells by msgid whether the channel of stored messages was closed. None: no history."""
+    wait_for_first: "Callable[[float], bool]" = lambda patience: True
+    """Blocks until the first storing skill has stored all so far; False after ``patience`` s."""
+    first_has_room: "Callable[[], bool]" = lambda: True
+    """Returns whether the first storing skill will store the present event."""
+    durability_marks: "list[Callable[[], Callable[[], bool]]]" = field(default_factory=list)
+    """One per storing skill: `mark()` returns a function that says whether all before it is on disk."""
 
 
 @dataclass(slots=True)
 class ServerParts:
-    """The parts of a running server that handlers share; ``config`` changes with REHASH."""
+    """The parts of a running server that handlers share; ``config`` is replaced by REHASH."""
 
     config: ServerConfig
     network: Network
@@ -55,10 +83,10 @@ class ServerParts:
     turn: Callable[[], AbstractContextManager[None]]
     tasks: ServerTasks
     sessions: set[Session]
-    endings: list[Callable[[Session], None]]
-    """Called with each session that ends, by whoever keeps something about sessions."""
-    furthers: list[Callable[[Session], None]]
-    """Called with each session that attached to a user who was here already, once it has been shown the channels."""
+    on_session_end: list[Callable[[Session], None]]
+    """Called with each session that ended."""
+    on_session_attach: list[Callable[[Session], None]]
+    """Called with each further session of a present user, after it got its channels."""
     monitors: Monitors
     batches: MultilineBatches
     markers: ReadMarkers
@@ -67,30 +95,14 @@ class ServerParts:
     skills: "Skills"
     metrics: Metrics
     hand_over: Callable[[Session], ClientConnection]
-    """The connection of a session that turned out to be a server; the session is no more."""
+    """Takes the connection of a session that turned out to be a server; ends it silently."""
     connect: Callable[[socket.socket, Layer | None], ClientConnection]
-    """A connection on a socket that leads to another server."""
-    stats: "dict[str, Callable[[Context], Iterable[Message]]]" = field(default_factory=dict)
-    """What STATS answers operators, by its letter; the skills'."""
-    older: "Callable[[Context, str, str, bool], Awaitable[Trace | None]] | None" = None
-    """Finds a message of a target by its id where ``recent`` does not, for those who are logged in: what they may take
-    back, or (True) all that they may read; a skill's."""
-    stored: "Callable[[str], Awaitable[Said | None]] | None" = None
-    """Finds a message by its id whatever its target, for the server itself; a skill's. None where nothing is stored;
-    LookupError where it cannot be told now."""
-    closed: "Callable[[Sequence[str]], Awaitable[Mapping[str, bool]]] | None" = None
-    """Tells of stored messages, by id, whether the channel was closed; a skill's. None where nothing is stored."""
-    sooner: "Callable[[float], bool]" = lambda patience: True
-    """Waits for the skill that keeps events before the others; False where it has not within so many seconds."""
-    has_room: "Callable[[], bool]" = lambda: True
-    """Had that skill room for the event that is being heard?"""
-    keepers: "list[Callable[[], Callable[[], bool]]]" = field(default_factory=list)
-    """Of each skill that keeps events: called it notes what has come by now, and what it returns tells whether all that
-    is on disk."""
+    """Makes a connection to another server from a socket."""
+    offers: SkillOffers = field(default_factory=SkillOffers)
 
 
 class Context:
-    """One session's view of the server, given to every handler."""
+    """One session's view of the server; every handler gets one."""
 
     __slots__ = ("network", "parts", "router", "session")
 
@@ -102,12 +114,12 @@ class Context:
 
     @property
     def config(self) -> ServerConfig:
-        """The settings in force."""
+        """Return the settings in force."""
         return self.parts.config
 
     @property
     def user(self) -> User:
-        """Who is asking; only for handlers that come after registration."""
+        """Return the session's user; Refused (451) before registration."""
         user = self.session.user
         if user is None:
             raise Refused(Numeric.ERR_NOTREGISTERED)
@@ -115,61 +127,61 @@ class Context:
 
     @property
     def nick(self) -> str:
-        """The name by which replies address this client."""
+        """Return the name that replies use for this client."""
         user = self.session.user
         return user.nick if user is not None else "*"
 
     def stamp(self) -> EventId:
-        """The id and time of a new event."""
+        """Return a new event id with the present time."""
         return self.router.ids.stamp()
 
     def now(self) -> float:
-        """The time (seconds since 1970)."""
+        """Return the present time (seconds since 1970)."""
         return self.router.ids.now()
 
     def publish(self, event: Event) -> None:
-        """Make it so."""
+        """Publish an event on behalf of this session."""
         self.router.publish(event, self.session)
 
     def reply(self, numeric: Numeric, *params: str, text: str | None = None) -> None:
-        """Answer with a numeric; its standard text comes last, or ``text`` in its place."""
+        """Answer with a numeric, its standard text last, or ``text`` in its place."""
         self.session.send(wire(self.numeric(numeric, *params, text=text)))
 
     def numeric(self, numeric: Numeric, *params: str, text: str | None = None) -> Message:
-        """The line that ``reply`` sends."""
-        said = numeric.text if text is None else text
-        return Message(numeric.code, (self.nick, *params, said) if said else (self.nick, *params), self.router.name)
+        """Return the line that ``reply`` would send."""
+        words = numeric.text if text is None else text
+        return Message(numeric.code, (self.nick, *params, words) if words else (self.nick, *params), self.router.name)
 
     def send(self, verb: str, *params: str, source: str | None = None) -> None:
         """Answer with a line from the server, or from ``source``."""
         self.session.send(wire(Message(verb, params, self.router.name if source is None else source)))
 
     def pull(self, rows: Iterable[Message]) -> None:
-        """Answer with many lines, produced as the client reads them."""
+        """Answer with many lines, produced as fast as the client reads them."""
         self.session.pull(map(wire, rows))
 
     def bounded(self, rows: Iterator[Message], *about: str) -> Iterator[Message]:
-        """As many rows as one question may get, and 416 where there are more."""
+        """Yield at most ``limits.rows`` rows, then 416 if there are more."""
         yield from islice(rows, self.config.limits.rows)
         if next(rows, None) is not None:
             yield self.numeric(Numeric.ERR_TOOMANYMATCHES, *map(as_word, about))
 
     def find_user(self, nick: str) -> User:
-        """The user of this nick, else 401 with the nearest one."""
+        """Return the user with this nick; Refused (401) with the most similar nick if none has it."""
         user = self.network.user(nick)
         if user is None:
             raise Refused(Numeric.ERR_NOSUCHNICK, nick, text=no_such_nick(self.network, self.user, nick))
         return user
 
     def find_channel(self, name: str) -> Channel:
-        """The channel of this name, else 403 with the nearest one."""
+        """Return the channel with this name; Refused (403) with the most similar name if none has it."""
         channel = self.network.channel(name)
         if channel is None:
             raise Refused(Numeric.ERR_NOSUCHCHANNEL, name, text=no_such_channel(self.network, self.user, name))
         return channel
 
     def each(self, act: Callable[..., None], *args: object) -> None:
-        """Do one part of a list command; a refusal is told and the rest goes on."""
+        """Run one part of a list command; a refusal is sent and the others go on."""
         try:
             act(self, *args)
         except Refused as refused:
@@ -178,16 +190,16 @@ class Context:
             self.fail(failed)
 
     def refuse(self, refused: Refused) -> None:
-        """Tell the client what we declined; what it sent comes back as words that fit in the line."""
+        """Send a refusal; client text in it that does not fit a parameter becomes ``*``."""
         self.reply(refused.numeric, *map(as_word, refused.params), text=refused.text)
 
     def fail(self, failed: Failed) -> None:
-        """The same as a standard reply."""
+        """Send a refusal as a standard reply (FAIL)."""
         *words, text = failed.params
         self.send("FAIL", *map(as_word, words), text)
 
 
 def as_word(text: str) -> str:
-    """Text of a client as a parameter before the last one."""
+    """Return client text if it can stand before the last parameter, else ``*``."""
     fits = text and " " not in text and text[0] != ":" and len(text.encode()) <= _LONGEST_WORD
     return text if fits else "*"

@@ -1,4 +1,4 @@
-"""SQLite files: opened with what durability needs, and brought to the newest schema step by step; rows in bulk."""
+"""SQLite files: durable settings, schema migrations step by step, inserts in bulk."""
 
 import os
 import sqlite3
@@ -10,41 +10,41 @@ from typing import TypeVar
 
 from culture.config import paths
 
-BUSY = 0.5  # seconds to wait for somebody else's write before saying so
-_ROWS = 512
+BUSY = 0.5  # seconds to wait for another writer
+_ROWS = 512  # most rows in one statement
 
 Item = TypeVar("Item")
 
 Step = str | Callable[[sqlite3.Connection], None]
-"""One change of the schema: SQL, or a function that makes it. Steps are only ever added, at the end."""
+"""One change of the schema: SQL or a function. New steps are added at the end only."""
 
 
 _FILES = ("", "-wal")
 
 
 class TooNew(Exception):
-    """The file was written by a newer version of the program."""
+    """The file was written by a newer version of culture."""
 
 
 class Deleted(OSError):
-    """A file of an open database is not there any more under its name."""
+    """A file of an open database was deleted or replaced."""
 
 
 class Database(sqlite3.Connection):
-    """A connection that writes, and knows its files by their inodes.
+    """A writing connection that checks at each commit that its files still exist.
 
-    SQLite goes on in files that were deleted, moved or replaced, and every COMMIT succeeds; with the process all of it
-    is gone. Without WAL SQLite itself compares the inode, too, before it writes.
+    SQLite goes on writing to files that were deleted, moved or replaced, and every COMMIT succeeds; when the process
+    ends the data is gone. So each transaction compares the files' inodes. (Without WAL SQLite compares them itself.)
     """
 
     _inodes: Mapping[str, int] = MappingProxyType({})
 
     def note_files(self, path: Path) -> None:
-        """These are its files."""
+        """Remember the inodes of the database's files."""
         self._inodes = {file: os.stat(file).st_ino for suffix in _FILES if os.path.exists(file := f"{path}{suffix}")}
 
     def check_files(self) -> None:
-        """Raise Deleted where one of them is gone."""
+        """Raise Deleted if one of the files is gone or replaced."""
         for file, inode in self._inodes.items():
             try:
                 is_there = os.stat(file).st_ino == inode
@@ -55,15 +55,15 @@ class Database(sqlite3.Connection):
 
 
 def open_database(path: Path, steps: Sequence[Step], *, busy: float = BUSY) -> Database:
-    """Open for writing, for this user alone (0600), in WAL mode, every commit on disk when it returns.
+    """Open a database for writing (mode 0600, WAL); every commit is on disk when it returns.
 
-    A file of an older schema is migrated in one transaction; one of a newer schema raises TooNew.
-    The connection is in autocommit mode: whoever writes more than a row does it in a ``transaction``.
+    A file of an older schema is migrated in one transaction; one of a newer schema raises TooNew. The connection is in
+    autocommit mode: use ``transaction`` to write more than one row.
     """
     paths.private_directory(path.parent)
     if path.is_symlink() or not path.exists():
-        # Never of a file that may be open: with any descriptor of it that is closed POSIX drops all locks that this
-        # process has there, and the next program that closes the database takes away the -wal from under it.
+        # Only for a new file: closing any descriptor of an open database drops all POSIX locks of this process on it,
+        # and the next program that closes the database would remove the -wal file.
         os.close(paths.open_private(path, os.O_RDWR))
     connection = sqlite3.connect(path, timeout=busy, isolation_level=None, check_same_thread=False, factory=Database)
     try:
@@ -79,7 +79,7 @@ def open_database(path: Path, steps: Sequence[Step], *, busy: float = BUSY) -> D
 
 
 def open_reader(path: Path, *, busy: float = BUSY) -> sqlite3.Connection:
-    """Open to read only; writers are not held up."""
+    """Open a database for reading only; it does not block writers."""
     return sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=busy, isolation_level=None, check_same_thread=False
     )
@@ -87,7 +87,7 @@ def open_reader(path: Path, *, busy: float = BUSY) -> sqlite3.Connection:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Change all of it, or nothing; Deleted where a file of the database is gone."""
+    """Commit all changes of the block or none; raise Deleted if a file of the database is gone."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -95,17 +95,17 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
             connection.check_files()
         connection.execute("COMMIT")
     except BaseException:
-        if connection.in_transaction:  # a full disk may have undone it already
+        if connection.in_transaction:  # a full disk may have ended it already
             connection.execute("ROLLBACK")
         raise
 
 
 def migrate(connection: sqlite3.Connection, steps: Sequence[Step]) -> None:
-    """Make the steps that this file has not seen; all of them, or none."""
+    """Run the steps that this file does not have yet, all or none."""
     if version(connection) == len(steps):
         return
     with transaction(connection):
-        done = version(connection)  # somebody else may have been first
+        done = version(connection)  # another process may have migrated it
         if done > len(steps):
             raise TooNew(f"schema {done}, and this program knows {len(steps)}: use the newer version of culture")
         for step in steps[done:]:
@@ -114,7 +114,7 @@ def migrate(connection: sqlite3.Connection, steps: Sequence[Step]) -> None:
 
 
 def version(connection: sqlite3.Connection) -> int:
-    """How many steps a file has seen."""
+    """Return the number of schema steps that a file has."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
@@ -125,14 +125,14 @@ def _make(connection: sqlite3.Connection, step: Step) -> None:
     statement = ""
     for piece in step.split(";"):
         statement += f"{piece};"
-        if sqlite3.complete_statement(statement):  # else the semicolon stood in a text, a comment or a trigger
+        if sqlite3.complete_statement(statement):  # else the semicolon is inside a text, a comment or a trigger
             connection.execute(statement)
             statement = ""
     connection.execute(statement)
 
 
 def pieces(rows: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    """The rows in pieces for a statement each, powers of two in size: SQLite has to understand few statements."""
+    """Yield the rows in slices of 2^n rows, so that few different statements are prepared."""
     start = 0
     while left := len(rows) - start:
         size = min(_ROWS, 1 << (left.bit_length() - 1))

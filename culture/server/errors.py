@@ -1,10 +1,10 @@
-"""What the server declines, why it could not start, and what is nobody's mistake."""
+"""Errors of the server: requests it refuses, reasons why it cannot start, and cancellation."""
 
 from culture.protocol.numerics import Numeric
 
 
 class Refused(Exception):
-    """The user asked for something that we decline; told as one numeric."""
+    """A request that the server refuses; the client gets one numeric."""
 
     def __init__(self, numeric: Numeric, *params: str, text: str | None = None) -> None:
         super().__init__(numeric.name, *params)
@@ -14,7 +14,7 @@ class Refused(Exception):
 
 
 class Failed(Exception):
-    """Like Refused, told as an IRCv3 standard reply (``FAIL verb code context :text``)."""
+    """Like Refused, sent as an IRCv3 standard reply (``FAIL verb code context :text``)."""
 
     def __init__(self, verb: str, code: str, *context: str, text: str) -> None:
         super().__init__(verb, code, *context)
@@ -22,12 +22,12 @@ class Failed(Exception):
 
 
 class StartError(Exception):
-    """The server cannot run here; the message says what to do about it."""
+    """The server cannot start; the message tells people what to do."""
 
 
 def is_end(error: BaseException) -> bool:
-    """Is it the program or the running task that is being ended, and no mistake of what was called?"""
-    import asyncio  # commands that wait for nothing come without it
+    """Return whether the error ends the program or the running task: no failure of the callee."""
+    import asyncio  # imported here, so that commands without a loop start faster
 
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()

@@ -1,4 +1,4 @@
-"""The facts: what happened, frozen, each named by its stamp. Only these change the network."""
+"""Events: facts that happened, frozen, each with its id. Only events change the network."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -6,14 +6,14 @@ from typing import NamedTuple
 from culture.protocol.modes import ModeChange
 from culture.server.core.ids import EventId
 
-# ``source`` is who did it as others see them: ``nick!user@host``, or the name of a server.
+# ``source`` is the user as others see them, ``nick!user@host``, or the name of a server.
 
 
-_PASSING = frozenset({"+typing", "+draft/typing"})
+_PASSING = frozenset({"+typing", "+draft/typing"})  # tags that say something about the present moment only
 
 
 class Arrived(NamedTuple):
-    """Somebody is on the network."""
+    """A user came on the network."""
 
     id: EventId
     nick: str
@@ -27,7 +27,7 @@ class Arrived(NamedTuple):
 
 
 class Left(NamedTuple):
-    """Somebody is gone from the network."""
+    """A user left the network."""
 
     id: EventId
     source: str
@@ -35,7 +35,7 @@ class Left(NamedTuple):
 
 
 class Renamed(NamedTuple):
-    """Somebody has another nick."""
+    """A user has another nick."""
 
     id: EventId
     source: str
@@ -43,7 +43,7 @@ class Renamed(NamedTuple):
 
 
 class Joined(NamedTuple):
-    """Somebody came into a channel, with these member modes."""
+    """A user joined a channel, with these member modes."""
 
     id: EventId
     source: str
@@ -54,7 +54,7 @@ class Joined(NamedTuple):
 
 
 class Parted(NamedTuple):
-    """Somebody left a channel."""
+    """A user left a channel."""
 
     id: EventId
     source: str
@@ -63,7 +63,7 @@ class Parted(NamedTuple):
 
 
 class Kicked(NamedTuple):
-    """Somebody was removed from a channel."""
+    """A user was removed from a channel by another."""
 
     id: EventId
     source: str
@@ -73,7 +73,7 @@ class Kicked(NamedTuple):
 
 
 class TopicSet(NamedTuple):
-    """A channel has another topic; an empty one is none."""
+    """The topic of a channel was set; an empty text removes it."""
 
     id: EventId
     source: str
@@ -99,7 +99,7 @@ class UserModeSet(NamedTuple):
 
 
 class AwaySet(NamedTuple):
-    """Somebody is away, or (None) is back."""
+    """A user is away with this message, or (None) is back."""
 
     id: EventId
     source: str
@@ -107,7 +107,7 @@ class AwaySet(NamedTuple):
 
 
 class Invited(NamedTuple):
-    """Somebody may come into a channel, and is told so."""
+    """A user was invited to a channel."""
 
     id: EventId
     source: str
@@ -116,7 +116,7 @@ class Invited(NamedTuple):
 
 
 class AccountSet(NamedTuple):
-    """Somebody logged in to an account of this class, or (None) out of it."""
+    """A user logged in to an account of this class, or (None) logged out."""
 
     id: EventId
     source: str
@@ -125,7 +125,7 @@ class AccountSet(NamedTuple):
 
 
 class RealnameSet(NamedTuple):
-    """Somebody has another real name."""
+    """A user has another real name."""
 
     id: EventId
     source: str
@@ -133,7 +133,7 @@ class RealnameSet(NamedTuple):
 
 
 class HostSet(NamedTuple):
-    """Somebody is shown with another user name and host."""
+    """A user has another user name and host."""
 
     id: EventId
     source: str
@@ -142,7 +142,7 @@ class HostSet(NamedTuple):
 
 
 class ChannelRenamed(NamedTuple):
-    """A channel has another name."""
+    """A channel was renamed."""
 
     id: EventId
     source: str
@@ -152,7 +152,7 @@ class ChannelRenamed(NamedTuple):
 
 
 class Redacted(NamedTuple):
-    """A message was taken back."""
+    """A message was redacted: its sender or an operator took it back."""
 
     id: EventId
     source: str
@@ -162,7 +162,7 @@ class Redacted(NamedTuple):
 
 
 class MetadataSet(NamedTuple):
-    """A user or a channel has this under the key, or (None) nothing any more."""
+    """A metadata key of a user or channel was set, or (None) removed."""
 
     id: EventId
     source: str
@@ -173,7 +173,7 @@ class MetadataSet(NamedTuple):
 
 
 class Walloped(NamedTuple):
-    """An operator spoke to everybody who listens (+w)."""
+    """An operator sent a message to all users with mode +w."""
 
     id: EventId
     source: str
@@ -181,7 +181,7 @@ class Walloped(NamedTuple):
 
 
 class Linked(NamedTuple):
-    """A server can be reached, over so many links, the first of them to ``via``. Only for this server to know."""
+    """A server is reachable over ``hops`` links, the first to ``via``; for this server only."""
 
     id: EventId
     name: str
@@ -191,14 +191,14 @@ class Linked(NamedTuple):
 
 
 class Unlinked(NamedTuple):
-    """A server cannot be reached any more. Only for this server to know."""
+    """A server is no longer reachable; known to this server only."""
 
     id: EventId
     name: str
 
 
 class Receipted(NamedTuple):
-    """A message has come so far with whom it was for (``source``); ``target`` is the nick of who said it."""
+    """A recipient (``source``) reports the state of a message to its sender (``target``)."""
 
     id: EventId
     source: str
@@ -208,7 +208,7 @@ class Receipted(NamedTuple):
 
 
 class Noted(NamedTuple):
-    """A fact for the ledger: what somebody says of themselves, by kind and key, as JSON."""
+    """A fact for the ledger: a statement of a user by kind and key, as JSON."""
 
     id: EventId
     source: str
@@ -216,25 +216,25 @@ class Noted(NamedTuple):
     key: str
     value: str
     verified: str = ""
-    """What the server of the publisher found of the approval in the fact: a Verified; empty where it did not look."""
+    """What the publisher's server found of the approval (a Verified); empty if none."""
     why: str = ""
-    """The reason of that."""
+    """The reason for ``verified``."""
 
     @property
     def target(self) -> str:
-        """It is for every server that may know of everything."""
+        """Return the target: a fact is for every server with full knowledge."""
         return "*"
 
 
 class Line(NamedTuple):
-    """A line of a longer message; ``concat``: it goes on where the one before it ended."""
+    """A line of a multiline message; ``concat``: it continues the line before it."""
 
     text: str
     concat: bool
 
 
 class Said(NamedTuple):
-    """A message to a channel, to its members of a rank (``status``), or to a nick; verb PRIVMSG, NOTICE or TAGMSG."""
+    """A PRIVMSG, NOTICE or TAGMSG to a channel, its members of a rank (``status``), or a nick."""
 
     id: EventId
     source: str
@@ -247,21 +247,21 @@ class Said(NamedTuple):
     mentions: tuple[str, ...] = ()
     status: str = ""
     lines: tuple[Line, ...] = ()
-    """How the sender divided a text of several lines (which is joined by LF in ``text``); none for ordinary ones."""
+    """The lines of a multiline message as sent; ``text`` has them joined by LF."""
     closed: bool | None = None
-    """Was the channel closed (``+i``, ``+k``, ``+s``) where it was said, says that server; None where it does not say.
+    """Whether the channel was closed (``+i``, ``+k``, ``+s``), says its server; None: unknown.
 
-    On the server where it was said it is None: the channel is there to be looked at.
+    On the origin server it is None: there the channel itself is known.
     """
 
     @property
     def is_passing(self) -> bool:
-        """Does it say something about the moment alone: that somebody is typing?"""
+        """Return whether it is a typing notification, which has no meaning later."""
         return self.verb == "TAGMSG" and _PASSING.issuperset(self.tags)
 
 
 class ToldOpen(NamedTuple):
-    """A message that is known was said in an open channel, says the server of its sender; told by ``Host.repeat``."""
+    """A known message was sent in an open channel, says its server; sent by ``Host.repeat``."""
 
     id: EventId
     channel: str
@@ -295,5 +295,5 @@ Event = (
 
 
 def nick_of(source: str) -> str:
-    """The nick in a source."""
+    """Return the nick of a source."""
     return source.partition("!")[0]

@@ -1,4 +1,4 @@
-"""IRCd: puts the parts of a server together and runs them."""
+"""IRCd: puts the parts of a server together, runs and stops them."""
 
 import asyncio
 import logging
@@ -16,8 +16,8 @@ from culture.server.auth.account_store import AccountStore
 from culture.server.auth.authenticator import Authenticator, NetworkAuth, uids_of
 from culture.server.auth.login_attempts import Logins
 from culture.server.auth.oidc.tokens import IssuedTokens
-from culture.server.channels.ownership import StandingRooms
-from culture.server.channels.registered_channels import Registered
+from culture.server.channels.ownership import StandingChannels
+from culture.server.channels.registered_channels import RegisteredChannels
 from culture.server.context import Context, ServerParts
 from culture.server.core.dispatch import Dispatcher
 from culture.server.core.encode import wire
@@ -33,27 +33,27 @@ from culture.server.errors import StartError
 from culture.server.handlers import COMMANDS
 from culture.server.handlers.capability import OFFERED
 from culture.server.lock import DataLock
-from culture.server.metric_sources import Figures
+from culture.server.metric_sources import ServerMetrics
 from culture.server.metrics import Metrics
 from culture.server.metrics_http import MetricsEndpoint
 from culture.server.net import keepalive
 from culture.server.net.connection import ClientConnection
-from culture.server.net.connection_limits import ConnectionGroups, Doorman, used_descriptors
+from culture.server.net.connection_limits import AddressLimits, ConnectionGroups, used_descriptors
 from culture.server.net.listener import Listener, Wrapping
 from culture.server.net.poller import Poller
 from culture.server.skill_host import federation_watch
 from culture.server.skill_host.running_skills import Skills
 from culture.server.subscriptions.metadata import Subscriptions
 from culture.server.subscriptions.monitor import Monitors
-from culture.server.subscriptions.notify_events import Bystanders
+from culture.server.subscriptions.notify_events import EventNotices
 from culture.server.subscriptions.read_markers import ReadMarkers
 
 log = logging.getLogger(__name__)
 
-_LINGER = 5.0
-_STEP = 0.02
-_MOST_CLOSING = 256  # further ones hear nothing: a crowd that is turned away must not take every descriptor
-_KEPT = (
+_LINGER = 5.0  # seconds that an ended client has to close its socket
+_STEP = 0.02  # seconds between looks at unwritten queues while stopping
+_MOST_CLOSING = 256  # further refused connections are closed without a word, to save descriptors
+_NEED_RESTART = (
     "name",
     "nick_prefix",
     "listen",
@@ -86,7 +86,7 @@ class IRCd:
         self._clock = clock
         self._lock = DataLock(config.data_dir)
         self._listeners: list[Listener] = []
-        self._doorman = Doorman()
+        self._address_limits = AddressLimits()
         self._groups = ConnectionGroups()
         self._closing = self._groups.closing
         self._uids = _trusted_uids(config)
@@ -108,7 +108,7 @@ class IRCd:
         tasks = ServerTasks()
         commands = dict(COMMANDS)
         path = config.data_dir / "channels.json"
-        self._registered = Registered(path, network, router, tasks, self._poller.dirty)
+        self._registered = RegisteredChannels(path, network, router, tasks, self._poller.dirty)
         self.parts = ServerParts(
             config=config,
             network=network,
@@ -122,8 +122,8 @@ class IRCd:
             turn=self._poller.turn,
             tasks=tasks,
             sessions=set(),
-            endings=[
-                self._doorman.release,
+            on_session_end=[
+                self._address_limits.release,
                 self._groups.forget,
                 logins.forget,
                 monitors.clear,
@@ -131,7 +131,7 @@ class IRCd:
                 batches.forget,
                 markers.forget,
             ],
-            furthers=[],
+            on_session_attach=[],
             monitors=monitors,
             batches=batches,
             markers=markers,
@@ -142,8 +142,8 @@ class IRCd:
             hand_over=self._hand_over,
             connect=lambda sock, layer: ClientConnection(sock, self._poller, layer),
         )
-        Bystanders(self.parts)
-        network.people_changed = StandingRooms(network, router, self._poller.dirty).review
+        EventNotices(self.parts)
+        network.people_changed = StandingChannels(network, router, self._poller.dirty).review
         try:
             self.parts.skills.load(self.parts, commands, OFFERED)
         except BaseException:
@@ -151,21 +151,21 @@ class IRCd:
             raise
         self.scraping = MetricsEndpoint(self.parts.metrics.text)
         if config.metrics.endpoint is not None:
-            Figures(self.parts, self._poller, commands)
+            ServerMetrics(self.parts, self._poller, commands)
 
     @property
     def port(self) -> int:
-        """The port of the first listener."""
+        """Return the port of the first listener."""
         return self._listeners[0].port
 
     @property
     def ports(self) -> list[int]:
-        """The port of each listener."""
+        """Return the port of each listener."""
         return [listener.port for listener in self._listeners]
 
     @asynccontextmanager
     async def running(self) -> "AsyncIterator[IRCd]":
-        """Serve until the block ends, then tell everybody goodbye."""
+        """Serve until the block ends, then tell all clients and stop."""
         try:
             self._open_channels()
             await self.parts.skills.start()
@@ -176,9 +176,9 @@ class IRCd:
             await self.stop("Server shutting down")
 
     def rehash(self, config: ServerConfig) -> None:
-        """Take over what can change while running: all but the name, the listeners and the data folder."""
-        kept = {key: getattr(self.parts.config, key) for key in _KEPT}
-        self.parts.config = config.model_copy(update=kept)
+        """Apply new settings, except those that need a restart (``_KEPT``)."""
+        unchanged = {key: getattr(self.parts.config, key) for key in _NEED_RESTART}
+        self.parts.config = config.model_copy(update=unchanged)
         self.parts.network.channel_modes = config.channel_modes
         if isinstance(self.parts.authenticator, NetworkAuth):
             self.parts.authenticator = NetworkAuth(config)
@@ -187,7 +187,7 @@ class IRCd:
         log.info("configuration reloaded")
 
     async def stop(self, reason: str) -> None:
-        """Tell the clients, write what is queued within the time for it, and close."""
+        """Tell the clients, write queued data within the time limit, close everything."""
         if not self._running:
             await self.parts.tasks.stop()
             await self._stop_skills()
@@ -219,7 +219,7 @@ class IRCd:
         await self.parts.skills.stop(self.parts.config.limits.shutdown_timeout)
 
     def _open_channels(self) -> None:
-        """Before the skills start: what some of them are told again of before was said in these."""
+        """Open channels before the skills start: some replay messages that were sent in these."""
         self.parts.network.open_standing(self._clock())
         self._registered.restore()
 
@@ -256,11 +256,11 @@ class IRCd:
         session.tls = tls
         session.is_websocket = address.websocket is not None
         exempt = self.parts.config.exempt
-        why_not = self._doorman.admit(session, host, limits, exempt, self._poller.now)
+        why_not = self._address_limits.admit(session, host, limits, exempt, self._poller.now)
         if why_not is None:
             why_not = self._groups.admit(session, limits, exempt, self._uids)
             if why_not is not None:
-                self._doorman.release(session)
+                self._address_limits.release(session)
         if why_not is not None:
             self._turn_away(connection, why_not)
             return
@@ -268,10 +268,10 @@ class IRCd:
         connection.start(Dispatcher(Context(self.parts, session), self.parts.commands))
 
     def _hand_over(self, session: Session) -> ClientConnection:
-        """What is kept about sessions is forgotten, and nobody is told of an end."""
+        """Forget a session without an event: its connection goes to the federation."""
         self.parts.sessions.discard(session)
         session.ended = True
-        for forget in self.parts.endings:
+        for forget in self.parts.on_session_end:
             forget(session)
         return session.connection
 
@@ -286,11 +286,11 @@ class IRCd:
 
     def _ended(self, session: Session, reason: str) -> None:
         self.parts.sessions.discard(session)
-        for forget in self.parts.endings:
+        for forget in self.parts.on_session_end:
             forget(session)
         if session.connection.is_open:
             self._closing[session.connection] = None
-        # When the server goes, everybody goes: nobody is left to be told of each single quit.
+        # When the server stops, nobody is left to be told of each quit.
         if not self._stopping:
             depart(self.parts, session, reason)
 
@@ -302,18 +302,18 @@ class IRCd:
         while True:
             await asyncio.sleep(keepalive.period(self.parts.config.limits))
             if self._stopping:
-                return  # the clients have as long as the server's end may take to read what is left for them
+                return  # while stopping, clients keep their time to read what is left for them
             try:
-                await self._look_after()
-            except Exception:  # our bug: without a further sweep nobody would be asked or ended any more
+                await self._sweep_once()
+            except Exception:  # our bug: without further sweeps no client would be pinged or timed out
                 log.exception("a sweep failed")
 
-    async def _look_after(self) -> None:
+    async def _sweep_once(self) -> None:
         limits = self.parts.config.limits
         with self._poller.turn():
             now = self._poller.now
             keepalive.check(list(self.parts.sessions), limits, self.parts.config.name, now)
-            self._doorman.forget(limits, now)
+            self._address_limits.forget(limits, now)
             self.parts.logins.forget_tries(limits, self._clock())
             for gone in keepalive.reap(self._closing, now, _LINGER):
                 del self._closing[gone]
@@ -324,7 +324,7 @@ class IRCd:
             await asyncio.to_thread(self.parts.markers.write, changed)
 
     async def _drain(self, patience: float) -> None:
-        """Wait until every client has been written its last words, or patience ends."""
+        """Wait until every closing client has read its data, for at most ``patience`` seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(patience):
                 while any(each.is_open and each.waiting for each in self._closing):  # noqa: ASYNC110
@@ -332,12 +332,12 @@ class IRCd:
 
 
 def _trusted_uids(config: ServerConfig) -> set[int]:
-    """The users of this machine whose connections are not bounded by user."""
+    """Return the uids whose connections have no limit per user: root, our own, ``local_users``."""
     return {0, os.getuid(), *uids_of(config.local_users)}
 
 
 def _check_exposure(config: ServerConfig, accounts: AccountStore) -> None:
-    """Whoever can be reached from other machines must be able to tell who comes (decision 3)."""
+    """Refuse to start on a public address without logins (decision 3)."""
     exposed = [each.host for each in config.listen if not each.is_loopback]
     if exposed and config.trusted_network:
         log.warning("trusted_network: %s can be reached without a login", ", ".join(exposed))

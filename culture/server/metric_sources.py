@@ -1,4 +1,4 @@
-"""What the server itself can say in figures."""
+"""The server's own metrics: users, connections, messages, commands."""
 
 import time
 from collections import Counter
@@ -14,27 +14,27 @@ from culture.server.metrics import Sample
 from culture.server.net.poller import Poller
 
 
-class Figures:
-    """Counts, while it is wanted, what nobody else counts."""
+class ServerMetrics:
+    """Adds the server's metrics, and counts messages, events and commands."""
 
     def __init__(self, parts: ServerParts, poller: Poller, commands: dict[str, Command]) -> None:
         self._parts = parts
-        self._said: Counter[str] = Counter()
+        self._messages: Counter[str] = Counter()
         self._commands: Counter[str] = Counter()
         self._events: Counter[str] = Counter()
-        parts.router.subscribe(self._note_said, Said)
-        parts.router.subscribe(self._note_event, Arrived, Left, Joined, Parted)
+        parts.router.subscribe(self._count_message, Said)
+        parts.router.subscribe(self._count_event, Arrived, Left, Joined, Parted)
         for verb, command in list(commands.items()):
-            commands[verb] = command._replace(handler=self._counted(verb, command.handler))
+            commands[verb] = command._replace(handler=self._counting(verb, command.handler))
         self._add(poller)
 
-    def _note_said(self, event: Said) -> None:
-        self._said[event.verb] += 1
+    def _count_message(self, event: Said) -> None:
+        self._messages[event.verb] += 1
 
-    def _note_event(self, event: Arrived | Left | Joined | Parted) -> None:
+    def _count_event(self, event: Arrived | Left | Joined | Parted) -> None:
         self._events[type(event).__name__.lower()] += 1
 
-    def _counted(self, verb: str, handler: Callable[..., Any]) -> Callable[..., Any]:
+    def _counting(self, verb: str, handler: Callable[..., Any]) -> Callable[..., Any]:
         counts = self._commands
 
         @wraps(handler)
@@ -47,20 +47,20 @@ class Figures:
     def _add(self, poller: Poller) -> None:
         parts, metrics = self._parts, self._parts.metrics
         network, router = parts.network, parts.router
-        metrics.gauge("culture_info", "The version that runs.", lambda: [({"version": __version__}, 1)])
-        metrics.gauge("culture_up_seconds", "How long the server has run.", lambda: time.time() - parts.started)
-        metrics.gauge("culture_users", "Users of the whole mesh.", lambda: len(network.users))
+        metrics.gauge("culture_info", "The running version.", lambda: [({"version": __version__}, 1)])
+        metrics.gauge("culture_up_seconds", "Seconds since the server started.", lambda: time.time() - parts.started)
+        metrics.gauge("culture_users", "Users on all servers of the mesh.", lambda: len(network.users))
         metrics.gauge("culture_local_users", "Users with a session here.", lambda: len(router.sessions))
         metrics.gauge("culture_sessions", "Connections of clients.", lambda: len(parts.sessions))
         metrics.gauge("culture_channels", "Channels.", lambda: len(network.channels))
-        metrics.gauge("culture_servers", "Servers of the mesh, this one too.", lambda: len(network.servers) + 1)
-        metrics.gauge("culture_send_queue_bytes", "What clients have not read yet.", self._queued)
-        metrics.gauge("culture_skills_off", "Skills that failed.", lambda: len(parts.skills.off))
-        metrics.counter("culture_received_bytes_total", "Read from all sockets.", lambda: poller.received)
-        metrics.counter("culture_sent_bytes_total", "Written to all sockets.", lambda: poller.sent)
-        metrics.counter("culture_messages_total", "What was said, here or elsewhere.", _by("verb", self._said))
-        metrics.counter("culture_events_total", "Users who came and went.", _by("kind", self._events))
-        metrics.counter("culture_commands_total", "What clients asked for.", _by("verb", self._commands))
+        metrics.gauge("culture_servers", "Servers of the mesh, including this one.", lambda: len(network.servers) + 1)
+        metrics.gauge("culture_send_queue_bytes", "Bytes in send queues that clients have not read.", self._queued)
+        metrics.gauge("culture_skills_off", "Skills that failed and are switched off.", lambda: len(parts.skills.off))
+        metrics.counter("culture_received_bytes_total", "Bytes read from all sockets.", lambda: poller.received)
+        metrics.counter("culture_sent_bytes_total", "Bytes written to all sockets.", lambda: poller.sent)
+        metrics.counter("culture_messages_total", "Messages from users of all servers.", _by("verb", self._messages))
+        metrics.counter("culture_events_total", "Users who came, left, joined and parted.", _by("kind", self._events))
+        metrics.counter("culture_commands_total", "Commands from clients.", _by("verb", self._commands))
 
     def _queued(self) -> float:
         return sum(session.connection.waiting for session in self._parts.sessions)

@@ -1,4 +1,4 @@
-"""Figures about the running server, in the text format of Prometheus; none of them holds what a user said."""
+"""Metrics of the server in Prometheus' text format; none of them contains what a user said."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
@@ -14,7 +14,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Metric(NamedTuple):
-    """One figure: what it is called, and how it is read when somebody asks."""
+    """One metric: name, kind, help text, and the function that reads it."""
 
     name: str
     kind: str
@@ -23,21 +23,21 @@ class Metric(NamedTuple):
 
 
 class Metrics:
-    """All figures; whoever has one adds it."""
+    """The registry of metrics; parts of the server and skills add theirs."""
 
     def __init__(self) -> None:
         self._metrics: dict[str, Metric] = {}
 
     def gauge(self, name: str, about: str, read: Read) -> None:
-        """A figure that goes up and down."""
+        """Add a metric that goes up and down; ``about`` is its help text."""
         self._metrics[name] = Metric(name, "gauge", about, read)
 
     def counter(self, name: str, about: str, read: Read) -> None:
-        """A figure that only grows; its name ends with ``_total``."""
+        """Add a metric that only grows; its name ends with ``_total``."""
         self._metrics[name] = Metric(name, "counter", about, read)
 
     def text(self) -> str:
-        """All of them as they are now; one that cannot be read is left out."""
+        """Return all metrics with their present values; one that cannot be read is left out."""
         return "".join(row for metric in self._metrics.values() for row in _rows(metric))
 
 
@@ -46,7 +46,7 @@ def _rows(metric: Metric) -> list[str]:
         value = metric.read()
         samples = [({}, value)] if isinstance(value, int | float) else list(value)
     except Exception:
-        log.exception("the figure %s cannot be read", metric.name)
+        log.exception("the metric %s cannot be read", metric.name)
         return []
     head = [f"# HELP {metric.name} {metric.about}\n", f"# TYPE {metric.name} {metric.kind}\n"]
     return head + [f"{metric.name}{_labels(labels)} {_number(each)}\n" for labels, each in samples]

@@ -1,4 +1,4 @@
-"""Where a monitoring system reads the figures: plain HTTP, one page, one request for each connection."""
+"""The HTTP endpoint for metrics: ``GET /metrics``, one request per connection."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,9 +6,9 @@ from ipaddress import ip_address
 
 from culture.server.metrics import CONTENT_TYPE
 
-_PATIENCE = 5.0
-_LARGEST = 8192
-_MOST = 16
+_PATIENCE = 5.0  # seconds for a request and its answer
+_LARGEST = 8192  # bytes of a request
+_MOST = 16  # requests at a time
 
 
 class MetricsEndpoint:
@@ -20,18 +20,18 @@ class MetricsEndpoint:
         self._asking = 0
 
     async def start(self, host: str, port: int) -> None:
-        """Listen; raises OSError."""
+        """Listen on an address; raise OSError if that fails."""
         self._server = await asyncio.start_server(self._answer, host, port, limit=_LARGEST)
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """Return the port it listens on."""
         assert self._server is not None
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 
     async def stop(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -62,11 +62,11 @@ class MetricsEndpoint:
 
 
 def _is_address(line: str) -> bool:
-    """Was the server asked for by its address? A name may be one that a web page made up for it."""
+    """Return whether the Host header has an address: a web page could make up a name."""
     host = line.partition(":")[2].strip()
     name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
     if name.lower() in ("", "localhost") or "." not in name:
-        return True  # without a dot it is no name of the wide web
+        return True  # a name without a dot is not on the internet
     try:
         ip_address(name)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Reading our own JSON files: what has the wrong shape is told, what an older version wrote is brought forward."""
+"""Validation of our own JSON files: types with clear errors, migration of older schemas."""
 
 from collections.abc import Callable, Sequence
 
@@ -7,11 +7,11 @@ Migration = Callable[[Json], Json]
 
 
 class UnreadableJson(ValueError):
-    """The file is none of ours, or not whole; the message says where."""
+    """The file is not ours or damaged; the message says where."""
 
 
 def forward(document: Json, migrations: Sequence[Migration]) -> Json:
-    """The document in the newest schema; each migration leads from one schema to the next."""
+    """Return the document in the newest schema; each migration leads to the next one."""
     schema = document.pop("schema", 0)
     if not isinstance(schema, int) or schema < 0:
         raise UnreadableJson(f"schema {schema!r} is not a number")
@@ -23,34 +23,34 @@ def forward(document: Json, migrations: Sequence[Migration]) -> Json:
 
 
 def refuse_unknown(item: Json, known: frozenset[str]) -> None:
-    """What we do not know is refused, since writing the file would lose it."""
+    """Raise UnreadableJson for keys that we do not know: writing the file would lose them."""
     if unknown := item.keys() - known:
         raise UnreadableJson(f"nothing is known about {', '.join(sorted(unknown))}")
 
 
 def mapping(value: object) -> Json:
-    """A JSON object."""
+    """Return the value if it is a JSON object; else raise UnreadableJson."""
     if not isinstance(value, dict):
         raise UnreadableJson(f"expected a mapping, found {type(value).__name__}")
     return value
 
 
 def items(value: object) -> list[object]:
-    """A JSON array."""
+    """Return the value if it is a JSON array; else raise UnreadableJson."""
     if not isinstance(value, list):
         raise UnreadableJson(f"expected a list, found {type(value).__name__}")
     return value
 
 
 def text(value: object) -> str:
-    """A JSON string."""
+    """Return the value if it is a JSON string; else raise UnreadableJson."""
     if not isinstance(value, str):
         raise UnreadableJson(f"expected text, found {type(value).__name__}")
     return value
 
 
 def number(value: object) -> float:
-    """A JSON number that can be a time or a count."""
+    """Return the value if it is a number from 0 to 1e12; else raise UnreadableJson."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
         raise UnreadableJson(f"expected a number, found {value!r}")
     return value

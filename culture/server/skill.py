@@ -1,4 +1,9 @@
-"""What a skill is: a service of the whole server, with hooks on events, verbs, settings and a folder of its own."""
+"""The interface for skills: ``Skill`` to extend, ``Host`` to use, ``@hook``, ``@repeatable``.
+
+A skill is a service of the whole server, found by its entry point. It hears events by methods with ``@hook``, answers
+verbs by methods with ``@command``, and has settings, a folder and background tasks of its own. See
+docs/server/skills.md for how to write one.
+"""
 
 import asyncio
 import socket
@@ -30,12 +35,12 @@ from culture.server.net.layers import Layer
 from culture.server.net.poller import Flushable
 
 _MARK = "__hook__"
-_DEEPEST = 20  # events that follow from one another
+_DEEPEST = 20  # events in a chain that a skill's own events cause
 F = TypeVar("F", bound=Callable[..., None])
 
 
 def hook(*kinds: type) -> Callable[[F], F]:
-    """Mark a method to be called with each event of these kinds, after it happened and was shown."""
+    """Mark a method to be called with each event of these kinds, after it was sent to clients."""
 
     def mark(function: F) -> F:
         setattr(function, _MARK, kinds)
@@ -45,18 +50,18 @@ def hook(*kinds: type) -> Callable[[F], F]:
 
 
 def repeatable(function: F) -> F:
-    """Mark a hook that knows what it has heard: after a crash it may be called again with what it may have lost."""
+    """Mark a hook that recognizes known events: after a crash, events are repeated to it."""
     setattr(function, REPEATABLE, True)
     return function
 
 
 def hooks(place: object) -> Iterator[tuple[Callable[[Any], None], tuple[type, ...]]]:
-    """The marked methods of an object, and what each wants to hear of."""
+    """Yield the marked methods of an object, each with its kinds of events."""
     return marked(place, _MARK)
 
 
 class Host:
-    """What a skill may use of the server it is part of."""
+    """What a skill may use of the server that runs it."""
 
     def __init__(self, parts: ServerParts, name: str, failed: Callable[[BaseException], None]) -> None:
         self._parts = parts
@@ -64,149 +69,150 @@ class Host:
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_over = False
         self.failed = failed
-        """Call with what went wrong in a thread or callback of the skill's own, any thread may: it is switched off."""
+        """Switches the skill off; call it, in any thread, with an error of the skill's own."""
 
     @property
     def name(self) -> str:
-        """The server's name: where answers come from."""
+        """Return the server's name, the source of its answers."""
         return self._parts.router.name
 
     @property
     def config(self) -> ServerConfig:
-        """The server's settings in force."""
+        """Return the server's settings in force."""
         return self._parts.config
 
     @property
     def folder(self) -> Path:
-        """A folder for this skill alone, kept from one start to the next; made (0700) when first asked for."""
+        """Return the skill's own folder (mode 0700), created on first use and kept across restarts."""
         return private_directory(self._parts.config.data_dir / self._skill)
 
     @property
     def network(self) -> Network:
-        """Users and channels, to look at; only events change them."""
+        """Return the network: users and channels, to be read only."""
         return self._parts.network
 
     @property
     def by(self) -> Session | None:
-        """In a hook: the session that caused the event, where it was one of this server's."""
+        """In a hook: return the local session that caused the event, or None."""
         return self._parts.router.by
 
     @property
     def concerned(self) -> tuple[str, ...]:
-        """In a hook on Left and Renamed: the channels the user was in."""
+        """In a hook on Left or Renamed: return the names of the user's channels."""
         return self._parts.router.concerned
 
     def owner_of(self, nick: str) -> str | None:
-        """The account that a nick belongs to, whether somebody has it at present or not."""
+        """Return the account that owns a nick, whether it is in use or not; None if there is none."""
         account = self._parts.accounts.owner_of(nick)
         return None if account is None else account.name
 
     def sessions(self, user: User) -> Iterable[Session]:
-        """The user's sessions on this server."""
+        """Return the user's sessions on this server."""
         return tuple(self._parts.router.sessions.get(user, ()))
 
     def take(self, session: Session) -> ClientConnection:
-        """The connection of a session that turned out to be a server; the session is no more."""
+        """Take over the connection of a session that turned out to be a server; the session ends."""
         return self._parts.hand_over(session)
 
     def connect(self, sock: socket.socket, layer: Layer | None = None) -> ClientConnection:
-        """A connection of the server's on this socket, to be started with whoever owns it."""
+        """Return a connection on this socket; call its ``start`` with the owner."""
         return self._parts.connect(sock, layer)
 
     @property
     def dirty(self) -> list[Flushable]:
-        """Where a connection is put that got its first line of a turn."""
+        """Return the list that a connection is added to when it gets its first line of a turn."""
         return self._parts.router.dirty
 
     @property
     def ids(self) -> Ids:
-        """Where stamps come from."""
+        """Return the source of event ids."""
         return self._parts.router.ids
 
     def monotonic(self) -> float:
-        """The time by which connections tell when they were last active."""
+        """Return the monotonic time, by which connections note their last activity."""
         return time.monotonic()
 
     def stamp(self) -> EventId:
-        """The id and time of a new event."""
+        """Return a new event id with the present time."""
         return self._parts.router.ids.stamp()
 
     def now(self) -> float:
-        """The time (seconds since 1970)."""
+        """Return the present time (seconds since 1970)."""
         return self._parts.router.ids.now()
 
     def publish(self, event: Event) -> None:
-        """Make it so; a hook's answer to its own answer, and so on, ends as a failure of the skill."""
+        """Publish an event. An endless chain of events that cause each other raises RecursionError."""
         if self._parts.router.depth >= _DEEPEST:
             raise RecursionError(f"{type(event).__name__} follows from what the skill did itself, again and again")
         self._parts.router.follow(event)
 
     def repeat(self, event: Event | ToldOpen) -> None:
-        """Tell of an event of before again, or news of one, those alone who can tell whether they know it."""
+        """Send an earlier event, or news of one, to the hooks marked as repeatable."""
         self._parts.router.repeat(event)
 
     def go_first(self, wait: Callable[[float], bool], has_room: Callable[[], bool]) -> None:
-        """Let others who keep events wait for this skill; ``wait`` blocks, not longer than so many seconds.
+        """Make other storing skills wait for this one.
 
-        ``has_room`` tells whether what this skill heard last is among what it will keep.
+        ``wait`` blocks, at most the given seconds, until what this skill heard is stored. ``has_room`` returns whether
+        the last event will be stored.
         """
-        self._parts.sooner = wait
-        self._parts.has_room = has_room
+        self._parts.offers.wait_for_first = wait
+        self._parts.offers.first_has_room = has_room
 
     def await_first(self, patience: float) -> bool:
-        """Wait for the skill that goes first to have kept what it has heard until now; blocks.
+        """Block until the first skill has stored what it heard so far.
 
-        False where it has not within so many seconds: then this one must not keep it either.
+        False if it has not within ``patience`` seconds: then this skill must not store it either.
         """
-        return self._parts.sooner(patience)
+        return self._parts.offers.wait_for_first(patience)
 
     def had_room(self) -> bool:
-        """Will the skill that goes first keep what is heard now? Where not, nobody may be told that it is stored."""
-        return self._parts.has_room()
+        """Return whether the first skill will store the present event: then it may count as stored."""
+        return self._parts.offers.first_has_room()
 
     def keeps(self, mark: Callable[[], Callable[[], bool]]) -> None:
-        """Let others know how far this skill keeps events.
+        """Add a durability mark, so that others can wait until this skill has stored its events.
 
-        ``mark`` notes what has come by now; what it returns, called later in any thread, tells whether all that is on
-        disk.
+        ``mark()`` returns a function, callable in any thread, that says whether everything received before the mark is
+        on disk.
         """
 
         def marked() -> Callable[[], bool]:
             is_kept = mark()
             return lambda: self._is_over or is_kept()
 
-        self._parts.keepers.append(marked)
+        self._parts.offers.durability_marks.append(marked)
 
     def kept(self) -> Callable[[], bool]:
-        """Note what those who keep events have heard by now: called later, is all of it on disk?"""
-        marks = [mark() for mark in self._parts.keepers]
+        """Set a mark in all storing skills; the result says whether all before it is on disk."""
+        marks = [mark() for mark in self._parts.offers.durability_marks]
         return lambda: all(is_kept() for is_kept in marks)
 
     def batch(self, kind: str, *params: str) -> MessageBatch:
-        """A batch of this type, for ``within``; to be closed."""
+        """Return a new batch of this type, for ``within``; close it afterwards."""
         return MessageBatch(self.name, kind, *params)
 
     def within(self, batch: MessageBatch) -> AbstractContextManager[None]:
-        """What is published in here is shown as a part of the batch, to those who know batches."""
+        """Send the lines of what is published within this context as part of the batch."""
         return self._parts.router.within(batch)
 
     def turn(self) -> AbstractContextManager[None]:
-        """Whatever a skill sends outside of hooks and verbs it sends within one of these."""
+        """Return the context for sending outside of hooks and verbs: queues are written at its end."""
         return self._parts.turn()
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run it beside everything else until the skill or the server ends; if it fails, the skill is switched off."""
+        """Run a coroutine until the skill or the server ends; its error switches the skill off."""
         if self._is_over:
             work.close()
             return
         task = self._parts.tasks.start(self._guarded(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        # A task that is cancelled before its first step would leave it unawaited.
+        # A task that is cancelled before its first step would leave the coroutine unawaited.
         task.add_done_callback(lambda _: work.close())
 
     def when_gone(self, forget: Callable[[Session], None]) -> None:
-        """Call with each session that ends."""
+        """Call ``forget`` with each session that ends."""
 
         def gone(session: Session) -> None:
             try:
@@ -215,10 +221,10 @@ class Host:
             except BaseException as error:
                 self._report(error)
 
-        self._parts.endings.append(gone)
+        self._parts.on_session_end.append(gone)
 
     def when_attached(self, show: Callable[[Session], None]) -> None:
-        """Call with each session that attached to a user who was here already, once it has been shown the channels."""
+        """Call ``show`` with each further session of a present user, after it got its channels."""
 
         def attached(session: Session) -> None:
             try:
@@ -227,12 +233,13 @@ class Host:
             except BaseException as error:
                 self._report(error)
 
-        self._parts.furthers.append(attached)
+        self._parts.on_session_attach.append(attached)
 
     def remember(self, find: Callable[[Context, str, str, bool], Awaitable[Trace | None]]) -> None:
-        """Let what ``find`` knows (the asker, a target, a message's id) be taken back, beside what the server knows.
+        """Let users redact messages that ``find`` knows, beside those that the server remembers.
 
-        With True as the last it finds all that the asker may read.
+        ``find`` takes the asker, a target, a msgid, and a flag: False finds what the asker may redact, True all that
+        the asker may read.
         """
 
         async def found(ctx: Context, target: str, msgid: str, reading: bool) -> Trace | None:
@@ -242,54 +249,54 @@ class Host:
                 self._report(error)
                 return None
 
-        self._parts.older = found
+        self._parts.offers.find_older = found
 
     def offer_stored(self, find: Callable[[str], Awaitable[Said | None]]) -> None:
-        """Let other skills find stored messages with ``find``: by id, whatever the target; LookupError if it cannot."""
+        """Offer ``find`` to other skills: a stored message by id; LookupError if it cannot tell."""
 
         async def found(msgid: str) -> Said | None:
             if self._is_over:
                 raise LookupError(f"the skill {self._skill} is off")
             return await find(msgid)
 
-        self._parts.stored = found
+        self._parts.offers.find_stored = found
 
     async def find_stored(self, msgid: str) -> Said | None:
-        """The stored message with this id, None if there is none; LookupError with a reason if it cannot tell."""
-        if self._parts.stored is None:
+        """Return the stored message with this id, or None; LookupError if that cannot be told now."""
+        if self._parts.offers.find_stored is None:
             raise LookupError("the history of this server is off")
-        return await self._parts.stored(msgid)
+        return await self._parts.offers.find_stored(msgid)
 
     def offer_closed(self, find: Callable[[Sequence[str]], Awaitable[Mapping[str, bool]]]) -> None:
-        """Let other skills learn from ``find`` of stored messages to channels: was the channel closed, by id."""
+        """Offer ``find`` to other skills: whether the channel was closed, by ids of stored messages."""
 
         async def found(msgids: Sequence[str]) -> Mapping[str, bool]:
             return {} if self._is_over else await find(msgids)
 
-        self._parts.closed = found
+        self._parts.offers.find_closed = found
 
     async def find_closed(self, msgids: Sequence[str]) -> Mapping[str, bool]:
-        """Was the channel closed when these messages were said? Only those of which it can be told."""
-        return {} if self._parts.closed is None else await self._parts.closed(msgids)
+        """Return, for those stored messages where it is known, whether their channel was closed."""
+        return {} if self._parts.offers.find_closed is None else await self._parts.offers.find_closed(msgids)
 
     def stats(self, letter: str, rows: Callable[[Context], Iterable[Message]]) -> None:
         """Answer ``STATS letter`` to operators with these rows."""
-        self._parts.stats[letter] = lambda ctx: () if self._is_over else rows(ctx)
+        self._parts.offers.stats[letter] = lambda ctx: () if self._is_over else rows(ctx)
 
     def gauge(self, name: str, about: str, read: Read) -> None:
-        """A figure for those who watch the server, which goes up and down; ``read`` is called on the loop."""
+        """Add a metric ``culture_<name>`` that goes up and down; ``read`` runs on the event loop."""
         self._parts.metrics.gauge(f"culture_{name}", about, lambda: () if self._is_over else read())
 
     def counter(self, name: str, about: str, read: Read) -> None:
-        """The same for one that only grows; its name ends with ``_total``."""
+        """Add a metric ``culture_<name>`` that only grows; its name ends with ``_total``."""
         self._parts.metrics.counter(f"culture_{name}", about, lambda: () if self._is_over else read())
 
     def tell_operators(self, text: str) -> None:
-        """Log it, and tell the IRC operators who are here; any thread may."""
+        """Log a text and send it to the local IRC operators; callable in any thread."""
         self._parts.skills.on_loop(operator_notices.tell, self._parts, f"{self._skill}: {text}")
 
     def over(self) -> None:
-        """The skill is switched off: what it began ends, what it asked to be called for is called no more."""
+        """End the skill's tasks and callbacks, because it is switched off."""
         self._is_over = True
         current = asyncio.current_task() if self._tasks else None
         for task in self._tasks:
@@ -309,38 +316,38 @@ class Host:
 
 
 class Skill:
-    """Extend this: a name, and whatever of the rest is needed.
+    """Extend this class: a name, and whatever of the rest is needed.
 
-    Methods with ``@hook`` are called with events, methods with ``@command`` answer verbs. Both run between two
-    messages and must not block; what takes time is a ``Later``, a task of ``host.start`` or a thread.
+    Methods with ``@hook`` are called with events, methods with ``@command`` answer verbs. Both run on the event loop
+    and must not block; for what takes time use a ``Later``, a task of ``host.start`` or a thread.
     """
 
     name: ClassVar[str]
-    """The same as that of its entry point."""
+    """The name of its entry point."""
     Settings: ClassVar[type[Settings]] = Settings
-    """What its block of culture.yaml may say."""
+    """The model of its settings in culture.yaml."""
 
     def __init__(self, host: Host, settings: Any) -> None:
         self.host = host
         self.settings = settings
 
     async def start(self) -> None:
-        """Open what is needed; no client is there yet."""
+        """Open what is needed; no client is connected yet."""
 
     async def leave(self) -> None:
-        """Say goodbye to whoever is elsewhere: the clients have been told, and the other skills still work."""
+        """Say goodbye to other machines: the clients were told, and the other skills still work."""
 
     async def stop(self) -> None:
-        """Close what is open; no client is there any more. Called also when ``start`` or something later failed."""
+        """Close what is open, with no client left; called also after ``start`` failed."""
 
     def places(self) -> Iterable[object]:
-        """The objects whose hooks and verbs are the skill's; asked once, before ``start``."""
+        """Return the objects whose hooks and verbs are the skill's; called once, before ``start``."""
         return (self,)
 
     def caps(self) -> Mapping[str, str | None]:
-        """The capabilities it offers, with their values; asked once, before ``start``."""
+        """Return the capabilities it offers, with their values; called once, before ``start``."""
         return {}
 
     def isupport(self) -> Iterable[str]:
-        """What 005 says about it; asked once, before ``start``."""
+        """Return its tokens for 005 (ISUPPORT); called once, before ``start``."""
         return ()

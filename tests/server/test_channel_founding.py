@@ -108,7 +108,7 @@ class TestNicks:
         assert codes(await client.ask("NICK spark-culture")) == ["NICK"]
 
 
-class TestStandingRooms:
+class TestStandingChannels:
     """Channels of the configuration belong to people where people have accounts."""
 
     async def test_first_person_is_operator_and_nobody_else(self, tmp_path: Path) -> None:

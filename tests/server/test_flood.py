@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from culture.config.model import Flood, Rate, ServerLimits
 from culture.server.core.flood import FloodBucket
-from culture.server.net.connection_limits import Doorman
+from culture.server.net.connection_limits import AddressLimits
 from tests.support.client import connected, registered
 from tests.support.servers import Serve
 
@@ -110,7 +110,7 @@ async def test_the_33rd_new_connection_within_ten_minutes_is_refused(serve: Serv
 @pytest.mark.fault("B6")
 def test_ten_minutes_on_a_clock() -> None:
     """B6: after the period the address may come again, and is forgotten in time."""
-    doorman, limits = Doorman(), ServerLimits()
+    doorman, limits = AddressLimits(), ServerLimits()
     for guest in range(32):
         assert doorman.admit(guest, "192.0.2.1", limits, (), float(guest)) is None
         doorman.release(guest)
@@ -122,7 +122,7 @@ def test_ten_minutes_on_a_clock() -> None:
 
 
 def test_an_ipv6_network_counts_as_one_address() -> None:
-    doorman, limits = Doorman(), ServerLimits(connections_per_address=1)
+    doorman, limits = AddressLimits(), ServerLimits(connections_per_address=1)
     assert doorman.admit(1, "2001:db8::1", limits, (), 0.0) is None
     assert doorman.admit(2, "2001:db8::2", limits, (), 0.0) is not None
     assert doorman.admit(3, "2001:db8:0:1::2", limits, (), 0.0) is None

@@ -1,4 +1,4 @@
-"""What a client is shown of a channel that it is in from now on."""
+"""What a client is sent about a channel after joining: topic, names, metadata."""
 
 from collections.abc import Iterator
 
@@ -14,12 +14,12 @@ from culture.server.subscriptions.metadata_replies import show_synced
 
 
 def names_rows(ctx: Context, channel: Channel) -> Iterator[Message]:
-    """353 as often as needed; 366 is for whoever asked."""
+    """Yield as many 353 (names) as needed, without the final 366."""
     kind = "@" if "s" in channel.flags else "="
     most = room(ctx.router.name, Numeric.RPL_NAMREPLY.code, f"{ctx.nick} {kind} {channel.name}")
     line: list[str] = []
     size = 0
-    # The answer takes as long as the client reads it: whoever left meanwhile is not in the rest of it.
+    # The answer takes as long as the client reads it: skip members who left meanwhile.
     for user in list(channel.members):
         word = _word(ctx, channel, user)
         if size + len(word) > most:
@@ -34,7 +34,7 @@ def names_rows(ctx: Context, channel: Channel) -> Iterator[Message]:
 
 
 def _word(ctx: Context, channel: Channel, user: User) -> str:
-    """The nick with its prefixes; empty for who is gone, or invisible to somebody from outside."""
+    """Return the nick with its prefixes; empty if the user is gone or hidden from the asker."""
     status = channel.members.get(user)
     if status is None or not sees_member(ctx.user, user, channel):
         return ""
@@ -43,7 +43,7 @@ def _word(ctx: Context, channel: Channel, user: User) -> str:
 
 
 def show_join(ctx: Context, channel: Channel) -> None:
-    """As if the client's user had just come in, to this session alone."""
+    """Send this session JOIN and all that follows, as if its user had just joined."""
     user = ctx.user
     joined = Joined(ctx.stamp(), user.source, channel.name, account=user.account, realname=user.realname)
     line = render(joined, ctx.session.wants, user.account)
@@ -56,7 +56,7 @@ def show_join(ctx: Context, channel: Channel) -> None:
 
 
 def show_channel(ctx: Context, channel: Channel) -> None:
-    """The topic, if there is one, the members, and the metadata asked for."""
+    """Send the topic, if there is one, the names, and the metadata asked for."""
     if channel.topic is not None:
         show_topic(ctx, channel)
     ctx.pull(named(ctx, channel.name))
@@ -64,7 +64,7 @@ def show_channel(ctx: Context, channel: Channel) -> None:
 
 
 def show_elsewhere(ctx: Context, channel: Channel) -> None:
-    """Topic and members to the user's other sessions: they are in the channel too, and did not ask for it."""
+    """Send topic and names to the user's other sessions, which are in the channel too."""
     for session in list(ctx.router.sessions.get(ctx.user, ())):
         if session is not ctx.session:
             other = Context(ctx.parts, session)
@@ -74,7 +74,7 @@ def show_elsewhere(ctx: Context, channel: Channel) -> None:
 
 
 def show_topic(ctx: Context, channel: Channel) -> None:
-    """332 and 333, or 331."""
+    """Send 332 and 333, or 331 without a topic."""
     if channel.topic is None:
         ctx.reply(Numeric.RPL_NOTOPIC, channel.name)
         return
@@ -83,7 +83,7 @@ def show_topic(ctx: Context, channel: Channel) -> None:
 
 
 def named(ctx: Context, asked: str) -> Iterator[Message]:
-    """Who is in the channels of this list, with one 366."""
+    """Yield the names of the channels in a list, and one 366."""
     for name in asked.split(","):
         channel = ctx.network.channel(name)
         if channel is not None and sees_channel(ctx.user, channel):

@@ -1,8 +1,8 @@
 """Who may found, operate and register channels.
 
-A new channel needs a name that people can read and cannot take for that of another (``channel_names``). A standing
-channel, one of the configuration, belongs to people: where accounts of people exist, only users of class human are
-operators of it. Elsewhere, and in channels that users made, ranks are as in IRC.
+A new channel needs a name that people can read and cannot confuse with another (``channel_names``). A standing channel
+(one of the configuration) belongs to people: if accounts of people exist, only users of class human are its operators.
+Elsewhere, and in channels that users founded, ranks are as in IRC.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _AT_ONCE = 12  # changes of one MODE line
 
 
 def name_fault(ctx: Context, name: str, renamed: Channel | None = None) -> str | None:
-    """Why no channel may be founded, or ``renamed``, under this name; None if one may."""
+    """Return why a channel may not be founded (or ``renamed``) with this name; None if it may."""
     fault = fault_in(name)
     if fault is not None:
         return fault
@@ -39,23 +39,23 @@ def _named(ctx: Context, channels: Sequence[Channel]) -> str:
 
 
 def warn_of_confusable(ctx: Context, channel: Channel) -> None:
-    """Tell a client that has come into a channel which channel people may take it for: two servers founded them."""
-    seen = [each.name for each in ctx.network.confusable(channel.name) if sees_channel(ctx.user, each)]
-    if seen and "standard-replies" in ctx.session.caps.enabled:
-        text = f"This is {channel.name}, whose name looks like {seen[0]}"
-        ctx.send("WARN", "JOIN", "CONFUSABLE_NAME", channel.name, seen[0], text)
+    """Warn a client that joined a channel with a confusable name, which a link can bring about."""
+    names = [each.name for each in ctx.network.confusable(channel.name) if sees_channel(ctx.user, each)]
+    if names and "standard-replies" in ctx.session.caps.enabled:
+        text = f"This is {channel.name}, whose name looks like {names[0]}"
+        ctx.send("WARN", "JOIN", "CONFUSABLE_NAME", channel.name, names[0], text)
 
 
 def may_operate(network: Network, channel: Channel, user: User) -> bool:
-    """May this user be an operator of the channel?"""
+    """Return whether this user may be an operator of the channel."""
     return not (channel.standing and network.knows_people) or user.kind == UserClass.HUMAN
 
 
 def rank_at_entry(network: Network, channel: Channel | None, user: User) -> str:
-    """The rank of a user who joins a channel, which is new if None.
+    """Return the rank of a user who joins a channel (None: a new one).
 
-    The first member is the operator; of a registered channel it is the founder, whenever they come; of a standing
-    channel the first person, since agents often come before people.
+    The first member is the operator. In a registered channel it is the founder, whenever they come; in a standing
+    channel the first person, since agents often join before people.
     """
     if channel is None:
         return "o"
@@ -72,11 +72,11 @@ def _is_person(network: Network, user: User) -> bool:
     return user.kind == UserClass.HUMAN if network.knows_people else not user.is_agent
 
 
-class StandingRooms:
-    """Takes the operator rank of standing channels from whoever may not have it, however they got it.
+class StandingChannels:
+    """Takes operator rank in standing channels from users who may not have it.
 
-    A rank can come from a time before there were accounts, over a link, or stay with somebody who logs out. It is taken
-    at the end of the turn by a MODE of this server, as a change of its own, so that linked servers take it as well.
+    The rank can come from a time before there were accounts, over a link, or stay with a user who logs out. It is taken
+    at the end of the turn by a MODE from this server, so that linked servers take it as well.
     """
 
     def __init__(self, network: Network, router: Router, dirty: list[Flushable]) -> None:
@@ -88,7 +88,7 @@ class StandingRooms:
         router.subscribe(self._user_changed, AccountSet, UserModeSet)
 
     def review(self) -> None:
-        """Look at every standing channel: accounts of people were made or revoked."""
+        """Check all standing channels, after accounts of people were made or revoked."""
         for channel in self._network.channels.values():
             self._review(channel)
 
@@ -111,7 +111,7 @@ class StandingRooms:
                 self._promote(channel, user)
 
     def _promote(self, channel: Channel, user: User) -> None:
-        """Who logs in inside the channel has the rank that they would get by joining it now."""
+        """Give a user who logs in inside the channel the rank that joining now would give."""
         if not self._network.knows_people or user.server != self._router.name or user.kind != UserClass.HUMAN:
             return
         others = [each for each in channel.members if each is not user and each.kind == UserClass.HUMAN]
@@ -119,14 +119,14 @@ class StandingRooms:
             self._set(channel, [ModeChange(True, "o", user.nick)])
 
     def flush(self) -> None:
-        """Take the ranks."""
+        """Take the ranks found in this turn."""
         pending, self._pending = self._pending, set()
         for name in sorted(pending):
             channel = self._network.channel(name)
             if channel is not None:
                 operators = [user for user, rank in channel.members.items() if "o" in rank]
-                wrong = [user.nick for user in operators if not may_operate(self._network, channel, user)]
-                self._set(channel, [ModeChange(False, "o", nick) for nick in wrong])
+                nicks = [user.nick for user in operators if not may_operate(self._network, channel, user)]
+                self._set(channel, [ModeChange(False, "o", nick) for nick in nicks])
 
     def _set(self, channel: Channel, changes: Sequence[ModeChange]) -> None:
         for start in range(0, len(changes), _AT_ONCE):
@@ -135,12 +135,12 @@ class StandingRooms:
 
 
 def may_release(user: User, channel: Channel) -> bool:
-    """The founder, and operators of the server, without whom nobody could once the founder is gone."""
+    """Return whether the user may unregister the channel: its founder, or an IRC operator."""
     return channel.is_founder(user) or is_operator(user)
 
 
 def check_registration(ctx: Context, channel: Channel, add: bool) -> None:
-    """Refuse what this operator of the channel may not do."""
+    """Refuse (un)registering to a channel operator who may not do it."""
     user, limit = ctx.user, ctx.config.limits.registered_channels
     if not add:
         if not may_release(user, channel):

@@ -1,4 +1,4 @@
-"""Registered channels (+P) outlive their members and the process: what was answered is on disk."""
+"""Registered channels (+P) outlive members and process: they are saved before any reply."""
 
 import asyncio
 import json
@@ -37,12 +37,12 @@ def _name_the_parts(document: Json) -> Json:
     return {"channels": channels}
 
 
-# MIGRATIONS[n] makes schema n + 1 of schema n.
+# MIGRATIONS[n] converts schema n to schema n + 1.
 MIGRATIONS: tuple[Callable[[Json], Json], ...] = (_name_the_parts,)
 
 
 def dump_channel(channel: Channel) -> str:
-    """One channel as a line of the file; who is in it is not part of it."""
+    """Return a channel as one line of the file, without its members."""
     topic = channel.topic
     return json.dumps(
         {
@@ -67,13 +67,13 @@ def dump_channel(channel: Channel) -> str:
 
 
 def dump(lines: Iterable[str]) -> bytes:
-    """The file that has these channels."""
+    """Return the contents of a file with these channels."""
     every = ",\n".join(lines)
     return f'{{"schema": {len(MIGRATIONS)}, "channels": [\n{every}\n]}}\n'.encode()
 
 
 def parse(data: bytes) -> list[Channel]:
-    """The channels of a file, whatever schema it has; raises Unreadable."""
+    """Return the channels of a file of any schema; raise UnreadableJson if it is damaged."""
     try:
         channels = [
             _channel(mapping(item)) for item in items(forward(mapping(json.loads(data)), MIGRATIONS)["channels"])
@@ -83,7 +83,7 @@ def parse(data: bytes) -> list[Channel]:
     except KeyError as error:
         raise UnreadableJson(f"{error.args[0]} is missing") from error
     except Exception as error:
-        # UnicodeError, RecursionError and whatever else odd text can lead to: never half a file.
+        # UnicodeError, RecursionError and others that odd text can cause: never read half a file.
         raise UnreadableJson(str(error)) from error
     if len({fold(channel.name) for channel in channels}) != len(channels):
         raise UnreadableJson("a channel is there twice")
@@ -91,7 +91,7 @@ def parse(data: bytes) -> list[Channel]:
 
 
 def _channel(item: Json) -> Channel:
-    """What is left out has its default; what we do not know is refused, since writing the file would lose it."""
+    """Return a channel from its JSON object, with defaults; refuse unknown keys."""
     refuse_unknown(item, _KNOWN)
     name = _text(item["name"])
     if not valid_channel(name, _LONGEST):
@@ -118,14 +118,14 @@ def _channel(item: Json) -> Channel:
     return channel
 
 
-def _marks(channel: Channel, kept: Json) -> dict[str, Mark]:
-    """When each part was set, for other servers to know; what was written without it counts as set long ago."""
+def _marks(channel: Channel, saved: Json) -> dict[str, Mark]:
+    """Return the marks of a channel's parts; a part saved without one counts as set long ago."""
     parts = [f"{mode}:{mask}" for mode, entries in channel.lists.items() for mask in entries]
     parts += [f"meta:{key}" for key in channel.metadata or {}]
     parts += ["topic"] if channel.topic is not None else []
     parts += [mode for mode, value in (("k", channel.key), ("l", channel.limit), ("S", channel.shared)) if value]
     marks = {part: Mark(0, channel.created, "-", 0) for part in parts}
-    for part, mark in kept.items():
+    for part, mark in saved.items():
         version, at, origin, seq = items(mark)
         marks[_text(part)] = Mark(int(number(version)), number(at), _text(origin), int(number(seq)))
     return marks
@@ -141,7 +141,7 @@ def _entries(entries: Json) -> dict[str, ListEntry]:
 
 
 def _text(value: object) -> str:
-    """Text that fits on a line: it goes to clients as it is."""
+    """Return the value if it is text without line breaks: it is sent to clients as it is."""
     line = text(value)
     if any(each in line for each in _BREAKS):
         raise UnreadableJson(f"{line!r} has a line break in it")
@@ -153,11 +153,11 @@ log = logging.getLogger(__name__)
 _TRY_AGAIN = 1.0
 
 
-class Registered:
+class RegisteredChannels:
     """Keeps the file of registered channels up to date.
 
-    It is one of those that are flushed at the end of a turn, and always the first: whatever a turn changed is
-    written once, and before any client is told.
+    It is flushed at the end of a turn, always first: the changes of a turn are written once, and before any client is
+    told of them.
     """
 
     def __init__(
@@ -173,10 +173,10 @@ class Registered:
         router.subscribe(self._changed, ModeSet, TopicSet, MetadataSet, ChannelRenamed)
 
     def restore(self) -> None:
-        """Make the channels that were there, without members."""
+        """Add the saved channels to the network, without members."""
         try:
-            found = disk.read(self._path)
-            channels = parse(found[0]) if found is not None else []
+            file = disk.read(self._path)
+            channels = parse(file[0]) if file is not None else []
         except (UnreadableJson, OSError) as error:
             raise StartError(
                 f"cannot read the registered channels in {self._path}: {error}\n"
@@ -189,7 +189,7 @@ class Registered:
             self._lines[fold(channel.name)] = dump_channel(channel)
 
     def flush(self) -> None:
-        """Write what changed, before anybody is told of it."""
+        """Write changed channels; called at the end of a turn, before clients are told."""
         if not self._pending:
             return
         try:

@@ -32,7 +32,7 @@ _TLS = b"\x16\x03"
 _MOST_UNKNOWN = 3  # unknown commands before registration; clients try one or two of other servers
 _REGISTERING = Rate(burst=30, rate=2.0)  # negotiating capabilities and a login take a dozen lines
 _LINE_OF_A_BATCH = 0.1  # cost of a line in a batch, in commands: its hundred lines are one message
-_LOST = "\\ufffd"  # the character that replaces bytes which are not UTF-8
+_LOST = "\ufffd"  # the character that replaces bytes which are not UTF-8
 
 Then = Callable[[], Later | None]
 

@@ -163,7 +163,7 @@ def _attach(ctx: Context, user: User) -> None:
         ctx.publish(AwaySet(ctx.stamp(), user.source, None))
     welcome(ctx)
     show_channels(ctx)
-    for tell in ctx.parts.furthers:
+    for tell in ctx.parts.on_session_attach:
         tell(ctx.session)
 
 

@@ -27,8 +27,10 @@ def redact(ctx: Context, message: Message) -> Later | None:
     if trace is not None:
         ctx.parts.recent.forget(target, trace)
         _take_back(ctx, target, msgid, why)
-    elif ctx.parts.older is not None:
-        return Later(ctx.parts.older(ctx, target, msgid, False), partial(_take_back_older, ctx, given, msgid, why))
+    elif ctx.parts.offers.find_older is not None:
+        return Later(
+            ctx.parts.offers.find_older(ctx, target, msgid, False), partial(_take_back_older, ctx, given, msgid, why)
+        )
     else:
         raise _unknown(target, msgid)
     return None

@@ -112,10 +112,10 @@ def stats(ctx: Context, message: Message) -> None:
             raise Refused(Numeric.ERR_NOPRIVILEGES)
         for operator in ctx.config.operators:
             ctx.reply(Numeric.RPL_STATSOLINE, "O", "*", "*", operator.name)
-    elif letter in ctx.parts.stats:
+    elif letter in ctx.parts.offers.stats:
         if not is_operator(ctx.user):
             raise Refused(Numeric.ERR_NOPRIVILEGES)
-        for row in ctx.parts.stats[letter](ctx):
+        for row in ctx.parts.offers.stats[letter](ctx):
             ctx.session.send(wire(row))
     ctx.reply(Numeric.RPL_ENDOFSTATS, as_word(letter))
 

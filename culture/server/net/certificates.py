@@ -1,4 +1,4 @@
-"""Self-signed certificates: enough where the other side knows the fingerprint."""
+"""Self-signed certificates, for links and clients that check the fingerprint."""
 
 import ipaddress
 import os
@@ -19,7 +19,7 @@ _SKEW = timedelta(hours=1)  # the client's clock may be behind ours
 
 
 def make(names: Sequence[str], days: int, certificate: Path, key: Path, now: datetime | None = None) -> str:
-    """Write a new key and its certificate for these host names or addresses; the certificate's fingerprint."""
+    """Write a new key and certificate for these hosts; return the fingerprint (SHA-256, hex)."""
     secret = ec.generate_private_key(ec.SECP256R1())
     signed = _signed(secret, names, days, now or datetime.now(UTC))
     _write(key, secret.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
@@ -53,7 +53,7 @@ def _alternative(name: str) -> x509.GeneralName:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Put the file in place whole: a server that reloads meanwhile sees the old one or the new one."""
+    """Replace a file as a whole: a reloading server reads the old one or the new one."""
     fresh = path.with_name(f"{path.name}.new")
     fresh.unlink(missing_ok=True)
     with os.fdopen(open_private(fresh, os.O_WRONLY | os.O_EXCL), "wb") as file:

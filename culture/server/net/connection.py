@@ -1,4 +1,4 @@
-"""A client's socket: reads, one write per turn, a bounded queue, and an end that the client hears of."""
+"""A client's socket: reads, one write per turn, a bounded send queue, an orderly end."""
 
 import logging
 import socket
@@ -11,27 +11,27 @@ from culture.server.net.poller import READ, WRITE, Poller
 
 log = logging.getLogger(__name__)
 
-_READ_SIZE = 4_096  # a larger buffer costs more to make than a second read
+_READ_SIZE = 4_096  # bytes; allocating a larger buffer costs more than a second read
 
 
 class Owner(Protocol):
-    """Who gets what the connection reads."""
+    """The receiver of what a connection reads."""
 
     def receive(self, data: bytes) -> None:
-        """Take these bytes."""
+        """Take bytes from the client."""
 
     def allowance(self) -> int:
-        """How many bytes may wait for this client before it counts as too slow."""
+        """Return how many bytes may wait for this client before it is disconnected as too slow."""
 
     def lost(self, reason: str) -> None:
-        """The connection is gone, for this reason, not by our wish."""
+        """Handle the loss of the connection, which was not our wish."""
 
 
 class ClientConnection:
-    """A socket and what is still to be written to it.
+    """A socket and the data still to be written to it.
 
-    ``queue`` takes whole lines; the first one put there marks the connection dirty (see Session.send), and the
-    poller flushes dirty connections at the end of the turn.
+    ``queue`` takes whole lines. The first line put there marks the connection dirty (see Session.send), and the poller
+    flushes dirty connections at the end of the turn.
     """
 
     __slots__ = (
@@ -57,44 +57,44 @@ class ClientConnection:
         self._paused = False
         self.queue: list[bytes] = []
         self.owner: Owner | None = None
-        self.drained: Callable[[], None] | None = None  # called, once a turn, while nothing waits any more
-        self.extra = 0  # bytes that may wait beyond what the owner allows, until nothing waits any more
+        self.drained: Callable[[], None] | None = None  # called once a turn while nothing waits to be written
+        self.extra = 0  # bytes that may wait beyond the owner's allowance, until nothing waits
         self.closing = False
         self.last_active = poller.now
-        self.read_size = _READ_SIZE  # bytes that are taken in one turn
+        self.read_size = _READ_SIZE  # bytes read per turn at most
 
     def start(self, owner: Owner | None) -> None:
-        """Read for this owner, or (None) only for the other side's end."""
+        """Read for this owner; with None, read only until the other side closes."""
         self.owner = owner
         self._poller.watch(self._socket.fileno(), self._ready)
 
     def begin(self) -> None:
-        """Let the layer say what it says first: on a connection that we made."""
+        """Let the layer send its first bytes, on a connection that we made (TLS handshake)."""
         if self._layer is not None:
             self._unwrap(b"", self._layer)
 
     def pause(self) -> None:
-        """Read nothing for now."""
+        """Stop reading."""
         self._paused = True
         self._listen()
 
     def resume(self) -> None:
-        """Read again."""
+        """Read again after ``pause``."""
         self._paused = False
         self._listen()
 
     @property
     def waiting(self) -> int:
-        """Bytes that the socket did not take yet."""
+        """Return the number of bytes that the socket has not taken yet."""
         return len(self._backlog)
 
     def peer_uid(self) -> int | None:
-        """Whose process the client is, where that can be known: on this machine."""
+        """Return the uid of the client's process, if it runs on this machine and is known."""
         owner = self.peer_owner()
         return None if owner is None else owner[0]
 
     def peer_owner(self) -> tuple[int, int] | None:
-        """The user id and the inode of the client's socket, where they can be known: on this machine."""
+        """Return uid and inode of the client's socket, if it is on this machine and known."""
         try:
             return owner_of(self._socket.getpeername()[:2], self._socket.getsockname()[:2])
         except OSError:
@@ -102,17 +102,17 @@ class ClientConnection:
 
     @property
     def is_open(self) -> bool:
-        """Is there still a socket?"""
+        """Return whether the socket is not closed yet."""
         return self._socket.fileno() >= 0
 
     def close(self) -> None:
-        """Write what is queued, let the client read it, then close; whatever still comes in is not read."""
+        """Write what is queued, then close once the client has read it; read nothing more."""
         self.flush()
         if not self.is_open:
             return
         self.closing = True
         self.owner = self.drained = None
-        self.last_active = self._poller.now  # from here on the client may take its time to hear of it
+        self.last_active = self._poller.now  # the client may take its time to read the end
         if self._paused:
             self.resume()
         if self._layer is not None:
@@ -122,7 +122,7 @@ class ClientConnection:
             self._shut()
 
     def abort(self) -> None:
-        """Close now."""
+        """Close the socket now and drop what is queued."""
         self.owner = self.drained = None
         self.closing = True
         self.queue.clear()
@@ -132,7 +132,7 @@ class ClientConnection:
             self._socket.close()
 
     def flush(self) -> None:
-        """Write the queue; what the socket does not take waits, up to what its owner allows."""
+        """Write the queue; what the socket does not take waits, up to the owner's allowance."""
         queue = self.queue
         if not queue or self.closing:
             queue.clear()
@@ -169,7 +169,7 @@ class ClientConnection:
                 self._drain()
             if events & ~WRITE and self.is_open:
                 self._read()
-        except Exception:  # our bug: it costs this connection, nothing else
+        except Exception:  # our bug: only this connection ends
             log.exception("connection failed")
             self._lose("Internal error")
 
@@ -192,7 +192,7 @@ class ClientConnection:
                 self._unwrap(data, self._layer)
 
     def _unwrap(self, data: bytes, layer: Layer) -> None:
-        """What the layer makes of the data goes to the owner, what it has to say itself to the client."""
+        """Decode data by the layer for the owner, and write the layer's own answer."""
         fault = None
         try:
             data = layer.decode(data)
@@ -217,7 +217,7 @@ class ClientConnection:
             self._poller.sent += sent
             self._backlog = self._backlog[sent:]
             if self.owner is not None:
-                self.last_active = self._poller.now  # who reads a long answer cannot be heard, and is there
+                self.last_active = self._poller.now  # a client that reads a long answer is alive though silent
             if self._backlog:
                 return
             self.extra = 0

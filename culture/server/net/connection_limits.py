@@ -1,13 +1,13 @@
-"""Limits on connections: per address, per user of this machine, and by the descriptors of the process.
+"""Limits on connections: by address, by user of this machine, by the process's descriptors.
 
-Loopback is not counted by address, since everything on the machine comes from there. It is counted by user instead: one
-user of the machine must not be able to keep the others out. The rule, in the order in which it is applied:
+Loopback is not counted by address, since every program on the machine connects from there. It is counted by user: one
+user must not be able to keep the others out. The rules, in this order:
 
 1. A user who is not one of ours (the server's own user, root, ``local_users``) has at most
-   ``limits.connections_per_user`` connections. When they are all in use, the oldest that has not registered ends.
+   ``limits.connections_per_user`` connections. When all are in use, the oldest unregistered one ends.
 2. Of our own users' connections at most ``limits.unregistered_connections`` may be unregistered; the oldest ends.
-3. A part of the descriptors is a reserve. A connection that would take one of it ends the oldest unregistered one, of
-   the other users first, then of other machines, then of ours. If there is none, only our users come in.
+3. A part of the descriptors is a reserve. A connection that would use it ends the oldest unregistered one: of other
+   users first, then of other machines, then of ours. If there is none, only our users are let in.
 """
 
 import ipaddress
@@ -25,7 +25,7 @@ from culture.server.core.session import Session
 from culture.server.core.tally import Tally
 from culture.server.net.connection import ClientConnection
 
-_IPV6_NETWORK = 64  # one customer has at least that much
+_IPV6_NETWORK = 64  # bits: one customer has at least such a network
 _USUAL_DESCRIPTORS = 32
 _OWN, _REMOTE = "own", "remote"
 _LEAST_RESERVE, _LARGEST_RESERVE, _PART_RESERVED = 4, 64, 8
@@ -33,18 +33,18 @@ _TOO_MANY_OF_USER = "Too many connections of your user of this machine"
 _FULL = "No room for further connections"
 
 
-class Doorman:
-    """Counts connections by address; those of exempt networks, loopback by default, are not counted."""
+class AddressLimits:
+    """Limits connections by address, except those of exempt networks (loopback by default)."""
 
     def __init__(self) -> None:
-        self._inside: dict[Hashable, str] = {}
+        self._admitted: dict[Hashable, str] = {}
         self._open: Counter[str] = Counter()
         self._recent = Tally()
 
     def admit(
         self, guest: Hashable, host: str, limits: ServerLimits, exempt: tuple[str, ...], now: float
     ) -> str | None:
-        """Count a new connection; why it may not come in, or None."""
+        """Count a new connection; return why it is refused, or None."""
         group = group_of(host, exempt)
         if group is None:
             return None
@@ -54,25 +54,25 @@ class Doorman:
             return "Too many new connections from your address, try again later"
         self._recent.note(group, now)
         self._open[group] += 1
-        self._inside[guest] = group
+        self._admitted[guest] = group
         return None
 
     def release(self, guest: Hashable) -> None:
-        """Whoever was admitted is gone."""
-        group = self._inside.pop(guest, None)
+        """Stop counting a connection that has ended."""
+        group = self._admitted.pop(guest, None)
         if group is not None:
             self._open[group] -= 1
             if not self._open[group]:
                 del self._open[group]
 
     def forget(self, limits: ServerLimits, now: float) -> None:
-        """Let go of addresses that have not been here for a while."""
+        """Drop addresses without recent connections."""
         self._recent.forget(limits.new_connections_period, now)
 
 
 @lru_cache(maxsize=4096)
 def group_of(host: str, exempt: tuple[str, ...] = ()) -> str | None:
-    """What counts as one address; None for what is not counted."""
+    """Return the key by which an address is counted (an IPv6 network is one), or None if exempt."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -85,13 +85,13 @@ def group_of(host: str, exempt: tuple[str, ...] = ()) -> str | None:
 
 
 class ConnectionGroups:
-    """Connections by user of this machine, with those in each group that have not registered, the oldest first."""
+    """Limits connections by local user and by descriptors; knows the unregistered ones."""
 
     def __init__(self) -> None:
         self.closing: dict[ClientConnection, None] = {}
-        """Connections of sessions that have ended, while their clients may read our last words; the oldest first."""
+        """Connections of ended sessions whose clients may still read the end; the oldest first."""
         self.other_descriptors = 0
-        """How many descriptors are no connection of a client, as counted at the start."""
+        """Number of descriptors at the start that are not client connections."""
         self._sizes: Counter[str] = Counter()
         self._group_of: dict[Session, str] = {}
         self._unregistered: dict[str, dict[Session, None]] = {}
@@ -99,7 +99,7 @@ class ConnectionGroups:
     def admit(
         self, session: Session, limits: ServerLimits, exempt: tuple[str, ...], uids: Collection[int]
     ) -> str | None:
-        """Count a new connection, and end others to make room for it; why it may not come in, or None."""
+        """Count a new connection, ending others for it if needed; return why it is refused, or None."""
         group = _user_group(session, exempt, uids)
         if group not in (_OWN, _REMOTE) and self._sizes[group] >= limits.connections_per_user:
             oldest = self._oldest(group)
@@ -116,7 +116,7 @@ class ConnectionGroups:
         return None
 
     def make_room(self) -> bool:
-        """Free a descriptor: of a client that has been told goodbye, else of the oldest that has not registered."""
+        """Free a descriptor by ending the oldest closing or unregistered connection; False if none."""
         while self.closing:
             connection = next(iter(self.closing))
             del self.closing[connection]
@@ -131,7 +131,7 @@ class ConnectionGroups:
         return False
 
     def forget(self, session: Session) -> None:
-        """Count a connection that has ended no more."""
+        """Stop counting a connection that has ended."""
         group = self._group_of.pop(session, None)
         if group is None:
             return
@@ -141,7 +141,7 @@ class ConnectionGroups:
             del self._sizes[group], self._unregistered[group]
 
     def _has_room(self, group: str) -> bool:
-        """Is there a descriptor for one more, outside of the reserve or taken from somebody else?"""
+        """Return whether there is a free descriptor outside of the reserve, or one could be freed."""
         most = descriptors()
         reserve = max(_LEAST_RESERVE, min(_LARGEST_RESERVE, most // _PART_RESERVED))
         if self._free(most) > reserve:
@@ -160,7 +160,7 @@ class ConnectionGroups:
         self._unregistered.setdefault(group, {})[session] = None
 
     def _by_priority(self) -> Iterator[str]:
-        """Groups in the order in which they give way: other users, the largest first, other machines, our users."""
+        """Yield the groups in the order in which they lose connections."""
         yield from [group for group, _ in self._sizes.most_common() if group not in (_OWN, _REMOTE)]
         yield from (group for group in (_REMOTE, _OWN) if group in self._sizes)
 
@@ -188,7 +188,7 @@ def _user_group(session: Session, exempt: tuple[str, ...], uids: Collection[int]
 
 
 def _end(session: Session, why: str) -> None:
-    """End a connection at once: one that its client has to close as well would keep its descriptor until then."""
+    """End a connection at once: its descriptor is freed without waiting for the client to close."""
     session.push(wire(Message("ERROR", (f"Closing link: {session.host} ({why})",))))
     session.connection.flush()
     session.connection.abort()
@@ -196,13 +196,13 @@ def _end(session: Session, why: str) -> None:
 
 
 def descriptors() -> int:
-    """How many descriptors this process may have."""
+    """Return how many descriptors this process may have."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return limit if limit != resource.RLIM_INFINITY else 1 << 30
 
 
 def used_descriptors() -> int:
-    """How many it has now; a good guess where nobody can tell."""
+    """Return how many descriptors this process has now, or a guess where that is unknown."""
     try:
         return len(os.listdir("/proc/self/fd"))
     except OSError:

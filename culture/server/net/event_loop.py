@@ -1,4 +1,4 @@
-"""asyncio's loop around the poller: one wait for the clients' sockets and for everything else."""
+"""asyncio's event loop around the poller: one wait for client sockets and everything else."""
 
 import asyncio
 import math
@@ -10,14 +10,14 @@ from culture.server.net.poller import READ, WRITE, Poller
 
 
 class ServerLoop(asyncio.SelectorEventLoop):
-    """Waits on the poller's own set, so that a turn costs one system call and no callback."""
+    """An event loop that waits on the poller's own set: a turn costs one system call."""
 
     def __init__(self, poller: Poller) -> None:
         super().__init__(_TurnSelector(poller))
 
 
 class _TurnSelector(selectors.BaseSelector):
-    """Serves the clients inside ``select`` and tells asyncio of the rest."""
+    """Serves the clients inside ``select`` and passes all other events to asyncio."""
 
     def __init__(self, poller: Poller) -> None:
         poller.is_driven = True
@@ -38,7 +38,7 @@ class _TurnSelector(selectors.BaseSelector):
         return key
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        # Rounded up to a millisecond, which is what epoll knows: rounded down, the loop would spin before each timer.
+        # Rounded up to epoll's millisecond: rounded down, the loop would spin before each timer.
         wait = timeout if timeout is None or timeout <= 0 else math.ceil(timeout * 1000) / 1000
         others = self._poller.serve(wait)
         if not others:
@@ -66,10 +66,10 @@ def _to_poller(events: int) -> int:
 
 
 def _from_poller(events: int) -> int:
-    # An error or a hang-up is told to whoever waits for either.
-    found = 0
+    # An error or a hang-up is reported to readers and writers.
+    mask = 0
     if events & ~READ:
-        found |= selectors.EVENT_WRITE
+        mask |= selectors.EVENT_WRITE
     if events & ~WRITE:
-        found |= selectors.EVENT_READ
-    return found
+        mask |= selectors.EVENT_READ
+    return mask

@@ -1,4 +1,4 @@
-"""Who has been silent for how long: PING, then the end (RFC 2812 §3.7.2)."""
+"""Keepalive: PING silent clients, end those that stay silent or never register."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ from culture.server.net.connection import ClientConnection
 
 
 def period(limits: ServerLimits) -> float:
-    """How often to look, so that no limit is missed by more than a sixth."""
+    """Return the seconds between two checks: a sixth of the shortest limit."""
     shortest = min(
         limits.ping_after,
         limits.ping_timeout - limits.ping_after,
@@ -20,7 +20,7 @@ def period(limits: ServerLimits) -> float:
 
 
 def check(sessions: Iterable[Session], limits: ServerLimits, name: str, now: float) -> None:
-    """Ask those who are silent, end those who stay so, and those who never register."""
+    """PING silent sessions; end those that timed out, in silence or in registration."""
     for session in sessions:
         silent = now - session.connection.last_active
         if session.user is None and now - session.opened >= limits.registration_timeout:
@@ -35,7 +35,7 @@ def check(sessions: Iterable[Session], limits: ServerLimits, name: str, now: flo
 
 
 def reap(closing: Iterable[ClientConnection], now: float, patience: float) -> list[ClientConnection]:
-    """Close what we ended long ago and the client did not; those that are gone now."""
+    """Close ended connections that clients kept open for ``patience`` s; return the closed ones."""
     gone = []
     for connection in closing:
         if connection.is_open and now - connection.last_active >= patience:

@@ -1,11 +1,11 @@
-"""Byte layers between a socket and a session: what the wire has on one side, plain IRC lines on the other."""
+"""Byte layers between socket and session: wire format on one side, IRC lines on the other."""
 
 from collections.abc import Sequence
 from typing import Protocol
 
 
 class LayerError(Exception):
-    """The connection has to end; ``data`` is what had been decoded before, and ``outgoing`` has the last words."""
+    """The connection has to end; ``data`` was decoded before, ``outgoing`` has the last bytes."""
 
     def __init__(self, reason: str, data: bytes = b"") -> None:
         super().__init__(reason)
@@ -14,27 +14,27 @@ class LayerError(Exception):
 
 
 class Layer(Protocol):
-    """Turns bytes into bytes and touches no socket; whatever it returns may be empty."""
+    """Converts bytes and touches no socket; every result may be empty."""
 
     @property
     def is_open(self) -> bool:
-        """Is the handshake complete? Before that nothing can be said: ``encode`` drops it."""
+        """Return whether the handshake is complete; before, ``encode`` drops its data."""
 
     def decode(self, data: bytes) -> bytes:
-        """From the wire to lines with CRLF; raises LayerError when the connection has to end."""
+        """Return lines from bytes of the wire; raise LayerError if the connection has to end."""
 
     def encode(self, data: bytes) -> bytes:
-        """Whole lines with CRLF, to the wire; what the layer itself had to write comes first."""
+        """Return bytes for the wire from whole lines, after what the layer itself has to send."""
 
     def outgoing(self) -> bytes:
-        """What the layer itself has to write: handshake, pong, alert. To be asked for after each ``decode``."""
+        """Return what the layer itself has to send; to be called after each ``decode``."""
 
     def close(self) -> None:
-        """Say goodbye in the layer's own way; ``outgoing`` has it."""
+        """End the protocol of the layer; ``outgoing`` then has its last bytes."""
 
 
 class Stack:
-    """Several layers as one, the one next to the socket first."""
+    """Several layers as one, listed from the socket upwards."""
 
     __slots__ = ("_goodbye", "layers")
 
@@ -44,11 +44,11 @@ class Stack:
 
     @property
     def is_open(self) -> bool:
-        """Are all handshakes complete?"""
+        """Return whether all handshakes are complete."""
         return all(layer.is_open for layer in self.layers)
 
     def decode(self, data: bytes) -> bytes:
-        """Through all layers; what came before a fault in one still goes through those above it."""
+        """Decode through all layers; data before a fault in one still passes those above it."""
         fault: LayerError | None = None
         for layer in self.layers:
             try:
@@ -60,18 +60,18 @@ class Stack:
         return data
 
     def encode(self, data: bytes) -> bytes:
-        """Through all layers, the way back."""
+        """Encode through all layers, down to the socket."""
         for layer in reversed(self.layers):
             data = layer.encode(data)
         return data
 
     def outgoing(self) -> bytes:
-        """What the layers have to write, each one's wrapped by those below it."""
+        """Return what the layers have to send, each encoded by those below it."""
         data, self._goodbye = self._goodbye, b""
         return data + self._pending()
 
     def close(self) -> None:
-        """Say goodbye from the top: a layer's last words are wrapped before the one below it says its own."""
+        """End all layers from the top, so that each one's last bytes pass those below it."""
         for layer in reversed(self.layers):
             layer.close()
             self._goodbye += self._pending()

@@ -1,4 +1,4 @@
-"""Listening sockets: a connection that comes in becomes a session."""
+"""Listening sockets, and the layers (TLS, WebSocket) that a new connection gets."""
 
 import asyncio
 import errno
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _BACKLOG = 4096
-_AT_ONCE = 64
-_BREATHER = 1.0
+_AT_ONCE = 64  # connections accepted per turn
+_BREATHER = 1.0  # seconds without accepting when descriptors run out
 _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 Accept = Callable[[socket.socket, str, Listen], None]
 
 
 class Listener:
-    """One address; every connection is handed on with the host it came from."""
+    """One listening address; each connection is passed on with its remote host."""
 
     def __init__(self, address: Listen, poller: Poller, accept: Accept, make_room: Callable[[], bool]) -> None:
         self._poller = poller
@@ -39,21 +39,21 @@ class Listener:
         self._socket = _bind(address)
 
     def __str__(self) -> str:
-        """The address in use."""
+        """Return the address in use, for the log."""
         return f"{self._address.host} port {self.port}"
 
     @property
     def port(self) -> int:
-        """The port in use, also where any free one was asked for."""
+        """Return the port in use, also if any free one was asked for."""
         port: int = self._socket.getsockname()[1]
         return port
 
     def start(self) -> None:
-        """Accept from now on."""
+        """Start accepting."""
         self._poller.watch(self._socket.fileno(), self._ready)
 
     def stop(self) -> None:
-        """Accept no more."""
+        """Stop accepting."""
         if self._socket.fileno() >= 0:
             self._poller.forget(self._socket.fileno())
             self._socket.close()
@@ -67,13 +67,13 @@ class Listener:
             except OSError as error:
                 if error.errno in _OUT_OF_DESCRIPTORS and self._make_room():
                     continue
-                self._rest(error)
+                self._back_off(error)
                 return
             accepted.setblocking(False)
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._accept(accepted, _host(address[0]), self._address)
 
-    def _rest(self, error: OSError) -> None:
+    def _back_off(self, error: OSError) -> None:
         if error.errno not in _OUT_OF_DESCRIPTORS:
             log.warning("cannot accept: %s", error.strerror)
             return
@@ -101,30 +101,30 @@ def _bind(address: Listen) -> socket.socket:
 
 
 def _host(address: str) -> str:
-    # A host that begins with a colon would end the parameters of a line.
+    # A host that begins with a colon would count as the last parameter of a line.
     host = address.partition("%")[0].removeprefix("::ffff:")
     return f"0{host}" if host.startswith(":") else host
 
 
 class Wrapped(NamedTuple):
-    """The layer of a new connection, if it has one, and the TLS in it."""
+    """The layers of a new connection, if any, and the TLS layer among them."""
 
     layer: Layer | None
     tls: "TlsLayer | None"
 
 
 class Wrapping:
-    """Makes layers; the certificates are read at the start and again by ``reload``."""
+    """Makes layers for new connections; reads the certificates at the start and on ``reload``."""
 
     def __init__(self, listen: Sequence[Listen]) -> None:
         self._contexts = _contexts(listen)
 
     def wrap(self, address: Listen) -> Wrapped:
-        """What goes around a new connection to this address: TLS next to the socket, WebSocket in it."""
+        """Return the layers for a connection to this address: TLS at the socket, WebSocket above."""
         layers: list[Layer] = []
         tls = None
         if address.tls is not None and self._contexts is not None:
-            # A browser would bother its reader with the question.
+            # A browser would ask its user for a certificate.
             tls = self._contexts.layer(address.tls, ask_for_certificate=address.websocket is None)
             layers.append(tls)
         if address.websocket is not None:
@@ -140,9 +140,9 @@ class Wrapping:
 
 
 def _contexts(listen: Sequence[Listen]) -> "TlsContexts | None":
-    wanted = [each.tls for each in listen if each.tls is not None]
-    if not wanted:
+    settings = [each.tls for each in listen if each.tls is not None]
+    if not settings:
         return None
-    # OpenSSL takes longer to load than the rest of the server: only those who use it wait for it.
-    contexts: TlsContexts = import_module("culture.server.net.tls").TlsContexts(wanted)
+    # OpenSSL takes longer to load than the rest of the server: loaded only if TLS is configured.
+    contexts: TlsContexts = import_module("culture.server.net.tls").TlsContexts(settings)
     return contexts

@@ -1,4 +1,9 @@
-"""Every socket of the server in one set: a loop turn reads all that is ready, then writes each client once."""
+"""The poller: one epoll set for all sockets.
+
+A turn handles every ready socket, then writes each client's queue once. So a client gets all lines of a turn in one
+write, and the cost of the event loop is paid once per turn instead of once per socket. Code that runs outside of a
+socket's event (timers, tasks, signals) does its work in ``with poller.turn()``, for the same effect.
+"""
 
 import asyncio
 import logging
@@ -14,8 +19,8 @@ log = logging.getLogger(__name__)
 
 READ = 1  # EPOLLIN
 WRITE = 4  # EPOLLOUT
-_AT_ONCE = 512
-# Where there is one processor only, looking would keep everybody else from it.
+_AT_ONCE = 512  # events taken by one poll
+# On a single processor, busy polling would take it from the clients.
 _LOOKS = 60 if (os.cpu_count() or 1) > 1 else 0
 
 Ready = Callable[[int], None]
@@ -23,7 +28,7 @@ Events = list[tuple[int, int]]
 
 
 class Flushable(Protocol):
-    """Somebody with output to write at the end of the turn."""
+    """An object with output to write at the end of the turn."""
 
     def flush(self) -> None:
         """Write what is queued."""
@@ -32,30 +37,28 @@ class Flushable(Protocol):
 class Poller:
     """An epoll set, served in turns.
 
-    Any event loop can watch it as one descriptor; ``loop.ServerLoop`` waits on it directly. Either way the loop's
-    own cost is paid once per turn, not once per socket, and because everything that is ready is handled before
-    anything is written, a client gets all lines of a turn in one write.
+    Any event loop can watch it as one descriptor; ``event_loop.ServerLoop`` waits on it directly.
     """
 
     def __init__(self) -> None:
         self._set: select.epoll | _Selector = select.epoll() if hasattr(select, "epoll") else _Selector()
         self._ready: dict[int, Ready] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._is_busy = False  # the last turn wrote something
+        self._is_busy = False  # whether the last turn wrote something
         self._in_turn = False
-        self.is_driven = False  # a loop waits on this very set
+        self.is_driven = False  # whether an event loop waits on this very set
         self.dirty: list[Flushable] = []
         self.now = time.monotonic()
-        self.received = self.sent = 0  # bytes, of all sockets
+        self.received = self.sent = 0  # bytes of all sockets
 
     def start(self) -> None:
-        """Serve from the running loop."""
+        """Serve from the running event loop."""
         if not self.is_driven:
             self._loop = asyncio.get_running_loop()
             self._loop.add_reader(self._set.fileno(), self.serve, 0)
 
     def stop(self) -> None:
-        """Serve no more; whoever is watched closes itself."""
+        """Stop serving; the sockets are closed by their owners."""
         if self._loop is not None:
             self._loop.remove_reader(self._set.fileno())
             self._loop = None
@@ -63,11 +66,11 @@ class Poller:
             self._set.close()
 
     def close(self) -> None:
-        """Give up the set itself."""
+        """Close the set itself."""
         self._set.close()
 
     def watch(self, descriptor: int, ready: Ready | None, events: int = READ) -> None:
-        """Call ``ready(events)`` when the descriptor is; without ``ready`` whoever drives the turns is told."""
+        """Call ``ready(events)`` when a descriptor is ready; without it, ``serve`` returns it."""
         if ready is not None:
             self._ready[descriptor] = ready
         self._set.register(descriptor, events)
@@ -77,15 +80,16 @@ class Poller:
         self._set.modify(descriptor, events)
 
     def forget(self, descriptor: int) -> None:
-        """Watch it no longer; call before closing it."""
+        """Stop watching a descriptor; to be called before closing it."""
         self._ready.pop(descriptor, None)
         self._set.unregister(descriptor)
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """What is done outside of the sockets' own turns (timers, signals, tasks) is done in one of these.
+        """Run the block as a turn: queued output is written at its end.
 
-        Within a turn it is a part of that one: writing may end sessions, which nobody expects in mid-command.
+        Within another turn the block is part of that one: a write may end sessions, which no command expects in its
+        middle.
         """
         if self._in_turn:
             yield
@@ -99,7 +103,7 @@ class Poller:
             self._in_turn = False
 
     def serve(self, timeout: float | None) -> Events:
-        """One turn, after waiting that long for it; what is ready and has nobody here to call is returned."""
+        """Wait for events, run one turn, and return the events that have no callback."""
         events = self._wait(timeout)
         self.now = time.monotonic()
         self._in_turn = True
@@ -113,7 +117,7 @@ class Poller:
         return others
 
     def _call(self, events: Events) -> Events:
-        """Call those who wait for these; what has nobody is returned."""
+        """Run callbacks; return events without one."""
         ready = self._ready
         others = []
         for event in events:
@@ -121,17 +125,17 @@ class Poller:
             if call is not None:
                 try:
                     call(event[1])
-                except Exception:  # our bug: the others' turn goes on
+                except Exception:  # our bug: the other callbacks still run
                     log.exception("a turn failed")
             else:
                 others.append(event)
         return others
 
     def _wait(self, timeout: float | None) -> Events:
-        """What is ready, now or within the timeout.
+        """Return the ready descriptors, now or within the timeout.
 
-        An answer to what was just written is often on its way. Looking for it some times more, about 50 µs, costs
-        no more than to be put to sleep and woken, and the answer is served at once.
+        After a write the answer is often on its way. Polling some more times (about 50 µs) costs no more than sleeping
+        and waking up, and the answer is served at once.
         """
         if self._is_busy and timeout != 0:
             self._is_busy = False
@@ -149,12 +153,12 @@ class Poller:
             for one in batch:
                 try:
                     one.flush()
-                except Exception:  # our bug: who is not flushed would never be again, their queue being no longer new
+                except Exception:  # our bug: the other connections still need their flush
                     log.exception("a write failed")
 
 
 class _Selector:
-    """The same four calls where there is no epoll (macOS, BSD)."""
+    """The calls of epoll that are used here, where there is no epoll (macOS, BSD)."""
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()

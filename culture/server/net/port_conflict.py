@@ -1,4 +1,4 @@
-"""Who has a port, and what to say when it is not us."""
+"""Explains why a port cannot be used, naming the process that has it."""
 
 import errno
 import os
@@ -10,7 +10,7 @@ _SOCKET = re.compile(r"socket:\[(\d+)\]")
 
 
 def explain(error: OSError, host: str, port: int) -> str:
-    """Why an address cannot be listened on, and what to do about it."""
+    """Return why an address cannot be listened on, and what to do about it."""
     place = f"{host} port {port}"
     if error.errno == errno.EADDRINUSE:
         pid = owner(port)
@@ -27,13 +27,13 @@ def explain(error: OSError, host: str, port: int) -> str:
 
 
 def owner(port: int) -> int | None:
-    """The process that listens on a TCP port, as far as this user may see; None when unknown."""
+    """Return the pid that listens on a TCP port, as far as this user may see it; else None."""
     inodes = {inode for table in ("tcp", "tcp6") for inode in _listeners(Path("/proc/net") / table, port)}
     return next((pid for pid in _processes() if inodes & _sockets(pid)), None) if inodes else None
 
 
 def program(pid: int) -> str:
-    """What a process is called."""
+    """Return the name of a process."""
     try:
         return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
@@ -56,13 +56,13 @@ def _processes() -> list[int]:
 
 
 def _sockets(pid: int) -> set[str]:
-    folder, found = f"/proc/{pid}/fd", set()
+    folder, inodes = f"/proc/{pid}/fd", set()
     try:
         for fd in os.listdir(folder):
             match = _SOCKET.fullmatch(os.readlink(f"{folder}/{fd}"))
             if match:
-                found.add(match[1])
+                inodes.add(match[1])
     except OSError:
-        # Gone meanwhile, or somebody else's.
+        # The process has ended, or belongs to another user.
         pass
-    return found
+    return inodes

@@ -1,4 +1,4 @@
-"""TLS as a layer: OpenSSL between two buffers, with the client's certificate known by its fingerprint."""
+"""TLS as a layer: OpenSSL between two buffers; clients are known by certificate fingerprint."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -27,7 +27,7 @@ _Key: TypeAlias = RSAPrivateKey | EllipticCurvePrivateKey | Ed25519PrivateKey | 
 
 
 class TlsLayer:
-    """One connection's TLS: the side that was dialled, or with ``dials`` the other."""
+    """TLS of one connection; with ``dials`` as the side that connects."""
 
     __slots__ = ("_engine", "_is_open", "certificate")
 
@@ -40,15 +40,15 @@ class TlsLayer:
         if not ask_for_certificate:
             self._engine.set_verify(SSL.VERIFY_NONE)
         self._is_open = False
-        self.certificate: str | None = None  # SHA-256 of the other side's, lower-case hex, once it is open
+        self.certificate: str | None = None  # SHA-256 of the peer's certificate in lower-case hex, after the handshake
 
     @property
     def is_open(self) -> bool:
-        """Is the handshake complete?"""
+        """Return whether the handshake is complete."""
         return self._is_open
 
     def decode(self, data: bytes) -> bytes:
-        """Decrypt; the handshake goes on as its bytes come."""
+        """Decrypt data, or continue the handshake with it."""
         if data:
             self._engine.bio_write(data)
         pieces: list[bytes] = []
@@ -65,16 +65,16 @@ class TlsLayer:
             raise LayerError(f"TLS: {_reason(error)}", b"".join(pieces)) from None
 
     def encode(self, data: bytes) -> bytes:
-        """Encrypt."""
+        """Encrypt data."""
         try:
             if data and self._is_open:
                 self._engine.sendall(data)
-        except SSL.Error:  # said goodbye already
+        except SSL.Error:  # close_notify was sent
             pass
         return self.outgoing()
 
     def outgoing(self) -> bytes:
-        """What OpenSSL wants written."""
+        """Return the bytes that OpenSSL wants to send."""
         data = b""
         try:
             while len(piece := self._engine.bio_read(_PIECE)) == _PIECE:
@@ -88,18 +88,18 @@ class TlsLayer:
         try:
             if self._is_open:
                 self._engine.shutdown()
-        except SSL.Error:  # after a fatal alert there is nothing more to say
+        except SSL.Error:  # a fatal alert was sent
             pass
 
     def _shake_hands(self) -> None:
         self._engine.do_handshake()
         self._is_open = True
-        shown = self._engine.get_peer_certificate(as_cryptography=True)
-        self.certificate = shown.fingerprint(SHA256()).hex() if shown is not None else None
+        certificate = self._engine.get_peer_certificate(as_cryptography=True)
+        self.certificate = certificate.fingerprint(SHA256()).hex() if certificate is not None else None
 
 
 class DiallingTls(TlsLayer):
-    """TLS of a link that we dial: nothing is said before the other side has shown the certificate it should have."""
+    """TLS of a link that we dial: sends nothing before the peer's certificate was checked."""
 
     __slots__ = ("_expected", "opened")
 
@@ -107,33 +107,33 @@ class DiallingTls(TlsLayer):
         super().__init__(_dialling_context(own), dials=True)
         self._expected = expected
         self.opened: Callable[[], None] = lambda: None
-        """Called once, when the other side may be spoken to."""
+        """Called once, after the check of the peer's certificate."""
 
     def _shake_hands(self) -> None:
         super()._shake_hands()
         if self._expected is not None and not same_secret(self.certificate or "", self._expected):
             raise LayerError(
-                f"It has another certificate than its fingerprint says: SHA-256 {self.certificate}. Whether that is "
-                "its own, `culture server cert` says there"
+                f"It has another certificate than its fingerprint says: SHA-256 {self.certificate}. Compare it with "
+                "what `culture server cert` shows there"
             )
         self.opened()
 
 
 class TlsContexts:
-    """The certificates in use: read at the start, read again by ``reload`` for connections made after it."""
+    """The certificates in use: read at the start, and again by ``reload`` for new connections."""
 
     def __init__(self, settings: Iterable[Tls]) -> None:
         self._contexts = {each: context(each) for each in settings}
 
     def layer(self, settings: Tls, ask_for_certificate: bool = True) -> TlsLayer:
-        """TLS for a new connection to the listener with these settings.
+        """Return TLS for a new connection to the listener with these settings.
 
-        A browser that is asked for a certificate asks its reader, so a WebSocket had better not.
+        A browser that is asked for a certificate asks its user, so a WebSocket does not ask.
         """
         return TlsLayer(self._contexts[settings], ask_for_certificate)
 
     def reload(self) -> None:
-        """Read every certificate again; one that cannot be used is logged, and the one before it stays."""
+        """Read every certificate again; for one that cannot be used, log why and keep the old one."""
         for settings in self._contexts:
             try:
                 self._contexts[settings] = context(settings)
@@ -142,11 +142,11 @@ class TlsContexts:
 
 
 def _dialling_context(own: Tls | None) -> SSL.Context:
-    """For a link that we dial; our own certificate is shown when we are asked for it."""
+    """Return the TLS context of a link that we dial, with our own certificate if there is one."""
     shared = SSL.Context(SSL.TLS_CLIENT_METHOD)
     shared.set_min_proto_version(SSL.TLS1_2_VERSION)
     shared.set_options(SSL.OP_NO_RENEGOTIATION | SSL.OP_NO_COMPRESSION)
-    # The fingerprint decides; OpenSSL makes sure that the other side has the key.
+    # The fingerprint decides; OpenSSL verifies that the peer has the key.
     shared.set_verify(SSL.VERIFY_PEER, lambda *_: True)
     if own is not None:
         _load(shared, own)
@@ -154,16 +154,16 @@ def _dialling_context(own: Tls | None) -> SSL.Context:
 
 
 def context(settings: Tls) -> SSL.Context:
-    """What all connections of a listener share; raises StartError when certificate or key cannot be used."""
+    """Return the TLS context of a listener; StartError if certificate or key cannot be used."""
     shared = SSL.Context(SSL.TLS_SERVER_METHOD)
     shared.set_min_proto_version(SSL.TLS1_2_VERSION)
     shared.set_options(SSL.OP_NO_RENEGOTIATION | SSL.OP_NO_COMPRESSION | SSL.OP_CIPHER_SERVER_PREFERENCE)
     shared.set_mode(SSL.MODE_RELEASE_BUFFERS)  # an idle client then holds no buffers
-    # Every connection shows its certificate itself.
+    # Every connection presents its certificate itself: no sessions are resumed.
     shared.set_session_cache_mode(SSL.SESS_CACHE_OFF)
     shared.set_options(SSL.OP_NO_TICKET)
     shared.set_session_id(b"culture")
-    # Whoever issued a client's certificate, OpenSSL makes sure that it has the key; the fingerprint decides the rest.
+    # OpenSSL verifies that the client has the certificate's key; the fingerprint decides the rest.
     shared.set_verify(SSL.VERIFY_PEER | SSL.VERIFY_CLIENT_ONCE, lambda *_: True)
     certificate = _load(shared, settings)
     log.info(
@@ -211,6 +211,6 @@ def _read(file: Path) -> bytes:
 
 
 def _reason(error: SSL.Error) -> str:
-    """What OpenSSL says, the last and nearest of its reasons."""
+    """Return OpenSSL's last and most precise reason."""
     reasons = error.args[0] if error.args else []
     return str(reasons[-1][-1]) if reasons else "unusable"

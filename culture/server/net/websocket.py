@@ -1,4 +1,4 @@
-"""The HTTP request that a WebSocket begins with (RFC 6455 §4), and the answer to it."""
+"""WebSocket as a layer (RFC 6455): the HTTP request, frames, one IRC line per message."""
 
 import base64
 import binascii
@@ -32,7 +32,7 @@ _REASONS = {
 
 
 class HandshakeRefused(Exception):
-    """The request does not become a WebSocket; ``answer`` is the HTTP response that says so."""
+    """The request does not become a WebSocket; ``answer`` is the HTTP response."""
 
     def __init__(self, status: int, why: str, *headers: str) -> None:
         super().__init__(why)
@@ -42,14 +42,14 @@ class HandshakeRefused(Exception):
 
 
 class HandshakeAccepted(NamedTuple):
-    """The answer to a request that is fine, and the subprotocol it chose (None: the client asked for none of ours)."""
+    """The response to a valid request, and its subprotocol (None: none of ours was asked for)."""
 
     answer: bytes
     subprotocol: str | None
 
 
 def answer(head: bytes, origins: Collection[str]) -> HandshakeAccepted:
-    """Judge a request, given without its empty line; raises Declined."""
+    """Check a request (without its empty line) and return the response; HandshakeRefused if bad."""
     first, *lines = head.decode("latin-1").split("\r\n")
     request = _REQUEST.fullmatch(first)
     if request is None or request[3] != "1.1":
@@ -85,10 +85,10 @@ def _accept(key: str, offered: list[str]) -> HandshakeAccepted:
 
 
 def _check_origin(headers: dict[str, list[str]], origins: Collection[str]) -> None:
-    # Any web page may open a socket to any address its reader can reach, this machine included.
-    said = headers.get("origin", [])
-    allowed = (NO_ORIGIN in origins) if not said else (len(said) == 1 and said[0].lower() in origins)
-    if not allowed or said == [NO_ORIGIN]:
+    # A web page may open a socket to any address that its reader can reach, this machine included.
+    values = headers.get("origin", [])
+    allowed = (NO_ORIGIN in origins) if not values else (len(values) == 1 and values[0].lower() in origins)
+    if not allowed or values == [NO_ORIGIN]:
         raise HandshakeRefused(403, "This Origin may not connect: see listen[].websocket.origins of the server.")
 
 
@@ -126,7 +126,7 @@ _FIN, _RESERVED, _OPCODE, _MASKED, _LENGTH = 0x80, 0x70, 0x0F, 0x80, 0x7F
 
 
 class Opcode(IntEnum):
-    """What a frame is."""
+    """The kinds of frames."""
 
     CONTINUATION = 0x0
     TEXT = 0x1
@@ -140,7 +140,7 @@ _OPCODES = frozenset(Opcode)
 
 
 class CloseCode(IntEnum):
-    """Why a WebSocket ends."""
+    """The reasons for which a WebSocket is closed."""
 
     NORMAL = 1000
     PROTOCOL = 1002
@@ -156,7 +156,7 @@ class _Ended(Exception):
 
 
 class WebSocketLayer:
-    """One connection's WebSocket, the server's side; ``origins`` are the pages that may connect."""
+    """The server's side of one WebSocket; ``origins`` are the web origins that may connect."""
 
     __slots__ = ("_ended", "_input", "_is_open", "_message", "_origins", "_output", "_sends", "_takes", "subprotocol")
 
@@ -165,18 +165,18 @@ class WebSocketLayer:
         self._input = bytearray()
         self._output = bytearray()
         self._message = bytearray()
-        self._takes: int | None = None  # the kind of message whose fragments are coming in
+        self._takes: int | None = None  # the opcode of the message whose fragments are coming in
         self._sends = Opcode.TEXT
         self._is_open = self._ended = False
         self.subprotocol: str | None = None
 
     @property
     def is_open(self) -> bool:
-        """Has the request become a WebSocket?"""
+        """Return whether the handshake is complete."""
         return self._is_open
 
     def decode(self, data: bytes) -> bytes:
-        """The lines of the messages that are complete."""
+        """Return the lines of the complete messages in the data."""
         if self._ended:
             return b""
         self._input += data
@@ -196,7 +196,7 @@ class WebSocketLayer:
         return b"".join(lines)
 
     def encode(self, data: bytes) -> bytes:
-        """Each line as a message of its own."""
+        """Send each line as a message of its own."""
         if data and self._is_open and not self._ended:
             for line in self._clean(data).split(b"\r\n"):
                 if line:
@@ -204,7 +204,7 @@ class WebSocketLayer:
         return self.outgoing()
 
     def outgoing(self) -> bytes:
-        """The answer to the request, pongs, the closing frame."""
+        """Return the response to the request, pongs and the closing frame."""
         data = bytes(self._output)
         self._output.clear()
         return data
@@ -219,7 +219,7 @@ class WebSocketLayer:
             return data
         try:
             data.decode()
-        except UnicodeDecodeError:  # a browser would end the connection
+        except UnicodeDecodeError:  # a browser would close the connection
             return data.decode(errors="replace").encode()
         return data
 
@@ -238,7 +238,7 @@ class WebSocketLayer:
         return True
 
     def _frame(self) -> tuple[bool, int, bytes] | None:
-        """The next complete frame: is it the last of its message, its kind, its content (§5.2)."""
+        """Return the next complete frame: whether it is final, opcode, content (§5.2); else None."""
         data = self._input
         if len(data) < 2:
             return None
@@ -322,7 +322,7 @@ def _masked(content: bytes, mask: bytes) -> bytes:
 
 
 def _closing_code(content: bytes) -> int | None:
-    """The code to answer a closing frame with: its own, unless it must not be on the wire (§7.4)."""
+    """Return the code that answers a closing frame: its own, unless that is not allowed (§7.4)."""
     if not content:
         return None
     code = int.from_bytes(content[:2])

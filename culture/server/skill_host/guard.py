@@ -1,4 +1,9 @@
-"""What a skill wrote is run here, so that its failures stay its own."""
+"""The guard around a skill: catches its errors, counts them, and switches a failing skill off.
+
+A skill is code of somebody else in our process. An error in a hook or a task switches the skill off at once: it missed
+an event and would be wrong from then on. An error in a verb is answered with FAIL, and only the third one switches the
+skill off: one bad question must not take the skill away from everybody.
+"""
 
 import traceback
 from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -15,25 +20,25 @@ from culture.server.errors import Failed, Refused, is_end
 if TYPE_CHECKING:
     from culture.server.commands import Handler
 
-_FORGIVEN = 2  # failures of verbs: one question that goes wrong must not take the skill from everybody
+_FORGIVEN = 2  # errors of verbs that do not switch the skill off
 _LONGEST_REASON = 300
 
 
 class Guard:
-    """One skill's: counts what went wrong, and knows whether it is switched off."""
+    """The guard of one skill: counts its errors and records why it is switched off."""
 
     def __init__(
         self, name: str, failed: Callable[[BaseException], None], tell: Callable[[str, BaseException], None]
     ) -> None:
         self.name = name
         self.off: str | None = None
-        """Why it is switched off."""
+        """Why it is switched off; None while it works."""
         self._failed = failed
         self._tell = tell
         self._failures = 0
 
     def verb(self, handler: "Handler") -> "Handler":
-        """The handler of a verb whose failure is the client's answer and not the end of the session."""
+        """Wrap the handler of a verb: an error becomes a FAIL and does not end the session."""
 
         @wraps(handler)
         def guarded(ctx: Context, message: Message) -> Any:
@@ -47,17 +52,17 @@ class Guard:
                 message.verb, "SKILL_OFF", text=f"{self.name} is switched off after a failure; ask an operator"
             )
         try:
-            answered = answer()
+            outcome = answer()
         except (Refused, Failed):
             raise
         except BaseException as error:
             raise self._forgive(message, error) from error
-        if not isinstance(answered, Later):
-            return answered
-        return Later(self._waited(message, answered.work), partial(self._go_on, message, answered.then))
+        if not isinstance(outcome, Later):
+            return outcome
+        return Later(self._waited(message, outcome.work), partial(self._go_on, message, outcome.then))
 
     async def _waited(self, message: Message, work: Awaitable[Any]) -> Any:
-        """The result, or what is to be raised in its place when the session goes on."""
+        """Return the result of a Later's work, or its error wrapped, to be raised later."""
         try:
             return await work
         except (Refused, Failed) as declined:
@@ -71,14 +76,14 @@ class Guard:
         return self._answered(message, partial(then, result))
 
     def rows(self, message: Message, server: str, rows: Iterable[Message]) -> Iterator[bytes]:
-        """The lines of a long answer; one that fails in the middle ends with a FAIL."""
+        """Yield the lines of a long answer; after an error it ends with a FAIL."""
         try:
             yield from map(wire, rows)
         except BaseException as error:
             yield wire(Message("FAIL", self._forgive(message, error).params, server))
 
     def _forgive(self, message: Message, error: BaseException) -> Failed:
-        """Count a failure of a verb; what the client is told."""
+        """Count an error of a verb and return the FAIL for the client."""
         if is_end(error):
             raise error
         self._failures += 1
@@ -86,11 +91,11 @@ class Guard:
             self._failed(error)
         else:
             self._tell(f"{message.verb} of the skill {self.name} failed: {reason(error)}", error)
-        return Failed(message.verb, "INTERNAL_ERROR", text="This went wrong here; the operators were told")
+        return Failed(message.verb, "INTERNAL_ERROR", text="Internal error; the operators were told")
 
 
 class _Guarded(Context):
-    """The context of a skill's verb: long answers are produced under guard too."""
+    """The context of a skill's verb: long answers are guarded too."""
 
     __slots__ = ("_guard", "_message")
 
@@ -100,17 +105,17 @@ class _Guarded(Context):
         self._message = message
 
     def pull(self, rows: Iterable[Message]) -> None:
-        """Answer with many lines, produced as the client reads them."""
+        """Answer with many lines, produced as fast as the client reads them."""
         self.session.pull(self._guard.rows(self._message, self.router.name, rows))
 
 
 class _Raised(NamedTuple):
-    """In place of a result."""
+    """An error in place of a result."""
 
     error: Exception
 
 
 def reason(error: BaseException) -> str:
-    """What went wrong, on one line that is not too long."""
+    """Return the error as text on one line of at most 300 bytes."""
     text = " ".join("".join(traceback.format_exception_only(error)).split())
     return clip(text, _LONGEST_REASON)

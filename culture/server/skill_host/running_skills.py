@@ -1,4 +1,4 @@
-"""The skills of a running server: made, started, stopped, and switched off when they fail."""
+"""The skills of a running server: loads, starts, stops them, switches off failing ones."""
 
 import asyncio
 import logging
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def withdraw(parts: ServerParts, caps: Collection[str]) -> None:
-    """Take capabilities from every session that has them, and tell those who want to know: ``CAP DEL``."""
+    """Take capabilities away from all sessions and send ``CAP DEL`` to those with cap-notify."""
     if not caps:
         return
     with parts.turn():
@@ -48,8 +48,8 @@ def _take(parts: ServerParts, session: Session, caps: Collection[str]) -> None:
 log = logging.getLogger(__name__)
 
 
-class _Place:
-    """What one skill has of the server."""
+class _SkillState:
+    """The state of one skill: its guard and host, its hooks, capabilities and 005 tokens."""
 
     def __init__(self, guard: Guard, host: Host) -> None:
         self.guard = guard
@@ -62,21 +62,21 @@ class _Place:
 
 
 class Skills:
-    """Those that are wanted; ``load`` before the start, then ``start`` and ``stop``."""
+    """All wanted skills: ``load`` before the start, then ``start`` and ``stop``."""
 
     _parts: "ServerParts"
     _commands: dict[str, Command]
     _offered: Collection[str]
 
     def __init__(self) -> None:
-        self._places: dict[str, _Place] = {}
+        self._states: dict[str, _SkillState] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.get_ident()
 
     def load(self, parts: "ServerParts", commands: dict[str, Command], offered: Collection[str] = ()) -> None:
-        """Make each skill and add its verbs to the table; whatever cannot be wanted so is a StartError.
+        """Make each wanted skill and add its verbs; StartError if one cannot be used.
 
-        ``offered`` are the capabilities that the server has without them.
+        ``offered`` are the capabilities that the server itself has.
         """
         self._parts, self._commands, self._offered = parts, commands, offered
         for name, kind, settings in wanted(parts.config):
@@ -84,132 +84,132 @@ class Skills:
 
     def _load(self, name: str, kind: type[Skill], settings: "Settings") -> None:
         parts, failed = self._parts, partial(self.on_loop, self._switch_off, name)
-        place = _Place(Guard(name, failed, partial(operator_notices.tell, parts)), Host(parts, name, failed))
-        self._places[name] = place
+        state = _SkillState(Guard(name, failed, partial(operator_notices.tell, parts)), Host(parts, name, failed))
+        self._states[name] = state
         try:
-            self._make(place, kind, settings, self._commands, self._offered)
+            self._make(state, kind, settings, self._commands, self._offered)
         except StartError:
             raise
         except BaseException as error:
-            self._blame(place, error)
+            self._blame(state, error)
 
     async def add_first(self, name: str, kind: type[Skill], settings: "Settings") -> None:
-        """One more while the server runs, which hears of everything before the others."""
+        """Load and start one more skill in a running server; it gets each event before the others."""
         self._load(name, kind, settings)
-        place = self._places[name]
-        self._parts.router.prefer(place.hooks)
-        if place.guard.off is None:
-            await self._start(place)
+        state = self._states[name]
+        self._parts.router.prefer(state.hooks)
+        if state.guard.off is None:
+            await self._start(state)
 
     def _make(
         self,
-        place: _Place,
+        state: _SkillState,
         kind: type[Skill],
         settings: "Settings",
         commands: dict[str, Command],
         offered: Collection[str],
     ) -> None:
-        name, router = place.guard.name, self._parts.router
-        place.skill = skill = kind(place.host, settings)
+        name, router = state.guard.name, self._parts.router
+        state.skill = skill = kind(state.host, settings)
         objects = tuple(skill.places())
         for verb, command in _verbs(name, objects):
             if verb in commands:
                 raise StartError(f"the skill {name} wants the verb {verb}, which exists already")
-            commands[verb] = command._replace(handler=place.guard.verb(command.handler))
+            commands[verb] = command._replace(handler=state.guard.verb(command.handler))
         caps = dict(skill.caps())
         if taken := sorted(caps.keys() & {*offered, *self.caps()}):
             raise StartError(f"the skill {name} offers the capability {taken[0]}, which exists already")
-        place.caps, place.isupport = caps, list(skill.isupport())
-        for function, kinds in (found for each in objects for found in hooks(each)):
-            router.subscribe(function, *kinds, failed=place.host.failed)
-            place.hooks.append(function)
+        state.caps, state.isupport = caps, list(skill.isupport())
+        for function, kinds in (pair for each in objects for pair in hooks(each)):
+            router.subscribe(function, *kinds, failed=state.host.failed)
+            state.hooks.append(function)
 
     def get(self, name: str) -> Skill | None:
-        """The skill of this name, while it works."""
-        place = self._places.get(name)
-        return place.skill if place is not None and place.guard.off is None else None
+        """Return the skill of this name while it works, else None."""
+        state = self._states.get(name)
+        return state.skill if state is not None and state.guard.off is None else None
 
     def has(self, name: str) -> bool:
-        """Was a skill of this name wanted, whether it works or not?"""
-        return name in self._places
+        """Return whether a skill of this name was wanted, working or not."""
+        return name in self._states
 
     @property
     def off(self) -> dict[str, str]:
-        """Those that are switched off, and why."""
-        return {name: place.guard.off for name, place in self._places.items() if place.guard.off is not None}
+        """Return the skills that are switched off, with the reasons."""
+        return {name: state.guard.off for name, state in self._states.items() if state.guard.off is not None}
 
     def caps(self) -> dict[str, str | None]:
-        """The capabilities they offer."""
-        return {cap: value for place in self._working() for cap, value in place.caps.items()}
+        """Return the capabilities of the working skills."""
+        return {cap: value for state in self._working() for cap, value in state.caps.items()}
 
     def isupport(self) -> list[str]:
-        """What 005 says about them."""
-        return [token for place in self._working() for token in place.isupport]
+        """Return the 005 tokens of the working skills."""
+        return [token for state in self._working() for token in state.isupport]
 
     async def start(self) -> None:
-        """Start each; one that cannot is switched off."""
+        """Start each skill; one that fails is switched off."""
         self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
-        for place in self._working():
-            await self._start(place)
+        for state in self._working():
+            await self._start(state)
 
-    async def _start(self, place: _Place) -> None:
-        assert place.skill is not None
-        place.is_started = True
+    async def _start(self, state: _SkillState) -> None:
+        assert state.skill is not None
+        state.is_started = True
         try:
-            await place.skill.start()
+            await state.skill.start()
         except BaseException as error:
-            self._blame(place, error)
+            self._blame(state, error)
 
     async def leave(self, patience: float) -> None:
-        """Let each that works say goodbye, within so many seconds; none stops before all have."""
-        places = [place for place in self._working() if place.is_started]
-        await asyncio.gather(*(self._end(place, "leave", patience) for place in places))
+        """Let the working skills say goodbye within ``patience`` seconds, before any stops."""
+        states = [state for state in self._working() if state.is_started]
+        await asyncio.gather(*(self._end(state, "leave", patience) for state in states))
 
     async def stop(self, patience: float) -> None:
-        """Stop all that were started, also those that are switched off, within so many seconds."""
-        places = [place for place in self._places.values() if place.is_started]
-        for place in places:
-            place.is_started = False
-        await asyncio.gather(*(self._end(place, "stop", patience) for place in places))
+        """Stop all started skills, also switched-off ones, within ``patience`` seconds."""
+        states = [state for state in self._states.values() if state.is_started]
+        for state in states:
+            state.is_started = False
+        await asyncio.gather(*(self._end(state, "stop", patience) for state in states))
 
-    async def _end(self, place: _Place, how: Literal["leave", "stop"], patience: float) -> None:
-        assert place.skill is not None
+    async def _end(self, state: _SkillState, how: Literal["leave", "stop"], patience: float) -> None:
+        assert state.skill is not None
         try:
             async with asyncio.timeout(patience):
-                await getattr(place.skill, how)()
+                await getattr(state.skill, how)()
         except BaseException as error:
             if is_end(error):
                 raise
-            log.error("the skill %s did not %s: %s", place.guard.name, how, reason(error), exc_info=error)
+            log.error("the skill %s did not %s: %s", state.guard.name, how, reason(error), exc_info=error)
 
     def on_loop(self, call: Callable[..., None], *args: object) -> None:
-        """Call it on the server's own thread, whichever this is."""
+        """Run a call on the server's own thread, from any thread."""
         if self._loop is None or threading.get_ident() == self._thread:
             call(*args)
             return
         try:
             self._loop.call_soon_threadsafe(call, *args)
-        except RuntimeError:  # the loop is closed: nobody is left to hear of it
-            log.warning("said after the end: %s", args)
+        except RuntimeError:  # the loop is closed
+            log.warning("called after the server's end: %s", args)
 
-    def _working(self) -> Iterator[_Place]:
-        return (place for place in list(self._places.values()) if place.guard.off is None)
+    def _working(self) -> Iterator[_SkillState]:
+        return (state for state in list(self._states.values()) if state.guard.off is None)
 
-    def _blame(self, place: _Place, error: BaseException) -> None:
+    def _blame(self, state: _SkillState, error: BaseException) -> None:
         if is_end(error):
             raise error
-        self._switch_off(place.guard.name, error)
+        self._switch_off(state.guard.name, error)
 
     def _switch_off(self, name: str, error: BaseException) -> None:
-        """Let nothing of it be called any more but ``stop``: what it missed from here on would make it wrong."""
-        place, parts = self._places[name], self._parts
-        if place.guard.off is not None:
+        """Switch a failed skill off: it missed events, so from now on only ``stop`` is called."""
+        state, parts = self._states[name], self._parts
+        if state.guard.off is not None:
             return
-        for function in place.hooks:
+        for function in state.hooks:
             parts.router.unsubscribe(function)
-        place.host.over()
-        withdraw(parts, place.caps)
-        place.guard.off = why = reason(error)
+        state.host.over()
+        withdraw(parts, state.caps)
+        state.guard.off = why = reason(error)
         operator_notices.tell(parts, f"the skill {name} failed and is switched off until a restart: {why}", error)
 
 

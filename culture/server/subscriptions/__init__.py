@@ -1,1 +1,1 @@
-"""What clients ask to be told: MONITOR, metadata, read markers."""
+"""What clients subscribed to: MONITOR, metadata, read markers; notices for bystanders."""

@@ -1,4 +1,4 @@
-"""Who wants to hear of which metadata (draft/metadata-3), and what clients said of themselves before they came in."""
+"""Metadata subscriptions (draft/metadata-3), and metadata set before registration."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,19 +18,19 @@ CAPABILITY = "draft/metadata-3"
 
 
 def is_aware(session: Session) -> bool:
-    """Did the client agree on metadata, which needs batches?"""
+    """Return whether the client supports metadata, for which it also needs batches."""
     return {CAPABILITY, "batch"} <= session.caps.enabled
 
 
 def key_row(server: str, nick: str, target: str, key: str, value: str | None, visibility: str = "*") -> Message:
-    """What a target has under a key: 761, or 766 when that is nothing."""
+    """Return the line with a target's value under a key: 761, or 766 if there is none."""
     if value is None:
         return Message(Numeric.RPL_KEYNOTSET.code, (nick, target, key, Numeric.RPL_KEYNOTSET.text), server)
     return Message(Numeric.RPL_KEYVALUE.code, (nick, target, key, visibility, value), server)
 
 
 class Subscriptions:
-    """The keys that each session asked for; tells it of changes to whom it shares a channel with or watches."""
+    """The keys that each session subscribed to; sends it changes of users it meets or monitors."""
 
     def __init__(self, router: Router, network: Network, monitors: Monitors) -> None:
         self._router = router
@@ -45,20 +45,20 @@ class Subscriptions:
         router.subscribe(self._joined, Joined)
 
     def watches(self, session: Session, user: User) -> bool:
-        """Does the session hear of this user wherever they are?"""
+        """Return whether the session monitors this user."""
         return self._monitors.watches(session, user.nick)
 
     def of(self, session: Session) -> Mapping[str, None]:
-        """The keys this session asked for, in that order."""
+        """Return the keys this session subscribed to, in order."""
         return self._keys.get(session, {})
 
     def add(self, session: Session, key: str) -> None:
-        """Tell this session of changes to the key."""
+        """Subscribe this session to a key."""
         self._keys.setdefault(session, {})[key] = None
         self._hearers.setdefault(key, {})[session] = None
 
     def remove(self, session: Session, key: str) -> None:
-        """No longer."""
+        """Unsubscribe this session from a key."""
         keys, hearers = self._keys.get(session, {}), self._hearers.get(key, {})
         keys.pop(key, None)
         hearers.pop(session, None)
@@ -68,18 +68,18 @@ class Subscriptions:
             self._hearers.pop(key, None)
 
     def clear(self, session: Session) -> None:
-        """The session wants to hear of nothing any more."""
+        """Remove all subscriptions of a session."""
         for key in list(self.of(session)):
             self.remove(session, key)
 
     def forget(self, session: Session) -> None:
-        """The session ended."""
+        """Drop everything about a session that has ended."""
         self.clear(session)
         self.early.pop(session, None)
 
     @contextmanager
     def made_by(self, session: Session) -> Iterator[None]:
-        """What is published in here this session is told as the answer to its command, not as news."""
+        """Within this context, do not send changes to the session that makes them."""
         self._by = session
         try:
             yield
@@ -106,7 +106,7 @@ class Subscriptions:
                 yield session
 
     def _joined(self, event: Joined) -> None:
-        """Whoever meets somebody for the first time learns what was set before."""
+        """Send the metadata of a joining user to subscribers who meet the user for the first time."""
         user, channel = self._network.user(nick_of(event.source)), self._network.channel(event.channel)
         if user is None or channel is None or not user.metadata:
             return

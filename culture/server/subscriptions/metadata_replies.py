@@ -1,4 +1,4 @@
-"""Metadata replies (draft/metadata-3): the keys of a target that the asking client may see or subscribed to."""
+"""Metadata replies (draft/metadata-3): values that the client may see or subscribed to."""
 
 from collections.abc import Iterable, Iterator
 
@@ -19,7 +19,7 @@ ALL = "*ALL"
 
 
 def offer(ctx: Context) -> str:
-    """The value of the capability: what a client may do."""
+    """Return the value of the capability: the limits for a client."""
     limits = ctx.config.limits
     return (
         f"before-connect,max-subs={limits.metadata_subs},max-keys={limits.metadata_keys},"
@@ -28,7 +28,7 @@ def offer(ctx: Context) -> str:
 
 
 def answer(ctx: Context, rows: Iterable[Message], kind: str, *params: str) -> None:
-    """Rows as a batch, or as they are for a client that knows no batches."""
+    """Send rows as a batch, or as plain lines to a client without batches."""
     if "batch" in ctx.session.caps.enabled:
         ctx.session.pull(batched(rows, ctx.router.name, kind, *params))
     else:
@@ -36,25 +36,25 @@ def answer(ctx: Context, rows: Iterable[Message], kind: str, *params: str) -> No
 
 
 def row(ctx: Context, target: str, key: str, value: str | None) -> Message:
-    """761, or 766 for nothing, to this client."""
+    """Return the line for this client: 761, or 766 without a value."""
     return key_row(ctx.router.name, ctx.nick, target, key, value)
 
 
 def may_read(ctx: Context, channel: Channel) -> bool:
-    """A channel's metadata is for its members, and for everybody where anybody may come in."""
+    """Return whether the client may read a channel's metadata: members, or all if it is open."""
     if ctx.user in channel.members or is_operator(ctx.user):
         return True
     return sees_channel(ctx.user, channel) and "i" not in channel.flags and channel.key is None
 
 
 def show_own(ctx: Context) -> None:
-    """Part of the welcome: set what the client said before it was in, then tell it all that is known of it."""
+    """Set the metadata sent before registration, then send the user's own values (welcome)."""
     session, user = ctx.session, ctx.user
     early = ctx.parts.subscriptions.early.pop(session, {})
     limit = ctx.config.limits.metadata_keys
     for key, value in early.items():
-        known = user.metadata or {}
-        if known.get(key) != value and (key in known or len(known) < limit):
+        metadata = user.metadata or {}
+        if metadata.get(key) != value and (key in metadata or len(metadata) < limit):
             with ctx.parts.subscriptions.made_by(session):
                 ctx.publish(MetadataSet(ctx.stamp(), user.source, user.nick, key, value))
     if is_aware(session):
@@ -64,21 +64,21 @@ def show_own(ctx: Context) -> None:
 
 
 def show_synced(ctx: Context, target: User | Channel) -> None:
-    """What is known of a channel and its members, or of somebody, to a session that hears of them from now on."""
+    """Send the values of a channel and its members, or of a user, to an aware session."""
     if is_aware(ctx.session):
         name = target.name if isinstance(target, Channel) else target.nick
         answer(ctx, synced(ctx, target), "metadata", name)
 
 
 def sync_elsewhere(ctx: Context, target: str) -> None:
-    """The user's other sessions see the target from now on too; they may ask for what is known of it."""
+    """Tell the user's other sessions that they can ask for the values of a new target (774)."""
     for session in ctx.router.sessions.get(ctx.user, ()):
         if session is not ctx.session and is_aware(session):
             session.push(wire(sync_later(ctx, target)))
 
 
 def synced(ctx: Context, target: User | Channel) -> Iterator[Message]:
-    """Of the keys asked for, all that the target has; for a channel also what those have whom one sees in it."""
+    """Yield the subscribed values of a target, for a channel also of its visible members."""
     owners: list[User | Channel] = [target]
     if isinstance(target, Channel):
         owners += [each for each in target.members if sees_member(ctx.user, each, target)]
@@ -86,35 +86,35 @@ def synced(ctx: Context, target: User | Channel) -> Iterator[Message]:
 
 
 def synced_all(ctx: Context) -> Iterator[Message]:
-    """The same for everybody and everything this session hears about."""
-    seen = [
+    """Yield the subscribed values of everything that this session gets changes of."""
+    users = [
         user
         for user in list(ctx.network.users.values())
         if user is ctx.user
         or not user.channels.isdisjoint(ctx.user.channels)
         or ctx.parts.subscriptions.watches(ctx.session, user)
     ]
-    return _values(ctx, [*ctx.user.channels, *seen])
+    return _values(ctx, [*ctx.user.channels, *users])
 
 
 def _values(ctx: Context, owners: list[User | Channel]) -> Iterator[Message]:
-    wanted = list(ctx.parts.subscriptions.of(ctx.session))
+    keys = list(ctx.parts.subscriptions.of(ctx.session))
     for owner in owners:
-        kept = owner.metadata
-        if kept:
+        values = owner.metadata
+        if values:
             name = owner.name if isinstance(owner, Channel) else owner.nick
-            for key in wanted:
-                if key in kept:
-                    yield row(ctx, name, key, kept[key])
+            for key in keys:
+                if key in values:
+                    yield row(ctx, name, key, values[key])
 
 
 def sync_later(ctx: Context, target: str) -> Message:
-    """Values that were not sent can be asked for, at once."""
+    """Return 774, which says that values can be asked for."""
     return ctx.numeric(Numeric.RPL_METADATASYNCLATER, target, "0", text=f"Ask with {VERB} {target} SYNC")
 
 
 def whois_rows(ctx: Context, user: User) -> Iterator[Message]:
-    """The lines of WHOIS."""
+    """Yield the metadata lines of a WHOIS reply."""
     if CAPABILITY in ctx.session.caps.enabled:
         for key, value in (user.metadata or {}).items():
             yield ctx.numeric(Numeric.RPL_WHOISKEYVALUE, user.nick, key, "*", value)

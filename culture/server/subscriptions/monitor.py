@@ -1,4 +1,4 @@
-"""Who is told of whom: the nicks that sessions asked to hear about (IRCv3 MONITOR, extended-monitor)."""
+"""MONITOR subscriptions: the nicks that sessions watch (with extended-monitor)."""
 
 from collections.abc import Callable, Iterable
 
@@ -11,15 +11,15 @@ from culture.server.core.session import Session
 from culture.server.core.state import same
 from culture.server.events import AccountSet, Arrived, AwaySet, HostSet, Left, RealnameSet, Renamed, nick_of
 
-_ROOM = 300  # what a list of nicks may take of a line
+_ROOM = 300  # bytes of a line for the list of nicks
 
 
 class Monitors:
-    """Which session watches which nicks."""
+    """The nicks that each session watches; sends it when they come and go."""
 
     def __init__(self, router: Router) -> None:
         self._router = router
-        self._watched: dict[Session, dict[str, str]] = {}  # folded nick → as the session spelt it
+        self._watched: dict[Session, dict[str, str]] = {}  # folded nick → as the session wrote it
         self._watchers: dict[str, dict[Session, None]] = {}
         self.online: Callable[[Session, str], None] = lambda _session, _nick: None
         router.subscribe(self._arrived, Arrived)
@@ -28,15 +28,15 @@ class Monitors:
         router.subscribe(self._changed, AwaySet, AccountSet, RealnameSet, HostSet)
 
     def watched(self, session: Session) -> list[str]:
-        """The nicks that this session watches, as it spelt them."""
+        """Return the nicks that this session watches, as it wrote them."""
         return list(self._watched.get(session, {}).values())
 
     def watches(self, session: Session, nick: str) -> bool:
-        """Does this session watch this nick?"""
+        """Return whether this session watches this nick."""
         return session in self._watchers.get(fold(nick), ())
 
     def add(self, session: Session, nick: str, limit: int) -> bool:
-        """Watch this nick; False when the session watches as many as it may already."""
+        """Watch a nick; return False if the session already watches as many as it may."""
         nicks = self._watched.setdefault(session, {})
         folded = fold(nick)
         if folded not in nicks and len(nicks) >= limit:
@@ -46,7 +46,7 @@ class Monitors:
         return True
 
     def remove(self, session: Session, nick: str) -> None:
-        """Watch this nick no longer."""
+        """Stop watching a nick."""
         folded = fold(nick)
         if self._watched.get(session, {}).pop(folded, None) is None:
             return
@@ -58,7 +58,7 @@ class Monitors:
             del self._watchers[folded]
 
     def clear(self, session: Session) -> None:
-        """Watch nobody; also when the session ends."""
+        """Watch no nick any more; also called when the session ends."""
         for nick in self.watched(session):
             self.remove(session, nick)
         self._watched.pop(session, None)
@@ -84,7 +84,7 @@ class Monitors:
                     self.online(session, nick)
 
     def _changed(self, event: AwaySet | AccountSet | RealnameSet | HostSet) -> None:
-        """Show it to those who watch from afar; who shares a channel has seen it already."""
+        """Show a change to watchers who share no channel with the user."""
         nick = nick_of(event.source)
         watchers = self._watchers.get(fold(nick))
         user = self._router.network.user(nick) if watchers else None
@@ -96,7 +96,7 @@ class Monitors:
 
 
 def wrapped(nicks: Iterable[str]) -> Iterable[str]:
-    """The nicks with commas between them, as much as goes into a line at a time."""
+    """Yield the nicks joined by commas, as many as fit into a line each."""
     line = ""
     for nick in nicks:
         if line and len(line) + len(nick) >= _ROOM:

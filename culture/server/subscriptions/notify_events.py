@@ -1,4 +1,4 @@
-"""What an event means for others than those it is about: said to whoever asked for it, or cannot see it itself."""
+"""Events that also concern others: away on join, invite-notify, RENAME for older clients."""
 
 from culture.protocol.message import Message
 from culture.server.channels.join_reply import show_join
@@ -8,8 +8,8 @@ from culture.server.core.render import Flavour
 from culture.server.events import AwaySet, ChannelRenamed, Invited, Joined, nick_of
 
 
-class Bystanders:
-    """Tells them."""
+class EventNotices:
+    """Sends events to sessions that the router does not send them to."""
 
     def __init__(self, parts: ServerParts) -> None:
         self._parts = parts
@@ -20,7 +20,7 @@ class Bystanders:
         parts.router.subscribe(self._renamed, ChannelRenamed)
 
     def _joined(self, event: Joined) -> None:
-        """Who comes in and is away is shown to be (IRCv3 away-notify), but not to themselves."""
+        """Show a joining user who is away as away to the other members (away-notify)."""
         user, channel = self._network.user(nick_of(event.source)), self._network.channel(event.channel)
         if user is None or channel is None or user.away is None:
             return
@@ -29,16 +29,16 @@ class Bystanders:
         self._router.show_in(away, [each for each in others if each.wants & Flavour.AWAY_NOTIFY])
 
     def _invited(self, event: Invited) -> None:
-        """Members who could have invited see who did (IRCv3 invite-notify); the two it is about know."""
+        """Show an invitation to the members who may invite, too (invite-notify)."""
         channel = self._network.channel(event.channel)
         if channel is None:
             return
-        known = (self._network.user(nick_of(event.source)), self._network.user(event.nick))
-        members = [each for each in channel.members if channel.may_invite(each) and each not in known]
+        pair = (self._network.user(nick_of(event.source)), self._network.user(event.nick))
+        members = [each for each in channel.members if channel.may_invite(each) and each not in pair]
         self._router.show(event, members, wanting=Flavour.INVITE_NOTIFY)
 
     def _renamed(self, event: ChannelRenamed) -> None:
-        """A client that knows no RENAME leaves the old channel and comes into the new one."""
+        """Send clients without RENAME a PART of the old channel and a JOIN of the new one."""
         channel = self._network.channel(event.new)
         if channel is None:
             return

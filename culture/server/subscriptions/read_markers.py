@@ -1,4 +1,4 @@
-"""How far each user has read (IRCv3 draft/read-marker): those of accounts are kept on disk."""
+"""Read markers: how far each user has read (IRCv3 draft/read-marker); saved for accounts."""
 
 import json
 import logging
@@ -23,14 +23,14 @@ log = logging.getLogger(__name__)
 CAP = "draft/read-marker"
 VERB = "MARKREAD"
 _SCHEMA = 1
-_MOST = 20_000  # of all accounts
+_MOST = 20_000  # markers of all accounts together
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 
 Markers = dict[str, str]
 
 
 def valid_time(text: str) -> bool:
-    """Is this a time as server-time writes it? Such texts compare as the times do."""
+    """Return whether this is a valid server-time; such texts compare like the times."""
     if not _TIME.fullmatch(text):
         return False
     try:
@@ -41,7 +41,7 @@ def valid_time(text: str) -> bool:
 
 
 class ReadMarkers:
-    """The markers of each account, and of each user without one for as long as they are here."""
+    """The read markers of each account, and of each connected user without one."""
 
     def __init__(self, router: Router, path: Path) -> None:
         self._router = router
@@ -54,11 +54,11 @@ class ReadMarkers:
         router.subscribe(self._renamed, ChannelRenamed)
 
     def get(self, user: User, target: str) -> str | None:
-        """Up to when the user has read what was said there."""
+        """Return the time up to which the user has read a target, or None."""
         return self._of(user).get(fold(target))
 
     def set(self, user: User, target: str, time: str, most: int) -> bool:
-        """Note that; a marker only moves forward. Did it?"""
+        """Set the marker if the time is later than the present one; return whether it was set."""
         markers, folded = self._of(user), fold(target)
         if time <= markers.get(folded, ""):
             return False
@@ -69,25 +69,25 @@ class ReadMarkers:
         if user.account is None:
             self._guests[user] = markers
         else:
-            # Whoever moves a marker comes last: the first are those to forget.
+            # Accounts in order of their last change: the oldest are dropped first.
             self._accounts.pop(user.account, None)
             self._accounts[user.account] = markers
             self._is_changed = True
         return True
 
     def show(self, sessions: Iterable[Session], user: User, target: str) -> None:
-        """Tell the sessions up to when the user has read."""
+        """Send the sessions the user's marker of a target."""
         time = self.get(user, target)
         line = wire(Message(VERB, (target, "*" if time is None else f"timestamp={time}"), self._router.name))
         for session in sessions:
             session.send(line)
 
     def sessions(self, user: User) -> list[Session]:
-        """The user's sessions that want to know."""
+        """Return the user's sessions with the capability."""
         return [session for session in self._router.sessions.get(user, ()) if CAP in session.caps.enabled]
 
     def changed(self) -> bytes | None:
-        """What the file should hold, if that is something else than when this was last asked."""
+        """Return new contents for the file if markers changed since the last call, else None."""
         if not self._is_changed:
             return None
         self._is_changed = False
@@ -95,7 +95,7 @@ class ReadMarkers:
         return json.dumps({"schema": _SCHEMA, "markers": self._accounts}).encode()
 
     def write(self, data: bytes) -> None:
-        """Put it on disk, in any thread; when that fails it comes again with the next change asked for."""
+        """Write the file, in any thread; after a failure it is written with the next change."""
         with self._writing:
             try:
                 disk.replace(self._path, data)
@@ -104,7 +104,7 @@ class ReadMarkers:
                 log.error("cannot write %s: %s", self._path, error.strerror)
 
     def forget(self, session: Session) -> None:
-        """The session is gone, and with it what a user without an account had read."""
+        """Drop the markers of a user without an account whose session ended."""
         if session.user is not None:
             self._guests.pop(session.user, None)
 
@@ -132,16 +132,16 @@ class ReadMarkers:
 
 
 def _load(path: Path) -> dict[str, Markers]:
-    """What was written; a file that makes no sense is put aside, since markers are not worth a server that is down."""
-    found = disk.read(path)
-    if found is None:
+    """Return the saved markers; move an unreadable file aside instead of refusing to start."""
+    file = disk.read(path)
+    if file is None:
         return {}
     try:
-        return _parse(found[0])
+        return _parse(file[0])
     except (ValueError, RecursionError) as error:
         aside = path.with_suffix(".unreadable")
         path.replace(aside)
-        log.error("the read markers in %s cannot be read (%s); they are in %s, and all begin anew", path, error, aside)
+        log.error("the read markers in %s cannot be read (%s); they are in %s, and all start empty", path, error, aside)
         return {}
 
 

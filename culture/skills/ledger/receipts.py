@@ -57,7 +57,7 @@ class ReceiptRelay:
     async def _find(self, ctx: Context, place: str, msgids: Sequence[str]) -> _Found:
         """Who said each of the messages, and whether the server remembers it itself."""
         found: _Found = []
-        recent, older = ctx.parts.recent, ctx.parts.older
+        recent, older = ctx.parts.recent, ctx.parts.offers.find_older
         target = place if is_channel(place) else ctx.user.nick
         for msgid in msgids:
             trace = recent.find(target, msgid)

@@ -70,7 +70,7 @@ async def test_links_have_a_fact_on_disk_before_the_ledger_does(serve: Serve, mo
     async with serve() as ircd, registered(ircd.port, "spark-claude", CAPS) as claude:
         await agent(claude)
         monkeypatch.setattr(LedgerStore, "write", write)
-        ircd.parts.sooner = wait
+        ircd.parts.offers.wait_for_first = wait
         await put(claude, "state", "now", {"state": "idle"})
         assert order == ["links", "ledger"]
 
