@@ -167,7 +167,7 @@ async def test_channel_names_that_cannot_be_are_refused(crowd: Crowd) -> None:
     for name in ("general", "&local", "#", "#" + "x" * 64, "#a\x07b"):
         [refusal] = await ori.join(name)
         assert (refusal.verb, refusal.params[1]) == ("403", name)
-        assert refusal.params[-1].startswith("Channels here look like #name, at most 64 bytes")
+        assert refusal.params[-1].startswith("A channel name begins with # and has at most 64 bytes")
         assert (": try #" in refusal.params[-1]) == (name == "general")
 
 

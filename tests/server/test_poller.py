@@ -79,9 +79,9 @@ async def test_a_listener_out_of_descriptors_rests_and_can_be_stopped(serve: Ser
     poller = Poller()
     listener = Listener(Listen(port=0), poller, lambda *_: None, lambda: False)
     listener.start()
-    listener._rest(OSError(errno.EMFILE, "Too many open files"))
+    listener._back_off(OSError(errno.EMFILE, "Too many open files"))
     listener._again()
-    listener._rest(OSError(errno.EMFILE, "Too many open files"))
+    listener._back_off(OSError(errno.EMFILE, "Too many open files"))
     listener.stop()
     poller.close()
     async with serve() as ircd, registered(ircd.port, "spark-ori") as ori:

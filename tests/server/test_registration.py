@@ -73,7 +73,7 @@ async def test_only_nicks_with_the_servers_prefix_are_local(crowd: Crowd, nick: 
         ("ori", "Nicks here look like spark-name, at most 32 characters: try spark-ori"),
         ("spark-", "Nicks here look like spark-name, at most 32 characters"),
         ("Spark-o.ri", "Nicks here look like spark-name, at most 32 characters"),
-        ("spark-all", "Reserved: it would be mistaken for something else"),
+        ("spark-all", "Reserved: people would mistake it for something else"),
         ("all", "Nicks here look like spark-name, at most 32 characters"),
     ],
 )

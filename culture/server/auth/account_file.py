@@ -1,4 +1,4 @@
-"""The file of accounts as text: JSON with a schema version, older ones brought forward step by step."""
+"""The accounts file: JSON with a schema version, and migrations from older schemas."""
 
 import base64
 import json
@@ -24,28 +24,28 @@ from culture.server.shapes import Json, UnreadableJson, forward, items, mapping,
 
 
 class AccountFileContents(NamedTuple):
-    """What the file holds: accounts by folded name, and the key that makes unknown accounts look like known ones."""
+    """Contents of the file: accounts by folded name, and the key for fake password verifiers."""
 
     accounts: Mapping[str, Account]
     key: bytes
 
 
-def _say_the_schema(document: Json) -> Json:
+def _add_key(document: Json) -> Json:
     """Schema 0: accounts alone, without a key."""
     return {"key": secrets.token_hex(32), "accounts": [], **document}
 
 
-# MIGRATIONS[n] makes schema n + 1 of schema n.
-MIGRATIONS: tuple[Callable[[Json], Json], ...] = (_say_the_schema,)
+# MIGRATIONS[n] converts schema n to schema n + 1.
+MIGRATIONS: tuple[Callable[[Json], Json], ...] = (_add_key,)
 
 
 def empty() -> AccountFileContents:
-    """The contents of a file that is not there yet."""
+    """Return the contents for a file that does not exist yet."""
     return AccountFileContents({}, secrets.token_bytes(32))
 
 
 def dump(contents: AccountFileContents) -> bytes:
-    """Contents as text."""
+    """Return the contents as JSON."""
     document = {
         "schema": len(MIGRATIONS),
         "key": contents.key.hex(),
@@ -55,7 +55,7 @@ def dump(contents: AccountFileContents) -> bytes:
 
 
 def parse(data: bytes) -> AccountFileContents:
-    """Contents from text, whatever schema it has; raises Unreadable."""
+    """Return the contents of a file of any schema; raise UnreadableJson if it is damaged."""
     try:
         document = forward(mapping(json.loads(data)), MIGRATIONS)
         key = bytes.fromhex(text(document["key"]))
@@ -124,7 +124,7 @@ _KNOWN = frozenset(
 
 
 def _read(item: Json) -> Account:
-    """What is left out has its default; what we do not know is refused, since writing the file would lose it."""
+    """Return an account from its JSON object, with defaults; refuse unknown keys."""
     refuse_unknown(item, _KNOWN)
     kind = UserClass(text(item["class"]))
     always_on = item.get("always_on", kind is UserClass.HUMAN)

@@ -1,4 +1,4 @@
-"""All accounts of a server, kept in one file that the command line and running servers share."""
+"""All accounts of a server: one file, shared by the command line and running servers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -30,14 +30,14 @@ from culture.server.shapes import UnreadableJson
 
 
 class Changes(NamedTuple):
-    """Names of accounts that are new or different, and of those that may not log in any longer."""
+    """Names of new or changed accounts, and of revoked ones."""
 
     changed: frozenset[str]
     revoked: frozenset[str]
 
 
 class AccountSnapshot(NamedTuple):
-    """One version of the file with its indexes; never changed, only replaced."""
+    """One version of the file with its indexes; it is replaced, never changed."""
 
     contents: AccountFileContents
     names: Mapping[str, Account]
@@ -48,10 +48,10 @@ class AccountSnapshot(NamedTuple):
 
 
 class AccountStore:
-    """The accounts; reading is a look into memory, and every change is on disk when the call returns.
+    """The accounts: reads come from memory, and every change is on disk when the call returns.
 
-    A change waits for the disk and for other writers: on the event loop, run it in a thread. ``prefix`` is the
-    server's short name where nicks begin with it: ``ori`` and ``spark-ori`` are then one name.
+    A change waits for the disk and other writers: run it in a thread, not on the event loop. ``prefix`` is the server's
+    short name if nicks begin with it: ``ori`` and ``spark-ori`` are then one name.
     """
 
     def __init__(self, path: Path, prefix: str = "") -> None:
@@ -63,44 +63,44 @@ class AccountStore:
 
     @property
     def key(self) -> bytes:
-        """The secret that unknown accounts get their looks from."""
+        """Return the secret that fake verifiers of unknown accounts are derived from."""
         return self._now.contents.key
 
     @property
     def knows_people(self) -> bool:
-        """Whether there is an account of class human, so that only logins of that class are people.
+        """Return whether an account of class human exists: then only such logins are people.
 
-        A revoked one counts: taking away a stolen login must not make people of all who have none.
+        A revoked one counts: revoking a stolen login must not make people of users without one.
         """
         return any(account.kind is UserClass.HUMAN for account in self.all())
 
     def all(self) -> tuple[Account, ...]:
-        """Every account, also the revoked ones."""
+        """Return every account, also revoked ones."""
         return tuple(self._now.contents.accounts.values())
 
     def get(self, name: str) -> Account | None:
-        """The account of that name, with or without the server's prefix."""
+        """Return the account with that name, with or without the server's prefix; else None."""
         return self._now.names.get(self.bare(name))
 
     def active(self, name: str) -> Account | None:
-        """The account of that name if it may log in."""
+        """Return the account with that name if it is not revoked, else None."""
         account = self.get(name)
         return account if account and account.is_active else None
 
     def by_certificate(self, certificate: str) -> Account | None:
-        """The account that lists this fingerprint and may log in."""
+        """Return the active account that lists this fingerprint, else None."""
         return self._now.certificates.get(certificate.lower())
 
     def owner_of(self, nick: str) -> Account | None:
-        """Whose nick it is: that of the account of the same name, or of the one that lists it; revoked or not."""
+        """Return the account that owns a nick by its name or its list of nicks, even if revoked."""
         return self._now.owners.get(self.bare(nick))
 
     def bare(self, name: str) -> str:
-        """The form in which names compare: folded, without the server's prefix."""
+        """Return a name in the form for comparison: folded, without the server's prefix."""
         return fold(name).removeprefix(self._prefix)
 
     def add(self, account: Account) -> None:
-        """Keep a new account; raises NameTaken when its name, a nick or a certificate is somebody's."""
+        """Add a new account; NameTaken if its name, a nick or a certificate is in use."""
 
         def checked(current: AccountSnapshot) -> Account:
             self._check_free(account, current)
@@ -109,15 +109,15 @@ class AccountStore:
         self._put(checked)
 
     def vouched(self, subject: Subject, name: str, kind: UserClass) -> Account:
-        """The account of somebody an issuer vouches for: made under this name at first, and the same ever after.
+        """Return the account of an issuer's user: made under this name at first, the same after.
 
-        Raises AccountRefused when the name is somebody else's or cannot be one, and for who was revoked.
+        Raises AccountRefused if the name is in use or invalid, and Revoked for a revoked account.
         """
-        known = self._now.subjects.get(subject)
-        if known is not None and known.is_active and known.kind is kind:
-            return known
+        account = self._now.subjects.get(subject)
+        if account is not None and account.is_active and account.kind is kind:
+            return account
 
-        def brought_up(current: AccountSnapshot) -> Account:
+        def updated(current: AccountSnapshot) -> Account:
             account = current.subjects.get(subject)
             if account is None:
                 account = new_account(name, kind, subject=subject)
@@ -128,19 +128,19 @@ class AccountStore:
                 raise Revoked(account.name)
             return replace(account, kind=kind, always_on=kind is UserClass.HUMAN)
 
-        return self._put(brought_up)
+        return self._put(updated)
 
     def set_password(self, name: str, verifier: PasswordVerifier) -> Account:
-        """Give it another password; a revoked account may log in again with it."""
+        """Set a password; it also lets a revoked account log in again."""
         return self._alter(name, lambda account: replace(account, verifier=verifier, revoked=None))
 
     def set_class(self, name: str, kind: UserClass) -> Account:
-        """Make it an account of another kind of program; a person's account stays one."""
+        """Change the class of a program's account; a person's account cannot be changed."""
 
         def with_class(account: Account) -> Account:
             if UserClass.HUMAN in (account.kind, kind):
                 raise AccountRefused(
-                    f"{account.name} is of class {account.kind}: nobody becomes a person, or stops to be one"
+                    f"{account.name} is of class {account.kind}: the class human cannot be given or taken"
                 )
             if account.via is not None and kind is not UserClass.BOT:
                 raise AccountRefused(f"{account.name} logs in for people, which only a bot may")
@@ -149,20 +149,20 @@ class AccountStore:
         return self._alter(name, with_class)
 
     def add_token(self, name: str, label: str) -> str:
-        """Make a token, in place of the one with the same label; it is returned this once and never again."""
+        """Make a token, replacing the one with the same label; return it, this once only."""
         token = new_token()
-        kept = Token(token_label(label), token_digest(token))
+        stored = Token(token_label(label), token_digest(token))
 
         def with_token(account: Account) -> Account:
             if not account.is_active:
                 raise AccountRefused(f"{account.name} is revoked; a new password lets it in again")
-            return replace(account, tokens=(*(old for old in account.tokens if old.label != label), kept))
+            return replace(account, tokens=(*(old for old in account.tokens if old.label != label), stored))
 
         self._alter(name, with_token)
         return token
 
     def add_certificate(self, name: str, certificate: str) -> Account:
-        """Let it log in with this certificate too; raises NameTaken when that is somebody's already."""
+        """Add a certificate that the account can log in with; NameTaken if another account has it."""
         added = fingerprint(certificate)
 
         def with_certificate(current: AccountSnapshot) -> Account:
@@ -178,7 +178,7 @@ class AccountStore:
         return self._put(with_certificate)
 
     def revoke(self, name: str) -> Account:
-        """Take away every way to log in; name and nicks stay with the account, so that nobody else can take them."""
+        """Remove all credentials of an account; its name and nicks stay reserved."""
         return self._alter(
             name,
             lambda account: replace(
@@ -192,11 +192,11 @@ class AccountStore:
         )
 
     def catch_up(self) -> None:
-        """Take up what was written elsewhere meanwhile; one stat when nothing was. The next refresh tells of it.
+        """Load the file again if it was changed by others; the next ``refresh`` reports it.
 
-        Raises AccountsError when the file has become unreadable; what was known then still holds.
+        Raises AccountsError if the file has become unreadable; the known accounts then stay in force.
         """
-        # Not while a thread of ours writes: it would have to be waited for, and takes it up itself.
+        # Not while a thread of ours writes: it would have to be waited for, and loads the file itself.
         if not self._changing.acquire(blocking=False):
             return
         try:
@@ -208,7 +208,7 @@ class AccountStore:
             self._changing.release()
 
     def refresh(self) -> Changes:
-        """Catch up, and say what was changed, here or elsewhere, since the last refresh."""
+        """Load changes of others, and return all changes since the last refresh."""
         self.catch_up()
         before, after = self._reported, self._now.contents.accounts
         if before is after:
@@ -231,7 +231,7 @@ class AccountStore:
         return self._put(altered)
 
     def _put(self, make: Callable[[AccountSnapshot], Account]) -> Account:
-        """Read, change and write as one step that no other writer can come between."""
+        """Read, change and write the file as one step, locked against other writers."""
         try:
             with self._changing, disk.writing(self.path):
                 current = self._load(self._now)
@@ -253,16 +253,16 @@ class AccountStore:
             if owner:
                 raise NameTaken("that certificate", owner.name)
 
-    def _load(self, known: AccountSnapshot | None) -> AccountSnapshot:
+    def _load(self, current: AccountSnapshot | None) -> AccountSnapshot:
         try:
-            found = disk.read(self.path)
+            file = disk.read(self.path)
         except OSError as error:
             raise AccountsError(f"cannot read {self.path}: {error.strerror}") from error
-        if found is None:
-            if known and known.contents.accounts:
+        if file is None:
+            if current and current.contents.accounts:
                 raise AccountsError(f"{self.path} is gone; put it back from a backup, or restart without accounts")
-            return known or self._indexed(account_file.empty(), None)
-        data, stamp = found
+            return current or self._indexed(account_file.empty(), None)
+        data, stamp = file
         try:
             return self._indexed(account_file.parse(data), stamp)
         except UnreadableJson as error:
@@ -283,7 +283,7 @@ _NOTHING = Changes(frozenset(), frozenset())
 
 
 def _was_revoked(before: Account | None, after: Account | None) -> bool:
-    """May it no longer log in, or might it not for a moment?"""
+    """Return whether the account is or was, meanwhile, revoked."""
     if after is None or not after.is_active:
         return True
     return before is not None and before.revocations != after.revocations

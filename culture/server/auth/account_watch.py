@@ -1,4 +1,4 @@
-"""Takes up what the command line changes in the accounts while the server runs."""
+"""Applies changes of accounts that the command line makes while the server runs."""
 
 import asyncio
 import logging
@@ -17,18 +17,18 @@ _REVOKED = "Your account was revoked"
 
 
 async def watch(parts: ServerParts) -> None:
-    """Look at the accounts every second, at the price of one stat: whoever was revoked is out before the next look."""
+    """Check the accounts every second (one stat); end the sessions of revoked ones."""
     while True:
         await asyncio.sleep(PERIOD)
         try:
-            _look(parts)
+            _check_accounts(parts)
         except AccountsError as error:
             log.error("%s", error)
-        except Exception:  # our bug: without a further look nobody would be out any more
-            log.exception("a look at the accounts failed")
+        except Exception:  # our bug: without further checks no revoked account would be ended
+            log.exception("checking the accounts failed")
 
 
-def _look(parts: ServerParts) -> None:
+def _check_accounts(parts: ServerParts) -> None:
     changes = parts.accounts.refresh()
     if changes.changed or changes.revoked:
         with parts.turn():
@@ -41,7 +41,7 @@ def _look(parts: ServerParts) -> None:
 def _end(parts: ServerParts, revoked: frozenset[str]) -> None:
     here = (each for each in parts.network.users.values() if each.server == parts.router.name)
     for user in [each for each in here if each.account in revoked]:
-        log.info("%s is out: the account %s was revoked", user.nick, user.account)
+        log.info("disconnected %s: the account %s was revoked", user.nick, user.account)
         expel(parts, user, _REVOKED)
     for session in [each for each in parts.sessions if each.account is not None and each.account.name in revoked]:
         session.close(_REVOKED)
@@ -50,26 +50,26 @@ def _end(parts: ServerParts, revoked: frozenset[str]) -> None:
 
 
 def _end_acting(parts: ServerParts, session: Session, revoked: frozenset[str]) -> None:
-    """Whoever is here through a program goes when it may not act for them any longer; elsewhere they stay."""
+    """End a session that a program opened for its user, if the program may no longer do that."""
     acting, account = session.acting, session.account
     if acting is None or account is None:
         return
     by, target = parts.accounts.active(acting.name), parts.accounts.active(account.name)
     if acting.name in revoked or by is None or target is None or not may_act(by, target):
-        log.info("%s is no longer here via %s", account.name, acting.via)
-        session.close(f"{acting.name} may not act for you any longer")
+        log.info("ended the sessions of %s via %s", account.name, acting.via)
+        session.close(f"{acting.name} may no longer act for you")
 
 
 def _clear_nicks(parts: ServerParts) -> None:
-    """Whoever had a nick before there was the account it belongs to."""
+    """Disconnect users whose nick belongs to another account that was made since."""
     for user in list(parts.network.users.values()):
         owner = parts.accounts.owner_of(user.nick)
         if owner is None or user.account == owner.name or _is_logging_in(parts, user):
             continue
-        log.info("%s is out: the nick belongs to the account %s", user.nick, owner.name)
+        log.info("disconnected %s: the nick belongs to the account %s", user.nick, owner.name)
         expel(parts, user, f"Your nick belongs to the account {owner.name}: log in")
 
 
 def _is_logging_in(parts: ServerParts, user: User) -> bool:
-    """Perhaps it is their own account, just made with REGISTER."""
+    """Return whether a session is just logging in, perhaps to an account made by REGISTER."""
     return any(session.waiting for session in parts.router.sessions.get(user, ()))

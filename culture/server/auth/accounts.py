@@ -1,4 +1,4 @@
-"""An account, and what its parts may look like."""
+"""An account, and the rules for its parts: name, fingerprints, token labels."""
 
 import re
 from dataclasses import dataclass, field
@@ -11,29 +11,29 @@ from culture.server.errors import StartError
 
 
 class AccountsError(StartError):
-    """The file of accounts cannot be used; the message says what to do about it."""
+    """The accounts file cannot be used; the message tells people what to do."""
 
 
 class AccountRefused(Exception):
-    """An account cannot be made or changed as asked; the message is for people."""
+    """An account cannot be made or changed as requested; the message is for people."""
 
 
 class NoSuchAccount(AccountRefused):
-    """Nobody has an account of that name."""
+    """There is no account with that name."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"there is no account {name}")
 
 
 class Revoked(AccountRefused):
-    """The account may not log in any longer."""
+    """The account is revoked."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"the account {name} is revoked")
 
 
 class NameTaken(AccountRefused):
-    """The name or nick belongs to another account."""
+    """The name, nick or certificate belongs to another account."""
 
     def __init__(self, name: str, owner: str) -> None:
         super().__init__(f"{name} belongs to the account {owner}")
@@ -48,7 +48,7 @@ _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A random secret in place of the password; only its SHA-256 is kept."""
+    """A random secret in place of the password; only its SHA-256 is stored."""
 
     label: str
     digest: str = field(repr=False)
@@ -56,7 +56,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Whom the tokens of an issuer speak of, by the name that the issuer never gives to another (``sub``)."""
+    """A user of an OpenID issuer, by the issuer's permanent id (``sub``)."""
 
     issuer: str
     name: str = field(repr=False)
@@ -64,7 +64,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Somebody who can log in; times are ISO 8601 in UTC."""
+    """An account that can log in; times are ISO 8601 in UTC."""
 
     name: str
     kind: UserClass
@@ -75,18 +75,18 @@ class Account:
     nicks: tuple[str, ...] = ()
     tokens: tuple[Token, ...] = ()
     subject: Subject | None = None
-    """Whose account it is, where an issuer's tokens log in to it."""
+    """The issuer's user whose tokens log in to this account."""
     via: str | None = None
-    """Where people are when this program logs in for them, as WHOIS names it; None: it speaks for itself alone."""
+    """For a program that logs in for people: where they are, as WHOIS says; else None."""
     user: str | None = None
-    """The user of this machine whose own clients need no login for it: the kernel says whose they are."""
+    """The local user whose own programs need no login for this account."""
     revoked: str | None = None
     revocations: int = 0
-    """How often; who was revoked and let in again at once is still to be thrown out once."""
+    """Number of revocations: a revoked and at once restored account is still disconnected once."""
 
     @property
     def is_active(self) -> bool:
-        """Whether it may log in at all."""
+        """Return whether it may log in."""
         return self.revoked is None
 
 
@@ -102,7 +102,7 @@ def new_account(
     via: str | None = None,
     user: str | None = None,
 ) -> Account:
-    """A checked account made now; people are always on unless said otherwise. Raises AccountRefused."""
+    """Return a new, checked account; people are always on by default. Raises AccountRefused."""
     return Account(
         name=account_name(name),
         kind=kind,
@@ -118,16 +118,16 @@ def new_account(
 
 
 def account_name(name: str) -> str:
-    """Refuse what cannot be a new account, nor a nick of one."""
+    """Return the name if a new account or nick may have it; else raise AccountRefused."""
     if reserved(stored_account_name(name)):
-        raise AccountRefused(f"{name} is reserved: it would be taken for something else")
+        raise AccountRefused(f"{name} is reserved: people would mistake it for something else")
     return name
 
 
 def stored_account_name(name: str) -> str:
-    """Refuse what cannot be the name of an account in a file; ``0`` and ``*`` mean "no account" on IRC.
+    """Return the name if an account in a file may have it; else raise AccountRefused.
 
-    A name that was reserved later stays readable, so that its file is. Nobody can take it as a nick.
+    ``0`` and ``*`` mean "no account" on IRC. A name that was reserved later stays readable, so that its file is.
     """
     if len(name) > LONGEST_NAME or not _NAME.fullmatch(name) or name == "0":
         raise AccountRefused(f"{name!r} cannot be a name: up to {LONGEST_NAME} letters, digits, - and _, no spaces")
@@ -135,7 +135,7 @@ def stored_account_name(name: str) -> str:
 
 
 def fingerprint(text: str) -> str:
-    """The SHA-256 fingerprint of a certificate as it is kept: hexadecimal, lower case, no colons."""
+    """Return a certificate's SHA-256 fingerprint in stored form: lower-case hex, no colons."""
     plain = text.replace(":", "").strip().lower()
     if not _FINGERPRINT.fullmatch(plain):
         raise AccountRefused(f"{text!r} is not the SHA-256 fingerprint of a certificate: 64 hexadecimal digits")
@@ -143,14 +143,14 @@ def fingerprint(text: str) -> str:
 
 
 def token_label(text: str) -> str:
-    """Refuse what cannot name a token."""
+    """Return the text if it can label a token; else raise AccountRefused."""
     if not _LABEL.fullmatch(text):
         raise AccountRefused(f"{text!r} cannot name a token: letters, digits, dot, - and _")
     return text
 
 
 def via_word(text: str, kind: UserClass) -> str:
-    """Refuse what cannot say where people are, and let nobody but a program act for others."""
+    """Return the text if a program of this class may act for people from there; else refuse."""
     if not _LABEL.fullmatch(text):
         raise AccountRefused(f"{text!r} cannot say where people are: a word of letters, digits, dot, - and _")
     if kind is not UserClass.BOT:
@@ -159,12 +159,12 @@ def via_word(text: str, kind: UserClass) -> str:
 
 
 def user_word(text: str) -> str:
-    """Refuse what cannot be a user of this machine; whether there is one is seen when somebody comes."""
+    """Return the text if it can name a local user, who need not exist yet; else refuse."""
     if not text.isprintable() or not text or " " in text:
         raise AccountRefused(f"{text!r} cannot be a user of this machine: a login name, or the number of one")
     return text
 
 
 def now() -> str:
-    """The time as accounts have it."""
+    """Return the present time in the form of the accounts file."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

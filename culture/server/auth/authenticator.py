@@ -1,4 +1,4 @@
-"""Who a connection may be: the server asks, an Authenticator decides."""
+"""Decides whether a connection may register, and as which account."""
 
 import os
 import pwd
@@ -14,35 +14,35 @@ from culture.server.errors import Refused
 
 
 class Credentials(NamedTuple):
-    """What a connection showed of itself by the end of its registration."""
+    """What a connection has shown by the end of its registration."""
 
     nick: str
     host: str
     password: str | None
     account: Account | None = None
-    """Whom it has proved to be."""
+    """The account it has logged in to."""
     is_local: bool = True
     is_websocket: bool = False
     uid: Callable[[], int | None] = os.getuid
-    """Whose process it is, where that can be known."""
+    """Returns the uid of the client's process, if it is known."""
 
 
 class ServerIdentity(NamedTuple):
-    """What the server knows of somebody: an account if there is one, and the class that it has."""
+    """The identity of an admitted connection: its account, if it has one, and its class."""
 
     account: str | None = None
     kind: str = "unknown"
 
 
 class Authenticator(Protocol):
-    """Decides who a connection is; raises Refused for those who may not come in."""
+    """Decides about connections; raises Refused for those that may not register."""
 
     def authenticate(self, connection: Credentials) -> ServerIdentity:
-        """Admit and name, or refuse."""
+        """Return the identity of a connection, or refuse it."""
 
 
 class NetworkAuth:
-    """A login names its account. Without one, being on this machine as a user we know is enough (decision 3)."""
+    """Logged-in clients have their account; local users that we know need none (decision 3)."""
 
     def __init__(self, config: ServerConfig) -> None:
         self._password = config.password
@@ -50,7 +50,7 @@ class NetworkAuth:
         self._uids = {os.getuid(), *uids_of(config.local_users)}
 
     def authenticate(self, connection: Credentials) -> ServerIdentity:
-        """Admit those who are logged in, then those whose presence is trusted."""
+        """Admit a client by its login, or without one by its origin."""
         account = connection.account
         if account is not None:
             return ServerIdentity(account.name, account.kind)
@@ -71,11 +71,11 @@ def _log_in(why: str) -> Refused:
 
 
 def uids_of(users: Iterable[str]) -> set[int]:
-    """The numbers of these users of this machine, as far as they exist."""
-    found = set()
+    """Return the uids of these local users, as far as they exist."""
+    uids = set()
     for user in users:
         try:
-            found.add(int(user) if user.isdigit() else pwd.getpwnam(user).pw_uid)
+            uids.add(int(user) if user.isdigit() else pwd.getpwnam(user).pw_uid)
         except KeyError:
-            continue  # said when the configuration is checked; nobody is admitted by it
-    return found
+            continue  # checking the configuration reports it
+    return uids

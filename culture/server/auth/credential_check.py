@@ -1,4 +1,4 @@
-"""Checking a password or token; nobody can tell by the time it takes whether there is such an account."""
+"""Checks of passwords and tokens that take equally long whether the account exists or not."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,31 +12,31 @@ from culture.server.auth.password import PasswordVerifier, UnfitPassword, prepar
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Somebody has proved to be this account, or to be one that may act for it."""
+    """A successful login: the account, and the program that logged in for it, if any."""
 
     account: str
     proof: LoginProof
-    """The credential that was checked."""
+    """The kind of credential that was checked."""
     by: str | None = None
-    """The account of the program that acts for it."""
+    """The account of the program that acts for the person."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoginFailed:
-    """The login failed; the reason is for the log, a client is told only that it failed."""
+    """A failed login; ``reason`` is for the log, the client is only told that it failed."""
 
     reason: str
     challenge: bytes = b""
-    """Where the mechanism has the client told before it fails: what to send; its answer ends the exchange."""
+    """For mechanisms that send the reason first: what to send; the client's answer ends it."""
 
 
 @dataclass(frozen=True, slots=True)
 class CredentialCheck:
-    """What takes long (0.2 s): call ``run`` in a thread, it touches nothing that is not made for that."""
+    """A slow check (0.2 s): call ``run`` in a thread; it is safe there."""
 
     run: Callable[[], Done | LoginFailed] = field(repr=False)
     asks_elsewhere: bool = False
-    """May it have to wait for another machine?"""
+    """Whether it may have to wait for another machine."""
 
 
 WRONG = LoginFailed("wrong account or password")
@@ -44,7 +44,7 @@ NOT_FOR = LoginFailed("it may not act for that account")
 
 
 def check_password(store: AccountStore, name: str, password: str) -> CredentialCheck | LoginFailed:
-    """Prepare the check of a password, or of a token in its place, for SASL PLAIN and ``PASS account:password``."""
+    """Return the check of a password or token, for SASL PLAIN and ``PASS account:password``."""
     account = store.active(name)
     verifier = verifier_of(store, name)
     try:
@@ -62,7 +62,7 @@ def check_password(store: AccountStore, name: str, password: str) -> CredentialC
 
 
 def check_acting(store: AccountStore, name: str, password: str, person: str) -> CredentialCheck | Done | LoginFailed:
-    """The same for a program that acts for a person; one with a token, which nobody can guess, is known at once."""
+    """Return the check for a program that acts for a person; with a token, the result at once."""
     step = check_password(store, name, password)
     if not isinstance(step, CredentialCheck):
         return step
@@ -85,12 +85,12 @@ def check_acting(store: AccountStore, name: str, password: str, person: str) -> 
 
 
 def may_act(by: Account, target: Account) -> bool:
-    """Whether an account may log in for another: only some programs, and only for people."""
+    """Return whether an account may log in for another: certain bots, and only for people."""
     return by.is_active and by.via is not None and target.is_active and target.kind is UserClass.HUMAN
 
 
 def verifier_of(store: AccountStore, name: str) -> PasswordVerifier:
-    """The verifier of an account that may log in with a password, else one that nothing fits."""
+    """Return the account's password verifier, or a fake one that no password fits."""
     account = store.active(name)
     if account and account.verifier:
         return account.verifier
@@ -99,5 +99,5 @@ def verifier_of(store: AccountStore, name: str) -> PasswordVerifier:
 
 def _has_token(account: Account, token: str) -> bool:
     digest = token_digest(token)
-    # All of them, whatever the first ones say.
-    return sum(same_secret(digest, kept.digest) for kept in account.tokens) > 0
+    # All are compared, so that the time does not tell which one fits.
+    return sum(same_secret(digest, each.digest) for each in account.tokens) > 0

@@ -1,6 +1,6 @@
-"""Login by local uid: a program of the machine's user whose account it is needs no password.
+"""Login by local uid: programs of the account's own user on this machine need no password.
 
-An agent's processes have the same uid, and so has a tunnel through which anybody may come: for those the uid proves
+An agent's processes have the same uid, and so has a tunnel through which others may come: for those the uid proves
 nothing. ``objection`` finds the processes that hold the client's socket and says why they are refused.
 """
 
@@ -31,13 +31,13 @@ TUNNELS = frozenset(
         "tailscaled",
     }
 )
-"""Names of processes that bring connections from elsewhere; by its name no process proves anything."""
+"""Names of processes that bring connections from elsewhere, whose uid proves nothing."""
 
 
 def account_at(session: Session, nick: str, accounts: AccountStore, config: ServerConfig) -> Account | None:
-    """The account whose nick a client wants, when the client is a process of the account's own user here.
+    """Return the account of a nick if the client is a process of the account's local user.
 
-    A page in a browser is no process of its reader's, and where the kernel cannot say whose a process is, nobody is.
+    A WebSocket comes from a page, not from the user; and if the kernel cannot name the process, there is no such login.
     """
     if not session.is_local or session.is_websocket or not peer_uid.IS_KNOWN:
         return None
@@ -51,7 +51,7 @@ def account_at(session: Session, nick: str, accounts: AccountStore, config: Serv
 
 
 def objection(inode: int | None) -> str:
-    """Why the uid behind a client's socket proves nothing, as the client is told; empty where it does. Blocks."""
+    """Return why the uid of a client's socket proves nothing, or "" if it does; blocks."""
     try:
         pids = [] if inode is None else process_owner.holders(inode)
     except process_owner.TooManyProcesses:
@@ -63,12 +63,12 @@ def objection(inode: int | None) -> str:
     for name in names:
         if name in TUNNELS:
             return f"you come through {name}, as others may: log in"
-    # A process that has just ended has left no trace of whose it was.
+    # A process that has just ended leaves no trace of its owner.
     return "" if names else "the server cannot see which program you are: log in"
 
 
 def uid_of(user: str) -> int | None:
-    """The number of a user of this machine; None when there is no such user."""
+    """Return the uid of a local user's name or number; None if there is no such user."""
     if user.isdecimal():
         return int(user)
     try:

@@ -1,4 +1,4 @@
-"""Logging in: exchanges under way, and what somebody has tried too often."""
+"""Logins under way, and limits on failed logins and new accounts."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ from culture.server.core.tally import Tally
 from culture.server.net.connection_limits import group_of
 
 Outcome = TypeVar("Outcome")
-_AT_ONCE = 2
+_AT_ONCE = 2  # checks at a time in each pool
 
 TOO_MANY = "Too many failed logins, try again in a minute"
 
@@ -28,11 +28,11 @@ class SaslLogin:
     def __init__(self, exchange: Exchange, longest: int = LONGEST_MESSAGE) -> None:
         self.exchange = exchange
         self.inbox = SaslInbox(longest)
-        self.has_failed = False  # and the client was told; its answer ends the exchange
+        self.has_failed = False  # the client was sent the reason; its answer ends the exchange
 
 
-class _Lane:
-    """Checks that wait for each other, few at a time: a crowd of logins must not take every processor."""
+class _CheckPool:
+    """A few threads for checks: many logins at once must not take every processor."""
 
     def __init__(self, name: str) -> None:
         self.turns = asyncio.Semaphore(_AT_ONCE)
@@ -46,61 +46,61 @@ class _Lane:
 
 
 class Logins:
-    """The exchanges by session; failed logins and new accounts by whoever it was."""
+    """SASL exchanges by session; failed logins and new accounts by origin."""
 
     def __init__(self, tokens: Tokens | None = None) -> None:
         self.under_way: dict[Session, SaslLogin] = {}
         self.tokens = tokens
-        self._here = _Lane("login")
-        self._elsewhere = _Lane("token")  # an issuer that does not answer must keep no password waiting
-        self._processes = _Lane("process")
+        self._passwords = _CheckPool("login")
+        self._tokens = _CheckPool("token")  # an issuer that does not answer must keep no password waiting
+        self._processes = _CheckPool("process")
         self._failures = Tally()
         self._new_accounts = Tally()
 
     def check(self, run: Callable[[], Outcome]) -> Awaitable[Outcome]:
-        """Run a slow check beside the turns, few at a time."""
-        return self._here.run(run)
+        """Run a slow check in a thread, a few at a time."""
+        return self._passwords.run(run)
 
     def look(self, run: Callable[[], Outcome]) -> Awaitable[Outcome]:
-        """Look at the processes of this machine beside the turns, and beside the checks of passwords."""
+        """Run a look at local processes in a thread, apart from password checks."""
         return self._processes.run(run)
 
     async def try_password(
         self, session: Session, check: CredentialCheck, limits: ServerLimits, now: Callable[[], float]
     ) -> Done | LoginFailed:
-        """Check a password or a token when its turn comes, and count it if it is wrong.
+        """Check a password or token when it is its turn, and count it if it is wrong.
 
-        What failed while it waited counts too, else many connections at once would have a try each.
+        Failures while it waited count too; else many connections at once would have one try each.
         """
-        lane = self._elsewhere if check.asks_elsewhere else self._here
-        async with lane.turns:
+        pool = self._tokens if check.asks_elsewhere else self._passwords
+        async with pool.turns:
             if session.ended or not self.may_try(session, limits, now()):
                 return LoginFailed(TOO_MANY)
-            outcome = await lane.run(check.run)
+            outcome = await pool.run(check.run)
             if isinstance(outcome, LoginFailed):
                 self.fail(session, now())
             return outcome
 
     def stop(self) -> None:
-        """Check no more."""
-        self._here.stop()
-        self._elsewhere.stop()
+        """Stop the threads."""
+        self._passwords.stop()
+        self._tokens.stop()
         self._processes.stop()
 
     def forget(self, session: Session) -> None:
-        """The session is gone, or its exchange over."""
+        """Drop the exchange of a session that has ended or logged in."""
         self.under_way.pop(session, None)
 
     def fail(self, session: Session, now: float) -> None:
-        """Note a failed login."""
+        """Count a failed login."""
         self._failures.note(_who(session), now)
 
     def may_try(self, session: Session, limits: ServerLimits, now: float) -> bool:
-        """Are there tries left?"""
+        """Return whether the session's origin may try another login."""
         return self._failures.count(_who(session), limits.failed_logins_period, now) < limits.failed_logins
 
     def may_make_account(self, session: Session, limits: ServerLimits, now: float) -> bool:
-        """Note that a new account is asked for; False when it is one too many."""
+        """Count a request for a new account; return False if it is one too many."""
         who = _who(session)
         if self._new_accounts.count(who, limits.new_accounts_period, now) >= limits.new_accounts:
             return False
@@ -108,15 +108,17 @@ class Logins:
         return True
 
     def forget_tries(self, limits: ServerLimits, now: float) -> None:
-        """Let go of what no longer counts."""
+        """Drop failures and accounts that are too old to count."""
         self._failures.forget(limits.failed_logins_period, now)
         self._new_accounts.forget(limits.new_accounts_period, now)
 
 
 def _who(session: Session) -> Hashable:
-    """Another machine, or another user of this one. Our own user can read the accounts anyway, and one wrong
-    program of theirs must not lock out the others, so there each connection counts by itself, but those of browsers:
-    what a page knows is not what its reader knows."""
+    """Return the origin that tries are counted by: an address, a local uid, or the session.
+
+    Our own uid can read the accounts anyway, and one broken program of ours must not lock out the others, so there each
+    connection counts for itself. A browser's page does not know what its user knows, so WebSockets count together.
+    """
     if not session.is_local:
         return group_of(session.host)
     uid = session.connection.peer_uid()

@@ -1,4 +1,4 @@
-"""Passwords and tokens in the form they are hashed in (SASLprep, RFC 4013)."""
+"""Passwords (SASLprep, RFC 4013; SCRAM verifiers) and tokens."""
 
 import hashlib
 import hmac
@@ -11,7 +11,7 @@ from typing import Self
 from culture.config.secret_compare import same_secret
 
 LONGEST_PASSWORD = 1024
-"""In bytes; a longer one is a mistake or an attack."""
+"""Bytes; a longer password is a mistake or an attack."""
 
 _TOKEN_BYTES = 32
 
@@ -30,11 +30,11 @@ _PROHIBITED = (
 
 
 class UnfitPassword(ValueError):
-    """The text cannot be a password; the message says why and never repeats it."""
+    """The text cannot be a password; the message says why without repeating it."""
 
 
 def prepare(password: str) -> bytes:
-    """The bytes a password is hashed as; every way to type the same characters gives the same bytes."""
+    """Return the bytes of a password for hashing, equal for all ways to type its characters."""
     if len(password) > LONGEST_PASSWORD:
         raise UnfitPassword(f"a password has at most {LONGEST_PASSWORD} bytes")
     text = password if password.isascii() and password.isprintable() else _saslprep(password)
@@ -47,12 +47,12 @@ def prepare(password: str) -> bytes:
 
 
 def new_token() -> str:
-    """A random secret that is used in place of a password."""
+    """Return a random secret for use in place of a password."""
     return secrets.token_urlsafe(_TOKEN_BYTES)
 
 
 def token_digest(token: str) -> str:
-    """What is kept of a token. It is random and long, so one round of SHA-256 is enough (and no salt needed)."""
+    """Return the digest that is stored; for a long random token plain SHA-256 is enough."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -70,7 +70,7 @@ def _saslprep(password: str) -> str:
 
 
 def _check_direction(text: str) -> None:
-    """RFC 3454 §6: text from right to left begins and ends so, and has nothing from left to right in it."""
+    """Refuse text that mixes right-to-left with other text (RFC 3454 §6)."""
     if not any(map(stringprep.in_table_d1, text)):
         return
     ends = stringprep.in_table_d1(text[0]) and stringprep.in_table_d1(text[-1])
@@ -79,14 +79,14 @@ def _check_direction(text: str) -> None:
 
 
 ITERATIONS = 600_000
-"""How often a new password is hashed: about 0.2 s of one core, spent outside the event loop."""
+"""Rounds of hashing for a new password: about 0.2 s of one core, in a thread."""
 
 _SALT_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
 class PasswordVerifier:
-    """Enough to check a password and to prove that we have it, not enough to log in elsewhere."""
+    """Checks a password and proves that we know it; useless for logging in elsewhere."""
 
     salt: bytes = field(repr=False)
     iterations: int
@@ -95,25 +95,25 @@ class PasswordVerifier:
 
     @classmethod
     def of(cls, password: str, *, salt: bytes | None = None, iterations: int = ITERATIONS) -> Self:
-        """Hash a new password, which takes long: never on the event loop. Raises UnfitPassword."""
+        """Hash a new password (slow: use a thread). Raises UnfitPassword."""
         chosen = salt or secrets.token_bytes(_SALT_BYTES)
         return cls(chosen, iterations, *_keys(prepare(password), chosen, iterations))
 
     @classmethod
     def fake(cls, key: bytes, name: str) -> Self:
-        """One that no password fits: always the same for a name, so that it looks like a real account's."""
+        """Return a verifier that no password fits, always the same one for a name."""
         salt, stored_key, server_key = (
             hmac.digest(key, f"{use}\0{name}".encode(), "sha256") for use in ("salt", "stored", "server")
         )
         return cls(salt[:_SALT_BYTES], ITERATIONS, stored_key, server_key)
 
     def fits(self, password: bytes) -> bool:
-        """Check a prepared password, which takes as long as hashing one."""
+        """Return whether a prepared password fits; takes as long as hashing one."""
         stored_key, _ = _keys(password, self.salt, self.iterations)
         return same_secret(stored_key, self.stored_key)
 
     def proved_by(self, proof: bytes, exchange: bytes) -> bool:
-        """Whether the client's proof over the exchange shows that it knows the password."""
+        """Return whether the client's proof over the exchange shows that it knows the password."""
         signature = hmac.digest(self.stored_key, exchange, "sha256")
         if len(proof) != len(signature):
             return False
@@ -121,7 +121,7 @@ class PasswordVerifier:
         return same_secret(hashlib.sha256(client_key).digest(), self.stored_key)
 
     def signature(self, exchange: bytes) -> bytes:
-        """Our own proof over the exchange."""
+        """Return the server's proof over the exchange."""
         return hmac.digest(self.server_key, exchange, "sha256")
 
 

@@ -1,4 +1,8 @@
-"""The SASL mechanisms as state machines: bytes in, the next step out, no socket and no waiting."""
+"""The SASL mechanisms as state machines without I/O: bytes in, the next step out.
+
+An exchange takes the client's messages one by one and answers each with a step: ``Challenge`` (send this and wait),
+``CredentialCheck`` (run this in a thread), ``Done`` or ``LoginFailed``. No message makes it raise.
+"""
 
 import base64
 import json
@@ -27,11 +31,11 @@ from culture.server.auth.sasl_framing import LONGEST_MESSAGE, LONGEST_TOKEN
 
 
 class BadMessage(ValueError):
-    """The client's message is not what the RFC asks for."""
+    """The client's message is not what the RFC demands."""
 
 
 class Opened(NamedTuple):
-    """A client's first message: its header, whom it wants to act as ("" for itself), and the rest."""
+    """A client's first message (GS2): header, whom it wants to act as (""), and the rest."""
 
     header: str
     authzid: str
@@ -39,7 +43,7 @@ class Opened(NamedTuple):
 
     @classmethod
     def parse(cls, data: bytes) -> "Opened":
-        """Read ``n,a=user,rest``."""
+        """Parse ``n,a=user,rest``."""
         parts = text(data).split(",", 2)
         if len(parts) < 3:
             raise BadMessage("no GS2 header")
@@ -50,7 +54,7 @@ class Opened(NamedTuple):
 
 
 def text(data: bytes) -> str:
-    """The message as text."""
+    """Return the message as text; BadMessage if it is no UTF-8 or has NUL."""
     try:
         decoded = data.decode()
     except UnicodeDecodeError as error:
@@ -61,28 +65,28 @@ def text(data: bytes) -> str:
 
 
 def value(attribute: str, name: str) -> str:
-    """What ``name=value`` says."""
+    """Return the value of an attribute ``name=value``; BadMessage for another name."""
     if not attribute.startswith(f"{name}="):
         raise BadMessage(f"expected {name}=")
     return attribute[2:]
 
 
 def saslname(quoted: str) -> str:
-    """``=2C`` is a comma and ``=3D`` an equals sign; no other ``=`` may be there (RFC 5802 §5.1)."""
+    """Return an unquoted name: ``=2C`` is a comma, ``=3D`` an equals sign (RFC 5802 §5.1)."""
     if not quoted or re.search("=(?!2C|3D)", quoted):
         raise BadMessage("not a name")
     return quoted.replace("=2C", ",").replace("=3D", "=")
 
 
-# Printable ASCII except the comma, which parts the attributes.
+# Printable ASCII except the comma, which separates attributes.
 _NONCE = re.compile(r"[\x21-\x2b\x2d-\x7e]{1,512}")
 
 
 class ClientFirst(NamedTuple):
-    """Who wants to log in."""
+    """The client's first SCRAM message."""
 
     header: str
-    """The GS2 header, which the client must repeat in its last message."""
+    """The GS2 header, which the client's last message must repeat."""
     authzid: str
     bare: str
     username: str
@@ -90,12 +94,12 @@ class ClientFirst(NamedTuple):
 
     @classmethod
     def parse(cls, data: bytes) -> "ClientFirst":
-        """Read ``n,,n=user,r=nonce``."""
+        """Parse ``n,,n=user,r=nonce``."""
         header, authzid, bare = Opened.parse(data)
         attributes = bare.split(",")
         if len(attributes) < 2:
             raise BadMessage("name or nonce is missing")
-        # A mandatory extension (m=) would come first, and is refused by this, as it has to be.
+        # A mandatory extension (m=) would come first; this refuses it, as the RFC demands.
         username, nonce = value(attributes[0], "n"), value(attributes[1], "r")
         if not _NONCE.fullmatch(nonce):
             raise BadMessage("not a nonce")
@@ -103,7 +107,7 @@ class ClientFirst(NamedTuple):
 
 
 class ClientFinal(NamedTuple):
-    """The proof."""
+    """The client's last SCRAM message, with the proof."""
 
     binding: bytes
     nonce: str
@@ -112,7 +116,7 @@ class ClientFinal(NamedTuple):
 
     @classmethod
     def parse(cls, data: bytes) -> "ClientFinal":
-        """Read ``c=…,r=…,p=…``."""
+        """Parse ``c=…,r=…,p=…``."""
         without_proof, _, proof = text(data).rpartition(",")
         attributes = without_proof.split(",")
         if len(attributes) < 2:
@@ -122,12 +126,12 @@ class ClientFinal(NamedTuple):
 
 
 def server_first(nonce: str, salt: bytes, iterations: int) -> str:
-    """What the client needs to make its proof."""
+    """Return the server's first SCRAM message: what the client needs to make its proof."""
     return f"r={nonce},s={base64.b64encode(salt).decode()},i={iterations}"
 
 
 def server_final(signature: bytes) -> bytes:
-    """Our proof that we know the password as well."""
+    """Return the server's last SCRAM message: our proof that we know the password."""
     return b"v=" + base64.b64encode(signature)
 
 
@@ -143,24 +147,24 @@ _SCHEME = "bearer"
 
 
 class Tokens(Protocol):
-    """Knows what a token is worth."""
+    """Checks the tokens of an issuer."""
 
     @property
     def configuration(self) -> str:
-        """Where clients read how to get a token."""
+        """Return the address where clients read how to get a token."""
 
     def check(self, token: str, authzid: str) -> Done | LoginFailed:
-        """Whose token it is, in a thread; ``authzid`` is whom the client wants to be, "" for whoever it is."""
+        """Check a token in a thread; ``authzid`` is the account the client wants, "" for its own."""
 
 
 class BearerExchange:
-    """One message with the token; who fails is told why in JSON before."""
+    """OAUTHBEARER (RFC 7628): one message with the token; a failure's reason is sent as JSON."""
 
     def __init__(self, tokens: Tokens | None) -> None:
         self._tokens = tokens
 
     def step(self, data: bytes) -> CredentialCheck | LoginFailed:
-        """Read ``n,a=user,`` and behind it ``key=value`` pairs, each begun and the last ended with 0x01."""
+        """Parse ``n,a=user,`` and ``key=value`` pairs, each begun and the last ended by 0x01."""
         tokens = self._tokens
         if tokens is None:
             return LoginFailed("there is no issuer whose tokens are taken")
@@ -177,21 +181,21 @@ class BearerExchange:
 
 
 def _told(failed: LoginFailed, status: str, tokens: Tokens) -> LoginFailed:
-    """RFC 7628 §3.2.2"""
-    said = {"status": status, "openid-configuration": tokens.configuration}
-    return LoginFailed(failed.reason, json.dumps(said, separators=(",", ":")).encode())
+    """Return the failure with the reason for the client as JSON (RFC 7628 §3.2.2)."""
+    answer = {"status": status, "openid-configuration": tokens.configuration}
+    return LoginFailed(failed.reason, json.dumps(answer, separators=(",", ":")).encode())
 
 
 def _parse(data: bytes) -> tuple[str, str]:
-    """Whom the client wants to be, and its token; host, port and what else it may say change nothing."""
+    """Return the wanted account and the token; host, port and other pairs are ignored."""
     _, authzid, rest = Opened.parse(data)
     if not rest.startswith(_PART) or not rest.endswith(_PART * 2):
         raise BadMessage("not an OAUTHBEARER message")
     pairs = [pair.partition("=") for pair in rest[1:-2].split(_PART)]
-    found = [value for key, _, value in pairs if key == "auth"]
-    if len(found) != 1:
+    tokens = [value for key, _, value in pairs if key == "auth"]
+    if len(tokens) != 1:
         raise BadMessage("no token, or several")
-    scheme, _, token = found[0].partition(" ")
+    scheme, _, token = tokens[0].partition(" ")
     if scheme.lower() != _SCHEME or not token:
         raise BadMessage("not a bearer token")
     return authzid, token
@@ -207,13 +211,13 @@ class SaslMechanism(StrEnum):
 
     @property
     def longest(self) -> int:
-        """How many characters a message of it may have."""
+        """Return how many characters a message of it may have."""
         return LONGEST_TOKEN if self is SaslMechanism.OAUTHBEARER else LONGEST_MESSAGE
 
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """Send this and wait for the client's answer."""
+    """Send this data and wait for the client's answer."""
 
     data: bytes = field(repr=False)
 
@@ -222,14 +226,14 @@ Step = Challenge | CredentialCheck | Done | LoginFailed
 
 
 class Exchange(Protocol):
-    """One attempt to log in; it is over with anything but a Challenge."""
+    """One attempt to log in; any step but a Challenge ends it."""
 
     def step(self, data: bytes) -> Step:
-        """Take the client's message. Never raises, whatever the message is."""
+        """Handle a message of the client; never raises, whatever the message is."""
 
 
 def offered(*, private: bool, certificate: bool, tokens: bool = False) -> tuple[SaslMechanism, ...]:
-    """What a connection may use: what shows a secret only where nobody can listen (TLS or loopback)."""
+    """Return the mechanisms for a connection; those that show a secret need a private one."""
     possible = {
         SaslMechanism.SCRAM_SHA_256: True,
         SaslMechanism.EXTERNAL: certificate,
@@ -242,7 +246,7 @@ def offered(*, private: bool, certificate: bool, tokens: bool = False) -> tuple[
 def begin(
     mechanism: SaslMechanism, store: AccountStore, certificate: str | None = None, tokens: Tokens | None = None
 ) -> Exchange:
-    """Begin an exchange; in all of them the client speaks first."""
+    """Start an exchange; in all mechanisms the client speaks first."""
     match mechanism:
         case SaslMechanism.PLAIN:
             return PlainExchange(store)
@@ -255,13 +259,13 @@ def begin(
 
 
 class PlainExchange:
-    """RFC 4616: name and password in one message."""
+    """PLAIN (RFC 4616): name and password in one message."""
 
     def __init__(self, store: AccountStore) -> None:
         self._store = store
 
     def step(self, data: bytes) -> Step:
-        """Read ``authzid NUL authcid NUL password``."""
+        """Parse ``authzid NUL authcid NUL password``."""
         try:
             authzid, name, password = data.decode().split("\0")
         except ValueError:
@@ -274,28 +278,28 @@ class PlainExchange:
 
 
 class ExternalExchange:
-    """RFC 4422 appendix A: the certificate of the connection says who it is."""
+    """EXTERNAL (RFC 4422 appendix A): the TLS certificate names the account."""
 
     def __init__(self, store: AccountStore, certificate: str | None) -> None:
         self._store = store
         self._certificate = certificate
 
     def step(self, data: bytes) -> Step:
-        """Read the account that the client means; empty is the certificate's own."""
+        """Read the wanted account; empty means the certificate's own."""
         account = self._store.by_certificate(self._certificate) if self._certificate else None
         try:
-            wanted = data.decode()
+            requested = data.decode()
         except UnicodeDecodeError:
             return LoginFailed("not UTF-8")
         if account is None:
             return LoginFailed("no account has this certificate")
-        if wanted and self._store.get(wanted) != account:
+        if requested and self._store.get(requested) != account:
             return LoginFailed("the certificate is another account's")
         return Done(account.name, LoginProof.CERTIFICATE)
 
 
 class ScramExchange:
-    """RFC 5802 with SHA-256 (RFC 7677), without channel binding: the password never crosses the wire."""
+    """SCRAM-SHA-256 (RFC 7677), without channel binding: the password never crosses the wire."""
 
     def __init__(self, store: AccountStore, nonce: Callable[[], str] = lambda: secrets.token_urlsafe(18)) -> None:
         self._store = store
@@ -303,10 +307,10 @@ class ScramExchange:
         self._next: Callable[[bytes], Step] = self._first
 
     def step(self, data: bytes) -> Step:
-        """Take the next message of the client."""
-        now, self._next = self._next, _over
+        """Handle the next message of the client."""
+        handle, self._next = self._next, _over
         try:
-            return now(data)
+            return handle(data)
         except BadMessage as bad:
             return LoginFailed(str(bad))
 

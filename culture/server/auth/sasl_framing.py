@@ -1,19 +1,19 @@
-"""SASL messages on IRC lines: base64 in pieces of 400 characters (IRCv3 sasl-3.1, "The AUTHENTICATE Command")."""
+"""SASL messages on IRC lines: base64 in pieces of 400 characters (IRCv3 sasl-3.1)."""
 
 import base64
 from enum import Enum
 
 PIECE = 400
 LONGEST_MESSAGE = 10 * PIECE
-"""In characters of base64: room for the longest password there may be."""
+"""Characters of base64: room for the longest possible password."""
 LONGEST_TOKEN = 30 * PIECE
-"""The same for a token of an issuer; as many lines as a client may send at once before it is registered."""
+"""The same for a token: as many lines as an unregistered client may send at once."""
 
 EMPTY = "+"
 
 
 class Unframed(Enum):
-    """Why what a client sent is no SASL message; the exchange has failed."""
+    """Why the client's pieces are no SASL message; the exchange has failed."""
 
     TOO_LONG = "one piece is longer than 400 characters"
     TOO_MUCH = "the message is longer than any that makes sense"
@@ -21,7 +21,7 @@ class Unframed(Enum):
 
 
 class SaslInbox:
-    """Puts the pieces of a client's message together."""
+    """Joins the pieces of a client's message."""
 
     __slots__ = ("_held", "_longest")
 
@@ -30,7 +30,7 @@ class SaslInbox:
         self._longest = longest
 
     def feed(self, piece: str) -> bytes | Unframed | None:
-        """The message once it is complete, None until then."""
+        """Return the message once it is complete, None until then."""
         if len(piece) > PIECE:
             return self._failed(Unframed.TOO_LONG)
         text = self._held + ("" if piece == EMPTY else piece)
@@ -51,8 +51,8 @@ class SaslInbox:
 
 
 def pieces(message: bytes) -> list[str]:
-    """A message of the server as the parameters of AUTHENTICATE lines."""
+    """Return a message of the server as the parameters of AUTHENTICATE lines."""
     text = base64.b64encode(message).decode()
-    found = [text[start : start + PIECE] for start in range(0, len(text), PIECE)]
-    # A whole last piece says that more comes, so an empty one has to end the message.
-    return found if found and len(found[-1]) < PIECE else [*found, EMPTY]
+    parts = [text[start : start + PIECE] for start in range(0, len(text), PIECE)]
+    # A last piece of full length says that more follows: an empty one has to end the message.
+    return parts if parts and len(parts[-1]) < PIECE else [*parts, EMPTY]

@@ -1,4 +1,4 @@
-"""REDEEM: a person who was invited makes their account, once for each key."""
+"""REGISTER, VERIFY, REDEEM: a client makes its account (IRCv3 draft/account-registration)."""
 
 import logging
 import time
@@ -22,31 +22,31 @@ log = logging.getLogger(__name__)
 
 CAPABILITY = "draft/account-registration"
 
-_SHORTEST_PASSWORD = 8
+_SHORTEST_PASSWORD = 8  # characters
 _BEFORE_CONNECT = "before-connect"
 
 
 def may_make_account(ctx: Context) -> bool:
-    """Is this something for the session at all?"""
+    """Return whether this session may make an account."""
     return ctx.config.self_registration != "off" and is_private(ctx)
 
 
 def offer(ctx: Context) -> str | None:
-    """The value of the capability."""
+    """Return the value of the capability."""
     return _BEFORE_CONNECT if _early(ctx) else None
 
 
 def _early(ctx: Context) -> bool:
-    """May somebody make an account before they are let in? It must be no way around the server's password."""
+    """Return whether accounts may be made before registration: not around the server's password."""
     return ctx.config.self_registration == "anybody" and ctx.config.password is None
 
 
 @command("REGISTER", params=3, early=True)
 def register(ctx: Context, message: Message) -> Later:
-    """``REGISTER * * password``: make an account named like my nick, and log in to it."""
-    said, _, password = message.params[:3]
-    _check_allowed(ctx, "REGISTER", said)
-    name = _name(ctx, said)
+    """``REGISTER * * password``: make an account named like your nick, and log in to it."""
+    requested, _, password = message.params[:3]
+    _check_allowed(ctx, "REGISTER", requested)
+    name = _name(ctx, requested)
     check_password("REGISTER", name, password)
     session = ctx.session
     holder = ctx.network.user(session.nick or "")
@@ -60,7 +60,7 @@ def register(ctx: Context, message: Message) -> Later:
 
 @command("VERIFY", params=2, early=True)
 def verify(ctx: Context, message: Message) -> None:
-    """``VERIFY account code``: nothing here waits for a code."""
+    """``VERIFY account code``: not needed; accounts here are not verified."""
     name = message.params[0]
     _check_allowed(ctx, "VERIFY", name)
     raise Failed("VERIFY", "INVALID_CODE", name, text="Accounts here need no code")
@@ -69,23 +69,25 @@ def verify(ctx: Context, message: Message) -> None:
 def _check_allowed(ctx: Context, verb: str, name: str) -> None:
     session = ctx.session
     if ctx.config.self_registration == "off":
-        raise Failed(verb, "DISALLOWED", name, text="Accounts are made by those who run this server")
+        raise Failed(verb, "DISALLOWED", name, text="Only the operators of this server make accounts")
     if session.account is not None:
         raise Failed(verb, "ALREADY_AUTHENTICATED", session.account.name, text="You are logged in")
     if session.user is None and not _early(ctx):
-        raise Failed(verb, "COMPLETE_CONNECTION_REQUIRED", name, text="Come in first, with NICK and USER")
+        raise Failed(verb, "COMPLETE_CONNECTION_REQUIRED", name, text="Register first, with NICK and USER")
     if not is_private(ctx):
         raise Failed(verb, "TEMPORARILY_UNAVAILABLE", name, text="Passwords are taken over TLS only")
 
 
-def _name(ctx: Context, said: str) -> str:
-    """The account's name: that of the nick, without the server's prefix where nicks have one."""
+def _name(ctx: Context, requested: str) -> str:
+    """Return the account's name: the nick, without the server's prefix if nicks have one."""
     nick = ctx.session.nick if ctx.session.user is None else ctx.nick
     if nick is None:
         raise Failed("REGISTER", "NEED_NICK", "*", text="Choose a nick first")
     bare = ctx.parts.accounts.bare
-    if said != "*" and bare(said) != bare(nick):
-        raise Failed("REGISTER", "ACCOUNT_NAME_MUST_BE_NICK", said, text=f"An account is named like its nick: {nick}")
+    if requested != "*" and bare(requested) != bare(nick):
+        raise Failed(
+            "REGISTER", "ACCOUNT_NAME_MUST_BE_NICK", requested, text=f"An account is named like its nick: {nick}"
+        )
     name = nick[len(nick) - len(bare(nick)) :]
     if bare(name) != fold(name):
         text = "The prefix of the server is no part of a name: the account would own another nick"
@@ -97,7 +99,7 @@ def _name(ctx: Context, said: str) -> str:
 
 
 def check_password(verb: str, name: str, password: str) -> None:
-    """Refuse what is too short, or no password."""
+    """Refuse a password that is too short or not usable."""
     if len(password) < _SHORTEST_PASSWORD:
         raise Failed(verb, "WEAK_PASSWORD", name, text=f"A password has at least {_SHORTEST_PASSWORD} characters")
     try:
@@ -107,7 +109,7 @@ def check_password(verb: str, name: str, password: str) -> None:
 
 
 def _make(store: AccountStore, name: str, password: str) -> Account | Failed:
-    """Hash and write, in a thread. Nobody becomes a person by their own word, so the class is bot."""
+    """Hash the password, add the account (in a thread). It is a bot: nobody vouches for it."""
     try:
         account = new_account(name, UserClass.BOT, verifier=PasswordVerifier.of(password))
         store.add(account)
@@ -128,21 +130,21 @@ def _made(ctx: Context, outcome: Account | Failed) -> None:
 
 
 def _taken(name: str) -> Failed:
-    return Failed("REGISTER", "ACCOUNT_EXISTS", name, text="That name is somebody's")
+    return Failed("REGISTER", "ACCOUNT_EXISTS", name, text="This name belongs to another account")
 
 
 log = logging.getLogger(__name__)
 
 LABEL = "joined"
-"""Of the token that whoever redeems an invitation gets for their programs."""
+"""The label of the token that a redeemed invitation creates for the person's programs."""
 
 
 @command("REDEEM", params=3, early=True)
 def redeem(ctx: Context, message: Message) -> Later:
-    """``REDEEM account key :password``: I was invited; make my account, with this password."""
+    """``REDEEM account key :password``: make your account by an invitation, with this password."""
     name, key, password = message.params[:3]
     if not is_private(ctx):
-        raise Failed("REDEEM", "NEED_TLS", text="An invitation is taken up over TLS")
+        raise Failed("REDEEM", "NEED_TLS", text="Invitations are redeemed over TLS only")
     if not ctx.parts.logins.may_try(ctx.session, ctx.config.limits, ctx.now()):
         raise Failed("REDEEM", "TOO_MANY", text=TOO_MANY)
     check_password("REDEEM", name, password)
@@ -151,7 +153,7 @@ def redeem(ctx: Context, message: Message) -> Later:
 
 
 def _redeemed(invitations: Invitations, store: AccountStore, name: str, key: str, password: str) -> str | Failed:
-    """In a thread: a token of the new account. Whoever invites somebody says that they are a person."""
+    """Make the invited person's account and return a token of it (in a thread)."""
     token = ""
 
     def let_in(invitation: Invitation) -> None:
@@ -166,17 +168,17 @@ def _redeemed(invitations: Invitations, store: AccountStore, name: str, key: str
     except AccountRefused as refused:
         return Failed("REDEEM", "BAD_ACCOUNT_NAME", text=str(refused))
     except (AccountsError, UnreadableInvitations, OSError) as error:
-        log.error("nobody can be let in by invitation: %s", error)
-        return Failed("REDEEM", "TEMPORARILY_UNAVAILABLE", text="It could not be written down")
+        log.error("cannot redeem an invitation: %s", error)
+        return Failed("REDEEM", "TEMPORARILY_UNAVAILABLE", text="The account could not be written")
     return token
 
 
 def _answer(ctx: Context, name: str, outcome: str | Failed) -> None:
     if isinstance(outcome, Failed):
         if "INVALID_KEY" in outcome.params:
-            log.warning("a key that opens nothing was tried from %s", ctx.session.host)
+            log.warning("an unknown invitation key was tried from %s", ctx.session.host)
             ctx.parts.logins.fail(ctx.session, ctx.now())
         raise outcome
     prefix = f"{ctx.config.short_name}-" if ctx.config.nick_prefix == "required" else ""
-    log.info("%s was invited, and has an account from now on", name)
+    log.info("%s redeemed an invitation and has an account", name)
     ctx.send("REDEEM", "SUCCESS", name, f"{prefix}{name}", outcome)

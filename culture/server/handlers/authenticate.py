@@ -1,4 +1,4 @@
-"""AUTHENTICATE: logging in to an account (IRCv3 sasl-3.2)."""
+"""AUTHENTICATE: log in to an account (IRCv3 sasl-3.2)."""
 
 import logging
 from collections.abc import Awaitable
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 def mechanisms(ctx: Context) -> tuple[SaslMechanism, ...]:
-    """How this session may log in; passwords and tokens are shown only where nobody can listen."""
+    """Return the mechanisms for this session; passwords and tokens need a private connection."""
     return sasl.offered(
         private=is_private(ctx),
         certificate=_certificate(ctx) is not None,
@@ -34,20 +34,20 @@ def _certificate(ctx: Context) -> str | None:
 
 
 def is_private(ctx: Context) -> bool:
-    """Can nobody read along?"""
+    """Return whether nobody can read the connection: TLS or loopback."""
     return ctx.session.is_local or ctx.session.tls is not None
 
 
 @command("AUTHENTICATE", params=1, early=True)
 def authenticate(ctx: Context, message: Message) -> Later | None:
-    """``AUTHENTICATE mechanism``, then ``AUTHENTICATE data``: log in; ``AUTHENTICATE *`` gives up."""
+    """``AUTHENTICATE mechanism``, then ``AUTHENTICATE data``: log in; ``AUTHENTICATE *`` aborts."""
     word = message.params[0]
     login = ctx.parts.logins.under_way.get(ctx.session)
     if word == "*":
         ctx.parts.logins.forget(ctx.session)
         raise Refused(Numeric.ERR_SASLABORTED)
     if "sasl" not in ctx.session.caps.enabled:
-        raise Refused(Numeric.ERR_SASLFAIL, text="Ask for the capability sasl first")
+        raise Refused(Numeric.ERR_SASLFAIL, text="Request the capability sasl first")
     if login is None:
         _begin(ctx, word)
         return None
@@ -63,14 +63,14 @@ def authenticate(ctx: Context, message: Message) -> Later | None:
     step = login.exchange.step(data)
     if not isinstance(step, Done):
         _check_tries(ctx)
-    return _go_on(ctx, step)
+    return _handle_step(ctx, step)
 
 
 def _check_tries(ctx: Context) -> None:
-    """At every step: an exchange that was begun in time must not wait for its turn to be one try more.
+    """Refuse a session with too many failed logins; checked at every step of an exchange.
 
-    Who has nothing left to guess need not wait: one person's mistakes must not lock out the others of a program that
-    acts for people.
+    A program that acts for people with a token can guess nothing and is not held up: one person's wrong password must
+    not lock out the others.
     """
     if not ctx.parts.logins.may_try(ctx.session, ctx.config.limits, ctx.now()):
         ctx.parts.logins.forget(ctx.session)
@@ -78,7 +78,7 @@ def _check_tries(ctx: Context) -> None:
 
 
 def _begin(ctx: Context, word: str) -> None:
-    if word.upper() != SaslMechanism.PLAIN:  # in which all is said at once
+    if word.upper() != SaslMechanism.PLAIN:  # which sends everything in one step
         _check_tries(ctx)
     _catch_up(ctx)
     names = mechanisms(ctx)
@@ -91,13 +91,13 @@ def _begin(ctx: Context, word: str) -> None:
     ctx.send("AUTHENTICATE", "+", source="")
 
 
-def _go_on(ctx: Context, step: sasl.Step) -> Later | None:
+def _handle_step(ctx: Context, step: sasl.Step) -> Later | None:
     match step:
         case Challenge(data):
             _challenge(ctx, data)
             return None
         case CredentialCheck():
-            return Later(_tried(ctx, step), lambda outcome: _finish(ctx, outcome))
+            return Later(_run_check(ctx, step), lambda outcome: _finish(ctx, outcome))
         case LoginFailed():
             ctx.parts.logins.fail(ctx.session, ctx.now())
     _finish(ctx, step)
@@ -121,12 +121,12 @@ def _finish(ctx: Context, outcome: Done | LoginFailed) -> None:
     ctx.reply(Numeric.RPL_SASLSUCCESS)
 
 
-def _tried(ctx: Context, check: CredentialCheck) -> Awaitable[Done | LoginFailed]:
+def _run_check(ctx: Context, check: CredentialCheck) -> Awaitable[Done | LoginFailed]:
     return ctx.parts.logins.try_password(ctx.session, check, ctx.config.limits, ctx.now)
 
 
 def log_in(ctx: Context, done: Done) -> None:
-    """The session has proved to be this account, or to be the one that acts for it."""
+    """Log the session in to this account, by its own credential or a program acting for it."""
     by = done.by
     session, account = ctx.session, ctx.parts.accounts.active(done.account)
     acting = ctx.parts.accounts.active(by) if by is not None else None
@@ -134,8 +134,8 @@ def log_in(ctx: Context, done: Done) -> None:
         raise Refused(Numeric.ERR_SASLFAIL)
     user = session.user
     if ctx.config.nick_prefix == "required" and user is not None and user.account not in (None, account.name):
-        # The nick and the other sessions are the first account's, and go when it is revoked.
-        text = f"You are logged in as {user.account}: for {account.name} connect anew"
+        # The nick and the other sessions belong to the first account and end when it is revoked.
+        text = f"You are logged in as {user.account}: to log in as {account.name}, reconnect"
         raise Refused(Numeric.ERR_SASLALREADY, text=text)
     session.account, session.acting = account, acting
     session.login_tags = {Tag.LOGIN.value: done.proof.value}
@@ -148,21 +148,21 @@ def log_in(ctx: Context, done: Done) -> None:
 def log_in_by_password(ctx: Context, name: str, password: str) -> Later | None:
     """``PASS account:password``, for clients without SASL; a wrong one ends the connection."""
     if not is_private(ctx):
-        _turn_away(ctx, "Passwords are taken over TLS only")
+        _reject(ctx, "Passwords are taken over TLS only")
         return None
     if not ctx.parts.logins.may_try(ctx.session, ctx.config.limits, ctx.now()):
-        _turn_away(ctx, TOO_MANY)
+        _reject(ctx, TOO_MANY)
         return None
     _catch_up(ctx)
     step = check_password(ctx.parts.accounts, name, password)
     if isinstance(step, LoginFailed):
-        _turn_away(ctx, None)
+        _reject(ctx, None)
         return None
-    return Later(_tried(ctx, step), lambda outcome: _admit(ctx, outcome))
+    return Later(_run_check(ctx, step), lambda outcome: _admit(ctx, outcome))
 
 
 def _catch_up(ctx: Context) -> None:
-    """An account that was made a moment ago is good at once."""
+    """Read the accounts again if they changed: one made a moment ago can log in at once."""
     try:
         ctx.parts.accounts.catch_up()
     except AccountsError as error:
@@ -171,11 +171,11 @@ def _catch_up(ctx: Context) -> None:
 
 def _admit(ctx: Context, outcome: Done | LoginFailed) -> None:
     if isinstance(outcome, LoginFailed):
-        _turn_away(ctx, None)
+        _reject(ctx, None)
     else:
         log_in(ctx, outcome)
 
 
-def _turn_away(ctx: Context, why: str | None) -> None:
+def _reject(ctx: Context, why: str | None) -> None:
     ctx.reply(Numeric.ERR_PASSWDMISMATCH, text=why)
     ctx.session.close("Access denied")

@@ -1,4 +1,4 @@
-"""CAP: which extensions a client wants (IRCv3 capability negotiation)."""
+"""CAP: capabilities that a client wants (IRCv3 capability negotiation)."""
 
 from culture.protocol.caps import MULTILINE, VERSION_302, lines
 from culture.protocol.message import Message
@@ -45,13 +45,13 @@ OFFERED: dict[str, str | None] = {
     "userhost-in-names": None,
     Cap.MENTIONS.value: None,
 }
-_ROOM = 400
-_ONE_LINE = 8191
+_ROOM = 400  # bytes of a line for capabilities
+_ONE_LINE = 8191  # bytes for clients that read one line only
 
 
 @command("CAP", params=1, early=True)
 def cap(ctx: Context, message: Message) -> Later | None:
-    """``CAP LS|LIST|REQ|END``: which extensions there are, which are on, which I want."""
+    """``CAP LS|LIST|REQ|END``: list capabilities, list the active ones, request some, finish."""
     action, words = message.params[0].upper(), message.params[1:]
     match action:
         case "LS":
@@ -68,8 +68,8 @@ def cap(ctx: Context, message: Message) -> Later | None:
 
 
 def offered(ctx: Context) -> dict[str, str | None]:
-    """What this session may have, with the values: how it may log in depends on how it came."""
-    every = (
+    """Return the capabilities for this session, with values that depend on its connection."""
+    capabilities = (
         OFFERED
         | ctx.parts.skills.caps()
         | {
@@ -80,32 +80,32 @@ def offered(ctx: Context) -> dict[str, str | None]:
         }
     )
     if not may_make_account(ctx):
-        del every[ACCOUNT_REGISTRATION]
-    return every
+        del capabilities[ACCOUNT_REGISTRATION]
+    return capabilities
 
 
 def _list_offered(ctx: Context, words: tuple[str, ...]) -> None:
-    known = words and words[0].isascii() and words[0].isdigit()
-    ctx.session.caps.begin(int(words[0][:4]) if known else 301)
-    every = offered(ctx)
+    has_version = words and words[0].isascii() and words[0].isdigit()
+    ctx.session.caps.begin(int(words[0][:4]) if has_version else 301)
+    capabilities = offered(ctx)
     if ctx.session.caps.version < VERSION_302 and ctx.session.user is None:
-        # The list has to be one line for these; the rest is to be had for the asking.
-        every = {name: value for name, value in every.items() if "/" not in name}
-    _answer(ctx, "LS", ctx.session.caps.offer(every))
+        # These clients read one line only; the other capabilities can be requested anyway.
+        capabilities = {name: value for name, value in capabilities.items() if "/" not in name}
+    _answer(ctx, "LS", ctx.session.caps.offer(capabilities))
 
 
 def _request(ctx: Context, words: str) -> None:
     session = ctx.session
-    wanted = [word for word in words.split(" ") if word]
-    if not session.caps.request(wanted, offered(ctx)):
-        _answer(ctx, "NAK", wanted)
+    requested = [word for word in words.split(" ") if word]
+    if not session.caps.request(requested, offered(ctx)):
+        _answer(ctx, "NAK", requested)
         return
     session.enable(session.caps.enabled)
     if not is_aware(session):
         ctx.parts.subscriptions.clear(session)
     if session.user is not None:
         ctx.router.regroup(session.user)
-    _answer(ctx, "ACK", wanted)
+    _answer(ctx, "ACK", requested)
 
 
 def _end(ctx: Context) -> Later | None:
@@ -114,7 +114,7 @@ def _end(ctx: Context) -> Later | None:
 
 
 def _answer(ctx: Context, action: str, words: list[str]) -> None:
-    """One line, or for LS and LIST to a client that knows 302 several with a ``*``."""
+    """Send one line, or for LS and LIST to a client of version 302 several, marked with ``*``."""
     nick = ctx.session.nick or "*" if ctx.session.user is None else ctx.nick
     *most, last = lines(words, _ROOM if ctx.session.caps.version >= VERSION_302 else _ONE_LINE)
     for line in most:

@@ -1,4 +1,4 @@
-"""Rooms: JOIN, PART, TOPIC, NAMES, INVITE, KICK."""
+"""Channels: JOIN, PART, TOPIC, NAMES, INVITE, KICK, RENAME (IRCv3 draft/channel-rename)."""
 
 from itertools import zip_longest
 
@@ -8,19 +8,19 @@ from culture.protocol.names import fold, valid_channel
 from culture.protocol.numerics import Numeric
 from culture.protocol.split import clip, room
 from culture.server.channels.join_reply import named, show_channel, show_elsewhere, show_topic
-from culture.server.channels.ownership import name_fault, rank_at_entry, warn_of_confusable
+from culture.server.channels.ownership import may_release, name_fault, rank_at_entry, warn_of_confusable
 from culture.server.commands import command
 from culture.server.context import Context
 from culture.server.core.state import Channel
 from culture.server.core.visibility import sees_channel
-from culture.server.errors import Refused
-from culture.server.events import Invited, Joined, Kicked, Parted, TopicSet
+from culture.server.errors import Failed, Refused
+from culture.server.events import ChannelRenamed, Invited, Joined, Kicked, Parted, TopicSet
 from culture.server.subscriptions.metadata_replies import sync_elsewhere
 
 
 @command("JOIN", params=1)
 def join(ctx: Context, message: Message) -> None:
-    """``JOIN #a,#b key``: come into channels; ``JOIN 0`` leaves all."""
+    """``JOIN #a,#b key``: join channels; ``JOIN 0`` leaves all."""
     names, *keys = message.params
     if names == "0":
         for channel in sorted(ctx.user.channels, key=lambda each: each.name):
@@ -42,23 +42,23 @@ def _join(ctx: Context, name: str, key: str | None) -> None:
         raise Refused(Numeric.ERR_NOSUCHCHANNEL, name, text=fault)
     if len(ctx.user.channels) >= limits.channels_per_client:
         raise Refused(Numeric.ERR_TOOMANYCHANNELS, name)
-    # Where a standing channel is empty nobody could let anybody in: its first member may.
+    # An empty standing channel has no operator who could invite: its first member is let in.
     if channel is not None and (channel.members or channel.is_registered):
         _check_entry(ctx, channel, key)
     user = ctx.user
     status = rank_at_entry(ctx.network, channel, user)
-    shown = channel.name if channel is not None else name
-    ctx.publish(Joined(ctx.stamp(), user.source, shown, status, user.account, user.realname))
+    spelling = channel.name if channel is not None else name
+    ctx.publish(Joined(ctx.stamp(), user.source, spelling, status, user.account, user.realname))
     channel = ctx.find_channel(name)
     ctx.session.place = channel.name
     show_channel(ctx, channel)
     show_elsewhere(ctx, channel)
     warn_of_confusable(ctx, channel)
-    sync_elsewhere(ctx, shown)
+    sync_elsewhere(ctx, spelling)
 
 
 def _how_channels_look(name: str, limit: int) -> str:
-    text = f"Channels here look like #name, at most {limit} bytes"
+    text = f"A channel name begins with # and has at most {limit} bytes"
     return f"{text}: try #{name}" if name[:1].isalnum() and valid_channel(f"#{name}", limit) else text
 
 
@@ -97,7 +97,7 @@ def _part(ctx: Context, name: str, reason: str | None) -> None:
 
 @command("TOPIC", params=1)
 def topic(ctx: Context, message: Message) -> None:
-    """``TOPIC #channel``: what it is about; with text: set that."""
+    """``TOPIC #channel``: show the topic; with a text: set it."""
     channel = ctx.find_channel(message.params[0])
     if len(message.params) == 1:
         if not sees_channel(ctx.user, channel):
@@ -117,13 +117,13 @@ def topic(ctx: Context, message: Message) -> None:
 
 @command("NAMES")
 def names(ctx: Context, message: Message) -> None:
-    """``NAMES #a,#b``: who is there."""
+    """``NAMES #a,#b``: list the members of channels."""
     ctx.pull(named(ctx, message.params[0] if message.params else "*"))
 
 
 @command("INVITE")
 def invite(ctx: Context, message: Message) -> None:
-    """``INVITE nick #channel``: let somebody in; ``INVITE``: where I am invited to."""
+    """``INVITE nick #channel``: invite a user; ``INVITE``: list your invitations."""
     if not message.params:
         for invitation in ctx.user.invitations:
             ctx.reply(Numeric.RPL_INVITELIST, invitation.name)
@@ -148,7 +148,7 @@ def invite(ctx: Context, message: Message) -> None:
 
 @command("KICK", params=2)
 def kick(ctx: Context, message: Message) -> None:
-    """``KICK #channel nick :reason``: remove somebody."""
+    """``KICK #channel nick :reason``: remove a member."""
     channels, nicks, *reason = message.params
     names = channels.split(",")
     kicked = nicks.split(",")
@@ -167,5 +167,36 @@ def _kick(ctx: Context, name: str, nick: str, reason: str | None) -> None:
     kicked = ctx.network.users.get(fold(nick))
     if kicked is None or kicked not in channel.members:
         raise Refused(Numeric.ERR_USERNOTINCHANNEL, nick, channel.name)
-    said = clip(reason or ctx.user.nick, ctx.config.limits.kick_length)
-    ctx.publish(Kicked(ctx.stamp(), ctx.user.source, channel.name, kicked.nick, said))
+    text = clip(reason or ctx.user.nick, ctx.config.limits.kick_length)
+    ctx.publish(Kicked(ctx.stamp(), ctx.user.source, channel.name, kicked.nick, text))
+
+
+@command("RENAME", params=2)
+def rename(ctx: Context, message: Message) -> None:
+    """``RENAME #old #new :reason``: rename a channel that you operate."""
+    (name, new), reason = message.params[:2], "".join(message.params[2:3])
+    channel = ctx.find_channel(name)
+    if ctx.user not in channel.members:
+        raise Refused(Numeric.ERR_NOTONCHANNEL, channel.name)
+    if not channel.is_operator(ctx.user):
+        raise Refused(Numeric.ERR_CHANOPRIVSNEEDED, channel.name)
+    if channel.is_registered and not may_release(ctx.user, channel):
+        raise _cannot_rename(channel.name, new, "Only its founder or an IRC operator may rename a registered channel")
+    if channel.standing:
+        raise _cannot_rename(channel.name, new, "A channel of the configuration cannot be renamed")
+    if not valid_channel(new, ctx.config.limits.channel_length):
+        raise _cannot_rename(channel.name, new, "This is not a channel name")
+    if new == channel.name:
+        raise _cannot_rename(channel.name, new, "The channel already has this name")
+    if ctx.network.channel(new) not in (None, channel):
+        raise Failed("RENAME", "CHANNEL_NAME_IN_USE", channel.name, new, text="There is a channel of this name")
+    if (fault := name_fault(ctx, new, channel)) is not None:
+        raise _cannot_rename(channel.name, new, fault)
+    left = room(ctx.user.source, "RENAME", f"{channel.name} {new}")
+    if len(reason.encode()) > left:
+        raise Refused(Numeric.ERR_INPUTTOOLONG, text=f"Reason too long: at most {left} bytes here")
+    ctx.publish(ChannelRenamed(ctx.stamp(), ctx.user.source, channel.name, new, reason))
+
+
+def _cannot_rename(name: str, new: str, text: str) -> Failed:
+    return Failed("RENAME", "CANNOT_RENAME", name, new, text=text)

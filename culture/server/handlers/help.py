@@ -1,4 +1,4 @@
-"""HELP and HELPOP: what each verb does, in the words of its handler's docstring."""
+"""HELP and HELPOP: the docstring of a verb's handler is its help text."""
 
 import inspect
 from collections.abc import Iterator
@@ -12,22 +12,22 @@ from culture.server.context import Context
 from culture.server.core.visibility import hinted
 from culture.server.errors import Refused
 
-_ROOM = 380  # what a line of text may take beside its fixed part
+_ROOM = 380  # bytes of a line for the text
 _INDEX = "index"
-_WELCOME = "These verbs are known here; HELP verb explains one:"
+_WELCOME = "The verbs of this server; HELP verb explains one:"
 
 
 @command("HELP")
 def on_help(ctx: Context, message: Message) -> None:
-    """``HELP [verb]``: how to use a verb; alone, which verbs there are."""
+    """``HELP [verb]``: explain a verb; alone: list the verbs."""
     commands, subject = ctx.parts.commands, message.params[0] if message.params else ""
     if not subject or subject.lower() == _INDEX:
         ctx.pull(_page(ctx, _INDEX, [_WELCOME, *lines(sorted(commands), _ROOM)]))
     elif subject.upper() in commands:
         ctx.pull(_page(ctx, subject, explain(commands[subject.upper()])))
     else:
-        meant = nearest(subject.upper(), commands)
-        raise Refused(Numeric.ERR_HELPNOTFOUND, subject, text=hinted(Numeric.ERR_HELPNOTFOUND.text, meant))
+        suggestion = nearest(subject.upper(), commands)
+        raise Refused(Numeric.ERR_HELPNOTFOUND, subject, text=hinted(Numeric.ERR_HELPNOTFOUND.text, suggestion))
 
 
 @command("HELPOP")
@@ -44,7 +44,7 @@ def _page(ctx: Context, subject: str, text: list[str]) -> Iterator[Message]:
 
 
 def explain(verb: Command) -> list[str]:
-    """How to use a verb, line by line: its syntax, then what it does."""
+    """Return the help text of a verb as lines: its syntax, then what it does."""
     text = inspect.getdoc(verb.handler) or verb.verb
     usage, colon, rest = text.replace("``: ", "\0", 1).replace("``", "").partition("\0")
     paragraphs = [usage, rest] if colon else [usage]

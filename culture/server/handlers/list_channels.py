@@ -1,4 +1,4 @@
-"""LIST: which channels there are (RFC 2812 §3.2.6, ELIST=CMNTU)."""
+"""LIST: the channels, filtered (RFC 2812 §3.2.6, ELIST=CMNTU)."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -18,14 +18,14 @@ _MINUTE = 60.0
 
 
 class ListCondition(NamedTuple):
-    """More or less than so many members (""), or minutes since the channel (C) or its topic (T) was made."""
+    """A bound on the number of members (""), on minutes since creation (C) or the topic (T)."""
 
     what: str
     more: bool
     value: int
 
     def holds(self, channel: Channel, now: float) -> bool:
-        """Is it so?"""
+        """Return whether the channel meets the condition."""
         if self.what == "":
             actual: float = len(channel.members)
         elif self.what == "C":
@@ -38,7 +38,7 @@ class ListCondition(NamedTuple):
 
 
 class Filter(NamedTuple):
-    """What a LIST asks: one of these names or masks, none of those, and every condition."""
+    """The filter of a LIST: any of these masks, none of those, every condition."""
 
     masks: tuple[str, ...]
     without: tuple[str, ...]
@@ -46,7 +46,7 @@ class Filter(NamedTuple):
 
     @classmethod
     def parse(cls, words: Iterable[str]) -> "Filter":
-        """Read ``#name``, ``*mask*``, ``!*mask*``, ``>3``, ``C<60``, ``T>60``."""
+        """Parse ``#name``, ``*mask*``, ``!*mask*``, ``>3``, ``C<60``, ``T>60``."""
         masks, without, conditions = [], [], []
         for word in words:
             if condition := _CONDITION.fullmatch(word):
@@ -58,7 +58,7 @@ class Filter(NamedTuple):
         return cls(tuple(masks), tuple(without), tuple(conditions))
 
     def fits(self, channel: Channel, now: float) -> bool:
-        """Is this one of the channels asked for?"""
+        """Return whether the channel passes the filter."""
         return (
             (not self.masks or any(matches(mask, channel.name) for mask in self.masks))
             and not any(matches(mask, channel.name) for mask in self.without)
@@ -66,7 +66,7 @@ class Filter(NamedTuple):
         )
 
     def candidates(self, network: Network) -> list[Channel]:
-        """The channels worth looking at: those named, or all when there is a mask."""
+        """Return the channels to check: the named ones, or all if there is a mask."""
         if not self.masks or any("*" in mask or "?" in mask for mask in self.masks):
             return list(network.channels.values())
         named = (network.channel(name) for name in self.masks)
@@ -75,21 +75,22 @@ class Filter(NamedTuple):
 
 @command("LIST")
 def listing(ctx: Context, message: Message) -> None:
-    """``LIST [#channel,*mask*,!*mask*,>users,C<minutes,T>minutes]``: the channels, their size and topic.
+    """``LIST [#channel,*mask*,!*mask*,>users,C<minutes,T>minutes]``: list channels.
 
-    < and > choose by the number of members, with C by the channel's age, with T by the age of its topic.
+    Each line has a channel's size and topic. < and > choose by the number of members, with C by the channel's age, with
+    T by the age of its topic.
     """
-    wanted = Filter.parse(word for param in message.params for word in param.split(","))
+    query = Filter.parse(word for param in message.params for word in param.split(","))
     ctx.pull([ctx.numeric(Numeric.RPL_LISTSTART, "Channel")])
-    ctx.pull(ctx.bounded(_rows(ctx, wanted), "LIST"))
+    ctx.pull(ctx.bounded(_rows(ctx, query), "LIST"))
     ctx.pull([ctx.numeric(Numeric.RPL_LISTEND)])
 
 
-def _rows(ctx: Context, wanted: Filter) -> Iterator[Message]:
-    for channel in wanted.candidates(ctx.network):
-        # The answer takes as long as the client reads it: the channel may be gone or hidden by then.
+def _rows(ctx: Context, query: Filter) -> Iterator[Message]:
+    for channel in query.candidates(ctx.network):
+        # The answer takes as long as the client reads it: the channel may be gone or hidden by now.
         exists = ctx.network.channel(channel.name) is channel
         is_shown = exists and (channel.members or channel.standing) and sees_channel(ctx.user, channel)
-        if is_shown and wanted.fits(channel, ctx.now()):
+        if is_shown and query.fits(channel, ctx.now()):
             topic = channel.topic.text if channel.topic is not None else ""
             yield ctx.numeric(Numeric.RPL_LIST, channel.name, str(len(channel.members)), topic)

@@ -1,4 +1,4 @@
-"""Speaking: PRIVMSG, NOTICE, TAGMSG."""
+"""Messages: PRIVMSG, NOTICE, TAGMSG."""
 
 from collections.abc import Mapping
 
@@ -14,15 +14,15 @@ from culture.server.core.state import Channel, User, reaches
 from culture.server.errors import Refused
 from culture.server.events import Line, Said
 
-_make = tuple.__new__  # what a NamedTuple's own constructor does, without the call around it
-_THEIRS = frozenset(ClientTag)
+_make = tuple.__new__  # NamedTuple's constructor without its overhead, for the hot path
+_THEIRS = frozenset(ClientTag)  # tags of our namespace that clients may set
 _STATUS = "@+"
-_SURELY_FITS = 90  # characters of UTF-8, at most four bytes each, beside the longest prefix and target
+_SURELY_FITS = 90  # characters that fit beside any prefix and target, at four bytes each
 
 
 @command("PRIVMSG")
 def privmsg(ctx: Context, message: Message) -> None:
-    """``PRIVMSG target :text``: say something to a channel or to somebody."""
+    """``PRIVMSG target :text``: send a message to a channel or user."""
     params = message.params
     targets, text = params if len(params) == 2 and all(params) else _addressed(message)
     tags = client_tags(message) if message.tags else NO_TAGS
@@ -35,7 +35,7 @@ def privmsg(ctx: Context, message: Message) -> None:
 
 @command("NOTICE")
 def notice(ctx: Context, message: Message) -> None:
-    """``NOTICE target :text``: say something that is never answered automatically (RFC 2812 §3.3.2)."""
+    """``NOTICE target :text``: send a message that no program answers (RFC 2812 §3.3.2)."""
     try:
         targets, text = _addressed(message)
         chosen = _targets(ctx, targets)
@@ -51,7 +51,7 @@ def notice(ctx: Context, message: Message) -> None:
 
 @command("TAGMSG")
 def tagmsg(ctx: Context, message: Message) -> None:
-    """``@+tag TAGMSG target``: tags without a text (IRCv3 message-tags)."""
+    """``@+tag TAGMSG target``: send tags without a text (IRCv3 message-tags)."""
     if "message-tags" not in ctx.session.caps.enabled:
         raise Refused(Numeric.ERR_UNKNOWNCOMMAND, "TAGMSG")
     if not message.params or not message.params[0]:
@@ -78,24 +78,24 @@ def _targets(ctx: Context, targets: str) -> list[str]:
 
 
 def client_tags(message: Message) -> Mapping[str, str]:
-    """The tags that clients tell each other; of our own namespace only those that are theirs to set."""
+    """Return the tags that clients may send each other; of our own only those in ClientTag."""
     if not message.tags:
         return NO_TAGS
     return {key: value for key, value in message.tags.items() if key[:1] == "+" and not _is_forged(key)}
 
 
 def _is_forged(key: str) -> bool:
-    """Does it look like a tag that only servers put on messages?"""
+    """Return whether this looks like a tag that only servers set."""
     return key.startswith(f"+{VENDOR}") and key not in _THEIRS
 
 
 def say(ctx: Context, verb: str, target: str, text: str, tags: Mapping[str, str], lines: tuple[Line, ...] = ()) -> None:
-    """Say it to this one target, if the client may; ``lines`` are those of a text that has several."""
+    """Publish a message to one target if the client may send it; ``lines`` of a multiline text."""
     user = ctx.session.user
     if user is None:
         raise Refused(Numeric.ERR_NOTREGISTERED)
     status = ""
-    called: tuple[str, ...] = ()
+    mentioned: tuple[str, ...] = ()
     other: User | None = None
     if target[0] in _STATUS and target[1:2] == "#":
         status, target = target[0], target[1:]
@@ -105,7 +105,7 @@ def say(ctx: Context, verb: str, target: str, text: str, tags: Mapping[str, str]
             _check_speech(channel, user, text, lines)
         ctx.session.place = target = channel.name
         if verb == "PRIVMSG" and may_mention(text):
-            called = _called(channel, user, text, status)
+            mentioned = _mentioned_nicks(channel, user, text, status)
     else:
         other = ctx.find_user(target)
         if other.modes:
@@ -123,7 +123,7 @@ def say(ctx: Context, verb: str, target: str, text: str, tags: Mapping[str, str]
         tags = {**login_tags, **tags} if tags else login_tags
     stamp = ctx.router.ids.stamp()
     ctx.session.spoke = stamp.at
-    said = (stamp, user.source, verb, target, text, user.account, user.kind, tags, called, status, lines, None)
+    said = (stamp, user.source, verb, target, text, user.account, user.kind, tags, mentioned, status, lines, None)
     ctx.router.publish(_make(Said, said), ctx.session)
 
 
@@ -139,7 +139,7 @@ def _is_ctcp(text: str) -> bool:
 
 
 def _fitting(lines: tuple[Line, ...], most: int) -> tuple[Line, ...]:
-    """The lines as they can be passed on: what is too long with the sender's name goes on in a further one."""
+    """Split the lines that the sender's name makes too long; the rest is a further line."""
     fitting = []
     for text, concat in lines:
         first, *rest = cut_line(text, most)
@@ -162,12 +162,12 @@ def _check_length(source: str, verb: str, target: str, text: str) -> None:
         )
 
 
-def _called(channel: Channel, user: User, text: str, status: str) -> tuple[str, ...]:
-    """Whom of those who hear it the text calls: by name, and for ``@all`` from a person every agent."""
+def _mentioned_nicks(channel: Channel, user: User, text: str, status: str) -> tuple[str, ...]:
+    """Return the nicks that the text mentions: by name, or all agents for a person's ``@all``."""
     members = channel.members.items()
     hearers = [member for member, held in members if not status or reaches(held, status)]
-    called = mentions(text, (member.nick for member in hearers))
+    nicks = mentions(text, (member.nick for member in hearers))
     if calls_all(text) and user.kind == UserClass.HUMAN:
         agents = (member.nick for member in hearers if member.is_agent)
-        called = tuple(dict.fromkeys((*called, *agents)))
-    return tuple(nick for nick in called if nick != user.nick)
+        nicks = tuple(dict.fromkeys((*nicks, *agents)))
+    return tuple(nick for nick in nicks if nick != user.nick)

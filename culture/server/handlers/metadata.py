@@ -1,4 +1,4 @@
-"""METADATA: what users and channels say of themselves, key by key (IRCv3 draft/metadata-3)."""
+"""METADATA: keys and values of users and channels (IRCv3 draft/metadata-3)."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,67 +28,67 @@ from culture.server.subscriptions.metadata_replies import (
 )
 
 _KEY = re.compile(r"[a-z0-9_./-]+")
-_ROOM = 350  # what a list of keys may take beside the fixed part of its line
-_NOT_A_KEY = "A key is made of a-z, 0-9 and _./-"
+_ROOM = 350  # bytes of a line for the list of keys
+_NOT_A_KEY = "A key consists of a-z, 0-9 and _./-"
 
 
 class MetadataTarget(NamedTuple):
-    """Whom a command is about: somebody, a channel, or (None) the client that is not in yet."""
+    """The target of a command: a user, a channel, or (None) the unregistered client itself."""
 
     name: str
     owner: User | Channel | None
-    kept: Mapping[str, str]
+    values: Mapping[str, str]
 
 
 @command("METADATA", params=2, early=True)
 def metadata(ctx: Context, message: Message) -> None:
-    """``METADATA nick|#channel|* GET|SET|LIST|CLEAR|SYNC key value``: what somebody or a channel says of itself.
+    """``METADATA nick|#channel|* GET|SET|LIST|CLEAR|SYNC key value``: read or set metadata.
 
-    METADATA * SUB|UNSUB key key chooses what to be told of, METADATA * SUBS shows that.
+    METADATA * SUB|UNSUB key key subscribes to keys, METADATA * SUBS lists the subscriptions.
     """
-    given, word, *rest = message.params
+    name, word, *rest = message.params
     action = _ACTIONS.get(word.upper())
     if action is None or (action.needs_key and not rest):
         text = "Not enough parameters" if action else f"The subcommands are {', '.join(_ACTIONS)}"
         raise Failed(VERB, "INVALID_PARAMS", word, text=text)
-    action.do(ctx, given, rest)
+    action.do(ctx, name, rest)
 
 
-def _get(ctx: Context, given: str, keys: list[str]) -> None:
-    target = _readable(ctx, given)
+def _get(ctx: Context, name: str, keys: list[str]) -> None:
+    target = _readable(ctx, name)
     answer(ctx, _looked_up(ctx, target, keys), "metadata", target.name)
 
 
 def _looked_up(ctx: Context, target: MetadataTarget, keys: Sequence[str]) -> Iterator[Message]:
     for key in keys:
         if _is_key(ctx, key):
-            yield row(ctx, target.name, key, target.kept.get(key))
+            yield row(ctx, target.name, key, target.values.get(key))
         else:
             yield _warning(ctx, key)
 
 
-def _list(ctx: Context, given: str, _rest: list[str]) -> None:
-    target = _readable(ctx, given)
-    answer(ctx, [row(ctx, target.name, *pair) for pair in target.kept.items()], "metadata", target.name)
+def _list(ctx: Context, name: str, _rest: list[str]) -> None:
+    target = _readable(ctx, name)
+    answer(ctx, [row(ctx, target.name, *pair) for pair in target.values.items()], "metadata", target.name)
 
 
-def _set(ctx: Context, given: str, words: list[str]) -> None:
+def _set(ctx: Context, name: str, words: list[str]) -> None:
     key, value = words[0], words[1] if len(words) > 1 and words[1] else None
-    target = _find(ctx, given)
+    target = _find(ctx, name)
     if not _is_key(ctx, key):
         raise Failed(VERB, "INVALID_KEY", key, text=_NOT_A_KEY)
     _check_may_set(ctx, target, key)
     if value is not None:
         _check_value(ctx, target, key, value)
-    if target.kept.get(key) != value:
+    if target.values.get(key) != value:
         _put(ctx, target, key, value)
     ctx.session.send(bytes(row(ctx, target.name, key, value)))
 
 
-def _clear(ctx: Context, given: str, _rest: list[str]) -> None:
-    target = _find(ctx, given)
+def _clear(ctx: Context, name: str, _rest: list[str]) -> None:
+    target = _find(ctx, name)
     _check_may_set(ctx, target, "*")
-    keys = list(target.kept)
+    keys = list(target.values)
     for key in keys:
         _put(ctx, target, key, None)
     answer(ctx, [row(ctx, target.name, key, None) for key in keys], "metadata", target.name)
@@ -105,10 +105,10 @@ def _put(ctx: Context, target: MetadataTarget, key: str, value: str | None) -> N
         subscriptions.early.setdefault(ctx.session, {})[key] = value
 
 
-def _sub(ctx: Context, given: str, keys: list[str]) -> None:
-    _check_self(ctx, given)
+def _sub(ctx: Context, name: str, keys: list[str]) -> None:
+    _check_self(ctx, name)
     subscriptions, limit = ctx.parts.subscriptions, ctx.config.limits.metadata_subs
-    known = set(subscriptions.of(ctx.session))
+    before = set(subscriptions.of(ctx.session))
     done: dict[str, None] = {}
     wrong = []
     full = None
@@ -126,12 +126,12 @@ def _sub(ctx: Context, given: str, keys: list[str]) -> None:
     if full is not None:
         text = f"No more than {limit} subscriptions"
         ctx.send("FAIL", VERB, "LIMIT_REACHED", "SUB", full, str(limit), text)
-    if ctx.session.user is not None and done.keys() - known:
+    if ctx.session.user is not None and done.keys() - before:
         ctx.pull([sync_later(ctx, ALL)])
 
 
-def _unsub(ctx: Context, given: str, keys: list[str]) -> None:
-    _check_self(ctx, given)
+def _unsub(ctx: Context, name: str, keys: list[str]) -> None:
+    _check_self(ctx, name)
     valid = [key for key in keys if _is_key(ctx, key)]
     for key in valid:
         ctx.parts.subscriptions.remove(ctx.session, key)
@@ -139,18 +139,18 @@ def _unsub(ctx: Context, given: str, keys: list[str]) -> None:
     _warn(ctx, [key for key in keys if not _is_key(ctx, key)])
 
 
-def _subs(ctx: Context, given: str, _rest: list[str]) -> None:
-    _check_self(ctx, given)
+def _subs(ctx: Context, name: str, _rest: list[str]) -> None:
+    _check_self(ctx, name)
     keys = list(ctx.parts.subscriptions.of(ctx.session))
     rows = [ctx.numeric(Numeric.RPL_METADATASUBS, *line.split(" ")) for line in lines(keys, _ROOM) if line]
     answer(ctx, rows, "metadata-subs")
 
 
-def _sync(ctx: Context, given: str, _rest: list[str]) -> None:
-    if given == ALL and ctx.session.user is not None:
+def _sync(ctx: Context, name: str, _rest: list[str]) -> None:
+    if name == ALL and ctx.session.user is not None:
         answer(ctx, synced_all(ctx), "metadata", ALL)
         return
-    target = _readable(ctx, given)
+    target = _readable(ctx, name)
     answer(ctx, synced(ctx, target.owner) if target.owner is not None else (), "metadata", target.name)
 
 
@@ -171,55 +171,55 @@ _ACTIONS = {
 }
 
 
-def _find(ctx: Context, given: str) -> MetadataTarget:
+def _find(ctx: Context, name: str) -> MetadataTarget:
     user = ctx.session.user
     owner: User | Channel | None = None
     if user is None:
-        if given == "*":
+        if name == "*":
             return MetadataTarget("*", None, ctx.parts.subscriptions.early.get(ctx.session, {}))
-    elif given == "*":
+    elif name == "*":
         owner = user
-    elif is_channel(given):
-        channel = ctx.network.channel(given)
+    elif is_channel(name):
+        channel = ctx.network.channel(name)
         owner = channel if channel is not None and sees_channel(user, channel) else None
     else:
-        owner = ctx.network.user(given)
+        owner = ctx.network.user(name)
     if owner is None:
-        raise Failed(VERB, "INVALID_TARGET", given, text="There is nobody and no channel of this name")
+        raise Failed(VERB, "INVALID_TARGET", name, text="There is no user and no channel of this name")
     return MetadataTarget(owner.name if isinstance(owner, Channel) else owner.nick, owner, owner.metadata or {})
 
 
-def _readable(ctx: Context, given: str) -> MetadataTarget:
-    target = _find(ctx, given)
+def _readable(ctx: Context, name: str) -> MetadataTarget:
+    target = _find(ctx, name)
     if isinstance(target.owner, Channel) and not may_read(ctx, target.owner):
-        raise Failed(VERB, "KEY_NO_PERMISSION", target.name, "*", text="This is for members of the channel")
+        raise Failed(VERB, "KEY_NO_PERMISSION", target.name, "*", text="Only members of the channel may do this")
     return target
 
 
-def _check_self(ctx: Context, given: str) -> None:
-    if given != "*" and (ctx.session.user is None or not same(given, ctx.nick)):
-        raise Failed(VERB, "INVALID_TARGET", given, text="Subscriptions are one's own: use *")
+def _check_self(ctx: Context, name: str) -> None:
+    if name != "*" and (ctx.session.user is None or not same(name, ctx.nick)):
+        raise Failed(VERB, "INVALID_TARGET", name, text="You can only change your own subscriptions: use *")
 
 
 def _check_may_set(ctx: Context, target: MetadataTarget, key: str) -> None:
     owner = target.owner
     may = owner.is_operator(ctx.user) if isinstance(owner, Channel) else owner is ctx.session.user
     if not may:
-        text = "Only its operators may do this" if isinstance(owner, Channel) else "Only they themselves may do this"
+        text = "Only its operators may do this" if isinstance(owner, Channel) else "Only the user may do this"
         raise Failed(VERB, "KEY_NO_PERMISSION", target.name, key, text=text)
     if isinstance(owner, Channel) and key == ChannelKey.TAGS and not _may_call_agents(ctx):
-        raise Failed(VERB, "KEY_NO_PERMISSION", target.name, key, text="Tags call agents in: log in first")
+        raise Failed(VERB, "KEY_NO_PERMISSION", target.name, key, text="Tags invite agents: log in first")
 
 
 def _may_call_agents(ctx: Context) -> bool:
-    """Agents come where the tags of a channel call them: where people have accounts, for nobody without authority."""
+    """Return whether the user may set tags, which invite agents to the channel."""
     return not ctx.network.knows_people or ctx.user.kind in (UserClass.HUMAN, UserClass.AGENT)
 
 
 def _check_value(ctx: Context, target: MetadataTarget, key: str, value: str) -> None:
-    """It must fit into the line that shows it, to whomever and whatever the target will be called."""
+    """Refuse a value that is too long for the line that shows it, or one key too many."""
     limits = ctx.config.limits
-    if key not in target.kept and len(target.kept) >= limits.metadata_keys:
+    if key not in target.values and len(target.values) >= limits.metadata_keys:
         text = f"No more than {limits.metadata_keys} keys"
         raise Failed(VERB, "LIMIT_REACHED", "SET", target.name, str(limits.metadata_keys), text=text)
     longest = limits.channel_length if isinstance(target.owner, Channel) else limits.nick_length

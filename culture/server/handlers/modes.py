@@ -1,4 +1,4 @@
-"""MODE: how a channel, its members and a user are set up."""
+"""MODE: modes of channels, members and users."""
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -26,13 +26,13 @@ _LISTS = {
 _USER_KINDS = dict.fromkeys(USER_MODES, ModeKind.FLAG)
 _RELEASE = ModeChange(False, ChannelMode.REGISTERED.value)
 _LIMIT_DIGITS = 9
-_MOST_SERVERS = 20
-_NOT_IN_KEY = frozenset(" ,\t\v\f")  # a comma would be two keys to JOIN
+_MOST_SERVERS = 20  # that a channel can be shared with
+_NOT_IN_KEY = frozenset(" ,\t\v\f")  # JOIN would read a comma as two keys
 
 
 @command("MODE", params=1)
 def mode(ctx: Context, message: Message) -> None:
-    """``MODE #channel +o nick`` or ``MODE nick +i``: show modes, or change them (RFC 2812 §3.1.5, §3.2.3)."""
+    """``MODE #channel +o nick`` or ``MODE nick +i``: show or change modes (RFC 2812 §3.1.5)."""
     target, *words = message.params
     if is_channel(target):
         _channel_mode(ctx, ctx.find_channel(target), words)
@@ -50,7 +50,7 @@ def _user_mode(ctx: Context, nick: str, words: list[str]) -> None:
     changes, unknown = parse_changes(words, _USER_KINDS)
     if unknown:
         ctx.reply(Numeric.ERR_UMODEUNKNOWNFLAG)
-    # Nobody makes themselves an operator: that is for OPER.
+    # +o comes from OPER only.
     wanted = {each.mode: each for each in changes if each != ModeChange(True, "o")}
     effective = tuple(each for each in wanted.values() if each.add != (each.mode in user.modes))
     if effective:
@@ -79,7 +79,7 @@ def _is_query(change: ModeChange) -> bool:
 
 
 def _show(ctx: Context, channel: Channel) -> None:
-    """324 and 329; the key is for members only."""
+    """Send 324 and 329; the key is shown to members only."""
     letters, params = "".join(sorted(channel.flags)), []
     if channel.key is not None:
         letters += "k"
@@ -101,21 +101,21 @@ def _list(ctx: Context, channel: Channel, mode: str) -> Iterator[Message]:
     yield ctx.numeric(end, channel.name)
 
 
-def _change(ctx: Context, channel: Channel, wanted: list[ModeChange]) -> None:
-    if wanted == [_RELEASE] and may_release(ctx.user, channel):
+def _change(ctx: Context, channel: Channel, changes: list[ModeChange]) -> None:
+    if changes == [_RELEASE] and may_release(ctx.user, channel):
         _release(ctx, channel)
         return
     if ctx.user not in channel.members:
         raise Refused(Numeric.ERR_NOTONCHANNEL, channel.name)
     if not channel.is_operator(ctx.user):
         raise Refused(Numeric.ERR_CHANOPRIVSNEEDED, channel.name)
-    effective = _effective(ctx, channel, _last_words(_valid(ctx, channel, wanted)))
+    effective = _effective(ctx, channel, _last_changes(_valid(ctx, channel, changes)))
     for group in groups(effective, room=room(ctx.user.source, "MODE", channel.name)):
         ctx.publish(ModeSet(ctx.stamp(), ctx.user.source, channel.name, tuple(group)))
 
 
 def _release(ctx: Context, channel: Channel) -> None:
-    """Registered no more, by somebody who need not be in it."""
+    """Unregister a channel on behalf of a user who need not be a member."""
     if channel.is_registered:
         was_outside = ctx.user not in channel.members
         ctx.publish(ModeSet(ctx.stamp(), ctx.user.source, channel.name, (_RELEASE,)))
@@ -123,10 +123,10 @@ def _release(ctx: Context, channel: Channel) -> None:
             ctx.send("MODE", channel.name, f"-{_RELEASE.mode}", source=ctx.user.source)
 
 
-def _valid(ctx: Context, channel: Channel, wanted: list[ModeChange]) -> Iterator[ModeChange]:
-    """The changes that make sense, as they will be shown; one command has only so many parameters (MODES in 005)."""
+def _valid(ctx: Context, channel: Channel, changes: list[ModeChange]) -> Iterator[ModeChange]:
+    """Yield the valid changes in final form, as many as one command may have (MODES in 005)."""
     left = ctx.config.limits.modes
-    for change in wanted:
+    for change in changes:
         left -= change.param is not None
         if left < 0:
             return
@@ -164,11 +164,11 @@ def _member(ctx: Context, channel: Channel, nick: str, is_promoted: bool) -> str
     return user.nick
 
 
-def _mask(ctx: Context, channel: Channel, mode: str, given: str) -> str:
-    """The mask in full, or as it is on the list already; it must fit into the line that shows it, also in a list."""
-    mask = full_mask(given)
+def _mask(ctx: Context, channel: Channel, mode: str, text: str) -> str:
+    """Return the mask in full, spelled as on the list; refuse one that does not fit its line."""
+    mask = full_mask(text)
     if not mask or " " in mask or mask.startswith(":"):
-        raise Refused(Numeric.ERR_INVALIDMODEPARAM, channel.name, mode, given, text="This is not a mask")
+        raise Refused(Numeric.ERR_INVALIDMODEPARAM, channel.name, mode, text, text="This is not a mask")
     source = ctx.user.source
     row = f"{'n' * ctx.config.limits.nick_length} {channel.name} {source} {int(ctx.now())}"
     if len(mask.encode()) > min(room(source, "MODE", f"{channel.name} +b"), room(ctx.router.name, "367", row)):
@@ -177,7 +177,7 @@ def _mask(ctx: Context, channel: Channel, mode: str, given: str) -> str:
 
 
 def _key(channel: Channel, key: str) -> str:
-    """RFC 2812 §2.3.1, without what would not get through a line again."""
+    """Return the key if it is valid (RFC 2812 §2.3.1), else refuse it."""
     if 0 < len(key) <= KEY_LENGTH and key.isascii() and key[0] != ":" and not _NOT_IN_KEY.intersection(key):
         return key
     text = f"A key is 1 to {KEY_LENGTH} ASCII characters without spaces and commas"
@@ -191,32 +191,32 @@ def _limit(channel: Channel, number: str) -> str:
     raise Refused(Numeric.ERR_INVALIDMODEPARAM, channel.name, "l", number, text=text)
 
 
-def _servers(ctx: Context, channel: Channel, given: str) -> str:
-    """The servers that share the channel, by the first labels of their names; this one always does."""
-    names = sorted({ctx.config.short_name, *(short_name(fold(name)) for name in given.split(",") if name)})
+def _servers(ctx: Context, channel: Channel, words: str) -> str:
+    """Return the servers of +S by the first labels of their names; this one is always included."""
+    names = sorted({ctx.config.short_name, *(short_name(fold(name)) for name in words.split(",") if name)})
     if len(names) < 2 or len(names) > _MOST_SERVERS or not all(map(valid_short_name, names)):
         text = f"Name the servers that share the channel, at most {_MOST_SERVERS}: thor,odin"
-        raise Refused(Numeric.ERR_INVALIDMODEPARAM, channel.name, ChannelMode.SHARED, given, text=text)
+        raise Refused(Numeric.ERR_INVALIDMODEPARAM, channel.name, ChannelMode.SHARED, words, text=text)
     return ",".join(names)
 
 
-def _last_words(changes: Iterable[ModeChange]) -> list[ModeChange]:
-    """Of the changes to one thing only the last: ``+i-i`` is ``-i``."""
+def _last_changes(changes: Iterable[ModeChange]) -> list[ModeChange]:
+    """Return for each mode and parameter the last change only: ``+i-i`` is ``-i``."""
     last: dict[tuple[str, str], ModeChange] = {}
     for change in changes:
         own = MODE_KINDS[change.mode] in (ModeKind.PREFIX, ModeKind.LIST)
-        thing = change.mode, fold(change.param or "") if own else ""
-        last.pop(thing, None)
-        last[thing] = change
+        part = change.mode, fold(change.param or "") if own else ""
+        last.pop(part, None)
+        last[part] = change
     return list(last.values())
 
 
 def _effective(ctx: Context, channel: Channel, changes: list[ModeChange]) -> Iterator[ModeChange]:
-    """The changes that change something, as far as the lists have room for them."""
+    """Yield the changes that have an effect, as far as the lists have room."""
     limit = ctx.config.limits.list_entries
     listed = sum(map(len, channel.lists.values()))
     for change in changes:
-        if _is_so(ctx, channel, change):
+        if _is_set(ctx, channel, change):
             continue
         if change.mode in _LISTS:
             if change.add and listed >= limit:
@@ -226,7 +226,7 @@ def _effective(ctx: Context, channel: Channel, changes: list[ModeChange]) -> Ite
         yield change
 
 
-def _is_so(ctx: Context, channel: Channel, change: ModeChange) -> bool:
+def _is_set(ctx: Context, channel: Channel, change: ModeChange) -> bool:
     add, mode, param = change
     match MODE_KINDS[mode]:
         case ModeKind.PREFIX:

@@ -1,4 +1,4 @@
-"""MONITOR: hear when somebody comes and goes (IRCv3)."""
+"""MONITOR: watch when users come and go (IRCv3)."""
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -15,14 +15,17 @@ from culture.server.subscriptions.monitor import wrapped
 
 @command("MONITOR", params=1)
 def monitor(ctx: Context, message: Message) -> None:
-    """``MONITOR + nick,nick``: tell me when they come and go; - not any more, C of nobody, L of whom, S who is here."""
-    action, *given = message.params
+    """``MONITOR + nick,nick``: watch nicks.
+
+    ``-`` stops watching nicks, ``C`` all; ``L`` lists the watched nicks, ``S`` says who of them is online.
+    """
+    action, *words = message.params
     monitors, session = ctx.parts.monitors, ctx.session
     match action.upper():
         case "+":
-            _add(ctx, _nicks(given))
+            _add(ctx, _nicks(words))
         case "-":
-            for nick in _nicks(given):
+            for nick in _nicks(words):
                 monitors.remove(session, nick)
         case "C":
             monitors.clear(session)
@@ -34,23 +37,23 @@ def monitor(ctx: Context, message: Message) -> None:
             raise Failed("MONITOR", "INVALID_SUBCOMMAND", action, text="MONITOR takes +, -, C, L or S")
 
 
-def _nicks(given: list[str]) -> list[str]:
-    if not given:
+def _nicks(words: list[str]) -> list[str]:
+    if not words:
         raise Refused(Numeric.ERR_NEEDMOREPARAMS, "MONITOR")
-    return list(dict.fromkeys(nick for nick in given[0].split(",") if nick))
+    return list(dict.fromkeys(nick for nick in words[0].split(",") if nick))
 
 
 def _add(ctx: Context, nicks: list[str]) -> None:
     limits = ctx.config.limits
-    added, left = [], []
+    added, refused = [], []
     for nick in nicks:
         if not valid_nick(nick, limits.nick_length):
             ctx.refuse(Refused(Numeric.ERR_ERRONEUSNICKNAME, nick))
         elif ctx.parts.monitors.add(ctx.session, nick, limits.monitor):
             added.append(nick)
         else:
-            left.append(nick)
-    full = [ctx.numeric(Numeric.ERR_MONLISTFULL, str(limits.monitor), names) for names in wrapped(left)]
+            refused.append(nick)
+    full = [ctx.numeric(Numeric.ERR_MONLISTFULL, str(limits.monitor), names) for names in wrapped(refused)]
     ctx.pull(chain(_status(ctx, added), full))
     for nick in added:
         if (user := ctx.network.user(nick)) is not None:
@@ -64,7 +67,7 @@ def _list(ctx: Context, nicks: Iterable[str]) -> Iterator[Message]:
 
 
 def _status(ctx: Context, nicks: list[str]) -> Iterator[Message]:
-    """730 with those who are here, 731 with the others."""
+    """Yield 730 with the nicks that are online, 731 with the others."""
     here = {nick: user for nick in nicks if (user := ctx.network.user(nick)) is not None}
     for names in wrapped(user.source for user in here.values()):
         yield ctx.numeric(Numeric.RPL_MONONLINE, text=names)

@@ -17,9 +17,12 @@ _NAME = re.compile(r"[A-Za-z0-9-]{1,64}")
 
 @command("BATCH", params=1)
 def batch(ctx: Context, message: Message) -> Unanswered | None:
-    """``BATCH +name draft/multiline target``, lines with the tag ``batch=name``, ``BATCH -name``: one long message."""
-    given = message.params[0]
-    sign, name = given[:1], given[1:]
+    """``BATCH +name draft/multiline target``: begin a message of several lines.
+
+    Then send its lines with the tag ``batch=name``, and ``BATCH -name`` to finish it.
+    """
+    reference = message.params[0]
+    sign, name = reference[:1], reference[1:]
     if sign == "-":
         _close(ctx, name)
         return None
@@ -38,12 +41,14 @@ def _label(ctx: Context, message: Message) -> str | None:
 
 
 def _target(ctx: Context, sign: str, message: Message) -> str:
-    given, kind, target, *_ = (*message.params, "", "")
-    if sign != "+" or not _NAME.fullmatch(given[1:]):
-        text = "The name of a batch is of A-Z a-z 0-9 and -, with + to open it and - to close it"
-        raise Failed("BATCH", "INVALID_REFTAG", given, text=text)
+    reference, kind, target, *_ = (*message.params, "", "")
+    if sign != "+" or not _NAME.fullmatch(reference[1:]):
+        text = "A batch name consists of A-Z a-z 0-9 and -; + opens a batch, - closes it"
+        raise Failed("BATCH", "INVALID_REFTAG", reference, text=text)
     if kind != MULTILINE or not ctx.session.wants & Flavour.MULTILINE:
-        raise Failed("BATCH", "UNKNOWN_TYPE", given[1:], kind, text=f"Batches are of {MULTILINE}, with that capability")
+        raise Failed(
+            "BATCH", "UNKNOWN_TYPE", reference[1:], kind, text=f"Only batches of type {MULTILINE}, with that capability"
+        )
     if as_word(target) != target:
         raise Failed("BATCH", "MULTILINE_INVALID", text="A batch needs a target")
     return target
@@ -66,5 +71,5 @@ def _deliver(ctx: Context, batch: MultilineBatch) -> None:
     try:
         say(ctx, batch.verb, batch.target, batch.text, batch.tags, tuple(batch.lines))
     except Refused:
-        if batch.verb != "NOTICE":  # which is never answered (RFC 2812 §3.3.2)
+        if batch.verb != "NOTICE":  # nothing answers a NOTICE (RFC 2812 §3.3.2)
             raise

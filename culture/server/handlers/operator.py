@@ -1,4 +1,4 @@
-"""Running the server from inside: OPER, KILL, WALLOPS, REHASH."""
+"""IRC operators: OPER, KILL, WALLOPS, REHASH."""
 
 import hashlib
 import logging
@@ -23,7 +23,7 @@ from culture.server.events import UserModeSet, Walloped
 log = logging.getLogger(__name__)
 
 _HASHED = "sha256$"
-_NOBODYS = secrets.token_hex()
+_UNKNOWN = secrets.token_hex()
 
 
 @command("OPER", params=2)
@@ -33,13 +33,13 @@ def oper(ctx: Context, message: Message) -> None:
     logins, now = ctx.parts.logins, ctx.now()
     if not logins.may_try(ctx.session, ctx.config.limits, now):
         raise Refused(Numeric.ERR_PASSWDMISMATCH, text=TOO_MANY)
-    # A name nobody has takes as long as a wrong password and says the same.
-    wanted = next((each.password for each in ctx.config.operators if each.name == name), _NOBODYS)
-    if not _is_password(password, wanted):
-        log.warning("%s may not be operator %s", ctx.user.source, name)
+    # An unknown name takes as long as a wrong password and gets the same answer.
+    expected = next((each.password for each in ctx.config.operators if each.name == name), _UNKNOWN)
+    if not _is_password(password, expected):
+        log.warning("%s failed to become operator %s", ctx.user.source, name)
         logins.fail(ctx.session, now)
         raise Refused(Numeric.ERR_PASSWDMISMATCH)
-    log.info("%s is operator %s", ctx.user.source, name)
+    log.info("%s became operator %s", ctx.user.source, name)
     ctx.reply(Numeric.RPL_YOUREOPER)
     if not is_operator(ctx.user):
         ctx.publish(UserModeSet(ctx.stamp(), ctx.user.source, (ModeChange(True, "o"),)))
@@ -47,22 +47,22 @@ def oper(ctx: Context, message: Message) -> None:
         _tell(ctx, f"*** the skill {name} failed and is switched off until a restart: {why}")
 
 
-def _is_password(given: str, wanted: str) -> bool:
-    """Is it the password, written out or as ``sha256$`` and the hex digits of its hash?"""
-    digest = _HASHED + hashlib.sha256(given.encode()).hexdigest()
-    return same_secret(digest, wanted.lower()) if wanted.startswith(_HASHED) else same_secret(given, wanted)
+def _is_password(password: str, expected: str) -> bool:
+    """Return whether this is the password, which is plain or ``sha256$`` and its hash in hex."""
+    digest = _HASHED + hashlib.sha256(password.encode()).hexdigest()
+    return same_secret(digest, expected.lower()) if expected.startswith(_HASHED) else same_secret(password, expected)
 
 
 @command("KILL", params=1)
 def kill(ctx: Context, message: Message) -> None:
-    """``KILL nick :reason``: end somebody's sessions, of this server's users (RFC 2812 §3.7.1)."""
+    """``KILL nick :reason``: end all sessions of a user of this server (RFC 2812 §3.7.1)."""
     _check_operator(ctx)
     nick, reason = message.params[0], "".join(message.params[1:2]) or "No reason given"
     if same(nick, ctx.router.name):
         raise Refused(Numeric.ERR_CANTKILLSERVER)
     victim, killer = ctx.find_user(nick), ctx.user
     if victim.server != ctx.router.name:
-        text = f"{victim.nick} is on {victim.server}, where only that server's operators can do this"
+        text = f"{victim.nick} is on {victim.server}, and only that server's operators can do this"
         raise Refused(Numeric.ERR_NOPRIVILEGES, text=text)
     log.info("%s kills %s: %s", killer.source, victim.source, reason)
     line = wire(Message("KILL", (victim.nick, reason), killer.source))
@@ -73,7 +73,7 @@ def kill(ctx: Context, message: Message) -> None:
 
 @command("WALLOPS", params=1)
 def wallops(ctx: Context, message: Message) -> None:
-    """``WALLOPS :text``: speak to everybody who listens to operators (RFC 2812 §4.7)."""
+    """``WALLOPS :text``: send a message to all users with mode +w (RFC 2812 §4.7)."""
     _check_operator(ctx)
     source = ctx.user.source
     pieces = split_text(message.params[0], room(source, "WALLOPS", ""))
@@ -90,10 +90,10 @@ def rehash(ctx: Context, message: Message) -> None:
     try:
         ctx.parts.rehash()
     except ConfigError as error:
-        log.warning("the configuration stays as it was:\n%s", error)
-        _tell(ctx, f"The configuration stays as it was:\n{error}")
+        log.warning("the configuration is unchanged:\n%s", error)
+        _tell(ctx, f"The configuration is unchanged:\n{error}")
         return
-    log.info("%s had the configuration read again", ctx.user.source)
+    log.info("%s reloaded the configuration", ctx.user.source)
     ctx.reply(Numeric.RPL_REHASHING, "culture.yaml")
 
 

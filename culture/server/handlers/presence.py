@@ -1,4 +1,4 @@
-"""What somebody says of themselves: AWAY, SETNAME."""
+"""AWAY and SETNAME: a user's away message and real name."""
 
 from culture.protocol.message import Message
 from culture.protocol.numerics import Numeric
@@ -11,9 +11,9 @@ from culture.server.events import AwaySet, RealnameSet
 
 @command("AWAY")
 def away(ctx: Context, message: Message) -> None:
-    """``AWAY :back at noon``: tell who writes to me; without a text: I am back (RFC 2812 §4.1)."""
-    given = message.params[0] if message.params else ""
-    text = clip(given, ctx.config.limits.away_length) or None
+    """``AWAY :back at noon``: set an away message; without a text: remove it (RFC 2812 §4.1)."""
+    requested = message.params[0] if message.params else ""
+    text = clip(requested, ctx.config.limits.away_length) or None
     if text != ctx.user.away:
         ctx.publish(AwaySet(ctx.stamp(), ctx.user.source, text))
     ctx.reply(Numeric.RPL_UNAWAY if text is None else Numeric.RPL_NOWAWAY)
@@ -21,7 +21,7 @@ def away(ctx: Context, message: Message) -> None:
 
 @command("SETNAME", params=1)
 def setname(ctx: Context, message: Message) -> None:
-    """``SETNAME :real name``: have another real name (IRCv3 setname)."""
+    """``SETNAME :real name``: change your real name (IRCv3 setname)."""
     realname = message.params[0]
     most = min(ctx.config.limits.realname_length, room(ctx.user.source, "SETNAME", ""))
     if not realname.strip(" ") or len(realname.encode()) > most:

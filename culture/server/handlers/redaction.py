@@ -17,19 +17,19 @@ VERB = "REDACT"
 
 @command(VERB, params=2)
 def redact(ctx: Context, message: Message) -> Later | None:
-    """``REDACT target msgid :reason``: take back what I said, or what somebody said in my channel."""
+    """``REDACT target msgid :reason``: take back your message, or any in a channel you operate."""
     if "draft/message-redaction" not in ctx.session.caps.enabled:
         raise Refused(Numeric.ERR_UNKNOWNCOMMAND, VERB)
-    given, msgid, *reason = message.params
+    name, msgid, *reason = message.params
     why = reason[0] if reason and reason[0] else None
-    find = _find_in_channel if is_channel(given) else _find_in_private
-    target, trace = find(ctx, given, msgid)
+    find = _find_in_channel if is_channel(name) else _find_in_private
+    target, trace = find(ctx, name, msgid)
     if trace is not None:
         ctx.parts.recent.forget(target, trace)
         _take_back(ctx, target, msgid, why)
     elif ctx.parts.offers.find_older is not None:
         return Later(
-            ctx.parts.offers.find_older(ctx, target, msgid, False), partial(_take_back_older, ctx, given, msgid, why)
+            ctx.parts.offers.find_older(ctx, target, msgid, False), partial(_take_back_older, ctx, name, msgid, why)
         )
     else:
         raise _unknown(target, msgid)
@@ -40,9 +40,9 @@ def _take_back(ctx: Context, target: str, msgid: str, why: str | None) -> None:
     ctx.publish(Redacted(ctx.stamp(), ctx.user.source, target, msgid, why))
 
 
-def _take_back_older(ctx: Context, given: str, msgid: str, why: str | None, trace: Trace | None) -> None:
-    """Only an account proves who said what was said before the server can remember."""
-    target, channel = _target(ctx, given)
+def _take_back_older(ctx: Context, name: str, msgid: str, why: str | None, trace: Trace | None) -> None:
+    """Redact a message that only the history knows; here only an account proves its author."""
+    target, channel = _target(ctx, name)
     if trace is None:
         raise _unknown(target, msgid)
     is_own = trace.account is not None and trace.account == ctx.user.account
@@ -51,21 +51,21 @@ def _take_back_older(ctx: Context, given: str, msgid: str, why: str | None, trac
     _take_back(ctx, target, msgid, why)
 
 
-def _target(ctx: Context, given: str) -> tuple[str, Channel | None]:
-    """The channel one is in, or the nick, as it is spelled."""
-    if not is_channel(given):
-        other = ctx.network.user(given)
+def _target(ctx: Context, name: str) -> tuple[str, Channel | None]:
+    """Return the channel or nick as it is spelled; Failed if the user is not there."""
+    if not is_channel(name):
+        other = ctx.network.user(name)
         if other is None:
-            raise _not_here(given)
+            raise _not_allowed(name)
         return other.nick, None
-    channel = ctx.network.channel(given)
+    channel = ctx.network.channel(name)
     if channel is None or ctx.user not in channel.members:
-        raise _not_here(given)
+        raise _not_allowed(name)
     return channel.name, channel
 
 
-def _find_in_channel(ctx: Context, given: str, msgid: str) -> tuple[str, Trace | None]:
-    name, channel = _target(ctx, given)
+def _find_in_channel(ctx: Context, name: str, msgid: str) -> tuple[str, Trace | None]:
+    name, channel = _target(ctx, name)
     recent, user = ctx.parts.recent, ctx.user
     trace = recent.find(name, msgid)
     if trace is not None and channel is not None and not channel.is_operator(user) and not recent.is_by(trace, user):
@@ -73,8 +73,8 @@ def _find_in_channel(ctx: Context, given: str, msgid: str) -> tuple[str, Trace |
     return name, trace
 
 
-def _find_in_private(ctx: Context, given: str, msgid: str) -> tuple[str, Trace | None]:
-    nick, _ = _target(ctx, given)
+def _find_in_private(ctx: Context, name: str, msgid: str) -> tuple[str, Trace | None]:
+    nick, _ = _target(ctx, name)
     other, user, recent = ctx.find_user(nick), ctx.user, ctx.parts.recent
     trace = recent.find(nick, msgid)
     if trace is not None and recent.is_by(trace, user):
@@ -82,12 +82,12 @@ def _find_in_private(ctx: Context, given: str, msgid: str) -> tuple[str, Trace |
     heard = recent.find(user.nick, msgid)
     if heard is not None and recent.is_by(heard, other):
         raise _forbidden(nick, msgid)
-    # What was said between others does not exist for this one.
+    # A message between others does not exist for this user.
     return nick, None
 
 
-def _not_here(given: str) -> Failed:
-    return Failed(VERB, "INVALID_TARGET", given, text=f"You cannot take back messages from {given}")
+def _not_allowed(name: str) -> Failed:
+    return Failed(VERB, "INVALID_TARGET", name, text=f"You cannot take back messages from {name}")
 
 
 def _unknown(target: str, msgid: str) -> Failed:
@@ -95,5 +95,5 @@ def _unknown(target: str, msgid: str) -> Failed:
 
 
 def _forbidden(target: str, msgid: str) -> Failed:
-    text = "You may take back your own messages, and any in a channel that you are operator of"
+    text = "You may take back your own messages, and any in a channel you operate"
     return Failed(VERB, "REDACT_FORBIDDEN", target, msgid, text=text)

@@ -1,4 +1,4 @@
-"""Coming and going: PASS, NICK, USER, PING, PONG, QUIT."""
+"""Registration: PASS, NICK, USER, PING, PONG, QUIT."""
 
 from culture.config.secret_compare import same_secret
 from culture.protocol.message import Message
@@ -17,20 +17,20 @@ from culture.server.handlers.authenticate import log_in_by_password
 
 @command("PASS", params=1, early=True)
 def password(ctx: Context, message: Message) -> Later | None:
-    """``PASS secret``: the server's password, or ``PASS account:password`` to log in."""
+    """``PASS secret``: give the server's password, or ``PASS account:password`` to log in."""
     if ctx.session.user is not None:
         raise Refused(Numeric.ERR_ALREADYREGISTERED)
-    given = message.params[0]
-    ctx.session.password = given
-    name, colon, secret = given.partition(":")
-    if not (colon and name and secret) or same_secret(given, ctx.config.password):
+    secret_text = message.params[0]
+    ctx.session.password = secret_text
+    name, colon, secret = secret_text.partition(":")
+    if not (colon and name and secret) or same_secret(secret_text, ctx.config.password):
         return None
     return log_in_by_password(ctx, name, secret)
 
 
 @command("NICK", early=True)
 def nick(ctx: Context, message: Message) -> Later | None:
-    """``NICK name``: the name to have, at first or from now on."""
+    """``NICK name``: choose or change your nick."""
     if not message.params or not message.params[0]:
         raise Refused(Numeric.ERR_NONICKNAMEGIVEN)
     wanted = message.params[0]
@@ -47,7 +47,7 @@ def nick(ctx: Context, message: Message) -> Later | None:
 
 @command("USER", params=4, early=True)
 def user(ctx: Context, message: Message) -> Later | None:
-    """``USER name 0 * :real name``: who is behind the connection."""
+    """``USER name 0 * :real name``: set your user name and real name."""
     if ctx.session.user is not None:
         raise Refused(Numeric.ERR_ALREADYREGISTERED)
     name, _, _, realname = message.params[:4]
@@ -61,7 +61,7 @@ def user(ctx: Context, message: Message) -> Later | None:
 
 @command("PING", params=0, early=True)
 def ping(ctx: Context, message: Message) -> None:
-    """``PING token``: are you there?"""
+    """``PING token``: check the connection; the answer is PONG."""
     if not message.params:
         raise Refused(Numeric.ERR_NEEDMOREPARAMS, "PING")
     ctx.send("PONG", ctx.router.name, message.params[0])
@@ -69,12 +69,12 @@ def ping(ctx: Context, message: Message) -> None:
 
 @command("PONG", early=True)
 def pong(ctx: Context, message: Message) -> None:
-    """``PONG token``: I am."""
+    """``PONG token``: answer a PING of the server."""
 
 
 @command("QUIT", early=True)
 def leave(ctx: Context, message: Message) -> None:
-    """``QUIT :reason``: close my session."""
+    """``QUIT :reason``: disconnect."""
     reason = message.params[0] if message.params else ""
     ctx.session.close(f"Quit: {reason}" if reason else "Quit")
 
@@ -86,7 +86,7 @@ def _check_nick(ctx: Context, wanted: str) -> None:
         hint = f"Nicks here look like {config.short_name}-name, at most {limit} characters"
         better = f"{config.short_name}-{wanted}"
         if fits:
-            hint = "Reserved: it would be mistaken for something else"
+            hint = "Reserved: people would mistake it for something else"
         elif (
             not fold(wanted).startswith(f"{config.short_name}-")
             and valid_local_nick(better, config.short_name, limit)
@@ -96,11 +96,11 @@ def _check_nick(ctx: Context, wanted: str) -> None:
     else:
         fits = valid_nick(wanted, limit)
         hint = f"Erroneous nickname: letters, digits and -_[]\\^{{}}|`, at most {limit} characters"
-        fits = fits and not same(wanted, ctx.router.name)  # what the server says must not look like somebody's
+        fits = fits and not same(wanted, ctx.router.name)  # a message of the server must not look like a user's
     if not fits or (config.nick_prefix == "required" and reserved(wanted)):
         raise Refused(Numeric.ERR_ERRONEUSNICKNAME, wanted, text=hint)
     owner = ctx.network.user(wanted)
-    # Who logs in may be the owner; that is known when the registration is complete.
+    # A client that logs in may be the owner; that is known when registration is complete.
     session = ctx.session
     may_attach = session.user is None and (
         session.password is not None or "sasl" in session.caps.enabled or config.self_registration == "anybody"
@@ -112,5 +112,5 @@ def _check_nick(ctx: Context, wanted: str) -> None:
 
 
 def _plain(name: str) -> str:
-    """A user name that can stand in ``nick!user@host``."""
+    """Return a user name without characters that ``nick!user@host`` cannot hold."""
     return "".join(c for c in name if c.isascii() and (c.isalnum() or c in "-_.")) or "user"

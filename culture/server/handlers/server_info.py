@@ -1,4 +1,4 @@
-"""The server about itself: MOTD, LUSERS, VERSION, TIME, INFO, ADMIN, LINKS, STATS (RFC 2812 §3.4)."""
+"""The server itself: MOTD, LUSERS, VERSION, TIME, INFO, ADMIN, LINKS, STATS (RFC 2812 §3.4)."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ from culture.server.errors import Refused
 
 _INFO = (
     "An IRC server for people and agents, written in Python.",
-    "Agents and bots are flagged B in WHO and named as such in WHOIS; @nick calls somebody.",
+    "WHO flags agents and bots with B, and WHOIS names them; @nick mentions a user.",
     "HELP lists the commands, HELP command explains one.",
     "Free software under the MIT licence.",
 )
@@ -26,21 +26,21 @@ _INFO = (
 
 @command("MOTD")
 def motd(ctx: Context, message: Message) -> None:
-    """``MOTD [server]``: the message of the day."""
+    """``MOTD [server]``: show the message of the day."""
     _check_target(ctx, message)
     ctx.pull(motd_rows(ctx))
 
 
 @command("LUSERS")
 def lusers(ctx: Context, message: Message) -> None:
-    """``LUSERS``: how many users, operators, channels and connections there are."""
+    """``LUSERS``: show the numbers of users, operators, channels and connections."""
     _check_target(ctx, message, position=1)
     ctx.pull(lusers_rows(ctx))
 
 
 @command("VERSION")
 def version(ctx: Context, message: Message) -> None:
-    """``VERSION [server]``: what runs here, and which features it has (005)."""
+    """``VERSION [server]``: show the version and the features (005)."""
     _check_target(ctx, message)
     ctx.reply(Numeric.RPL_VERSION, VERSION, ctx.router.name, ctx.config.description)
     for group in tokens(ctx.config, ctx.parts.skills.isupport()):
@@ -49,16 +49,16 @@ def version(ctx: Context, message: Message) -> None:
 
 @command("TIME", early=True)
 def time(ctx: Context, message: Message) -> None:
-    """``TIME [server]``: the server's time, in UTC; told to anybody, so that clocks can be compared without a login."""
+    """``TIME [server]``: show the server's time in UTC; also before registration."""
     if message.params and ctx.session.user is None:
-        raise Refused(Numeric.ERR_NOTREGISTERED)  # a nick as the target would tell strangers who is here
+        raise Refused(Numeric.ERR_NOTREGISTERED)  # a nick as target would show strangers who is here
     _check_target(ctx, message)
     ctx.reply(Numeric.RPL_TIME, ctx.router.name, iso_time(ctx.now()))
 
 
 @command("INFO")
 def info(ctx: Context, message: Message) -> None:
-    """``INFO [server]``: what this server is."""
+    """``INFO [server]``: show what this server is."""
     _check_target(ctx, message)
     for text in (f"{VERSION}, up since {iso_time(ctx.parts.started)}", *_INFO):
         ctx.reply(Numeric.RPL_INFO, text=text)
@@ -67,13 +67,13 @@ def info(ctx: Context, message: Message) -> None:
 
 @command("ADMIN")
 def admin(ctx: Context, message: Message) -> None:
-    """``ADMIN [server]``: whom to ask about this server."""
+    """``ADMIN [server]``: show whom to contact about this server."""
     _check_target(ctx, message)
-    told = ctx.config.admin
+    contact = ctx.config.admin
     rows = (
-        (Numeric.RPL_ADMINLOC1, told.location1),
-        (Numeric.RPL_ADMINLOC2, told.location2),
-        (Numeric.RPL_ADMINEMAIL, told.email),
+        (Numeric.RPL_ADMINLOC1, contact.location1),
+        (Numeric.RPL_ADMINLOC2, contact.location2),
+        (Numeric.RPL_ADMINEMAIL, contact.email),
     )
     if not any(text for _, text in rows):
         raise Refused(Numeric.ERR_NOADMININFO, ctx.router.name)
@@ -85,7 +85,7 @@ def admin(ctx: Context, message: Message) -> None:
 
 @command("LINKS")
 def links(ctx: Context, message: Message) -> None:
-    """``LINKS [mask]``: the servers of the network, how each is reached and over how many links; for operators."""
+    """``LINKS [mask]``: list the servers of the network and the way to each; for operators."""
     mask = message.params[-1] if message.params else "*"
     if is_operator(ctx.user):
         ctx.pull(row for name, row in _servers(ctx) if matches(mask, name))
@@ -102,7 +102,7 @@ def _servers(ctx: Context) -> Iterator[tuple[str, Message]]:
 
 @command("STATS", params=1)
 def stats(ctx: Context, message: Message) -> None:
-    """``STATS u``: how long the server has been up; for operators ``o``: who may become one, and ``l``: the links."""
+    """``STATS u``: show the uptime; for operators ``o``: operator names, ``l``: the links."""
     _check_target(ctx, message, position=1)
     letter = message.params[0][:1]
     if letter == "u":
@@ -128,14 +128,14 @@ def _uptime(seconds: int) -> str:
 
 
 def check_target(ctx: Context, name: str) -> None:
-    """Refuse what is asked of a server that is not this one; a nick stands for the server it is on."""
+    """Refuse a query for another server; a nick stands for the server it is on."""
     user = ctx.network.user(name)
     own = matches(name, ctx.router.name) if user is None else user.server == ctx.router.name
     if own:
         return
     elsewhere = user.server if user is not None else name
     if any(matches(elsewhere, server.name) for server in ctx.network.servers.values()):
-        raise Refused(Numeric.ERR_NOSUCHSERVER, name, text=f"Ask on {as_word(elsewhere)} itself")
+        raise Refused(Numeric.ERR_NOSUCHSERVER, name, text=f"Connect to {as_word(elsewhere)} and ask there")
     raise Refused(Numeric.ERR_NOSUCHSERVER, name)
 
 

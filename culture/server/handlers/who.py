@@ -1,4 +1,4 @@
-"""WHO and WHOX: many users at a glance, one line each (RFC 2812 §3.6.1, IRCv3 WHOX)."""
+"""WHO and WHOX: one line for each user found (RFC 2812 §3.6.1, IRCv3 WHOX)."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -13,12 +13,12 @@ from culture.server.core.state import Channel, User, symbols
 from culture.server.core.visibility import is_operator, sees_channel, sees_member, sees_user
 from culture.server.handlers.whois import idle, is_bot, is_person
 
-_ORDER = "tcuihsnfdlaor"  # of the columns of WHOX, whatever the order they are asked in
-_LONGEST_TOKEN = 3
+_ORDER = "tcuihsnfdlaor"  # order of the columns of WHOX
+_LONGEST_TOKEN = 3  # digits
 
 
 class WhoQuery(NamedTuple):
-    """What a WHO asks: whom, only operators or not, and for WHOX which columns under which token."""
+    """A WHO request: mask, operators only or not, and for WHOX columns and token."""
 
     mask: str
     operators: bool
@@ -27,7 +27,7 @@ class WhoQuery(NamedTuple):
 
 
 class WhoRow(NamedTuple):
-    """Somebody WHO tells of, and the channel they were found in."""
+    """A user found, and the channel that was searched."""
 
     user: User
     channel: Channel | None
@@ -35,12 +35,11 @@ class WhoRow(NamedTuple):
 
 @command("WHO")
 def who(ctx: Context, message: Message) -> None:
-    """``WHO mask [o] [%columns,token]``: who is in a channel, has a nick, or fits a mask.
+    """``WHO mask [o] [%columns,token]``: list a channel's members, a nick, or matching users.
 
-    The flags of each: H here or G away, * operator, @ and + the rank in the channel, B an agent or bot, P a person
-    by their account.
-    With o only operators. The columns of WHOX: t token, c channel, u user name, i address, h host, s server,
-    n nick, f flags, d distance, l idle seconds, a account, o operator level, r real name.
+    The flags of each: H here or G away, * operator, @ and + the rank in the channel, B an agent or bot, P a person with
+    an account. With o only operators. The columns of WHOX: t token, c channel, u user name, i address, h host, s
+    server, n nick, f flags, d distance, l idle seconds, a account, o operator level, r real name.
     """
     mask, *options = message.params or ("*",)
     query = _query(mask or "*", options)
@@ -58,26 +57,26 @@ def _query(mask: str, options: list[str]) -> WhoQuery:
 
 
 def _rows(ctx: Context, query: WhoQuery) -> Iterator[Message]:
-    for found in _found(ctx, query.mask):
-        if query.operators and not is_operator(found.user):
+    for each in _matches(ctx, query.mask):
+        if query.operators and not is_operator(each.user):
             continue
-        shown = _columns(ctx, found, query.token)
+        columns = _columns(ctx, each, query.token)
         if query.columns:
-            yield ctx.numeric(Numeric.RPL_WHOSPCRPL, *(shown[column] for column in query.columns))
+            yield ctx.numeric(Numeric.RPL_WHOSPCRPL, *(columns[column] for column in query.columns))
         else:
             yield ctx.numeric(
-                Numeric.RPL_WHOREPLY, *(shown[column] for column in "cuhsnf"), text=f"{shown['d']} {shown['r']}"
+                Numeric.RPL_WHOREPLY, *(columns[column] for column in "cuhsnf"), text=f"{columns['d']} {columns['r']}"
             )
 
 
-def _found(ctx: Context, mask: str) -> Iterator[WhoRow]:
-    """Those whom the mask means; a nick given in full finds the invisible too."""
+def _matches(ctx: Context, mask: str) -> Iterator[WhoRow]:
+    """Yield the matching users; an exact nick finds invisible ones too."""
     asker, network = ctx.user, ctx.network
     if is_channel(mask):
         channel = network.channel(mask)
         if channel is not None and sees_channel(asker, channel):
             for user in list(channel.members):
-                # The answer takes as long as the client reads it: people may leave meanwhile.
+                # The answer takes as long as the client reads it: skip members who left meanwhile.
                 if user in channel.members and sees_member(asker, user, channel):
                     yield WhoRow(user, channel)
         return
@@ -97,9 +96,9 @@ def _fits(mask: str, user: User) -> bool:
     return any(matches(mask, name) for name in (user.nick, user.username, user.host, user.server, user.realname))
 
 
-def _columns(ctx: Context, found: WhoRow, token: str) -> dict[str, str]:
-    """What can be told of somebody, by the letters of WHOX."""
-    user, channel = found
+def _columns(ctx: Context, row: WhoRow, token: str) -> dict[str, str]:
+    """Return the values of all WHOX columns by letter."""
+    user, channel = row
     return {
         "t": token,
         "c": channel.name if channel is not None else "*",
@@ -108,7 +107,7 @@ def _columns(ctx: Context, found: WhoRow, token: str) -> dict[str, str]:
         "h": user.host,
         "s": user.server,
         "n": user.nick,
-        "f": _flags(ctx, found),
+        "f": _flags(ctx, row),
         "d": str(_distance(ctx, user)),
         "l": str(idle(ctx, user) or 0),
         "a": user.account or "0",
@@ -118,13 +117,13 @@ def _columns(ctx: Context, found: WhoRow, token: str) -> dict[str, str]:
 
 
 def _distance(ctx: Context, user: User) -> int:
-    """Over how many links the user is reached."""
+    """Return the number of links to the user's server."""
     server = ctx.network.servers.get(short_name(user.server)) if user.server != ctx.router.name else None
     return server.hops if server is not None else 0
 
 
-def _flags(ctx: Context, found: WhoRow) -> str:
-    user, channel = found
+def _flags(ctx: Context, row: WhoRow) -> str:
+    user, channel = row
     status = channel.members.get(user, "") if channel is not None else ""
     return "".join(
         (

@@ -17,13 +17,13 @@ from culture.server.errors import Refused
 from culture.server.handlers.server_info import check_target
 from culture.server.subscriptions.metadata_replies import whois_rows
 
-_ROOM = 380  # what a list of names may take beside the fixed part of its line
+_ROOM = 380  # bytes of a line for the list of names
 _MOST_USERHOST = 5
 
 
 @command("WHOIS")
 def whois(ctx: Context, message: Message) -> None:
-    """``WHOIS [server] nick``: all about somebody; an agent, a bot or a person with an account is named as such."""
+    """``WHOIS [server] nick``: show all about a user, and whether it is an agent, bot or person."""
     *target, nick = message.params[:2] or ("",)
     if not nick:
         raise Refused(Numeric.ERR_NONICKNAMEGIVEN)
@@ -80,32 +80,32 @@ def _description(ctx: Context, name: str) -> str:
 
 def _channels(ctx: Context, user: User) -> list[str]:
     every = "multi-prefix" in ctx.session.caps.enabled
-    seen = [channel for channel in user.channels if sees_member(ctx.user, user, channel)]
+    channels = [channel for channel in user.channels if sees_member(ctx.user, user, channel)]
     return [
         symbols(channel.members.get(user, ""), every) + channel.name
-        for channel in sorted(seen, key=lambda each: each.name)
+        for channel in sorted(channels, key=lambda each: each.name)
     ]
 
 
 def is_bot(user: User) -> bool:
-    """Is this shown as a program: by its class, or by its own word (+B)?"""
+    """Return whether the user is shown as a program: by class, or by +B."""
     return user.is_agent
 
 
 def is_person(user: User) -> bool:
-    """Is this known to be a person, by an account? Whoever is merely taken at their word is not shown as one."""
+    """Return whether the user is a person by its account, which alone is shown."""
     return user.account_kind == UserClass.HUMAN
 
 
 def idle(ctx: Context, user: User) -> int | None:
-    """Whole seconds since the user last spoke; None when that happens elsewhere."""
+    """Return whole seconds since the user last spoke; None for users of other servers."""
     sessions = ctx.router.sessions.get(user)
     return max(0, int(ctx.now() - max(session.spoke for session in sessions))) if sessions else None
 
 
 @command("WHOWAS")
 def whowas(ctx: Context, message: Message) -> None:
-    """``WHOWAS nick [count]``: who had a nick, the latest first."""
+    """``WHOWAS nick [count]``: show who had a nick, the latest first."""
     nick, *limit = message.params or ("",)
     if not nick:
         raise Refused(Numeric.ERR_NONICKNAMEGIVEN)
@@ -113,8 +113,8 @@ def whowas(ctx: Context, message: Message) -> None:
 
 
 def _whowas(ctx: Context, nick: str, count: int | None) -> Iterator[Message]:
-    wanted = fold(nick)
-    entries = list(islice((gone for gone in reversed(ctx.network.gone) if fold(gone.nick) == wanted), count))
+    folded = fold(nick)
+    entries = list(islice((gone for gone in reversed(ctx.network.gone) if fold(gone.nick) == folded), count))
     if not entries:
         yield ctx.numeric(Numeric.ERR_WASNOSUCHNICK, as_word(nick))
     for gone in entries:
@@ -124,13 +124,13 @@ def _whowas(ctx: Context, nick: str, count: int | None) -> Iterator[Message]:
 
 
 def _count(text: str) -> int | None:
-    """How many entries are wanted; what is no positive number means all (RFC 2812 §3.6.3)."""
+    """Return the number of entries to show; None (all) if not positive (RFC 2812 §3.6.3)."""
     return int(text[:9]) if text.isascii() and text.isdigit() and text.strip("0") else None
 
 
 @command("ISON", params=1)
 def ison(ctx: Context, message: Message) -> None:
-    """``ISON nick nick``: which of these are here."""
+    """``ISON nick nick``: show which of these nicks are online."""
     here = (user.nick for nick in _nicks(message) if (user := ctx.network.user(nick)) is not None)
     for line in lines(here, _ROOM):
         ctx.reply(Numeric.RPL_ISON, line)
@@ -138,9 +138,9 @@ def ison(ctx: Context, message: Message) -> None:
 
 @command("USERHOST", params=1)
 def userhost(ctx: Context, message: Message) -> None:
-    """``USERHOST nick nick``: user name and host of up to five, with * for an operator and - for away."""
-    found = (ctx.network.user(nick) for nick in _nicks(message)[:_MOST_USERHOST])
-    for line in lines((_userhost(user) for user in found if user is not None), _ROOM):
+    """``USERHOST nick nick``: show user and host of up to five nicks; * operator, - away."""
+    users = (ctx.network.user(nick) for nick in _nicks(message)[:_MOST_USERHOST])
+    for line in lines((_userhost(user) for user in users if user is not None), _ROOM):
         ctx.reply(Numeric.RPL_USERHOST, line)
 
 
