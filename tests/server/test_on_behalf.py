@@ -115,7 +115,7 @@ async def test_revoking_the_page_ends_what_it_began_and_nothing_else(page: Page)
         await come_in(client, "spark-ori")
         page.store.revoke("web")
         async with asyncio.timeout(30):
-            assert "may not act for you" in (await seat.ended())[-1].params[-1]
+            assert "may no longer act for you" in (await seat.ended())[-1].params[-1]
             await other.ended()
         assert await told_of(client, "spark-ori") == []
 
@@ -131,7 +131,7 @@ async def test_revoking_a_person_ends_their_sessions_on_the_page(page: Page) -> 
 
 async def test_a_page_revoked_while_its_password_is_checked_acts_for_nobody(page: Page) -> None:
     """What was true when the check began is looked at again when it has ended."""
-    turns = page.ircd.parts.logins._here.turns
+    turns = page.ircd.parts.logins._passwords.turns
     async with connected(page.ircd.port) as client:
         client.send("CAP REQ sasl")
         client.send("AUTHENTICATE PLAIN")

@@ -85,6 +85,6 @@ async def test_a_listener_out_of_descriptors_rests_and_can_be_stopped(serve: Ser
     listener.stop()
     poller.close()
     async with serve() as ircd, registered(ircd.port, "spark-ori") as ori:
-        ircd._listeners[0]._rest(OSError(errno.EMFILE, "Too many open files"))
+        ircd._listeners[0]._back_off(OSError(errno.EMFILE, "Too many open files"))
         await ircd.stop("Server shutting down")
         assert (await ori.ended())[-1].verb == "ERROR"
