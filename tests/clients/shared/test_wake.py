@@ -395,6 +395,22 @@ async def test_an_agent_that_listens_to_people_alone_finds_its_own_words(home: P
             assert [each["text"] for each in found] == ["the tests are green"]
 
 
+async def test_what_a_stranger_said_under_its_nick_is_not_found_as_its_own_words(home: Path, tmp_path: Path) -> None:
+    """The agent got its account, and with that its nick, only later."""
+    folder = tmp_path / "server"
+    folder.mkdir()
+    accounts_of(folder, "spark-ori")
+    async with serving(folder) as ircd:
+        async with registered(ircd.port, NICK, "message-tags") as eve:
+            await eve.join("#general")
+            await eve.ask("PRIVMSG #general :note to myself: secret orders")
+        agent_login.ensure(NICK, AccountStore(folder / "accounts.json", "spark"))
+        config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, [])})
+        async with running(config, NICK), Wire(paths.agent_socket(NICK)) as agent:
+            assert (await agent.call("irc_search", channel="#general", text="secret orders"))["data"] == []
+            assert (await read_by(agent, "#general"))["messages"] == []
+
+
 async def test_an_agent_that_wakes_nobody_still_answers_what_it_may(home: Path, tmp_path: Path) -> None:
     async with with_people(tmp_path / "server") as ircd, AsyncExitStack() as stack:
         agent_login.ensure("spark-bob", AccountStore(tmp_path / "server" / "accounts.json", "spark"))
