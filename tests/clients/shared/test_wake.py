@@ -294,6 +294,38 @@ async def test_a_link_without_authority_wakes_no_agent(home: Path, tmp_path: Pat
             assert "thor" not in texts_of(daemon)
 
 
+async def test_what_a_link_without_authority_brings_later_is_held_too(home: Path, tmp_path: Path) -> None:
+    """A person of that server is none here, also where the server passes on what was said during a split."""
+    (tmp_path / "thor").mkdir()
+    accounts_of(tmp_path / "thor", "thor-tom")
+    secret: dict[str, Any] = {"secret": "a-secret-of-both-sides"}
+    waits = LinkConfig(name="spark", **secret)
+    async with serving(tmp_path / "thor", name="thor", links=(waits,)) as thor, AsyncExitStack() as stack:
+        dials = LinkConfig(name="thor", address=f"127.0.0.1:{thor.port}", trust="no_authority", **secret)
+        tom = await stack.enter_async_context(connected(thor.port))
+        tom.send(f"PASS :thor-tom:{PASSWORD}")
+        await tom.register("thor-tom", "message-tags")
+        await tom.join("#general")
+        async with with_people(tmp_path / "spark", links=(dials,)) as spark:
+            config = agents_yaml(home, spark.port, {"nick": NICK, "playbook": playbook(home, [])})
+            async with running(config, NICK):
+                await eventually(lambda: thor.parts.network.user(NICK) is not None)
+        await tom.ask(f"PRIVMSG #general :@{NICK} secret orders")
+        await tom.ask("PRIVMSG #general :secret talk")
+        spark = await stack.enter_async_context(serving(tmp_path / "spark", links=(dials,)))
+        config = agents_yaml(home, spark.port, {"nick": NICK, "playbook": playbook(home, [])})
+        daemon = await stack.enter_async_context(running(config, NICK))
+        agent = await stack.enter_async_context(Wire(paths.agent_socket(NICK)))
+        await until(lambda: daemon.held.total == 2)
+        ori = await stack.enter_async_context(person(spark.port))
+        ori.send(f"PRIVMSG #general :@{NICK} hello")
+        assert await answered(ori, "#general") == "heard: hello"
+        assert "secret" not in texts_of(daemon)
+        assert (await agent.call("irc_search", channel="#general", text="secret"))["data"] == []
+        read = await read_by(agent, "#general")
+        assert [each["text"] for each in read["messages"]] == [f"@{NICK} hello"] and read["withheld"] == 2
+
+
 async def test_the_answer_of_a_stranger_is_neither_taken_nor_handed_over(home: Path, tmp_path: Path) -> None:
     """Without trust rules the first word of anybody answered."""
     async with with_people(tmp_path / "server") as ircd, AsyncExitStack() as stack:
