@@ -86,6 +86,32 @@ async def test_unregistered_connections_of_our_own_user_are_bounded(serve: Serve
             assert await client.sync() == []
 
 
+@pytest.mark.skipif(not peer_uid.IS_KNOWN, reason="nobody can tell here whose a connection is")
+async def test_another_user_who_is_logged_in_leaves_the_reserve_of_descriptors(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 20 descriptors four are in reserve: the server's own user has half of these, its files the rest."""
+    accounts_of(serve.args[0], "ori")  # type: ignore[attr-defined]
+    async with serve(limits={"connections_per_user": 50}) as ircd, AsyncExitStack() as stack:
+        ircd._groups.other_descriptors = 0
+        monkeypatch.setattr("culture.server.net.connection_limits.descriptors", lambda: 20)
+        ours = set(ircd._uids)
+        ircd._uids.clear()  # so that our own user is another one to the server
+        for _ in range(16):
+            client = await stack.enter_async_context(connected(ircd.port))
+            client.send(f"PASS :ori:{PASSWORD}")
+            await client.register("spark-ori")
+        async with connected(ircd.port) as refused:
+            [told] = await refused.ended()
+            assert told.params == ("No room for further connections",)
+        ircd._uids.update(ours)
+        for number in range(2):
+            await stack.enter_async_context(registered(ircd.port, f"spark-c{number}"))
+        async with connected(ircd.port) as refused:
+            [told] = await refused.ended()
+            assert told.params == ("No room for further connections",)
+
+
 async def test_lingering_connections_give_their_descriptors(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that was told goodbye and stays does not keep others out."""
     async with serve() as ircd, AsyncExitStack() as stack:
