@@ -87,14 +87,15 @@ class Stage:
             self._accounts["spark"].person(name)
         self._accounts["spark"].person("mia", str(os.getuid()))
         tokens["spark-ori"] = self._accounts["spark"].token("ori")
-        for name in ("rover", "jules", "claude"):
+        for name in ("rover", "jules", "claude", "sam"):
             tokens[f"spark-{name}"] = self._accounts["spark"].program(name, UserClass.AGENT)
-        tokens["spark-helper"] = self._accounts["spark"].program("helper", UserClass.BOT)
+        for name in ("helper", "relay"):
+            tokens[f"spark-{name}"] = self._accounts["spark"].program(name, UserClass.BOT)
         for name in ("thor", "odin", "loki"):
             self._accounts[name].person("tom")
+            self._accounts[name].person("uma", str(os.getuid()))
             tokens[f"{name}-ann"] = self._accounts[name].program("ann", UserClass.AGENT)
             tokens[f"{name}-robot"] = self._accounts[name].program("robot", UserClass.BOT)
-        self._accounts["thor"].person("uma", str(os.getuid()))
         store = AccountStore(self._folder / "spark" / "accounts.json", "spark")
         for nick in (STRICT, VOTING, "spark-team-demo", "spark-Harper"):
             agent_login.ensure(nick, store, always_on=False)
@@ -180,8 +181,13 @@ class Stage:
         if IS_ROOT:
             await self._other_users(port)
         websocket = spark.ports[1]
-        page = await self._stack.enter_async_context(over_websocket(websocket))
-        come["WebSocket: a person, logged in"] = await come_in(page, "spark-pia", PASSWORD)
+        for kind, nick, secret in (
+            ("a person, logged in", "spark-pia", PASSWORD),
+            ("an agent", "spark-sam", tokens["spark-sam"]),
+            ("a bot", "spark-relay", tokens["spark-relay"]),
+        ):
+            page = await self._stack.enter_async_context(over_websocket(websocket))
+            come[f"WebSocket: {kind}"] = await come_in(page, nick, secret)
         stranger = await self._stack.enter_async_context(over_websocket(websocket))
         assert not await is_let_in(stranger, "spark-page")
         come["WebSocket: without a login"] = None
@@ -225,7 +231,7 @@ class Stage:
             self.senders[f"{link}: a bot"] = await self._client(port, f"{name}-robot", tokens[f"{name}-robot"])
             self.senders[f"{link}: who registered an account"] = await self._registered(port, f"{name}-selfie")
             self.senders[f"{link}: who has no account"] = await self._client(port, f"{name}-eve")
-        self.senders["link `full`: a person, by local user id"] = await self._client(others["thor"].port, "thor-uma")
+            self.senders[f"{link}: a person, by local user id"] = await self._client(port, f"{name}-uma")
 
     async def _everybody_is_here(self) -> None:
         for name, sender in self.senders.items():
