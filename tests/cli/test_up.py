@@ -20,9 +20,9 @@ from culture.cli.server import pid_file
 from culture.cli.team import up as team_down
 from culture.cli.team.select_team import TEAM
 from culture.cli.up import wait
-from culture.cli.up.child_processes import Interrupts
 from culture.cli.up.shutdown import Shutdown
 from culture.config.model import Listen, ServerConfig, ServerLimits
+from culture.lib.process.children import Interrupts
 from culture.orchestrator.repository.locks import FILE
 from culture.protocol.names import valid_local_nick
 from culture.protocol.vocabulary import UserClass

@@ -18,9 +18,10 @@ from culture.clients.shared import pidfile
 from culture.config import paths
 from culture.config.load import load_team
 from culture.config.team import ROLES, TeamConfig
+from culture.lib.process.background import BackgroundProcess
 from culture.lib.process.orphans import end_all
 from culture.orchestrator.heartbeat import Judge
-from culture.orchestrator.members.daemons import Child, Launch
+from culture.orchestrator.members.daemons import Launch
 from culture.orchestrator.team import Team
 from tests.support.agents import prompts
 from tests.support.client import Client
@@ -28,7 +29,7 @@ from tests.support.clock import after
 from tests.support.teamscripts import only_told
 
 PATIENCE = 40.0
-_children: list[Child] = []
+_children: list[BackgroundProcess] = []
 """What was started from here; whoever has children must take note of their end."""
 Rule = dict[str, Any]
 COMMIT = "git -c user.name=w -c user.email=w@example.org commit -q"
@@ -167,7 +168,7 @@ def _commands(rules: list[Rule]) -> Iterator[str]:
 def _launch(config: TeamConfig) -> Launch:
     begin = launcher(config)
 
-    def launch(nick: str) -> Child:
+    def launch(nick: str) -> BackgroundProcess:
         child = begin(nick)
         _children.append(child)
         return child

@@ -14,9 +14,10 @@ import pytest
 from culture.cli.agents.daemon_launch import launch
 from culture.clients.shared import ending, pidfile
 from culture.clients.shared.ending import Ended
+from culture.lib.process.background import BackgroundProcess
 from culture.lib.process.orphans import carrying
 from culture.orchestrator.errors import MemberNotStarted, NoAnswer, Stays
-from culture.orchestrator.members.daemons import Away, Child, MemberDaemons
+from culture.orchestrator.members.daemons import Away, MemberDaemons
 from culture.orchestrator.members.members import AgentSession, ContextTracker, Fill, ManagedAgent
 from culture.server.ircd import IRCd
 from tests.clients.shared.test_daemon import held, until
@@ -170,7 +171,7 @@ async def test_one_that_is_being_started_when_nobody_waits_any_more_can_be_found
     agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, [])})
     begun, may = threading.Event(), threading.Event()
 
-    def slowly(nick: str) -> Child:
+    def slowly(nick: str) -> BackgroundProcess:
         begun.set()
         may.wait(30)
         return launch(nick, home / "agents.yaml")

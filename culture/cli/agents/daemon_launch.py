@@ -1,24 +1,21 @@
-"""Starting a daemon that stays when the command line is gone."""
+"""Starts the daemon of an agent in the background, and waits until its agent takes prompts."""
 
-import os
-import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from culture.cli import output
-from culture.cli.up.child_processes import Launch, plainly
 from culture.clients.shared import pidfile
 from culture.clients.shared.skill.call import CallFailed, call
 from culture.config import paths
 from culture.config.agents import ServerAddress
+from culture.lib.process.background import STEP, BackgroundProcess, EndedEarly
+from culture.lib.process.children import Launch, launch_unrecorded
 from culture.protocol.vocabulary import AgentState, Environment
 
 PATIENCE = 60.0
 """How long a daemon may take until its agent takes prompts."""
-STEP = 0.02
 STATUS_PATIENCE = 3.0
 LAST_LINES = 15
 # What belongs to whoever calls us: an agent that starts another must not pass on who it is.
@@ -38,57 +35,43 @@ class DaemonNotStarted(Exception):
 
 
 def launch(
-    nick: str, file: Path | None = None, at: ServerAddress | None = None, how: Launch = plainly
-) -> subprocess.Popen[bytes]:
+    nick: str, file: Path | None = None, at: ServerAddress | None = None, how: Launch = launch_unrecorded
+) -> BackgroundProcess:
     """Run the daemon as a process of its own, its output going to the agent's log; ``at`` goes over the file."""
-    log = paths.open_private(paths.log_file(nick), os.O_WRONLY | os.O_APPEND)
     arguments = [nick, *(["--config", str(file.absolute())] if file else [])]
     if at is not None:
         arguments += ["--at", at.host, str(at.port)]
-    try:
-        return how(nick, lambda: _process(arguments, log))
-    finally:
-        os.close(log)
-
-
-def _process(arguments: Sequence[str], output: int) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "culture.clients.shared", *arguments],
-        cwd=paths.home(),
-        env={name: value for name, value in os.environ.items() if name not in _NOT_OURS},
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=output,
-        start_new_session=True,
-    )
+    command = [sys.executable, "-m", "culture.clients.shared", *arguments]
+    return BackgroundProcess(nick, command, paths.log_file(nick), launch=how, cwd=paths.home(), without=_NOT_OURS)
 
 
 def start(nick: str, file: Path | None = None, patience: float = PATIENCE) -> pidfile.DaemonNote:
-    """Start the daemon and return when its agent is there; NotStarted says why it is not."""
-    begun = size(paths.log_file(nick))
-    return until_ready(nick, launch(nick, file), begun, patience)
+    """Start the daemon and return when its agent is there; DaemonNotStarted says why it is not."""
+    return until_ready(launch(nick, file), patience)
 
 
-def until_ready(
-    nick: str, process: subprocess.Popen[bytes], begun: int, patience: float = PATIENCE
-) -> pidfile.DaemonNote:
-    """Wait until the agent is there; ``begun`` is how long its log was before."""
-    deadline = time.monotonic() + patience
-    while time.monotonic() < deadline:
-        code = process.poll()
-        if code is not None:
-            raise DaemonNotStarted(f"{nick} did not start (exit code {code}):", said(nick, begun), code)
+def until_ready(process: BackgroundProcess, patience: float = PATIENCE) -> pidfile.DaemonNote:
+    """Wait until the agent of a daemon that was launched is there; DaemonNotStarted says why it is not."""
+    nick = process.name
+
+    def ready(pid: int) -> pidfile.DaemonNote | None:
         note = pidfile.running(nick)
-        if note is not None and note.pid == process.pid and note.ready:
-            return note
-        time.sleep(STEP)
-    text = f"{nick} is not ready after {patience:g} s, and goes on trying; `culture stop {nick}` ends it:"
-    raise DaemonNotStarted(text, said(nick, begun), None)
+        return note if note is not None and note.pid == pid and note.ready else None
+
+    try:
+        note = process.wait_until(ready, patience)
+    except EndedEarly as early:
+        code = early.returncode
+        raise DaemonNotStarted(f"{nick} did not start (exit code {code}):", printed(process), code) from None
+    if note is None:
+        text = f"{nick} is not ready after {patience:g} s, and goes on trying; `culture stop {nick}` ends it:"
+        raise DaemonNotStarted(text, printed(process), None)
+    return note
 
 
-def until_at_work(nick: str, begun: int, patience: float = PATIENCE) -> None:
-    """Wait until the agent's program takes prompts; NotStarted where that has died, which its daemon survives."""
-    deadline = time.monotonic() + patience
+def until_at_work(process: BackgroundProcess, patience: float = PATIENCE) -> None:
+    """Wait until the agent's program takes prompts; DaemonNotStarted where that has died, which its daemon survives."""
+    nick, deadline = process.name, time.monotonic() + patience
     while time.monotonic() < deadline:
         try:
             status = call(nick, "status", patience=STATUS_PATIENCE)
@@ -97,23 +80,12 @@ def until_at_work(nick: str, begun: int, patience: float = PATIENCE) -> None:
         if not isinstance(status, dict):
             return
         if status.get("state") in (AgentState.CRASHED, AgentState.PARKED) and not status.get("budget"):
-            raise DaemonNotStarted(f"{nick}: its daemon runs, its program has crashed:", said(nick, begun), None)
+            raise DaemonNotStarted(f"{nick}: its daemon runs, its program has crashed:", printed(process), None)
         if status.get("ready", True):
             return
         time.sleep(STEP)
 
 
-def said(nick: str, since: int) -> str:
-    """The last lines of an agent's log, of those after a place in it."""
-    with paths.log_file(nick).open("rb") as text:
-        text.seek(since)
-        lines = output.shown(text.read().decode(errors="replace")).splitlines()
-    return "\n".join(lines[-LAST_LINES:])
-
-
-def size(file: Path) -> int:
-    """How long a file is; one that is not there is empty."""
-    try:
-        return file.stat().st_size
-    except FileNotFoundError:
-        return 0
+def printed(process: BackgroundProcess) -> str:
+    """The last lines that a daemon has written to its log since it was launched, safe to show in a terminal."""
+    return output.shown(process.output(LAST_LINES))

@@ -17,6 +17,7 @@ from culture.cli.demo.participants import EVE, HERE, THERE, YOU, DemoPerson
 from culture.cli.server import background
 from culture.clients.shared import ending
 from culture.config import paths
+from culture.lib.process.background import EndedEarly
 from culture.protocol.names import fold
 from culture.transport import Address, ClientIdentity, IRCTransport, Message
 
@@ -161,7 +162,7 @@ async def _serve(hands: ThreadPoolExecutor, file: Path, name: str) -> int:
     loop = asyncio.get_running_loop()
     try:
         note = await loop.run_in_executor(hands, background.start, name, ("--config", str(file)))
-    except background.EndedEarly as early:
+    except EndedEarly as early:
         raise SceneFailed(f"{name} does not start: {early.text}") from None
     return note.addresses[0][1]
 

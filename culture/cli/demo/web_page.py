@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from culture.cli.options import Choices
-from culture.cli.server.background import EndedEarly
 from culture.cli.web import process
+from culture.lib.process.background import EndedEarly
 from culture.server.errors import StartError
 
 LOGIN_MINUTES = 60

@@ -19,6 +19,7 @@ from culture.cli.server.running_server import as_running, certainly
 from culture.config import paths
 from culture.config.load import ServerOptions, load_server
 from culture.config.model import ServerConfig
+from culture.lib.process.background import EndedEarly
 from culture.server import disk
 from culture.server.auth.accounts import AccountsError
 from culture.server.backup import collect, tarball
@@ -200,7 +201,7 @@ def _stopped(server: str, note: pid_file.ServerNote | None) -> Iterator[None]:
     finally:
         try:
             started = background.start(server, note.options)
-        except background.EndedEarly as early:
+        except EndedEarly as early:
             fail(f"{server} does not start again: {early.text}")
         typer.echo(f"{server} is running again (pid {started.pid}).")
 

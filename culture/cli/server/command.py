@@ -15,6 +15,7 @@ from culture.cli.server.serve import serve
 from culture.config import paths
 from culture.config.model import ServerConfig
 from culture.config.provenance import effective
+from culture.lib.process.background import EndedEarly
 from culture.protocol.vocabulary import Exit
 
 group = typer.Typer(help="Start the server, stop it, look at it.", no_args_is_help=True)
@@ -142,7 +143,7 @@ def _start(choices: Choices, settings: ServerConfig) -> None:
         raise typer.Exit(Exit.FAILED)
     try:
         note = background.start(server, choices.arguments)
-    except background.EndedEarly as early:
+    except EndedEarly as early:
         typer.echo(early.text, err=True)
         raise typer.Exit(early.code) from None
     typer.echo(f"{server} is running (pid {note.pid}) on {_shown(note.addresses)}.")

@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from culture import __version__
-from culture.cli.server.log_rotation import prints_to
 from culture.config import paths
 from culture.config.lockfile import LockFile, LockTaken, note_of_holder
 from culture.lib.process import handle
+from culture.lib.process.log_rotation import is_own_output
 from culture.server.errors import StartError
 
 if TYPE_CHECKING:  # whoever only asks who runs needs no settings
@@ -70,7 +70,7 @@ class PidFile:
             str(config.data_dir),
             timeout,
             tuple(options),
-            log=str(log) if prints_to(log) else "",
+            log=str(log) if is_own_output(log) else "",
             version=__version__,
         )
 

@@ -9,18 +9,21 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from operator import attrgetter
 
-from culture.cli.server import log_rotation
 from culture.cli.server.pid_file import PidFile
 from culture.config import paths
 from culture.config.errors import ConfigError
 from culture.config.model import NEEDS_RESTART, ServerConfig
 from culture.lib import sd_notify
 from culture.lib.log_lines import start_logging
+from culture.lib.process.log_rotation import rotate_own_log
 from culture.server.ircd import IRCd
 from culture.server.net.event_loop import ServerLoop
 from culture.server.net.poller import Poller
 
 log = logging.getLogger(__name__)
+
+LOG_COPIES = 4
+"""How many older parts of a server's log are kept."""
 
 _GARBAGE = 50_000  # new objects before the youngest are looked through; a message makes some ten, and frees them
 
@@ -31,7 +34,7 @@ def serve(load: Load, *, options: Sequence[str] = ()) -> None:
     """Serve until SIGTERM or SIGINT; ``load`` is called again for a reload."""
     start_logging()
     config = load()
-    log_rotation.begin(paths.log_file(config.name))
+    rotate_own_log(paths.log_file(config.name), copies=LOG_COPIES)
     _prepare_process()
     poller = Poller()
     with (

@@ -7,10 +7,11 @@ from culture.cli.output import fail
 from culture.config import paths
 from culture.config.installation import installation
 from culture.config.team import TeamConfig
+from culture.lib.process.background import BackgroundProcess
 from culture.orchestrator.errors import MemberNotStarted
 from culture.orchestrator.irc import TeamRooms
 from culture.orchestrator.journal.store import TeamStore
-from culture.orchestrator.members.daemons import Child, Launch, MemberDaemons
+from culture.orchestrator.members.daemons import Launch, MemberDaemons
 from culture.orchestrator.members.roster import AGENTS, MemberConfigs
 from culture.orchestrator.parts import TeamParts
 from culture.orchestrator.repository.git import git
@@ -28,7 +29,7 @@ from culture.wiki.queue import QueuedWiki
 def launcher(config: TeamConfig) -> Launch:
     """Begins to start the daemon of a member, with an account that ends with its connection."""
 
-    def launch(nick: str) -> Child:
+    def launch(nick: str) -> BackgroundProcess:
         try:
             agent_login.prepare(nick, config.server, always_on=False)
         except agent_login.NoLogin as wrong:

@@ -12,7 +12,7 @@ from culture.cli.agents.start import at_once
 from culture.cli.humanize import counted
 from culture.cli.output import fail
 from culture.cli.progress import elapsing
-from culture.cli.server.background import Begun, EndedEarly, check_server
+from culture.cli.server.background import check_server, culture_command
 from culture.cli.team.select_team import ASK_THERE, Slug, chosen, running, socket_name
 from culture.clients.shared.backends import NoBackend
 from culture.clients.shared.ending import Ended, end_now
@@ -23,6 +23,7 @@ from culture.config import paths
 from culture.config.team import TeamConfig
 from culture.lib import sd_notify
 from culture.lib.log_lines import start_logging
+from culture.lib.process.background import BackgroundProcess, EndedEarly
 from culture.lib.process.handle import is_gone, pinned
 from culture.orchestrator.errors import NotHired
 from culture.orchestrator.journal.store import look
@@ -154,10 +155,12 @@ async def _stay(config: TeamConfig) -> None:
 
 def _detached(config: TeamConfig) -> None:
     log, socket = paths.log_file(f"team-{config.slug}"), paths.agent_socket(socket_name(config.slug))
-    begun = Begun("it", ["team", "up", "--team", config.slug], log)
+    process = BackgroundProcess("it", culture_command("team", "up", "--team", config.slug), log)
     try:
         with elapsing(f"The team {config.slug} comes together"):
-            pid = begun.until(lambda pid: pid if socket.exists() and running(config.slug) == pid else None, PATIENCE)
+            pid = process.wait_until(
+                lambda pid: pid if socket.exists() and running(config.slug) == pid else None, PATIENCE
+            )
     except EndedEarly as early:
         fail("\n  ".join([f"the team {config.slug} did not start:", *early.text.splitlines()]))
     if pid is None:

@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -16,13 +15,14 @@ from culture.cli.agents import agent_login, agents_yaml, daemon_launch
 from culture.cli.agents.daemon_launch import DaemonNotStarted
 from culture.cli.agents.select_agents import load
 from culture.cli.agents.start import AT_ONCE
-from culture.cli.up.child_processes import Launch
 from culture.clients.shared import pidfile
 from culture.clients.shared.backends import found, installed
 from culture.clients.shared.programs import Found, Login
 from culture.config import paths
 from culture.config.agents import AgentsConfig, ServerAddress
 from culture.config.model import ServerConfig
+from culture.lib.process.background import BackgroundProcess
+from culture.lib.process.children import Launch
 from culture.protocol.names import fold, owner
 from culture.protocol.vocabulary import WellKnownChannel
 from culture.server.auth.account_store import AccountStore
@@ -189,10 +189,9 @@ def belongs(nick: str, server: ServerConfig) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Starting:
-    """Agents that were launched, each with how long its log was before."""
+    """Agents whose daemons were launched, by nick."""
 
-    processes: "Mapping[str, subprocess.Popen[bytes]]"
-    begun: Mapping[str, int]
+    begun: Mapping[str, BackgroundProcess]
 
     def wait(self, here: Callable[[str], None]) -> list[str]:
         """Wait for them; ``here`` is told of each that is there. Those that are not, are explained and returned."""
@@ -200,7 +199,7 @@ class Starting:
         broken_off = Event()
 
         def came(nick: str) -> bool:
-            return _came(nick, self.processes[nick], self.begun[nick], here, broken_off)
+            return _came(self.begun[nick], here, broken_off)
 
         pool = ThreadPoolExecutor(AT_ONCE)
         try:
@@ -215,16 +214,14 @@ class Starting:
 
 def begin(nicks: Iterable[str], at: ServerAddress, how: Launch) -> Starting:
     """Launch agents, all at once."""
-    begun = {nick: daemon_launch.size(paths.log_file(nick)) for nick in nicks}
-    return Starting({nick: daemon_launch.launch(nick, at=at, how=how) for nick in begun}, begun)
+    return Starting({nick: daemon_launch.launch(nick, at=at, how=how) for nick in nicks})
 
 
-def _came(
-    nick: str, process: "subprocess.Popen[bytes]", begun: int, here: Callable[[str], None], broken_off: Event
-) -> bool:
+def _came(process: BackgroundProcess, here: Callable[[str], None], broken_off: Event) -> bool:
+    nick = process.name
     try:
-        daemon_launch.until_ready(nick, process, begun)
-        daemon_launch.until_at_work(nick, begun)
+        daemon_launch.until_ready(process)
+        daemon_launch.until_at_work(process)
     except DaemonNotStarted as failure:
         if broken_off.is_set():
             return False

@@ -17,7 +17,6 @@ from culture.cli.server import background, pid_file
 from culture.cli.server.running_server import as_running
 from culture.cli.up import change_port, web_page
 from culture.cli.up.agents import Starting, UpAgents, begin, belongs
-from culture.cli.up.child_processes import Interrupts, Launched
 from culture.cli.up.first_run import free_port, settle_the_person, settle_the_server, taken
 from culture.cli.up.server_restart import ServerRestart
 from culture.cli.up.shutdown import Shutdown, everybody, holders, say
@@ -27,6 +26,8 @@ from culture.clients.shared import pidfile as daemons
 from culture.config import paths
 from culture.config.errors import ConfigError
 from culture.config.model import ServerConfig
+from culture.lib.process.background import EndedEarly
+from culture.lib.process.children import ChildProcesses, Interrupts
 from culture.protocol.names import owner
 from culture.protocol.vocabulary import Exit, WellKnownChannel
 from culture.server.auth.accounts import Account
@@ -64,7 +65,7 @@ def up(
     _refuse_port(choices)
     settings = as_running(choices).load().config
     interrupts = Interrupts()
-    run = UpRun(settings, settle_the_person(settings), detach or is_up, Launched(interrupts.held), interrupts)
+    run = UpRun(settings, settle_the_person(settings), detach or is_up, ChildProcesses(interrupts.held), interrupts)
     if is_up:
         run.greet("is up already")
         raise typer.Exit(run.begin_beside(web=web, agent=agent, budget=budget))
@@ -111,7 +112,7 @@ class UpRun:
         settings: ServerConfig,
         person: Account | None,
         in_background: bool,
-        launched: Launched,
+        launched: ChildProcesses,
         interrupts: Interrupts | None = None,
     ) -> None:
         self._interrupts = interrupts or Interrupts()
@@ -164,7 +165,7 @@ class UpRun:
             # It takes a moment, in which the agents can begin as well.
             page = beside_us.submit(web_page.begin, self._settings, self._launched.launch) if web else None
             typer.echo(how_to_connect(self._settings, addresses, self._person))
-            starting = self._begin_agents(addresses, budget) if agent else Starting({}, {})
+            starting = self._begin_agents(addresses, budget) if agent else Starting({})
             shown = page is None or web_page.tell(self._settings, self._person, page)
         finally:
             beside_us.shutdown(wait=False)  # whoever interrupts does not wait for the page
@@ -185,7 +186,7 @@ class UpRun:
             )
         try:
             background.start(self._settings.name, choices.arguments, self._launched.launch)
-        except background.EndedEarly as early:
+        except EndedEarly as early:
             typer.echo(early.text, err=True)
             wrong = early.code is Exit.WRONG_CONFIGURATION
             hint = "`culture config check` shows what is wrong." if wrong else "`culture doctor` looks for the reason."
@@ -214,7 +215,7 @@ class UpRun:
         at = plain_listener(self._settings, addresses)
         if at is None:
             typer.echo("\nNo agent is started: it would need an address without TLS, or `server:` in agents.yaml.")
-            return Starting({}, {})
+            return Starting({})
         place, folder = UpAgents(self._settings, at), Path.cwd().resolve()
         try:
             added = place.add_for(folder, budget)
@@ -222,7 +223,7 @@ class UpRun:
         except (ConfigError, OSError) as error:
             typer.echo(f"\nNo agent is started: {error}\nCorrect the file, then type `culture up` again.", err=True)
             self._wrong = True
-            return Starting({}, {})
+            return Starting({})
         if not running and not missing:
             self._nobody_is_ours()
         for nick in running:

@@ -4,19 +4,21 @@ import signal
 import time
 from dataclasses import replace
 
-from culture.cli.agents import daemon_launch
+from culture.cli import output
 from culture.cli.options import Choices
 from culture.cli.server import background, pid_file
-from culture.cli.up.child_processes import Interrupts, Launched
 from culture.cli.up.shutdown import say
 from culture.cli.up.wait import interruptible
 from culture.config import paths
+from culture.lib.process.background import EndedEarly, last_lines
+from culture.lib.process.children import ChildProcesses, Interrupts
 from culture.server.errors import StartError
 
 MOST = 3
 WITHIN = 300.0
 """A server that dies more often than this in so many seconds is not restarted."""
 _TAIL_BYTES = 4000
+_TAIL_LINES = 15
 _EXIT_PATIENCE = 5.0
 """Seconds that a process may take to exit once it holds its file no more."""
 
@@ -24,7 +26,7 @@ _EXIT_PATIENCE = 5.0
 class ServerRestart:
     """Looks after the server that one `culture up` has launched."""
 
-    def __init__(self, name: str, choices: Choices, launched: Launched, interrupts: Interrupts) -> None:
+    def __init__(self, name: str, choices: Choices, launched: ChildProcesses, interrupts: Interrupts) -> None:
         self._name = name
         self._launched = launched
         self._interrupts = interrupts
@@ -38,7 +40,7 @@ class ServerRestart:
         """How the server died; None while it runs, and where it was told to stop."""
         if pid_file.running(self._name) is not None:
             return None
-        code = self._launched.code(self._name, _EXIT_PATIENCE)
+        code = self._launched.exit_code(self._name, _EXIT_PATIENCE)
         if not code or pid_file.was_told_to_stop(self._name):
             return None
         return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
@@ -46,7 +48,7 @@ class ServerRestart:
     def restart(self, why: str) -> bool:
         """Say why it died and start it again; whether it is up."""
         log, now = paths.log_file(self._name), time.monotonic()
-        lines = daemon_launch.said(self._name, max(0, daemon_launch.size(log) - _TAIL_BYTES))
+        lines = output.shown(last_lines(log, _TAIL_LINES, max(0, log.stat().st_size - _TAIL_BYTES)))
         say(f"culture: {self._name} died ({why}). The end of {log}:\n{lines}", err=True)
         self._deaths = [*(at for at in self._deaths if now - at < WITHIN), now]
         if len(self._deaths) > MOST:
@@ -55,7 +57,7 @@ class ServerRestart:
         try:
             with interruptible(self._interrupts):
                 note = background.start(self._name, self._choices.arguments, self._launched.launch)
-        except (background.EndedEarly, StartError, OSError) as error:
+        except (EndedEarly, StartError, OSError) as error:
             say(f"culture: {self._name} cannot be restarted: {error}\n`culture doctor` looks for the reason.", err=True)
             return False
         say(f"{self._name} is up again (pid {note.pid}).")

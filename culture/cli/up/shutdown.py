@@ -20,6 +20,7 @@ from culture.clients.shared import pidfile as daemons
 from culture.clients.shared.ending import Ended
 from culture.config import paths
 from culture.config.lockfile import note_of_holder
+from culture.lib.process.children import end_child
 from culture.lib.process.handle import is_gone, pinned
 from culture.lib.process.orphans import carrying, end_sessions
 
@@ -48,7 +49,7 @@ class Shutdown:
         for child in hidden.values():
             child.terminate()
         for what, child in hidden.items():
-            self._went(what, _goes(child), f"pid {child.pid}")
+            self._went(what, end_child(child, EARLY_GRACE, _FORCE), f"pid {child.pid}")
 
     def teams(self) -> None:
         """End the orchestrators first: they would start their members again."""
@@ -136,18 +137,6 @@ class Shutdown:
     def _say(self, text: str) -> None:
         self.ended.append(text)
         say(text)
-
-
-def _goes(process: "subprocess.Popen[bytes]") -> bool:
-    """Whether a child that was told to end does so, by force after a while."""
-    for patience in (EARLY_GRACE, _FORCE):
-        try:
-            process.wait(patience)
-        except subprocess.TimeoutExpired:
-            process.kill()
-        else:
-            return True
-    return False
 
 
 def say(text: str, *, err: bool = False) -> None:

@@ -14,11 +14,11 @@ from culture.cli.agents.irc_session import IrcPerson
 from culture.cli.agents.local_servers import plain_listener
 from culture.cli.connect_hints import example_nick
 from culture.cli.server import pid_file
-from culture.cli.up.child_processes import Interrupts
 from culture.cli.up.live_view import watch
 from culture.cli.up.shutdown import view_file
 from culture.config.lockfile import LockFile, LockTaken
 from culture.config.model import ServerConfig
+from culture.lib.process.children import Interrupts
 from culture.transport import Address, Hopeless
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

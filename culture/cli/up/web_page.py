@@ -4,12 +4,12 @@ from concurrent.futures import Future
 
 import typer
 
-from culture.cli.server.background import EndedEarly
-from culture.cli.up.child_processes import Launch
 from culture.cli.up.first_run import free_port, is_free
 from culture.cli.web import process
 from culture.config.errors import ConfigError
 from culture.config.model import ServerConfig
+from culture.lib.process.background import EndedEarly
+from culture.lib.process.children import Launch
 from culture.server.auth.accounts import Account
 from culture.server.errors import StartError
 from culture.web.login_links import MINUTES

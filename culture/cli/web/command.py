@@ -18,7 +18,6 @@ from culture.cli.agent_access import open_to_agents
 from culture.cli.options import AsJson, Choices, ConfigFile, Name
 from culture.cli.output import as_json as shown_json
 from culture.cli.output import fail
-from culture.cli.server.background import EndedEarly
 from culture.cli.server.running_server import as_running
 from culture.cli.web import process
 from culture.clients.shared.webhook.connecting import Ways
@@ -30,6 +29,7 @@ from culture.config.errors import ConfigError
 from culture.config.model import ServerConfig
 from culture.lib import sd_notify
 from culture.lib.log_lines import start_logging
+from culture.lib.process.background import EndedEarly
 from culture.protocol.names import nearest
 from culture.protocol.vocabulary import Exit, UserClass
 from culture.server.auth.account_store import AccountStore

@@ -11,14 +11,15 @@ from pathlib import Path
 
 from culture.cli.agents.local_servers import plain_listener, server_user
 from culture.cli.connect_hints import reached_by
-from culture.cli.server import certificate, pid_file
-from culture.cli.server.background import PATIENCE, Begun
-from culture.cli.up.child_processes import Launch, plainly
+from culture.cli.server import background, certificate, pid_file
+from culture.cli.server.background import PATIENCE
 from culture.cli.web import account as webaccount
 from culture.config import listen_policy, paths
 from culture.config.lockfile import LockFile, LockTaken, note_of_holder
 from culture.config.model import ServerConfig
 from culture.lib.process import handle
+from culture.lib.process.background import BackgroundProcess
+from culture.lib.process.children import Launch, launch_unrecorded
 from culture.server.auth.accounts import AccountRefused, AccountsError
 from culture.server.errors import StartError
 from culture.transport import Address
@@ -83,18 +84,19 @@ def held(server: str) -> Iterator[Callable[..., None]]:
         lock.release(remove=True)
 
 
-def start(server: str, options: Sequence[str], launch: Launch = plainly) -> WebNote:
+def start(server: str, options: Sequence[str], launch: Launch = launch_unrecorded) -> WebNote:
     """Show the page from a process of its own, and return once it answers; ``EndedEarly`` with what it said."""
     log = log_file(server)
-    begun = Begun(f"The web page of {server}", ["web", "serve", *options], log, launch)
+    command = background.culture_command("web", "serve", *options)
+    process = BackgroundProcess(f"The web page of {server}", command, log, launch=launch)
 
     def answering(pid: int) -> WebNote | None:
         note = running(server)
         return note if note and note.pid == pid and note.url else None
 
-    note = begun.until(answering, PATIENCE)
+    note = process.wait_until(answering, PATIENCE)
     if note is None:
-        begun.end()
+        process.terminate()
         raise StartError(f"the page of {server} did not answer within {PATIENCE:g} s; see {log}")
     return note
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from culture.clients.shared.assembly import assemble, read
 from culture.clients.shared.daemon import AgentDaemon
 from culture.clients.shared.errors import WrongConfiguration
-from culture.clients.shared.logs import bound
 from culture.clients.shared.orphans import adopted_orphans
 from culture.clients.shared.pidfile import DaemonFile
 from culture.clients.shared.socket_file import SocketTaken
@@ -21,10 +20,14 @@ from culture.config.errors import ConfigError
 from culture.config.lockfile import LockTaken
 from culture.lib import sd_notify
 from culture.lib.log_lines import start_logging
+from culture.lib.process.log_rotation import rotate_own_log
 from culture.protocol.vocabulary import Exit
 from culture.transport import Hopeless, WrongServer
 
 log = logging.getLogger(__name__)
+
+LOG_BYTES = 8 << 20
+"""The size at which a daemon's log is copied to ``.1`` and begun anew."""
 
 
 def run(nick: str, config: Path | None = None, at: tuple[str, int] | None = None) -> int:
@@ -86,7 +89,7 @@ async def _serve(daemon: AgentDaemon, ready: Callable[[], None]) -> int:
             starting.result()
             ready()
             # Not before: who started it reads there why it did not come up.
-            bound(daemon.config.nick)
+            rotate_own_log(paths.log_file(daemon.config.nick), LOG_BYTES)
             sd_notify.notify("READY=1")
             log.info("%s is ready", daemon.config.nick)
             await told

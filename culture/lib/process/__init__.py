@@ -9,6 +9,9 @@ soon as the first is reaped:
   session), and only then the signal is sent through it.
 
 - ``handle``: pidfds: wait for an end, signal, end in order (SIGTERM, a deadline, SIGKILL)
+- ``background``: a program started in a session of its own, its output in a log, until it is ready
+- ``children``: what one command started, recorded with signals held back, so that Ctrl-C at any moment ends all of it
 - ``pipes``: a program of asyncio's with pipes, whose end is seen though a grandchild holds them
 - ``orphans``: what has no living parent of ours, found by its environment or its session, and ended
+- ``log_rotation``: the log file of a process, kept below a size while others write to it too
 """

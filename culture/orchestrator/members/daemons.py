@@ -5,12 +5,13 @@ import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
 from culture.clients.shared import calling, ending, pidfile
 from culture.clients.shared.ending import TOLD, Ended
 from culture.clients.shared.skill.call import PATIENCE, CallFailed, NoDaemon
 from culture.config import paths
+from culture.lib.process.background import LAST_LINES, BackgroundProcess
 from culture.lib.process.handle import wait_gone
 from culture.orchestrator.errors import MemberNotStarted, NoAnswer, Stays
 from culture.protocol.names import fold
@@ -34,25 +35,8 @@ class Away(NoAnswer):
     """There is no daemon, or it ended before it answered: the next run of it may be asked again."""
 
 
-class Child(Protocol):
-    """A process that was started here."""
-
-    @property
-    def pid(self) -> int:
-        """Its number."""
-
-    def poll(self) -> int | None:
-        """Its exit code, once it has one; takes note of its end."""
-
-    def terminate(self) -> None:
-        """Tell it to end."""
-
-    def kill(self) -> None:
-        """Force it to."""
-
-
 End = Callable[[str], Awaitable[tuple[Ended, int]]]
-Launch = Callable[[str], Child]
+Launch = Callable[[str], BackgroundProcess]
 """Begins to start the daemon of a nick, with an account; NotStarted when that cannot be."""
 
 
@@ -73,7 +57,7 @@ class MemberDaemons:
         self._end = end
         self._start_patience = start_patience
         self._answer_patience = answer_patience
-        self._children: dict[str, Child] = {}
+        self._children: dict[str, BackgroundProcess] = {}
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def ensure(self, nick: str) -> None:
@@ -134,12 +118,10 @@ class MemberDaemons:
         return True
 
     async def _start(self, nick: str) -> None:
-        file = paths.log_file(nick)
-        begun = file.stat().st_size if file.exists() else 0
         launched = asyncio.ensure_future(asyncio.to_thread(self._launch, nick))
         try:
             child = self._children[nick] = await asyncio.shield(launched)
-            await self._until_ready(nick, child, begun)
+            await self._until_ready(nick, child)
         except asyncio.CancelledError:
             # Nobody may be left behind whom whoever comes next does not find.
             with suppress(MemberNotStarted):
@@ -147,19 +129,19 @@ class MemberDaemons:
                 await self._make_known(nick, child)
             raise
 
-    async def _until_ready(self, nick: str, child: Child, begun: int) -> None:
+    async def _until_ready(self, nick: str, child: BackgroundProcess) -> None:
         try:
             async with asyncio.timeout(self._start_patience):
                 while not _is_ready(nick, child.pid):
                     if (code := child.poll()) is not None:
-                        raise MemberNotStarted(f"{nick} did not start (exit code {code}): {_said(nick, begun)}")
+                        raise MemberNotStarted(f"{nick} did not start (exit code {code}): {_printed(child)}")
                     await asyncio.sleep(_STEP)
         except TimeoutError:
             await self._end_child(nick, child)
-            text = f"{nick} was not ready after {self._start_patience:g} s and was ended: {_said(nick, begun)}"
+            text = f"{nick} was not ready after {self._start_patience:g} s and was ended: {_printed(child)}"
             raise MemberNotStarted(text) from None
 
-    async def _make_known(self, nick: str, child: Child) -> None:
+    async def _make_known(self, nick: str, child: BackgroundProcess) -> None:
         """Wait until what was started can be found by its file, or is gone; what cannot is ended."""
         try:
             async with asyncio.timeout(KNOWN):
@@ -168,7 +150,7 @@ class MemberDaemons:
         except TimeoutError:
             await self._end_child(nick, child)
 
-    async def _end_child(self, nick: str, child: Child) -> None:
+    async def _end_child(self, nick: str, child: BackgroundProcess) -> None:
         """End what was started here and is not ready, perhaps not even known by its file; then what it has left."""
         await self._end(nick)
         for press in (child.terminate, child.kill):
@@ -192,10 +174,7 @@ def _is_ready(nick: str, pid: int) -> bool:
     return note is not None and note.pid == pid and note.ready
 
 
-def _said(nick: str, since: int) -> str:
-    """The end of what it wrote to its log, in a line that can be said on IRC."""
-    with paths.log_file(nick).open("rb") as text:
-        text.seek(since)
-        lines = [line.strip() for line in text.read().decode(errors="replace").splitlines() if line.strip()]
-    last = " / ".join(lines[-_LAST_LINES:]) or "it wrote nothing"
-    return clip(one_line(last, Profile.TERMINAL), _LONGEST)
+def _printed(child: BackgroundProcess) -> str:
+    """The end of what a daemon wrote to its log since it was started, as one line that fits into IRC."""
+    lines = [line.strip() for line in child.output(LAST_LINES).splitlines() if line.strip()]
+    return clip(one_line(" / ".join(lines[-_LAST_LINES:]) or "it wrote nothing", Profile.TERMINAL), _LONGEST)

@@ -3,22 +3,24 @@
 import json
 import pwd
 import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from culture.cli.agents import daemon_launch, logs, sudo, talk
+from culture.cli.agents.daemon_launch import DaemonNotStarted
 from culture.cli.agents.questions import table as questions_table
 from culture.cli.agents.report_table import table
 from culture.cli.agents.trace import Story, TracedMessage, TraceStep, because, shown
 from culture.cli.mesh.link_status import described
 from culture.cli.output import fail
 from culture.clients.shared.questions.model import Question
-from culture.config import paths
 from culture.config.agents import AgentConfig
 from culture.ledger_views.agents import agents
 from culture.ledger_views.ledger import LedgerFact
+from culture.lib.process.background import BackgroundProcess
 from culture.protocol.text import as_json
 from culture.protocol.vocabulary import Receipt
 from culture.transport import ChannelMember, Message
@@ -38,12 +40,12 @@ def test_a_log_is_shown_without_what_is_not_text(capsys: pytest.CaptureFixture[s
     assert is_harmless(shown) and shown.startswith("one") and shown.endswith("two\n")
 
 
-def test_the_last_words_of_a_daemon_are_harmless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CULTURE_HOME", str(tmp_path))
-    file = paths.log_file(NICK)
-    file.parent.mkdir(parents=True)
-    file.write_bytes(f"died: {EVIL}\nend\n".encode())
-    assert is_harmless(daemon_launch.said(NICK, 0)) and daemon_launch.said(NICK, 0).endswith("end")
+def test_the_last_words_of_a_daemon_are_harmless(tmp_path: Path) -> None:
+    program = f"print('died:', {EVIL!r}); print('end'); raise SystemExit(3)"
+    process = BackgroundProcess(NICK, [sys.executable, "-c", program], tmp_path / "log")
+    with pytest.raises(DaemonNotStarted, match="did not start \\(exit code 3\\)") as failure:
+        daemon_launch.until_ready(process)
+    assert is_harmless(str(failure.value)) and str(failure.value).endswith("end")
 
 
 def test_what_is_said_under_any_name_is_harmless() -> None:

@@ -21,13 +21,13 @@ from culture.cli.agents.select_agents import load
 from culture.cli.options import Choices
 from culture.cli.up import agents as up_agents
 from culture.cli.up.agents import UpAgents
-from culture.cli.up.child_processes import Interrupts, Launched
 from culture.cli.up.command import UpRun
 from culture.clients.shared.pidfile import DaemonNote
 from culture.config.agents import ServerAddress
 from culture.config.lockfile import note_of_holder
 from culture.config.model import ServerConfig
 from culture.lib.process import orphans
+from culture.lib.process.children import ChildProcesses, Interrupts
 from culture.protocol.vocabulary import UserClass
 from culture.server.auth.account_store import AccountStore
 from tests.cli.agents.conftest import NICK, Machine, answer
@@ -418,7 +418,7 @@ def test_what_was_begun_is_ended_where_nobody_can_be_told_of_it(
 ) -> None:
     """The terminal is closed after the server was launched and before anything is shown."""
     monkeypatch.setenv("CULTURE_HOME", str(tmp_path))
-    noted = Launched(Interrupts().held)
+    noted = ChildProcesses(Interrupts().held)
     run = UpRun(ServerConfig(name="spark"), None, False, noted)
     sleeper = ["sleep", "600"]
 

@@ -1,0 +1,108 @@
+"""Starts a program that goes on when the command line ends: in a session of its own, its output in a log."""
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from culture.lib.process.children import Launch, launch_unrecorded
+from culture.lib.process.log_files import open_private
+from culture.protocol.vocabulary import Exit
+
+LAST_LINES = 20
+STEP = 0.02
+"""Seconds between two looks whether it is ready."""
+T = TypeVar("T")
+
+
+class EndedEarly(Exception):
+    """A background process ended before it was ready: ``text`` has the last lines that it printed."""
+
+    def __init__(self, text: str, returncode: int) -> None:
+        super().__init__(text)
+        self.text = text
+        self.returncode = returncode
+        self.code = Exit.WRONG_CONFIGURATION if returncode == Exit.WRONG_CONFIGURATION else Exit.FAILED
+
+
+class BackgroundProcess:
+    """A program that was started here and outlives this command.
+
+    Its output is appended to ``log``; variables named in ``without`` are not passed on to it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        argv: Sequence[str],
+        log: Path,
+        *,
+        launch: Launch = launch_unrecorded,
+        cwd: Path | None = None,
+        without: Collection[str] = (),
+    ) -> None:
+        self.name = name
+        self.log = log
+        output = open_private(log, os.O_WRONLY | os.O_APPEND)
+        try:
+            self._log_start = os.fstat(output).st_size
+            self._process = launch(
+                name,
+                lambda: subprocess.Popen(
+                    argv,
+                    cwd=cwd,
+                    env={key: value for key, value in os.environ.items() if key not in without},
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    start_new_session=True,
+                ),
+            )
+        finally:
+            os.close(output)
+
+    @property
+    def pid(self) -> int:
+        """Its process number, which is that of its session too."""
+        return self._process.pid
+
+    def poll(self) -> int | None:
+        """Its exit code once it has ended, which reaps it; None while it runs."""
+        return self._process.poll()
+
+    def terminate(self) -> None:
+        """Send SIGTERM, unless it has ended."""
+        self._process.terminate()
+
+    def kill(self) -> None:
+        """Send SIGKILL, unless it has ended."""
+        self._process.kill()
+
+    def wait_until(self, ready: Callable[[int], T | None], timeout: float, lines: int = LAST_LINES) -> T | None:
+        """Return what ``ready`` returns for its pid as soon as that is not None; None after so many seconds.
+
+        ``EndedEarly``, with the last ``lines`` lines of its output, if it ends before.
+        """
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            code = self.poll()
+            if code is not None:
+                raise EndedEarly(self.output(lines) or f"{self.name} ended at once; see {self.log}", code)
+            found = ready(self.pid)
+            if found is not None:
+                return found
+            time.sleep(STEP)
+        return None
+
+    def output(self, lines: int) -> str:
+        """The last lines that it has printed since it was started."""
+        return last_lines(self.log, lines, self._log_start)
+
+
+def last_lines(log: Path, lines: int, start: int = 0) -> str:
+    """The last lines of a log, of those after byte ``start``; of all of it where the log has begun anew since."""
+    with log.open("rb") as file:
+        file.seek(start if os.fstat(file.fileno()).st_size >= start else 0)
+        return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:])
