@@ -21,8 +21,8 @@ from culture.clients.shared.webhook.formats import Kind, fitted, kind_of, split_
 from culture.clients.shared.webhook.posting import NotPosted, Post, post
 from culture.clients.shared.webhook.targets import Target, TargetRefused
 from culture.config.services import DigestConfig as Settings
-from culture.ledger_views.digest import Deeds, DigestView, LinkOutage, Room, digest
-from culture.ledger_views.digest_query import facts_since, said_since
+from culture.ledger_views.digest import AgentDigest, ChannelActivity, DigestView, LinkOutage, digest
+from culture.ledger_views.digest_query import facts_since, messages_since
 from culture.ledger_views.ledger import online
 from culture.ledger_views.questions import QuestionView
 from culture.ledger_views.spend import SpendTotal
@@ -103,8 +103,8 @@ async def post_all(who: IrcPerson, settings: Settings, text: str) -> None:
 
 
 _LONGEST = 90
-_ERRANDS = 5
-_TALKERS = 5
+_TURNS = 5
+_SENDERS = 5
 _REMEDY = {
     "paused": "`culture resume {nick}`",
     "spiralling": "`@{nick} resume` or `@{nick} abort`",
@@ -121,9 +121,9 @@ def shown(digest: DigestView, brief: bool = False) -> str:
     """The digest in lines; a brief one is for a channel, and says of each agent one line."""
     parts = [
         ("", _head(digest)),
-        ("Waiting for an answer", [*map(_waiting_at(digest), digest.waiting), *map(_call, digest.calls)]),
-        ("Stuck", [line for deeds in digest.stuck for line in _stuck(deeds, digest.until)]),
-        ("Agents", [line for deeds in digest.deeds for line in _deeds(deeds, brief)]),
+        ("Waiting for an answer", [*map(_waiting_at(digest), digest.waiting), *map(_call, digest.unanswered)]),
+        ("Stuck", [line for agent in digest.stuck for line in _stuck(agent, digest.until)]),
+        ("Agents", [line for agent in digest.agents for line in _agent(agent, brief)]),
         ("Rooms", list(map(_room, digest.rooms))),
         ("Links", list(map(_link, digest.broken))),
     ]
@@ -133,9 +133,9 @@ def shown(digest: DigestView, brief: bool = False) -> str:
 def as_data(digest: DigestView) -> dict[str, Any]:
     """The same for programs."""
     data: dict[str, Any] = _simple(asdict(digest))
-    data["calls"] = [_message(each) for each in digest.calls]
-    for deeds, told in zip(digest.deeds, data["deeds"], strict=True):
-        told["outcomes"] = deeds.outcomes
+    data["calls"] = [_message(each) for each in digest.unanswered]
+    for agent, row in zip(digest.agents, data["deeds"], strict=True):
+        row["outcomes"] = agent.outcomes
     return data
 
 
@@ -151,7 +151,7 @@ def _part(title: str, lines: Iterable[str], brief: bool) -> Iterator[str]:
 def _head(digest: DigestView) -> list[str]:
     length = span((digest.until - digest.since).total_seconds())
     first = f"From {_moment(digest.since)} to {_moment(digest.until)} ({length}): {_spent(digest.spent)}."
-    if not (digest.deeds or digest.waiting or digest.rooms or digest.calls or digest.broken):
+    if not (digest.agents or digest.waiting or digest.rooms or digest.unanswered or digest.broken):
         return [first, "Nothing happened."]
     quiet = [plain(f"Nothing to tell of {', '.join(digest.quiet)}.", 300)] if digest.quiet else []
     return [first, *quiet]
@@ -172,36 +172,36 @@ def _call(message: Message) -> str:
     return plain(f"{message.sender} {where} at {_moment(message.timestamp)}: {plain(message.text, _LONGEST)}")
 
 
-def _stuck(deeds: Deeds, now: datetime) -> Iterator[str]:
-    for each in deeds.stuck:
+def _stuck(agent: AgentDigest, now: datetime) -> Iterator[str]:
+    for each in agent.stuck:
         since = f" (for {span((now - each.since).total_seconds())})" if each.since else ""
-        remedy = _REMEDY.get(each.why, "").format(nick=deeds.nick)
-        yield plain(f"{deeds.nick}{since}: {plain(each.text, 200)}") + (f"  → {remedy}" if remedy else "")
+        remedy = _REMEDY.get(each.reason, "").format(nick=agent.nick)
+        yield plain(f"{agent.nick}{since}: {plain(each.text, 200)}") + (f"  → {remedy}" if remedy else "")
 
 
-def _deeds(deeds: Deeds, brief: bool) -> Iterator[str]:
-    ended = ", ".join(f"{number} {outcome}" for outcome, number in deeds.outcomes.items())
+def _agent(agent: AgentDigest, brief: bool) -> Iterator[str]:
+    ended = ", ".join(f"{number} {outcome}" for outcome, number in agent.outcomes.items())
     how = f" ({ended})" if ended else ""
-    yield plain(f"{deeds.nick}, {deeds.state}: {_spent(deeds.spent)}{how}")
+    yield plain(f"{agent.nick}, {agent.state}: {_spent(agent.spent)}{how}")
     if brief:
         return
-    for errand in deeds.errands[:_ERRANDS]:
-        yield f"  {_errand(errand)}"
-    if len(deeds.errands) > _ERRANDS:
-        yield f"  … and {len(deeds.errands) - _ERRANDS} more"
-    for question in deeds.asked:
+    for purpose in agent.purposes[:_TURNS]:
+        yield f"  {_purpose(purpose)}"
+    if len(agent.purposes) > _TURNS:
+        yield f"  … and {len(agent.purposes) - _TURNS} more"
+    for question in agent.questions:
         if not question.is_open:
             yield f"  {_closed(question)}"
-    for alert in deeds.alerts:
+    for alert in agent.alerts:
         if alert.gravity != "info":
             yield plain(f"  called people at {_moment(alert.at)}: {plain(alert.text or alert.event, 120)}")
 
 
-def _errand(errand: TurnPurpose) -> str:
-    text = plain(errand.text or "(in private)", 60)
-    by = f", for {errand.by}" if errand.by else ""
-    where = f" in {errand.place}" if errand.place else ""
-    return plain(f"{text}{where}{by}: {errand.outcome or 'at work'}")
+def _purpose(turn: TurnPurpose) -> str:
+    text = plain(turn.text or "(in private)", 60)
+    by = f", for {turn.by}" if turn.by else ""
+    where = f" in {turn.place}" if turn.place else ""
+    return plain(f"{text}{where}{by}: {turn.outcome or 'at work'}")
 
 
 def _closed(question: QuestionView) -> str:
@@ -212,10 +212,10 @@ def _closed(question: QuestionView) -> str:
     return plain(f"asked {question.id} “{text}”: {question.outcome or 'closed'}{choice}{by}")
 
 
-def _room(room: Room) -> str:
-    by = ", ".join(f"{nick} {number}" for nick, number in room.by[:_TALKERS])
-    more = f" and {len(room.by) - _TALKERS} more" if len(room.by) > _TALKERS else ""
-    return plain(f"{room.name}: {room.said} said, by {by}{more}")
+def _room(room: ChannelActivity) -> str:
+    by = ", ".join(f"{nick} {number}" for nick, number in room.senders[:_SENDERS])
+    more = f" and {len(room.senders) - _SENDERS} more" if len(room.senders) > _SENDERS else ""
+    return plain(f"{room.name}: {room.messages} said, by {by}{more}")
 
 
 def _link(link: LinkOutage) -> str:
@@ -251,12 +251,25 @@ def _message(message: Message) -> dict[str, Any]:
     }
 
 
+_JSON_NAMES = {
+    "agents": "deeds",
+    "purposes": "errands",
+    "questions": "asked",
+    "reason": "why",
+    "unanswered": "calls",
+    "messages": "said",
+    "senders": "by",
+    "updated": "told",
+}
+"""Keys of ``--json`` that differ from the names of the fields; programs read them."""
+
+
 def _simple(value: Any) -> Any:
-    """Without what JSON has no word for."""
+    """Convert a value to what JSON can express, with the keys of ``--json``."""
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, dict):
-        return {str(key): _simple(each) for key, each in value.items()}
+        return {_JSON_NAMES.get(key, str(key)): _simple(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [_simple(each) for each in value]
     return value if isinstance(value, str | int | float | bool | None) else str(value)
@@ -318,7 +331,7 @@ async def _gathered(who: IrcPerson, look_back: float, agent: str, *, in_public: 
         if agent and fold(agent) not in known:
             near = nearest(agent, list(known.values()))
             fail(f"the ledger knows no agent {agent}{f'; did you mean {near}?' if near else ''}")
-        said = await said_since(transport, since, until, in_public=in_public)
+        said = await messages_since(transport, since, until, in_public=in_public)
         here = await online(transport, list(known.values()))
         you = "" if in_public else transport.nick
     return digest(facts, said, since, until, you, here, agent)

@@ -1,1 +1,1 @@
-"""What the ledger of the mesh says, as values that every view shows: terminal, web page, digest."""
+"""Read-only views of ledger facts (agents, questions, tasks, spend, links), for terminal, web page and digest."""

@@ -1,4 +1,4 @@
-"""An agent as the ledger has it."""
+"""Agents: state, task, budget and held messages, from the ``state`` facts of the ledger."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -8,7 +8,7 @@ from typing import Any
 
 from culture.ledger_views import safe_values
 from culture.ledger_views.ledger import LedgerFact
-from culture.ledger_views.states import shown_state
+from culture.ledger_views.states import display_state
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import AgentState, FactKind
 
@@ -21,72 +21,72 @@ _MOST_SENDERS = 8
 
 @dataclass(frozen=True, slots=True)
 class HeldMessages:
-    """Messages of one sender that an agent is not given before a person says so."""
+    """Messages of one sender that the agent does not receive until a person releases them."""
 
     nick: str
     count: int
-    why: str
-    """``unvouched``, ``people`` or ``loop``."""
+    reason: str
+    """``unvouched``, ``people`` or ``loop``; anything else counts as ``loop``."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentView:
-    """What an agent does and has used today, as it said last."""
+    """State and usage of today of one agent, from the fact that it published last."""
 
     nick: str
     server: str
     backend: str
     state: str
-    told: datetime
-    """When it said so."""
+    updated: datetime
+    """When the agent published this."""
     task: str = ""
     since: datetime | None = None
     tokens: int = 0
     cost_usd: float = 0.0
     budget_tokens: int | None = None
-    """What it may use in a day; None where there is no limit, or it does not say."""
+    """Token limit per day; None without a limit, or if the agent does not publish it."""
     budget_usd: float | None = None
     limit_pct: float | None = None
-    """How much of its nearest limit is gone, of whatever kind, as it says itself."""
+    """Percentage used of the limit that is nearest, of any kind, as the agent computes it."""
     is_subscription: bool = False
-    """Its dollars are what its tokens would cost."""
+    """The agent runs on a subscription: its dollars are an estimate from its tokens."""
     context_pct: float | None = None
     unread: int = 0
     stale: int = 0
     held: int = 0
-    """So many messages wait for a person's word."""
+    """Number of messages that wait for release by a person."""
     held_by: tuple[HeldMessages, ...] = ()
     stood_down: bool = False
-    """Only people wake it."""
+    """Only people can wake it."""
     questions: int = 0
-    """So many wait for an answer."""
-    is_here: bool = True
-    """It is on the mesh with a client."""
+    """Number of open questions."""
+    is_online: bool = True
+    """It is connected to the mesh."""
 
     @property
     def runs(self) -> bool:
-        """Whether there is somebody to talk to."""
-        return self.is_here and self.state != STOPPED
+        """Whether the agent is online and not stopped."""
+        return self.is_online and self.state != STOPPED
 
     @property
-    def shown_state(self) -> str:
-        """Its state as people see it."""
-        return shown_state(self.state, stood_down=self.stood_down, held=self.held)
+    def display_state(self) -> str:
+        """The state to display: ``held`` or ``standing down`` instead of ``idle`` where that applies."""
+        return display_state(self.state, stood_down=self.stood_down, held=self.held)
 
     @property
-    def needs_somebody(self) -> bool:
-        """Whether a person has to look after it."""
+    def needs_attention(self) -> bool:
+        """Whether the agent asks, is parked, has crashed or has open questions."""
         return self.state in (AgentState.ASKING, AgentState.PARKED, AgentState.CRASHED) or self.questions > 0
 
     @property
     def budget_pct(self) -> float | None:
-        """How much of the budget is used, of the limit that is nearest; None without one."""
+        """Percentage used of the budget limit that is nearest; None without a limit."""
         limits = ((self.tokens, self.budget_tokens), (self.cost_usd, self.budget_usd), (self.limit_pct, 100))
         shares = [100 * used / limit for used, limit in limits if limit and used is not None]
         return min(max(shares), _MOST_PCT) if shares else None
 
     def as_data(self) -> dict[str, Any]:
-        """The agent as ``culture status`` has it."""
+        """The agent as a dict with the JSON keys of ``culture status``."""
         return {
             "nick": self.nick,
             "server": self.server,
@@ -102,25 +102,27 @@ class AgentView:
             "stale": self.stale,
             "held": self.held,
             "stood_down": self.stood_down,
-            "held_by": [{"nick": each.nick, "count": each.count, "why": each.why} for each in self.held_by],
+            "held_by": [{"nick": each.nick, "count": each.count, "why": each.reason} for each in self.held_by],
             "last_message": None,
-            "told": self.told.isoformat(),
-            "connected": self.is_here,
+            "told": self.updated.isoformat(),
+            "connected": self.is_online,
             "questions": self.questions,
             "quiet": False,
         }
 
 
-def agents(facts: Iterable[LedgerFact], here: Collection[str] | None = None) -> list[AgentView]:
-    """The agents by nick; ``here`` are the folded nicks of those who are on the mesh, None when nobody knows."""
-    kept = list(facts)
-    asked = Counter(fold(fact.nick) for fact in kept if fact.kind == FactKind.QUESTION and fact.value.get("open"))
-    states = {fold(fact.nick): fact for fact in kept if fact.kind == FactKind.STATE}
-    found = [_agent(fact, asked[nick], here is None or nick in here) for nick, fact in states.items()]
-    return sorted(found, key=lambda agent: fold(agent.nick))
+def agents(facts: Iterable[LedgerFact], online: Collection[str] | None = None) -> list[AgentView]:
+    """All agents, sorted by nick; ``online``: folded nicks that are connected, None if unknown."""
+    rows = list(facts)
+    open_questions = Counter(
+        fold(fact.nick) for fact in rows if fact.kind == FactKind.QUESTION and fact.value.get("open")
+    )
+    states = {fold(fact.nick): fact for fact in rows if fact.kind == FactKind.STATE}
+    views = [_agent(fact, open_questions[nick], online is None or nick in online) for nick, fact in states.items()]
+    return sorted(views, key=lambda agent: fold(agent.nick))
 
 
-def _agent(fact: LedgerFact, questions: int, is_here: bool) -> AgentView:
+def _agent(fact: LedgerFact, questions: int, is_online: bool) -> AgentView:
     value = fact.value
     state = safe_values.text(value, "state", _LONGEST_WORD) or _UNKNOWN
     tokens = safe_values.amount(value, "budget-tokens")
@@ -129,7 +131,7 @@ def _agent(fact: LedgerFact, questions: int, is_here: bool) -> AgentView:
         server=fact.server,
         backend=safe_values.text(value, "backend", _LONGEST_WORD) or _UNKNOWN,
         state=state,
-        told=fact.at,
+        updated=fact.at,
         task=safe_values.text(value, "task"),
         since=safe_values.moment(value, "since") if state != STOPPED else None,
         tokens=safe_values.count(value, "tokens"),
@@ -145,12 +147,12 @@ def _agent(fact: LedgerFact, questions: int, is_here: bool) -> AgentView:
         stood_down=safe_values.text(value, "stood-down") == "yes",
         held_by=tuple(_held(value.get("held-by"))),
         questions=questions,
-        is_here=is_here,
+        is_online=is_online,
     )
 
 
 def _held(value: object) -> Iterator[HeldMessages]:
-    """Whose messages are held; what is no list of them is nothing."""
+    """Parse the ``held-by`` list of a state fact; entries that are not well-formed are skipped."""
     for each in value[:_MOST_SENDERS] if isinstance(value, list) else ():
         nick = safe_values.text(each, "nick", _LONGEST_WORD) if isinstance(each, Mapping) else ""
         if nick:

@@ -1,4 +1,4 @@
-"""What agents have called people for."""
+"""Alerts: errors, timeouts and other calls of agents for people, from the ``alert`` facts of the ledger."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,25 +15,25 @@ _ODD = frozenset({"agent_spiraling"})
 
 @dataclass(frozen=True, slots=True)
 class AlertView:
-    """A call, and what it was about."""
+    """One alert of an agent."""
 
     nick: str
     key: str
     event: str
     text: str
-    """Empty where not everybody may know."""
+    """Empty if the alert is about a private task."""
     at: datetime
     server: str
 
     @property
     def gravity(self) -> str:
-        """``error``, ``warning`` or ``info``."""
+        """Severity by kind of event: ``error``, ``warning`` or ``info``."""
         return "error" if self.event in _GRAVE else "warning" if self.event in _ODD else "info"
 
 
 def alerts(facts: Iterable[LedgerFact], since: datetime | None = None) -> list[AlertView]:
-    """The alerts, the latest first."""
-    found = [
+    """The alerts since a moment (or all), newest first."""
+    views = [
         AlertView(
             fact.nick,
             fact.key,
@@ -45,4 +45,4 @@ def alerts(facts: Iterable[LedgerFact], since: datetime | None = None) -> list[A
         for fact in facts
         if fact.kind == FactKind.ALERT and (since is None or fact.at >= since)
     ]
-    return sorted(found, key=lambda alert: (alert.at, alert.nick, alert.key), reverse=True)
+    return sorted(views, key=lambda alert: (alert.at, alert.nick, alert.key), reverse=True)

@@ -1,4 +1,9 @@
-"""What happened while somebody was away, from the ledger and the history: facts without a model, for every view."""
+"""Summary of what happened between two moments, computed from ledger facts and messages without a model.
+
+Used by ``culture digest`` and the web page. ``digest`` is a pure function; :mod:`culture.ledger_views.digest_query`
+fetches its input. An agent is *stuck* for one of nine reasons (see ``_stuck``); a message is *unanswered* if it
+addresses the reader and the reader has written nothing since, in that channel or to its sender.
+"""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
@@ -11,199 +16,200 @@ from culture.ledger_views.ledger import LedgerFact
 from culture.ledger_views.links import DOWN, LinkView, mesh
 from culture.ledger_views.questions import QuestionView, questions
 from culture.ledger_views.spend import SpendTotal, by_agent, total, turns
-from culture.ledger_views.tasks import TurnPurpose, errands
+from culture.ledger_views.tasks import TurnPurpose, turn_purposes
 from culture.protocol.mentions import mentions
 from culture.protocol.names import fold, is_channel
 from culture.protocol.vocabulary import AgentState, ClientTag, FactKind
 from culture.transport import Message
 
 LONG = timedelta(hours=1)
-"""A question that is open for longer keeps its agent from working."""
-_ENDLESS = timedelta(hours=2)
-_ALL = 100.0
+"""A question that is open for longer counts as a reason for being stuck."""
+_LONG_TASK = timedelta(hours=2)
+_WHOLE_BUDGET = 100.0
 NOTHING = SpendTotal()
 
 
 @dataclass(frozen=True, slots=True)
 class Stuck:
-    """Why an agent does not get on, and since when."""
+    """One reason why an agent makes no progress, and since when."""
 
-    why: str
+    reason: str
     """One word: paused, spiralling, parked, crashed, endless, gone, question, budget or errors."""
     text: str
     since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Deeds:
-    """What one agent did, asked, spent, and where it is stuck."""
+class AgentDigest:
+    """What one agent did, asked and spent, and why it is stuck."""
 
     nick: str
     server: str
     state: str
-    errands: tuple[TurnPurpose, ...] = ()
-    """What its turns were for, the latest first."""
-    asked: tuple[QuestionView, ...] = ()
-    """The open ones first."""
+    purposes: tuple[TurnPurpose, ...] = ()
+    """The purposes of its turns, newest first."""
+    questions: tuple[QuestionView, ...] = ()
+    """Its questions, the open ones first."""
     spent: SpendTotal = NOTHING
     alerts: tuple[AlertView, ...] = ()
-    """The latest first."""
+    """Its alerts, newest first."""
     stuck: tuple[Stuck, ...] = ()
 
     @property
     def outcomes(self) -> dict[str, int]:
-        """How its turns ended, the most frequent first; ``at work`` for one that has not."""
-        return dict(Counter(each.outcome or "at work" for each in self.errands).most_common())
+        """Number of turns by outcome, the most frequent first; ``at work`` for a turn that has not ended."""
+        return dict(Counter(each.outcome or "at work" for each in self.purposes).most_common())
 
     @property
     def is_quiet(self) -> bool:
-        """There is nothing to tell of it."""
-        return not (self.errands or self.asked or self.spent.turns or self.alerts or self.stuck)
+        """Whether the agent did nothing: no turn, question, cost, alert or problem."""
+        return not (self.purposes or self.questions or self.spent.turns or self.alerts or self.stuck)
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """How much was said in a channel, and by whom, the most talkative first."""
+class ChannelActivity:
+    """Number of messages in a channel, in all and by sender, the most active first."""
 
     name: str
-    said: int
-    by: tuple[tuple[str, int], ...]
+    messages: int
+    senders: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LinkOutage:
-    """A link that is not there, or was made again: it was down until then."""
+    """A link that is down now, or was down within the time of the digest."""
 
     ends: tuple[str, str]
     state: str
     since: datetime | None
-    """Since when it is as it is."""
+    """When the current state began."""
     outages: tuple[tuple[datetime, datetime], ...] = ()
-    """From when to when it was down before, as far as it ended within the time of the digest."""
+    """Start and end of outages that ended within the time of the digest."""
 
     @property
     def is_down(self) -> bool:
-        """Whether it is down now."""
+        """Whether the link is down now."""
         return self.state == DOWN
 
 
 @dataclass(frozen=True, slots=True)
 class DigestView:
-    """What happened between two moments."""
+    """Everything that happened between two moments."""
 
     since: datetime
     until: datetime
-    deeds: tuple[Deeds, ...]
-    """Who is stuck first, then who spent most; those of whom there is nothing to tell are left out."""
+    agents: tuple[AgentDigest, ...]
+    """Agents that did something: those that are stuck first, then by cost."""
     quiet: tuple[str, ...]
-    """The nicks of these."""
+    """Nicks of the agents that did nothing."""
     waiting: tuple[QuestionView, ...]
-    """All questions that are open, the oldest first, also those from before."""
-    rooms: tuple[Room, ...]
-    calls: tuple[Message, ...]
-    """What was said to you, and you have not answered; the oldest first."""
+    """All open questions, oldest first, including those asked before ``since``."""
+    rooms: tuple[ChannelActivity, ...]
+    unanswered: tuple[Message, ...]
+    """Messages to the reader without an answer, oldest first."""
     broken: tuple[LinkOutage, ...]
     spent: SpendTotal
 
     @property
-    def stuck(self) -> tuple[Deeds, ...]:
-        """Those who do not get on."""
-        return tuple(each for each in self.deeds if each.stuck)
+    def stuck(self) -> tuple[AgentDigest, ...]:
+        """The agents that are stuck."""
+        return tuple(each for each in self.agents if each.stuck)
 
 
 def digest(
     facts: Iterable[LedgerFact],
-    said: Iterable[Message],
+    messages: Iterable[Message],
     since: datetime,
     until: datetime,
-    you: str = "",
-    here: Collection[str] | None = None,
+    reader: str = "",
+    online: Collection[str] | None = None,
     agent: str = "",
 ) -> DigestView:
-    """Put it together; ``here`` are the folded nicks on the mesh, and with ``agent`` it is about that one alone."""
-    kept = [fact for fact in facts if not agent or fold(fact.nick) == fold(agent) or fact.kind == FactKind.LINK]
-    talk = [each for each in said if since <= each.timestamp <= until]
-    everyone = [_deeds(each, kept, since, until) for each in agents(kept, here)]
-    told = [each for each in everyone if not each.is_quiet]
+    """Build the digest for a reader; ``online``: folded nicks on the mesh; ``agent``: only about this one."""
+    relevant = [fact for fact in facts if not agent or fold(fact.nick) == fold(agent) or fact.kind == FactKind.LINK]
+    recent = [each for each in messages if since <= each.timestamp <= until]
+    everyone = [_agent_digest(each, relevant, since, until) for each in agents(relevant, online)]
+    active = [each for each in everyone if not each.is_quiet]
     return DigestView(
         since=since,
         until=until,
-        deeds=tuple(sorted(told, key=_order)),
+        agents=tuple(sorted(active, key=_order)),
         quiet=tuple(each.nick for each in everyone if each.is_quiet),
-        waiting=tuple(each for each in questions(kept) if each.is_open),
-        rooms=() if agent else _rooms(talk),
-        calls=tuple(each for each in unanswered(talk, you) if not agent or fold(each.sender) == fold(agent)),
-        broken=() if agent else tuple(_broken(mesh(kept).links, since)),
+        waiting=tuple(each for each in questions(relevant) if each.is_open),
+        rooms=() if agent else _rooms(recent),
+        unanswered=tuple(each for each in unanswered(recent, reader) if not agent or fold(each.sender) == fold(agent)),
+        broken=() if agent else tuple(_broken(mesh(relevant).links, since)),
         spent=total(each.spent for each in everyone),
     )
 
 
-def unanswered(said: Sequence[Message], you: str) -> list[Message]:
-    """What calls you without being an answer to you, and was followed by no word of yours there or to who said it.
+def unanswered(messages: Sequence[Message], reader: str) -> list[Message]:
+    """Messages that address the reader and have no answer yet: the last one per channel and sender, oldest first.
 
-    Of each who called you in a place it is the last call, the oldest first.
+    A message counts as answered if the reader wrote later in that channel or to its sender, and a reply to a message of
+    the reader's needs no answer.
     """
-    if not you:
+    if not reader:
         return []
-    ordered = sorted(said, key=lambda each: each.timestamp)
-    yours = [each for each in ordered if _is_yours(each, you)]
-    spoken = {fold(each.channel): each.timestamp for each in yours}
-    known = {each.msgid for each in yours}
-    calls: dict[tuple[str, str], Message] = {}
+    ordered = sorted(messages, key=lambda each: each.timestamp)
+    own = [each for each in ordered if _is_own(each, reader)]
+    last_written = {fold(each.channel): each.timestamp for each in own}
+    own_ids = {each.msgid for each in own}
+    pending: dict[tuple[str, str], Message] = {}
     for each in ordered:
         places = fold(each.channel), fold(each.sender)
-        is_answered = any(place in spoken and spoken[place] >= each.timestamp for place in places)
-        is_answer = any(each.tags.get(tag.value) in known for tag in (ClientTag.REPLY, ClientTag.CAUSE))
-        if _calls(each, you) and not is_answered and not is_answer:
-            calls[places] = each
-    return sorted(calls.values(), key=lambda each: each.timestamp)
+        is_answered = any(place in last_written and last_written[place] >= each.timestamp for place in places)
+        is_answer = any(each.tags.get(tag.value) in own_ids for tag in (ClientTag.REPLY, ClientTag.CAUSE))
+        if _addresses(each, reader) and not is_answered and not is_answer:
+            pending[places] = each
+    return sorted(pending.values(), key=lambda each: each.timestamp)
 
 
-def _is_yours(message: Message, you: str) -> bool:
-    return message.own or fold(message.sender) == fold(you)
+def _is_own(message: Message, reader: str) -> bool:
+    return message.own or fold(message.sender) == fold(reader)
 
 
-def _calls(message: Message, you: str) -> bool:
-    if message.notice or _is_yours(message, you):
+def _addresses(message: Message, reader: str) -> bool:
+    if message.notice or _is_own(message, reader):
         return False
-    return message.private or fold(you) in map(fold, message.mentions) or bool(mentions(message.text, [you]))
+    return message.private or fold(reader) in map(fold, message.mentions) or bool(mentions(message.text, [reader]))
 
 
-def _rooms(said: Iterable[Message]) -> tuple[Room, ...]:
-    rooms: dict[str, list[Message]] = {}
-    for each in said:
+def _rooms(messages: Iterable[Message]) -> tuple[ChannelActivity, ...]:
+    by_room: dict[str, list[Message]] = {}
+    for each in messages:
         if is_channel(each.channel) and not each.private:
-            rooms.setdefault(fold(each.channel), []).append(each)
-    found = [
-        Room(talk[0].channel, len(talk), tuple(Counter(each.sender for each in talk).most_common()))
-        for talk in rooms.values()
+            by_room.setdefault(fold(each.channel), []).append(each)
+    rooms = [
+        ChannelActivity(in_room[0].channel, len(in_room), tuple(Counter(each.sender for each in in_room).most_common()))
+        for in_room in by_room.values()
     ]
-    return tuple(sorted(found, key=lambda room: (-room.said, fold(room.name))))
+    return tuple(sorted(rooms, key=lambda room: (-room.messages, fold(room.name))))
 
 
-def _deeds(agent: AgentView, facts: Sequence[LedgerFact], since: datetime, until: datetime) -> Deeds:
+def _agent_digest(agent: AgentView, facts: Sequence[LedgerFact], since: datetime, until: datetime) -> AgentDigest:
     own = [fact for fact in facts if fold(fact.nick) == fold(agent.nick)]
-    calls = tuple(each for each in alerts(own, since) if each.at <= until)
-    asked = tuple(each for each in questions(own) if each.is_open or since <= each.told <= until)
-    done = tuple(each for each in errands(own) if _is_within(each, agent, since, until))
+    recent_alerts = tuple(each for each in alerts(own, since) if each.at <= until)
+    recent_questions = tuple(each for each in questions(own) if each.is_open or since <= each.updated <= until)
+    purposes = tuple(each for each in turn_purposes(own) if _is_within(each, agent, since, until))
     spent = total(by_agent([each for each in turns(own) if each.at <= until], since).values())
-    stuck = tuple(_stuck(agent, asked, calls, until))
-    return Deeds(agent.nick, agent.server, agent.state, done, asked, spent, calls, stuck)
+    stuck = tuple(_stuck(agent, recent_questions, recent_alerts, until))
+    return AgentDigest(agent.nick, agent.server, agent.state, purposes, recent_questions, spent, recent_alerts, stuck)
 
 
-def _is_within(errand: TurnPurpose, agent: AgentView, since: datetime, until: datetime) -> bool:
-    """A turn that was cut off by a crash has no end, and is none that goes on."""
-    if errand.ended is not None:
-        return since <= errand.ended and errand.began <= until
-    return since <= errand.began <= until or (
-        agent.state in (AgentState.WORKING, AgentState.ASKING) and errand.began < since
+def _is_within(turn: TurnPurpose, agent: AgentView, since: datetime, until: datetime) -> bool:
+    """Whether a turn overlaps this time; one without an end runs only if its agent works (else it crashed)."""
+    if turn.ended is not None:
+        return since <= turn.ended and turn.began <= until
+    return since <= turn.began <= until or (
+        agent.state in (AgentState.WORKING, AgentState.ASKING) and turn.began < since
     )
 
 
 def _stuck(
-    agent: AgentView, asked: Iterable[QuestionView], calls: Sequence[AlertView], now: datetime
+    agent: AgentView, questions: Iterable[QuestionView], alerts: Sequence[AlertView], now: datetime
 ) -> Iterable[Stuck]:
-    spiral = next((each for each in calls if each.event == "agent_spiraling"), None)
+    spiral = next((each for each in alerts if each.event == "agent_spiraling"), None)
     match agent.state:
         case AgentState.PAUSED if spiral is not None:
             yield Stuck("spiralling", spiral.text or "got nowhere, and waits for a person", agent.since)
@@ -213,16 +219,16 @@ def _stuck(
             yield Stuck("parked", "crashed too often, or cannot start", agent.since)
         case AgentState.CRASHED:
             yield Stuck("crashed", "has crashed", agent.since)
-        case AgentState.WORKING if agent.since is not None and now - agent.since > _ENDLESS:
+        case AgentState.WORKING if agent.since is not None and now - agent.since > _LONG_TASK:
             yield Stuck("endless", f"is at the same task: {agent.task or 'in private'}", agent.since)
-    if agent.state != STOPPED and not agent.is_here:
-        yield Stuck("gone", "is not on the mesh", agent.told)
-    for each in asked:
+    if agent.state != STOPPED and not agent.is_online:
+        yield Stuck("gone", "is not on the mesh", agent.updated)
+    for each in questions:
         if each.is_open and now - each.asked > LONG:
             yield Stuck("question", f"waits for an answer to {each.id}: {each.text or 'asked in private'}", each.asked)
-    if agent.budget_pct is not None and agent.budget_pct >= _ALL:
+    if agent.budget_pct is not None and agent.budget_pct >= _WHOLE_BUDGET:
         yield Stuck("budget", "has used up the budget of the day")
-    errors = [each for each in calls if each.gravity == "error"]
+    errors = [each for each in alerts if each.gravity == "error"]
     if errors:
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
         yield Stuck("errors", f"{errors[0].text or errors[0].event}{more}", errors[0].at)
@@ -231,10 +237,10 @@ def _stuck(
 def _broken(links: Iterable[LinkView], since: datetime) -> Iterable[LinkOutage]:
     for link in links:
         began = max((side.since for side in link.sides if side.since is not None), default=None)
-        over = tuple(outage for outage in link.outages if outage[1] >= since)
-        if link.state == DOWN or over or (began is not None and began >= since):
-            yield LinkOutage(link.ends, link.state, began, over)
+        recent = tuple(outage for outage in link.outages if outage[1] >= since)
+        if link.state == DOWN or recent or (began is not None and began >= since):
+            yield LinkOutage(link.ends, link.state, began, recent)
 
 
-def _order(deeds: Deeds) -> tuple[bool, float, int, int, str]:
-    return not deeds.stuck, -deeds.spent.cost_usd, -deeds.spent.tokens, -deeds.spent.turns, fold(deeds.nick)
+def _order(agent: AgentDigest) -> tuple[bool, float, int, int, str]:
+    return not agent.stuck, -agent.spent.cost_usd, -agent.spent.tokens, -agent.spent.turns, fold(agent.nick)

@@ -1,4 +1,4 @@
-"""Asking a server for what a digest is made of: facts since a moment, and what was said where one may read."""
+"""Fetch what a digest needs from a server: facts since a moment, and the readable messages."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -11,84 +11,84 @@ from culture.transport.history import by_time
 
 _MOST = 1_000
 _LIMIT = f"limit={_MOST}"
-_STANDING = (FactKind.STATE, FactKind.QUESTION, FactKind.LINK)
-"""What holds until something else is said, however long ago it was."""
-_PASSING = (FactKind.TASK, FactKind.SPEND, FactKind.ALERT)
+_CURRENT = (FactKind.STATE, FactKind.QUESTION, FactKind.LINK)
+"""Facts that hold until they are replaced, however old."""
+_EVENTS = (FactKind.TASK, FactKind.SPEND, FactKind.ALERT)
 _HIDDEN = frozenset("iks")
 _PAGES = 100
-"""So many answers of the history are read of one place."""
+"""Number of pages of history read per channel or conversation, at most."""
 
 
 async def facts_since(transport: IRCTransport, since: datetime, agent: str = "") -> list[LedgerFact]:
-    """All that a digest needs of the ledger; what is too much for one answer is asked for agent by agent."""
-    standing = [fact for kind in _STANDING for fact in await facts(transport, kind, "*", _LIMIT)]
-    nicks = {fold(fact.nick): fact.nick for fact in standing if fact.kind == FactKind.STATE}
+    """The facts that a digest needs; if one answer is too small for all, they are requested per agent."""
+    current = [fact for kind in _CURRENT for fact in await facts(transport, kind, "*", _LIMIT)]
+    nicks = {fold(fact.nick): fact.nick for fact in current if fact.kind == FactKind.STATE}
     when = f"since={since.isoformat()}"
-    passing: list[LedgerFact] = []
-    for kind in _PASSING:
-        found = await facts(transport, kind, agent or "*", when, _LIMIT)
-        if len(found) >= _MOST and not agent:
-            found = [fact for nick in nicks.values() for fact in await facts(transport, kind, nick, when, _LIMIT)]
-        passing += found
-    return standing + passing
+    events: list[LedgerFact] = []
+    for kind in _EVENTS:
+        rows = await facts(transport, kind, agent or "*", when, _LIMIT)
+        if len(rows) >= _MOST and not agent:
+            rows = [fact for nick in nicks.values() for fact in await facts(transport, kind, nick, when, _LIMIT)]
+        events += rows
+    return current + events
 
 
-async def said_since(
+async def messages_since(
     transport: IRCTransport, since: datetime, until: datetime, *, in_public: bool = False
 ) -> list[Message]:
-    """What was said in the channels one may read and to oneself, or in public alone."""
+    """Messages in readable channels and to the user; with ``in_public``, in public channels only."""
     places = {fold(name): name for name in await transport.list_channels()}
     if in_public:
         places = {key: name for key, name in places.items() if await _is_public(transport, name)}
     else:
-        places |= {fold(name): name for name in await _talks(transport, since, until)}
-    found: list[Message] = []
+        places |= {fold(name): name for name in await _conversations(transport, since, until)}
+    messages: list[Message] = []
     for place in places.values():
         try:
-            found += await _said_in(transport, place, since)
+            messages += await _messages_in(transport, place, since)
         except NotSent as refusal:
             if refusal.uncertain:
                 raise
-    return found
+    return messages
 
 
-async def _talks(transport: IRCTransport, since: datetime, until: datetime) -> list[str]:
-    """Where something was said that one may read, private talks included."""
+async def _conversations(transport: IRCTransport, since: datetime, until: datetime) -> list[str]:
+    """Names of the channels and private conversations with messages in this time."""
     lines = await transport.request("CHATHISTORY", "TARGETS", by_time(since), by_time(until), "100")
     rows = [line.params for line in lines if line.verb == "CHATHISTORY" and len(line.params) > 2]
     return [name for word, name, *_ in rows if word == "TARGETS"]
 
 
 async def _is_public(transport: IRCTransport, channel: str) -> bool:
-    """Whether everybody may be there."""
+    """Whether anybody may join (neither invite-only, keyed nor secret)."""
     for line in await transport.request("MODE", channel):
         if line.verb == "324" and len(line.params) > 2:
             return not _HIDDEN & set(line.params[2])
     return False
 
 
-async def _said_in(transport: IRCTransport, place: str, since: datetime) -> list[Message]:
+async def _messages_in(transport: IRCTransport, place: str, since: datetime) -> list[Message]:
     if is_channel(place) and fold(place) not in map(fold, transport.channels):
         return await _recent(transport, place)
-    found: list[Message] = []
+    messages: list[Message] = []
     page = await transport.read(place, since)
     for _ in range(_PAGES):
-        found += page
+        messages += page
         if not page:
             break
         page = await transport.history(place, after=page[-1].msgid, limit=_MOST)
-    return found
+    return messages
 
 
 async def _recent(transport: IRCTransport, channel: str) -> list[Message]:
-    """The last that was said in a channel that one is not in, which everybody may read."""
-    found: list[Message] = []
+    """The last messages of a public channel that the user is not in."""
+    messages: list[Message] = []
     for line in await transport.request(ExtensionVerb.HISTORY, "RECENT", channel, str(_MOST)):
         if line.verb != ExtensionVerb.HISTORY or len(line.params) < 4:
             continue
         _, nick, at, text = line.params
         if "msgid" in line.tags:
-            found.append(Message(channel, nick, text, datetime.fromisoformat(at), line.tags["msgid"], missed=True))
-        elif found:
-            found[-1] = replace(found[-1], text=f"{found[-1].text}\n{text}")
-    return found
+            messages.append(Message(channel, nick, text, datetime.fromisoformat(at), line.tags["msgid"], missed=True))
+        elif messages:
+            messages[-1] = replace(messages[-1], text=f"{messages[-1].text}\n{text}")
+    return messages

@@ -1,4 +1,4 @@
-"""Reading the ledger of the mesh."""
+"""Query the ledger of a server over IRC (``LEDGER GET``)."""
 
 import json
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ _UNKNOWN_VERB = "421"
 _PER_LINE = 20
 _TICK = timedelta(milliseconds=1)
 MOST = 1_000
-"""So many facts a server tells at once."""
+"""Number of facts in one answer of the server, at most."""
 _WITHOUT_CLIENT = "Not connected"
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerFact:
-    """What somebody said of themselves, when and on which server."""
+    """A value that a nick has published about itself, with time and origin server."""
 
     nick: str
     kind: str
@@ -30,9 +30,9 @@ class LedgerFact:
     value: dict[str, Any]
 
 
-async def facts(transport: IRCTransport, *question: str) -> list[LedgerFact]:
-    """What the ledger answers, the oldest first; NotSent where there is none, or one may not read it."""
-    lines = await transport.request(ExtensionVerb.LEDGER, "GET", *question)
+async def facts(transport: IRCTransport, *query: str) -> list[LedgerFact]:
+    """The answer to one ``LEDGER GET``, oldest first; NotSent if the server has no ledger or refuses."""
+    lines = await transport.request(ExtensionVerb.LEDGER, "GET", *query)
     for line in lines:
         if line.verb == _UNKNOWN_VERB:
             raise NotSent("the server has no ledger", line.verb)
@@ -44,26 +44,26 @@ async def facts(transport: IRCTransport, *question: str) -> list[LedgerFact]:
 async def all_facts(
     transport: IRCTransport, kind: str, since: datetime | None = None, nick: str = "*"
 ) -> list[LedgerFact]:
-    """All facts of a kind, the oldest first, in as many answers as it takes; NotSent as with ``facts``."""
-    found: dict[tuple[str, str, str], LedgerFact] = {}
-    begun = [] if since is None else [f"since={since.isoformat()}"]
-    until: list[str] = []
+    """All facts of a kind, oldest first, in as many requests as needed; NotSent as with ``facts``."""
+    collected: dict[tuple[str, str, str], LedgerFact] = {}
+    after = [] if since is None else [f"since={since.isoformat()}"]
+    before: list[str] = []
     while True:
-        page = await facts(transport, kind, nick, *begun, *until, f"limit={MOST}")
-        new = [fact for fact in page if _place(fact) not in found]
-        found = {_place(fact): fact for fact in new} | found
+        page = await facts(transport, kind, nick, *after, *before, f"limit={MOST}")
+        new = [fact for fact in page if _identity(fact) not in collected]
+        collected = {_identity(fact): fact for fact in new} | collected
         if len(page) < MOST:
             break
-        # The times are told in milliseconds: what else there is of the last one is asked for once more.
-        until = [f"before={(page[0].at + (_TICK if new else timedelta())).isoformat()}"]
-    if until and found:  # what was said anew meanwhile has moved to the front
-        newest = max(fact.at for fact in found.values())
+        # Times are sent in milliseconds: further facts of the same millisecond need one more request.
+        before = [f"before={(page[0].at + (_TICK if new else timedelta())).isoformat()}"]
+    if before and collected:  # facts updated in the meantime have moved to the front
+        newest = max(fact.at for fact in collected.values())
         latest = await facts(transport, kind, nick, f"since={newest.isoformat()}", f"limit={MOST}")
-        found |= {_place(fact): fact for fact in latest}
-    return sorted(found.values(), key=lambda fact: fact.at)
+        collected |= {_identity(fact): fact for fact in latest}
+    return sorted(collected.values(), key=lambda fact: fact.at)
 
 
-def _place(fact: LedgerFact) -> tuple[str, str, str]:
+def _identity(fact: LedgerFact) -> tuple[str, str, str]:
     return fold(fact.nick), fact.kind, fact.key
 
 
@@ -76,13 +76,13 @@ def _fact(line: Line) -> LedgerFact | None:
 
 
 async def online(transport: IRCTransport, nicks: list[str]) -> set[str]:
-    """Those of the nicks, folded, who are on the mesh at present with a client: an account stays without one."""
-    found: set[str] = set()
+    """Those of the nicks, folded, that have a connected client (an account is present without one)."""
+    present: set[str] = set()
     for start in range(0, len(nicks), _PER_LINE):
         for line in await transport.request("ISON", *nicks[start : start + _PER_LINE]):
             if line.verb == "303":
-                found |= set(map(fold, line.params[-1].split()))
-    return {nick for nick in found if not await _is_without_client(transport, nick)}
+                present |= set(map(fold, line.params[-1].split()))
+    return {nick for nick in present if not await _is_without_client(transport, nick)}
 
 
 async def _is_without_client(transport: IRCTransport, nick: str) -> bool:

@@ -1,4 +1,9 @@
-"""The mesh as its servers tell it: who is linked with whom, and how well."""
+"""Servers and the links between them, from the ``link`` facts of the ledger.
+
+Each server publishes the state of its own end of a link, so a link has up to two reports. The worse one counts: a
+server that crashed publishes nothing more, and its last report may still say ``linked``. For the same reason an end
+that has published nothing for two hours counts as down.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -11,61 +16,61 @@ from culture.protocol.vocabulary import FactKind
 
 LINKED, SYNCING, DOWN, REMOVED = "linked", "syncing", "down", "removed"
 _SILENT = timedelta(hours=2)
-"""Every hour a server says how its links are; one that is silent for longer is gone."""
-_WORSE = (LINKED, SYNCING)
+"""Servers publish the state of their links every hour; a report older than this counts as down."""
+_BEST_FIRST = (LINKED, SYNCING)
 _LONGEST_WORD = 40
 _MOST_OUTAGES = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A link as the server at one end tells it."""
+    """State of a link as the server at one end reports it."""
 
     server: str
     peer: str
     state: str
-    told: datetime
+    updated: datetime
     lag_ms: float | None = None
     since: datetime | None = None
     behind: int = 0
-    """So many events are still to cross it."""
+    """Number of events that still have to cross it."""
     outages: tuple[tuple[datetime, datetime], ...] = ()
-    """From when to when it was down of late."""
+    """Start and end of its recent outages."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkView:
-    """Two servers, and the link between them as both tell it."""
+    """A link between two servers, with the report of each end."""
 
     ends: tuple[str, str]
     sides: tuple[Side, ...]
 
     @property
     def state(self) -> str:
-        """The worse of both words: one that died says nothing more."""
+        """The worse of the states that both ends report."""
         return max((side.state for side in self.sides), key=_badness)
 
     @property
     def lag_ms(self) -> float | None:
-        """The greater of what both measure; None while it is not up."""
-        known = [side.lag_ms for side in self.sides if side.lag_ms is not None]
-        return max(known, default=None) if self.state == LINKED else None
+        """Lag in ms, the greater of both measurements; None while the link is not up."""
+        measured = [side.lag_ms for side in self.sides if side.lag_ms is not None]
+        return max(measured, default=None) if self.state == LINKED else None
 
     @property
     def behind(self) -> int:
-        """How many events are still to cross it."""
+        """Number of events that still have to cross it, of both directions."""
         return sum(side.behind for side in self.sides)
 
     @property
     def outages(self) -> tuple[tuple[datetime, datetime], ...]:
-        """From when to when it was down of late; what both ends noticed is one."""
-        found: list[tuple[datetime, datetime]] = []
+        """Start and end of recent outages; overlapping reports of both ends are merged."""
+        merged: list[tuple[datetime, datetime]] = []
         for began, ended in sorted(outage for side in self.sides for outage in side.outages):
-            if found and began <= found[-1][1]:
-                found[-1] = found[-1][0], max(found[-1][1], ended)
+            if merged and began <= merged[-1][1]:
+                merged[-1] = merged[-1][0], max(merged[-1][1], ended)
             else:
-                found.append((began, ended))
-        return tuple(found)
+                merged.append((began, ended))
+        return tuple(merged)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +82,9 @@ class MeshView:
 
 
 def mesh(facts: Iterable[LedgerFact], here: str = "", now: datetime | None = None) -> MeshView:
-    """The picture that the servers draw together; ``here`` is in it also when it has no links.
+    """Combine the reports of all servers; ``here`` is included even if it has no links.
 
-    With ``now`` the links are down of which a server has not spoken for long.
+    With ``now``, reports older than two hours count as down.
     """
     sides: dict[tuple[str, str], Side] = {}
     for fact in facts:
@@ -104,7 +109,7 @@ def _side(fact: LedgerFact, now: datetime | None) -> Side | None:
         server=fact.nick,
         peer=fact.key,
         state=DOWN if is_silent else state,
-        told=fact.at,
+        updated=fact.at,
         lag_ms=safe_values.amount(value, "lag_ms"),
         since=safe_values.moment(value, "since"),
         behind=safe_values.count(value, "behind"),
@@ -112,8 +117,8 @@ def _side(fact: LedgerFact, now: datetime | None) -> Side | None:
     )
 
 
-def _outages(told: object) -> Iterator[tuple[datetime, datetime]]:
-    for pair in told[:_MOST_OUTAGES] if isinstance(told, list) else ():
+def _outages(value: object) -> Iterator[tuple[datetime, datetime]]:
+    for pair in value[:_MOST_OUTAGES] if isinstance(value, list) else ():
         if isinstance(pair, list) and len(pair) == 2:
             began, ended = (safe_values.moment({"at": at}, "at") for at in pair)
             if began is not None and ended is not None and began < ended:
@@ -121,4 +126,4 @@ def _outages(told: object) -> Iterator[tuple[datetime, datetime]]:
 
 
 def _badness(state: str) -> tuple[int, str]:
-    return (_WORSE.index(state) if state in _WORSE else len(_WORSE)), state
+    return (_BEST_FIRST.index(state) if state in _BEST_FIRST else len(_BEST_FIRST)), state

@@ -1,4 +1,4 @@
-"""The questions of agents as the ledger has them."""
+"""Questions of agents, open and closed, from the ``question`` facts of the ledger."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,64 +14,64 @@ _LONGEST_WORD, _LONGEST_ID = 60, 120
 
 @dataclass(frozen=True, slots=True)
 class QuestionView:
-    """What an agent wants to know, and what became of it."""
+    """One question of an agent, and its outcome once it is closed."""
 
     nick: str
     id: str
     server: str
     is_open: bool
-    told: datetime
+    updated: datetime
     asked: datetime
     deadline: datetime | None = None
     place: str = ""
-    """Empty where not everybody may know."""
+    """Channel in which it was asked; empty if it was asked in private."""
     text: str = ""
-    """Empty where not everybody may know."""
+    """Empty if it was asked in private."""
     options: tuple[str, ...] = ()
-    """The words to choose from; none where anything may be answered, or not everybody may know."""
+    """The allowed answers; empty if any text is allowed, or if it was asked in private."""
     detail: tuple[str, ...] = ()
-    """The first lines of what the text leaves out: a diff, a whole command."""
+    """First lines of the detail, such as a diff or a whole command."""
     more: int = 0
-    """How many further lines of it the agent's own daemon has."""
+    """Number of further lines of the detail, which only the agent's daemon has."""
     who: str = ""
-    """Who may answer."""
+    """Who may answer, as a sentence."""
     outcome: str = ""
     choice: str = ""
     by: str = ""
     by_class: str = ""
     answer: str = ""
-    """The msgid of the answer."""
+    """Msgid of the answer."""
     verified: str = ""
-    """What the server found when it looked that message up: true, false or unknown; empty where nobody answered."""
+    """Result of the server's check of that message: true, false or unknown; empty without an answer."""
     verified_why: str = ""
 
     @property
     def verdict(self) -> str:
-        """The same in words for people; empty where there is none."""
+        """``verified`` as words for people; empty without a check."""
         words = {"true": "verified", "false": "NOT verified", "unknown": "unverified"}
         return words.get(self.verified, "")
 
     def age(self, now: datetime) -> float:
-        """For how many seconds it is there."""
+        """Seconds since the question was asked."""
         return max((now - self.asked).total_seconds(), 0.0)
 
     def left(self, now: datetime) -> float | None:
-        """How many seconds there are for an answer, 0 when the time is over; None when nobody knows."""
+        """Seconds until the deadline, 0 after it; None without a deadline."""
         return None if self.deadline is None else max((self.deadline - now).total_seconds(), 0.0)
 
 
 def questions(facts: Iterable[LedgerFact]) -> list[QuestionView]:
-    """All of them: those that wait, the oldest first, then those that are closed, the latest first."""
-    found = {(fold(fact.nick), fact.key): _question(fact) for fact in facts if fact.kind == FactKind.QUESTION}
-    waiting = sorted((each for each in found.values() if each.is_open), key=lambda each: (each.asked, each.nick))
-    closed = [each for each in found.values() if not each.is_open]
-    return waiting + sorted(closed, key=lambda each: (each.told, each.nick), reverse=True)
+    """All questions: the open ones, oldest first, then the closed ones, newest first."""
+    views = {(fold(fact.nick), fact.key): _question(fact) for fact in facts if fact.kind == FactKind.QUESTION}
+    pending = sorted((each for each in views.values() if each.is_open), key=lambda each: (each.asked, each.nick))
+    closed = [each for each in views.values() if not each.is_open]
+    return pending + sorted(closed, key=lambda each: (each.updated, each.nick), reverse=True)
 
 
 def find(questions: Iterable[QuestionView], nick: str, id: str) -> QuestionView | None:
-    """The question that an agent calls by this id."""
-    wanted = fold(nick), fold(id)
-    return next((each for each in questions if (fold(each.nick), fold(each.id)) == wanted), None)
+    """The question of this agent with this id, or None; neither is case-sensitive."""
+    key = fold(nick), fold(id)
+    return next((each for each in questions if (fold(each.nick), fold(each.id)) == key), None)
 
 
 def _question(fact: LedgerFact) -> QuestionView:
@@ -81,7 +81,7 @@ def _question(fact: LedgerFact) -> QuestionView:
         id=fact.key,
         server=fact.server,
         is_open=bool(value.get("open")),
-        told=fact.at,
+        updated=fact.at,
         asked=safe_values.moment(value, "asked") or fact.at,
         deadline=safe_values.moment(value, "deadline"),
         place=safe_values.text(value, "place", _LONGEST_WORD),

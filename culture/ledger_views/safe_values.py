@@ -1,4 +1,8 @@
-"""Reading what somebody says of themselves, which may be anything: nothing here fails."""
+"""Read typed values out of ledger facts.
+
+Facts are published by any client and may contain anything. Nothing here raises: a value of the wrong type,
+out of range or too long becomes the default, or is cut.
+"""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -15,50 +19,50 @@ _MOST_LINES = 200
 
 
 def text(value: Mapping[str, Any], name: str, longest: int = LONGEST) -> str:
-    """Words in one line, which do nothing to a page or a terminal; empty where there are none."""
-    said = value.get(name)
-    if said is None or isinstance(said, dict | list):
+    """A field as one line of text, without control characters, cut to ``longest``; empty if it is none."""
+    raw = value.get(name)
+    if raw is None or isinstance(raw, dict | list):
         return ""
-    return clip(one_line(str(said), Profile.WEB), longest)
+    return clip(one_line(str(raw), Profile.WEB), longest)
 
 
 def words(value: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """The words of a list."""
-    said = value.get(name)
-    if not isinstance(said, list):
+    """A field that is a list, as at most 20 cleaned one-line texts."""
+    raw = value.get(name)
+    if not isinstance(raw, list):
         return ()
-    found = (text({name: each}, name, 100) for each in said[:_MOST_WORDS])
-    return tuple(word for word in found if word)
+    texts = (text({name: each}, name, 100) for each in raw[:_MOST_WORDS])
+    return tuple(word for word in texts if word)
 
 
 def lines(value: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """The lines of a list, with the spaces at their beginnings."""
-    said = value.get(name)
-    if not isinstance(said, list):
+    """A field that is a list of lines, cleaned, with their indentation; at most 200."""
+    raw = value.get(name)
+    if not isinstance(raw, list):
         return ()
-    cleaned = (clean(str(each), Profile.WEB).replace("\n", " ") for each in said[:_MOST_LINES])
+    cleaned = (clean(str(each), Profile.WEB).replace("\n", " ") for each in raw[:_MOST_LINES])
     return tuple(clip(line, LONGEST) for line in cleaned)
 
 
 def amount(value: Mapping[str, Any], name: str) -> float | None:
-    """A number that is not less than nothing; None where it is none."""
-    said = value.get(name)
-    if isinstance(said, bool):
+    """A field as a number from 0 to 10^15; None if it is not a finite number."""
+    raw = value.get(name)
+    if isinstance(raw, bool):
         return None
     try:
-        number = float(str(said))
+        number = float(str(raw))
     except ValueError:
         return None
     return min(max(number, 0.0), _MOST) if isfinite(number) else None
 
 
 def count(value: Mapping[str, Any], name: str) -> int:
-    """A whole number; 0 where it is none."""
+    """A field as a whole number; 0 if it is none."""
     return int(amount(value, name) or 0)
 
 
 def moment(value: Mapping[str, Any], name: str) -> datetime | None:
-    """A time in UTC; None where it is none, or does not say of which zone."""
+    """A field as a time in UTC; None if it is not ISO 8601 with a zone."""
     try:
         at = datetime.fromisoformat(str(value.get(name)))
         return at.astimezone(UTC) if at.tzinfo is not None else None

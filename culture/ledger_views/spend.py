@@ -1,4 +1,4 @@
-"""What agents have used, turn by turn, day by day."""
+"""Cost and tokens of turns, summed by day and by agent, from the ``spend`` facts of the ledger."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -10,13 +10,13 @@ from culture.ledger_views.ledger import LedgerFact
 from culture.protocol.vocabulary import FactKind
 
 _LONGEST_WORD = 40
-_KEPT = timedelta(days=31)
-_AHEAD = timedelta(days=1)
+_RETENTION = timedelta(days=31)
+_CLOCK_SKEW = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
 class TurnCost:
-    """One turn of an agent, and what it cost."""
+    """One finished turn of an agent, with its tokens and cost."""
 
     nick: str
     at: datetime
@@ -27,7 +27,7 @@ class TurnCost:
 
 @dataclass(frozen=True, slots=True)
 class SpendTotal:
-    """So much in some time."""
+    """Sum of tokens, dollars and number of turns."""
 
     tokens: int = 0
     cost_usd: float = 0.0
@@ -41,13 +41,13 @@ Days = Mapping[date, Mapping[str, SpendTotal]]
 
 
 def turns(facts: Iterable[LedgerFact]) -> list[TurnCost]:
-    """All turns, the oldest first."""
-    found = [_turn(fact) for fact in facts if fact.kind == FactKind.SPEND]
-    return sorted(found, key=lambda turn: (turn.at, turn.nick))
+    """All turns, oldest first."""
+    costs = [_turn(fact) for fact in facts if fact.kind == FactKind.SPEND]
+    return sorted(costs, key=lambda turn: (turn.at, turn.nick))
 
 
 def by_day(turns: Iterable[TurnCost], zone: tzinfo | None = None) -> Days:
-    """For each day on which something was used, each agent's part; days of the zone, else of this machine's own."""
+    """Totals per day and agent, for days with any spend; days of ``zone``, or else of the local zone."""
     days: dict[date, dict[str, SpendTotal]] = defaultdict(dict)
     for turn in turns:
         day = days[turn.at.astimezone(zone).date()]
@@ -56,22 +56,22 @@ def by_day(turns: Iterable[TurnCost], zone: tzinfo | None = None) -> Days:
 
 
 def midnight(days_ago: int = 0) -> datetime:
-    """When a day of this machine's own time began, as budgets count them; also where the clocks were changed since."""
+    """Local midnight of today or of ``days_ago``, as budgets count days; right across clock changes."""
     today = datetime.now().replace(hour=0, minute=0, second=0, microsecond=0)
     return (today - timedelta(days=days_ago)).astimezone()
 
 
 def by_agent(turns: Iterable[TurnCost], since: datetime | None = None) -> dict[str, SpendTotal]:
-    """Each agent's part, the greatest first."""
-    found: dict[str, SpendTotal] = {}
+    """Totals per agent since a moment (or all), the most expensive first."""
+    totals: dict[str, SpendTotal] = {}
     for turn in turns:
         if since is None or turn.at >= since:
-            found[turn.nick] = found.get(turn.nick, SpendTotal()) + _spent(turn)
-    return dict(sorted(found.items(), key=lambda item: (-item[1].cost_usd, -item[1].tokens, item[0])))
+            totals[turn.nick] = totals.get(turn.nick, SpendTotal()) + _spent(turn)
+    return dict(sorted(totals.items(), key=lambda item: (-item[1].cost_usd, -item[1].tokens, item[0])))
 
 
 def total(parts: Iterable[SpendTotal]) -> SpendTotal:
-    """All together."""
+    """The sum of several totals."""
     return sum(parts, SpendTotal())
 
 
@@ -82,8 +82,8 @@ def _spent(turn: TurnCost) -> SpendTotal:
 def _turn(fact: LedgerFact) -> TurnCost:
     value = fact.value
     ended = safe_values.moment(value, "ended")
-    # An agent without a connection tells of it later; a time that cannot be is none.
-    is_likely = ended is not None and fact.at - _KEPT <= ended <= fact.at + _AHEAD
+    # An agent that was offline publishes late; a time outside of the retention is ignored.
+    is_likely = ended is not None and fact.at - _RETENTION <= ended <= fact.at + _CLOCK_SKEW
     return TurnCost(
         nick=fact.nick,
         at=ended if ended is not None and is_likely else fact.at,

@@ -1,13 +1,13 @@
-"""States of agents as people see them; light, for commands that load no IRC client."""
+"""Display names of agent states; imports no IRC client, so that ``culture status`` starts fast."""
 
 from culture.protocol.vocabulary import AgentState
 
 HELD, STANDING_DOWN = "held", "standing down"
-"""How an idle agent is shown that other agents cannot wake: with messages that wait for a person's word, or told to."""
+"""Display states of an idle agent that agents cannot wake: messages wait for release, or only people may wake it."""
 
 
-def shown_state(state: str, *, stood_down: bool, held: int) -> str:
-    """State of an agent as people see it: of one that is idle, why agents cannot wake it."""
+def display_state(state: str, *, stood_down: bool, held: int) -> str:
+    """The state to display: for an idle agent that agents cannot wake, the reason instead of ``idle``."""
     if state != AgentState.IDLE:
         return state
     return STANDING_DOWN if stood_down else HELD if held else state

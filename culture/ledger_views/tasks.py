@@ -1,4 +1,4 @@
-"""The tasks of teams, and what the turns of agents were for."""
+"""Tasks of teams, and the purpose of each turn of an agent, from the ``task`` facts of the ledger."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,43 +9,43 @@ from culture.ledger_views.ledger import LedgerFact
 from culture.protocol.vocabulary import FactKind
 
 STAGES = ("taken", "queued", "working", "waiting", "done", "failed")
-"""How far the task of a team comes."""
+"""Stages of a team's task, in order."""
 _LONGEST_WORD = 80
 _TURN = "turn-"
 
 
 @dataclass(frozen=True, slots=True)
 class TaskView:
-    """A task that a team has taken on."""
+    """A task of a team."""
 
     team: str
-    """The nick of who says so."""
+    """Nick of the team."""
     id: str
     stage: str
-    told: datetime
+    updated: datetime
     text: str = ""
     by: str = ""
     manager: str = ""
     channel: str = ""
     branch: str = ""
     worktree: str = ""
-    said: str = ""
-    """What its owner said of it last."""
+    note: str = ""
+    """Last note of its manager."""
     shifts: int = 0
-    """How often somebody has handed over."""
+    """Number of hand-offs so far."""
     members: tuple[str, ...] = ()
     tokens: int = 0
     cost_usd: float = 0.0
 
     @property
     def is_over(self) -> bool:
-        """Whether nobody works on it any more."""
+        """Whether the task is done or failed."""
         return self.stage in ("done", "failed")
 
 
 @dataclass(frozen=True, slots=True)
 class TurnPurpose:
-    """What a turn of an agent is or was for."""
+    """Purpose of one turn of an agent: who asked for what, and where."""
 
     nick: str
     key: str
@@ -53,32 +53,32 @@ class TurnPurpose:
     ended: datetime | None = None
     outcome: str = ""
     place: str = ""
-    """Empty where not everybody may know, as are text and by."""
+    """Channel of the request; empty for a private one, as are ``text`` and ``by``."""
     text: str = ""
     by: str = ""
 
 
 def tasks(facts: Iterable[LedgerFact]) -> list[TaskView]:
-    """The tasks of teams: those that are told of last come first."""
-    found = [_task(fact) for fact in facts if fact.kind == FactKind.TASK and not _is_errand(fact)]
-    return sorted(found, key=lambda task: (task.told, task.team, task.id), reverse=True)
+    """The tasks of all teams, the last updated first."""
+    views = [_task(fact) for fact in facts if fact.kind == FactKind.TASK and not _is_turn(fact)]
+    return sorted(views, key=lambda task: (task.updated, task.team, task.id), reverse=True)
 
 
 def by_stage(tasks: Iterable[TaskView]) -> dict[str, list[TaskView]]:
-    """The tasks of each stage; a stage that is none of ours is behind them."""
-    found: dict[str, list[TaskView]] = {stage: [] for stage in STAGES}
+    """The tasks by stage, in the order of ``STAGES``; unknown stages come last."""
+    stages: dict[str, list[TaskView]] = {stage: [] for stage in STAGES}
     for task in tasks:
-        found.setdefault(task.stage, []).append(task)
-    return found
+        stages.setdefault(task.stage, []).append(task)
+    return stages
 
 
-def errands(facts: Iterable[LedgerFact]) -> list[TurnPurpose]:
-    """What the turns of agents were for, the latest first."""
-    found = [_errand(fact) for fact in facts if fact.kind == FactKind.TASK and _is_errand(fact)]
-    return sorted(found, key=lambda errand: (errand.began, errand.nick, errand.key), reverse=True)
+def turn_purposes(facts: Iterable[LedgerFact]) -> list[TurnPurpose]:
+    """The purposes of turns, newest first."""
+    purposes = [_purpose(fact) for fact in facts if fact.kind == FactKind.TASK and _is_turn(fact)]
+    return sorted(purposes, key=lambda purpose: (purpose.began, purpose.nick, purpose.key), reverse=True)
 
 
-def _is_errand(fact: LedgerFact) -> bool:
+def _is_turn(fact: LedgerFact) -> bool:
     return "began" in fact.value or (fact.key.startswith(_TURN) and "state" not in fact.value)
 
 
@@ -88,14 +88,14 @@ def _task(fact: LedgerFact) -> TaskView:
         team=fact.nick,
         id=fact.key,
         stage=safe_values.text(value, "state", _LONGEST_WORD) or "?",
-        told=fact.at,
+        updated=fact.at,
         text=safe_values.text(value, "text"),
         by=safe_values.text(value, "by", _LONGEST_WORD),
         manager=safe_values.text(value, "manager", _LONGEST_WORD),
         channel=safe_values.text(value, "channel", _LONGEST_WORD),
         branch=safe_values.text(value, "branch", _LONGEST_WORD),
         worktree=safe_values.text(value, "worktree", _LONGEST_WORD),
-        said=safe_values.text(value, "said"),
+        note=safe_values.text(value, "said"),
         shifts=safe_values.count(value, "shifts"),
         members=safe_values.words(value, "members"),
         tokens=safe_values.count(value, "tokens"),
@@ -103,7 +103,7 @@ def _task(fact: LedgerFact) -> TaskView:
     )
 
 
-def _errand(fact: LedgerFact) -> TurnPurpose:
+def _purpose(fact: LedgerFact) -> TurnPurpose:
     value = fact.value
     return TurnPurpose(
         nick=fact.nick,

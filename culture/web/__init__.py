@@ -1,26 +1,50 @@
 """The web page: rooms, agents, questions, mesh and team in a browser, for people with accounts.
 
-How it is put together, for whoever adds a page:
+A request goes through ``security`` (Host, Origin, CSRF, login), then to the handler of a view. The handler gets a
+``PageRequest``, reads views of the ledger from the ``MeshModel`` or uses the person's own IRC connection, and renders a
+template. Open tabs listen to ``/events`` and reload the parts of the page whose data changed.
 
-- A page is a module in ``culture/web/views`` with a constant ``VIEW = View(...)``: found there, nothing else
-  to edit. A view has a ``title`` and a ``path`` for the navigation (no title: not in it), an ``order``, an
-  ``icon`` (the name of a symbol), ``routes``, and a ``badge`` (a function of the page that gives the number
-  beside its name).
-- ``routes`` are made by ``shown(path, handler)`` for GET and ``done(path, handler)`` for POST. A handler is
-  ``async def handler(page: Page) -> Response``. Login, CSRF, Host and Origin were checked before it is called
-  (:mod:`culture.web.security`); whatever is not in ``OPEN`` there needs a login.
-- :class:`culture.web.page.Page` is all a handler gets: ``person`` (account, nick), ``form`` and ``query``
-  (texts by name), ``words`` (the path's parameters), ``csrf``, ``facts(kind, nick)`` (what the ledger says,
-  kept up to date), ``ask(*question)`` (any other question to the ledger), ``await irc()`` (the person's own
-  connection; ``NotSent`` with the server's words), ``show(template, **values)``, ``go(path)``,
-  ``refuse(text)``, ``web`` (settings, folders).
-- Templates are in ``culture/web/templates``, extend ``base.html`` and fill ``title`` and ``main``. They are
-  escaped, and an unknown name is an error. Filters: ``at`` (a time), ``ago``, ``said`` (what somebody wrote:
-  safe links), ``plain`` (without formatting). A form is ``<form method="post" action="…">{{ csrf_field }}
-  …``; htmx sends the token by itself.
-- No inline script, no inline style, no ``style=`` attribute: the Content-Security-Policy forbids them.
-  Drawings are SVG with classes.
-- Live: ``/events`` tells the page what has changed, and ``app.js`` makes it an event of ``body``: ``facts``,
-  ``facts:state``, ``facts:question`` … So ``<section id="list" hx-get="/agents" hx-select="#list"
-  hx-swap="outerHTML" hx-trigger="facts:state from:body">`` is always up to date.
+=====================  ================================================================================
+app                    build the ASGI application, serve it
+site                   settings, and the objects that all requests share
+security               middleware: Host, Origin, CSRF token, login, security headers
+sessions, login_links  browser sessions and one-time login links, stored by ``database`` (SQLite)
+password_check         check a password at the IRC server, rate-limited by ``throttle``
+view, views/           routes and navigation; one module per page
+page                   ``PageRequest``: what a handler gets and how it answers
+templates, templates/  the Jinja environment and its filters; the HTML
+static_files, static/  style, scripts, icons, cached by version
+connection_pool        one IRC connection per person, shared by their tabs
+event_stream           server-sent events for the tabs of one person, resumable
+unread                 unread counts and read markers of one person
+message_view           messages as HTML
+slash_commands         what a person types: a message, or ``/join`` …
+agent_command          send a control word or an answer to an agent, wait for its reply
+search                 search the history by words or by meaning
+ledger_client          a copy of the ledger in memory, refreshed every second
+mesh_model             agents, questions, alerts, spend, tasks and links for all pages
+mesh_svg, spend_chart  layout of the two drawings
+markdown               wiki pages as safe HTML
+push                   push notifications for unread mentions
+=====================  ================================================================================
+
+To add a page:
+
+- Add a module to ``culture/web/views`` with a constant ``VIEW = WebView(...)``; it is found by itself. A view has a
+  ``title`` and a ``path`` for the navigation (no title: not in it), an ``order``, an ``icon`` (the name of a symbol),
+  ``routes``, and a ``badge`` (a function that returns the number beside its name).
+- Make ``routes`` with ``get(path, handler)`` and ``post(path, handler)``. A handler is
+  ``async def handler(page: PageRequest) -> Response``. All paths need a login unless ``security.OPEN`` lists them.
+- :class:`culture.web.page.PageRequest` has ``person`` (account, nick), ``form`` and ``query`` (texts by name),
+  ``path_params``, ``csrf``, ``facts(kind, nick)`` (the ledger in memory), ``query_ledger(*query)`` (the server's
+  ledger), ``await irc()`` (the person's own connection; ``NotSent`` has the server's reason),
+  ``show(template, **values)``, ``go(path)``, ``refuse(text)`` and ``web`` (settings, shared objects).
+- Templates extend ``base.html`` and fill ``title`` and ``main``. They are escaped, and an unknown name is an error.
+  Filters: ``at`` (a time), ``ago``, ``linked`` (a foreign text with safe links). A form is
+  ``<form method="post" action="…">{{ csrf_field }} …``; htmx sends the token by itself.
+- No inline script, no inline style, no ``style=`` attribute: the Content-Security-Policy forbids them. Drawings are SVG
+  with classes.
+- For live updates, name the event in the template: ``<section id="list" hx-get="/agents" hx-select="#list"
+  hx-swap="outerHTML" hx-trigger="facts:state from:body">``. Events are ``facts``, ``facts:<kind>``, ``rooms``,
+  ``members`` and ``topic``.
 """

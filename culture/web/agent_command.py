@@ -1,4 +1,4 @@
-"""Saying something to an agent's daemon as a person, and hearing what it says to that."""
+"""Send a command or an answer to an agent's daemon as a person, and wait for its reply."""
 
 import asyncio
 from dataclasses import dataclass
@@ -7,39 +7,39 @@ from culture.protocol.names import fold
 from culture.transport import Message
 from culture.web.connection_pool import WebConnection
 
-PATIENCE = 10.0
-_COUNTS = ("is answered", "noted for", "denied:")
+TIMEOUT = 10.0
+_ACCEPTED = ("is answered", "noted for", "denied:")
 
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """What became of it."""
+    """Reply of the daemon to a command."""
 
     nick: str
     text: str
-    """The daemon's words; empty where it said nothing."""
+    """The daemon's reply; empty if there was none in time."""
 
     @property
-    def counts(self) -> bool:
-        """Whether an answer was taken."""
-        return any(words in self.text for words in _COUNTS)
+    def is_accepted(self) -> bool:
+        """Whether the daemon accepted an answer to a question."""
+        return any(phrase in self.text for phrase in _ACCEPTED)
 
 
-async def tell(seat: WebConnection, agent: str, text: str, patience: float = PATIENCE) -> CommandResult:
-    """Say this to an agent in private, and wait for the notice of its daemon."""
-    heard: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+async def send_to_agent(connection: WebConnection, agent: str, text: str, timeout: float = TIMEOUT) -> CommandResult:
+    """Send a private message to an agent and wait for the notice with which its daemon replies."""
+    reply: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
-    def listen(message: Message) -> None:
-        is_its = message.notice and not message.missed and fold(message.sender) == fold(agent)
-        if is_its and not heard.done():
-            heard.set_result(message.text)
+    def on_message(message: Message) -> None:
+        is_reply = message.notice and not message.missed and fold(message.sender) == fold(agent)
+        if is_reply and not reply.done():
+            reply.set_result(message.text)
 
-    seat.listeners.add(listen)
+    connection.listeners.add(on_message)
     try:
-        await seat.irc.send_privmsg(agent, text)
-        async with asyncio.timeout(patience):
-            return CommandResult(agent, await heard)
+        await connection.irc.send_privmsg(agent, text)
+        async with asyncio.timeout(timeout):
+            return CommandResult(agent, await reply)
     except TimeoutError:
         return CommandResult(agent, "")
     finally:
-        seat.listeners.discard(listen)
+        connection.listeners.discard(on_message)

@@ -1,4 +1,4 @@
-"""A page in operation."""
+"""Build the web page from its parts, and serve it."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -15,15 +15,15 @@ from culture.transport import ClientIdentity
 from culture.web.connection_pool import WebConnectionPool
 from culture.web.database import WebDatabase
 from culture.web.ledger_client import LedgerClient, OnProblem
-from culture.web.login_links import Links
+from culture.web.login_links import LoginLinks
 from culture.web.page import PageRequest, WebPerson
 from culture.web.push import Post, Pusher
-from culture.web.security import Gate
+from culture.web.security import RequestGuard
 from culture.web.sessions import BrowserSessions
 from culture.web.site import Site, WebSettings
-from culture.web.static_files import files
+from culture.web.static_files import file_routes
 from culture.web.throttle import LoginThrottle
-from culture.web.view import WebView, found
+from culture.web.view import WebView, all_views
 
 
 def create(
@@ -32,12 +32,13 @@ def create(
     post: Post | None = None,
     on_problem: OnProblem | None = None,
 ) -> Starlette:
-    """The page for a server; its connections are opened when it begins to serve, and closed when it ends.
+    """The ASGI application of the page; its connections are opened at its startup and closed at its shutdown.
 
-    ``post`` is how phones are woken; without it none is. ``on_problem`` is told why the page is not connected.
+    ``post`` sends push notifications; without it there are none. ``on_problem`` is called with the reason why the page
+    is not connected to its server.
     """
     database = WebDatabase(settings.folder)
-    sessions = BrowserSessions(database, settings.web.session_days, standing=settings.standing)
+    sessions = BrowserSessions(database, settings.web.session_days, login_version=settings.login_version)
 
     token = settings.token
 
@@ -46,34 +47,34 @@ def create(
 
     own = ClientIdentity(settings.nick_of(settings.account), settings.account, token, realname="the web page")
 
-    def own_now() -> ClientIdentity:
+    def own_identity() -> ClientIdentity:
         nonlocal token
         token = (settings.renewed_token() if settings.renewed_token is not None else None) or token
         return replace(own, secret=token)
 
-    ledger = LedgerClient(settings.address, own, on_problem=on_problem, identity_now=own_now)
+    ledger = LedgerClient(settings.address, own, on_problem=on_problem, current_identity=own_identity)
 
-    def refused(account: str) -> None:
-        """Whom the server does not let in is logged out; where the page itself is not let in, nobody is to blame."""
+    def on_refused(account: str) -> None:
+        """Log out an account that the server refuses, unless it refuses the page's own account as well."""
         if not ledger.is_refused:
             sessions.revoke_of(account)
 
-    seats = WebConnectionPool(settings.address, identity_of, settings.server.channels[0], on_refused=refused)
+    connections = WebConnectionPool(settings.address, identity_of, settings.server.channels[0], on_refused=on_refused)
 
-    def changed(kinds: frozenset[str]) -> None:
-        for seat in seats.open:
-            seat.hub.tell("facts", {"kinds": sorted(kinds)})
+    def on_change(kinds: frozenset[str]) -> None:
+        for connection in connections.open:
+            connection.events.publish("facts", {"kinds": sorted(kinds)})
 
-    ledger.on_change = changed
-    site = Site(settings, sessions, Links(database), seats, ledger, LoginThrottle())
-    pusher = Pusher(settings.web.push, settings.url, seats, settings.nick_of, post) if post is not None else None
-    shown = tuple(found() if views is None else views)
-    routes: list[Route] = [route for view in shown for route in view.routes]
+    ledger.on_change = on_change
+    site = Site(settings, sessions, LoginLinks(database), connections, ledger, LoginThrottle())
+    pusher = Pusher(settings.web.push, settings.url, connections, settings.nick_of, post) if post is not None else None
+    web_views = tuple(all_views() if views is None else views)
+    routes: list[Route] = [route for view in web_views for route in view.routes]
 
     @asynccontextmanager
-    async def running(_app: Starlette) -> AsyncIterator[None]:
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         await site.ledger.start()
-        site.seats.start()
+        site.connections.start()
         if pusher is not None:
             pusher.start()
         try:
@@ -82,35 +83,35 @@ def create(
             if pusher is not None:
                 await pusher.stop()
             await site.ledger.stop()
-            await site.seats.close()
+            await site.connections.close()
             database.close()
 
     app = Starlette(
-        routes=[*routes, *files()],
-        middleware=[Middleware(Gate, settings=settings, sessions=sessions)],
+        routes=[*routes, *file_routes()],
+        middleware=[Middleware(RequestGuard, settings=settings, sessions=sessions)],
         exception_handlers={404: _not_found, 500: _failed},
-        lifespan=running,
+        lifespan=lifespan,
     )
     app.state.site = site
-    app.state.views = shown
+    app.state.views = web_views
     return app
 
 
 async def _not_found(request: Request, _error: Exception) -> Response:
-    return PageRequest(request).refuse("There is no such page.", 404)
+    return PageRequest(request).refuse("Page not found.", 404)
 
 
 async def _failed(request: Request, _error: Exception) -> Response:
-    return PageRequest(request).refuse("Something went wrong here; the log of the page says what.", 500)
+    return PageRequest(request).refuse("Internal error. The page's log has the details.", 500)
 
 
 @asynccontextmanager
 async def serving(
     settings: WebSettings, post: Post | None = None, on_problem: OnProblem | None = None
 ) -> AsyncIterator[WebSettings]:
-    """The settings of a page that runs, with the port it has; port 0 takes a free one.
+    """Serve the page; yields its settings with the actual port (port 0 takes a free one).
 
-    ``on_problem`` is told why the page is not connected to its server, and nothing once it is.
+    ``on_problem`` is called with the reason why the page is not connected to its server, and with "" once it is.
     """
     tls = settings.web.tls
     with http.listening(settings.web.host, settings.port) as listener:
@@ -120,4 +121,4 @@ async def serving(
             try:
                 yield settings
             finally:
-                app.state.site.seats.end_streams()
+                app.state.site.connections.end_streams()

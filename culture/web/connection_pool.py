@@ -1,4 +1,11 @@
-"""Where people sit: one connection for each person who looks at the page, in their own name, shared by their tabs."""
+"""IRC connections of the people at the page: one per account, in their name, shared by all their tabs.
+
+A connection is opened by the first request of a person and closed after five minutes without an open tab. What arrives
+on it becomes events for the tabs (:mod:`culture.web.event_stream`) and unread counts (:mod:`culture.web.unread`).
+
+A lost connection reconnects by itself, and would keep trying for long if the account was revoked meanwhile. So the pool
+tries a second login for it: if the server refuses that, the person is logged out of the page (``on_refused``).
+"""
 
 import asyncio
 import logging
@@ -21,87 +28,95 @@ from culture.transport import (
     WrongServer,
 )
 from culture.transport.types import OnMessage
-from culture.web.event_stream import Hub
-from culture.web.message_view import drawn
+from culture.web.event_stream import EventStream
+from culture.web.message_view import render_messages
 from culture.web.page import WebPerson
-from culture.web.unread import MARKREAD, Talks, calls, note, take_stock
+from culture.web.unread import MARKREAD, Conversations, apply_marker, is_addressed_to, load_unread
 
 log = logging.getLogger(__name__)
 
 IDLE = 300.0
-_OPENING = 15.0
-_LOOK = 5.0
-_ASKING = 3.0
+"""Seconds without an open tab until a connection is closed."""
+_OPEN_TIMEOUT = 15.0
+_CHECK_INTERVAL = 5.0
+_CHECK_TIMEOUT = 3.0
 _TIMING = Timing(longest_pause=5.0)
-"""Somebody looks at the page and waits."""
-_ABOUT_MEMBERS = frozenset({"JOIN", "PART", "KICK", "QUIT", "NICK", "AWAY", "MODE", "ACCOUNT"})
-_ABOUT_ROOMS = frozenset({"JOIN", "PART", "KICK", "RENAME"})
+"""Reconnect quickly: a person is waiting."""
+_MEMBER_VERBS = frozenset({"JOIN", "PART", "KICK", "QUIT", "NICK", "AWAY", "MODE", "ACCOUNT"})
+_ROOM_VERBS = frozenset({"JOIN", "PART", "KICK", "RENAME"})
 
 IdentityOf = Callable[[WebPerson], ClientIdentity]
-OnHeard = Callable[["WebConnection", Message], None]
+OnPersonMessage = Callable[["WebConnection", Message], None]
 OnRefused = Callable[[str], None]
 
 
 class WebConnection:
-    """One person's connection, with what happens on it."""
+    """The IRC connection of one person, with its event stream and unread counts."""
 
     def __init__(self, person: WebPerson, address: Address, identity: ClientIdentity) -> None:
         self.person = person
-        self.hub = Hub()
-        self.talks = Talks()
+        self.events = EventStream()
+        self.conversations = Conversations()
         self.irc = IRCTransport(
-            address, identity, on_message=self._heard, on_state=self._stands, on_line=self._line, timing=_TIMING
+            address,
+            identity,
+            on_message=self._on_message,
+            on_state=self._on_state,
+            on_line=self._on_line,
+            timing=_TIMING,
         )
-        self.condition = ConnectionState.CONNECTING
+        self.state = ConnectionState.CONNECTING
         self.reason = ""
         self.used_at = 0.0
         self.on_lost: Callable[[], None] | None = None
         self.listeners: set[OnMessage] = set()
-        """Those who hear every message."""
+        """Called with every message."""
 
     async def open(self, first: str) -> None:
-        """Come in; whoever is nowhere yet comes into the first room."""
+        """Connect, join the first room if the person is in none, and load the unread counts."""
         await self.irc.start()
         if not self.irc.channels:
             with suppress(NotSent):
                 await self.irc.join_channel(first)
-        await take_stock(self.irc, self.talks)
+        await load_unread(self.irc, self.conversations)
 
-    def _heard(self, message: Message) -> None:
-        called = calls(message, self.irc.nick)
-        self.talks.of(message.channel, message.private).heard(message, called)
-        about = {
+    def _on_message(self, message: Message) -> None:
+        is_for_reader = is_addressed_to(message, self.irc.nick)
+        self.conversations.get_or_add(message.channel, message.private).add(message, is_for_reader)
+        data = {
             "room": message.channel,
             "id": message.msgid,
-            "html": drawn([message], self.irc.nick),
-            "calls": called,
+            "html": render_messages([message], self.irc.nick),
+            "calls": is_for_reader,
             "own": message.own,
         }
-        self.hub.tell("message", about)
+        self.events.publish("message", data)
         for listener in tuple(self.listeners):
             listener(message)
 
-    def _stands(self, condition: ConnectionState, reason: str) -> None:
-        self.condition, self.reason = condition, reason
-        self.hub.tell("state", {"condition": condition.value, "reason": reason})
-        if condition in (ConnectionState.LOST, ConnectionState.HOPELESS) and self.on_lost is not None:
+    def _on_state(self, state: ConnectionState, reason: str) -> None:
+        self.state, self.reason = state, reason
+        self.events.publish("state", {"condition": state.value, "reason": reason})
+        if state in (ConnectionState.LOST, ConnectionState.HOPELESS) and self.on_lost is not None:
             self.on_lost()
 
-    def _line(self, line: Line) -> None:
+    def _on_line(self, line: Line) -> None:
         if line.verb == MARKREAD and line.params:
             target = line.params[0]
-            note(self.talks.of(target, private=not is_channel(target)), line)
-            self.hub.tell("rooms", {})
+            apply_marker(self.conversations.get_or_add(target, private=not is_channel(target)), line)
+            self.events.publish("rooms", {})
         elif line.verb == "TOPIC" and line.params:
-            self.hub.tell("topic", {"room": line.params[0]})
-        if line.verb in _ABOUT_MEMBERS:
-            self.hub.tell("members", {"room": line.params[0] if line.params and is_channel(line.params[0]) else ""})
-        if line.verb in _ABOUT_ROOMS and self.irc.view.is_self(line.source):
-            self.hub.tell("rooms", {})
+            self.events.publish("topic", {"room": line.params[0]})
+        if line.verb in _MEMBER_VERBS:
+            self.events.publish(
+                "members", {"room": line.params[0] if line.params and is_channel(line.params[0]) else ""}
+            )
+        if line.verb in _ROOM_VERBS and self.irc.view.is_self(line.source):
+            self.events.publish("rooms", {})
 
 
 class WebConnectionPool:
-    """The seats by account. ``on_refused`` is told the account of whoever the server does not let in any longer."""
+    """The open connections, by account; ``on_refused`` is called with an account that the server refuses."""
 
     def __init__(
         self,
@@ -110,7 +125,7 @@ class WebConnectionPool:
         first: str,
         *,
         on_refused: OnRefused,
-        on_heard: OnHeard | None = None,
+        on_message: OnPersonMessage | None = None,
         idle: float = IDLE,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -118,90 +133,90 @@ class WebConnectionPool:
         self._identity_of = identity_of
         self._first = first
         self._on_refused = on_refused
-        self.on_heard = on_heard
+        self.on_message = on_message
         self._idle = idle
         self._clock = clock
-        self._seats: dict[str, WebConnection] = {}
-        self._turns: dict[str, asyncio.Lock] = {}
-        self._kept: set[str] = set()
+        self._connections: dict[str, WebConnection] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._kept_open: set[str] = set()
         self._lost = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Look after the seats from now on."""
-        self._task = asyncio.create_task(self._tend())
+        """Start the task that closes idle connections and checks lost ones."""
+        self._task = asyncio.create_task(self._supervise())
 
-    def keep(self, account: str) -> None:
-        """This one stays, whether anybody looks or not."""
-        self._kept.add(fold(account))
+    def keep_open(self, account: str) -> None:
+        """Never close the connection of this account for being idle."""
+        self._kept_open.add(fold(account))
 
     @property
     def open(self) -> list[WebConnection]:
-        """All there are."""
-        return list(self._seats.values())
+        """All open connections."""
+        return list(self._connections.values())
 
-    def known(self, account: str) -> WebConnection | None:
-        """The seat of an account, if it has one."""
-        return self._seats.get(fold(account))
+    def get(self, account: str) -> WebConnection | None:
+        """The open connection of an account, or None."""
+        return self._connections.get(fold(account))
 
     async def of(self, person: WebPerson) -> WebConnection:
-        """The seat of a person; ``NotSent`` where they are not let in, or the server is not there."""
+        """The connection of a person, opened if needed; ``NotSent`` if the server refuses or does not answer."""
         key = fold(person.account)
-        async with self._turns.setdefault(key, asyncio.Lock()):
-            seat = self._seats.get(key)
-            if seat is not None and seat.condition is ConnectionState.HOPELESS:
-                await self._drop(key)
-                seat = None
-            if seat is None:
-                seat = await self._opened(key, person)
-            seat.used_at = self._clock()
-            return seat
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            connection = self._connections.get(key)
+            if connection is not None and connection.state is ConnectionState.HOPELESS:
+                await self._close(key)
+                connection = None
+            if connection is None:
+                connection = await self._open(key, person)
+            connection.used_at = self._clock()
+            return connection
 
-    async def _opened(self, key: str, person: WebPerson) -> WebConnection:
-        seat = WebConnection(person, self._address, self._identity_of(person))
-        if self.on_heard is not None:
-            seat.listeners.add(partial(self.on_heard, seat))
+    async def _open(self, key: str, person: WebPerson) -> WebConnection:
+        connection = WebConnection(person, self._address, self._identity_of(person))
+        if self.on_message is not None:
+            connection.listeners.add(partial(self.on_message, connection))
         try:
-            async with asyncio.timeout(_OPENING):
-                await seat.open(self._first)
-            self._seats[key] = seat
+            async with asyncio.timeout(_OPEN_TIMEOUT):
+                await connection.open(self._first)
+            self._connections[key] = connection
         except Hopeless as refused:
             if not isinstance(refused, WrongServer):
                 self._on_refused(person.account)
-            raise NotSent(f"the server does not let {person.nick} in: {refused}") from None
+            raise NotSent(f"the server refuses the login of {person.nick}: {refused}") from None
         except TimeoutError:
             raise NotSent("the server does not answer at the moment: try again") from None
         finally:
-            # Whoever does not get this seat knows nothing of its connection, and nobody else would end it.
-            if self._seats.get(key) is not seat:
-                await seat.irc.stop("")
-        seat.on_lost = self._lost.set
-        log.info("%s looks at the page", seat.irc.nick)
-        return seat
+            # Also on cancellation: a connection that is not in the pool would never be closed.
+            if self._connections.get(key) is not connection:
+                await connection.irc.stop("")
+        connection.on_lost = self._lost.set
+        log.info("%s opened the page", connection.irc.nick)
+        return connection
 
-    async def _tend(self) -> None:
+    async def _supervise(self) -> None:
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(_LOOK):
+                async with asyncio.timeout(_CHECK_INTERVAL):
                     await self._lost.wait()
             self._lost.clear()
             await self._check_lost()
             await self.close_idle()
 
     async def _check_lost(self) -> None:
-        """Whether those who were cut off are let in again; a connection that stood before would ask for long."""
-        for key, seat in list(self._seats.items()):
-            if seat.condition in (ConnectionState.LOST, ConnectionState.HOPELESS) and await self._is_refused(
-                seat.person
+        """Close lost connections of people whose login the server refuses, and log them out of the page."""
+        for key, connection in list(self._connections.items()):
+            if connection.state in (ConnectionState.LOST, ConnectionState.HOPELESS) and await self._is_refused(
+                connection.person
             ):
-                log.info("%s is not let in any longer", seat.person.nick)
-                self._on_refused(seat.person.account)
-                await self._drop(key)
+                log.info("the server refuses the login of %s: logged out of the page", connection.person.nick)
+                self._on_refused(connection.person.account)
+                await self._close(key)
 
     async def _is_refused(self, person: WebPerson) -> bool:
         irc = IRCTransport(self._address, self._identity_of(person))
         try:
-            async with asyncio.timeout(_ASKING):
+            async with asyncio.timeout(_CHECK_TIMEOUT):
                 await irc.start()
         except WrongServer:
             return False
@@ -214,35 +229,35 @@ class WebConnectionPool:
         return False
 
     async def close_idle(self) -> None:
-        """Those at whose seats nobody has looked for long leave."""
+        """Close the connections that have had no open tab for ``idle`` seconds."""
         before = self._clock() - self._idle
-        for key, seat in list(self._seats.items()):
-            if seat.hub.listeners:
-                seat.used_at = self._clock()
-            elif seat.used_at <= before and key not in self._kept:
-                await self._drop(key)
+        for key, connection in list(self._connections.items()):
+            if connection.events.listeners:
+                connection.used_at = self._clock()
+            elif connection.used_at <= before and key not in self._kept_open:
+                await self._close(key)
 
     def end_streams(self) -> None:
-        """Every tab is told that this is the end; it asks again."""
-        for seat in self._seats.values():
-            seat.hub.close()
+        """End the event streams of all tabs; each tab reconnects by itself."""
+        for connection in self._connections.values():
+            connection.events.close()
 
     async def leave(self, account: str) -> None:
-        """This person is here no more."""
-        await self._drop(fold(account))
+        """Close the connection of a person."""
+        await self._close(fold(account))
 
-    async def _drop(self, key: str) -> None:
-        seat = self._seats.pop(key, None)
-        if seat is not None:
-            seat.hub.close()
-            await seat.irc.stop("the page was closed")
-            log.info("%s looks at the page no more", seat.person.nick)
+    async def _close(self, key: str) -> None:
+        connection = self._connections.pop(key, None)
+        if connection is not None:
+            connection.events.close()
+            await connection.irc.stop("the page was closed")
+            log.info("connection of %s closed", connection.person.nick)
 
     async def close(self) -> None:
-        """Everybody leaves."""
+        """Close all connections."""
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
                 await self._task
-        for key in list(self._seats):
-            await self._drop(key)
+        for key in list(self._connections):
+            await self._close(key)

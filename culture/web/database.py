@@ -1,4 +1,4 @@
-"""The file of the page: who is logged in, and which links let somebody in. It holds digests, never secrets."""
+"""The page's SQLite file: browser sessions and login links, as SHA-256 digests, never as secrets."""
 
 import hashlib
 import os
@@ -23,52 +23,52 @@ CREATE TABLE sessions (
     "(digest TEXT PRIMARY KEY, account TEXT NOT NULL COLLATE NOCASE, ends REAL NOT NULL, used REAL)",
     f"PRAGMA user_version = {_VERSION}",
 )
-"""Whoever was logged in by the file of an earlier version logs in again."""
-_BUSY = 5.0
+"""Creates the tables; the sessions of an earlier version are dropped, so people log in again."""
+_BUSY_TIMEOUT = 5.0
 
 
 def database_file(folder: Path) -> Path:
-    """Where it is."""
+    """Path of the SQLite file in the page's data folder."""
     return folder / "sessions.db"
 
 
 class WebDatabase:
-    """The file, open; several processes may have it open at once."""
+    """The open SQLite file; several processes may have it open at once."""
 
     def __init__(self, folder: Path) -> None:
         file = database_file(folder)
         os.close(paths.open_private(file, os.O_RDWR))
-        self._connection = sqlite3.connect(file, timeout=_BUSY, isolation_level=None, check_same_thread=False)
+        self._connection = sqlite3.connect(file, timeout=_BUSY_TIMEOUT, isolation_level=None, check_same_thread=False)
         self._connection.execute("PRAGMA journal_mode=WAL")
         if self._version() != _VERSION:
-            self._begin()
+            self._create_tables()
 
     def _version(self) -> object:
         return self.ask("PRAGMA user_version")[0][0]
 
-    def _begin(self) -> None:
+    def _create_tables(self) -> None:
         self.do("BEGIN IMMEDIATE")
-        if self._version() != _VERSION:  # somebody else may have been faster
+        if self._version() != _VERSION:  # another process may have created them since
             for statement in _SCHEMA:
                 self.do(statement)
         self.do("COMMIT")
 
     def ask(self, sql: str, *values: object) -> list[tuple[object, ...]]:
-        """The rows of an answer."""
+        """Run a query and return its rows."""
         return self._connection.execute(sql, values).fetchall()
 
     def do(self, sql: str, *values: object) -> int:
-        """How many rows were changed."""
+        """Run a statement and return the number of changed rows."""
         return self._connection.execute(sql, values).rowcount
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._connection.close()
 
 
 @contextmanager
-def opened(folder: Path) -> Iterator[WebDatabase]:
-    """The file for a moment."""
+def open_database(folder: Path) -> Iterator[WebDatabase]:
+    """Open the file for the time of a ``with`` block."""
     database = WebDatabase(folder)
     try:
         yield database
@@ -77,10 +77,10 @@ def opened(folder: Path) -> Iterator[WebDatabase]:
 
 
 def new_secret() -> str:
-    """Something nobody guesses."""
+    """A random secret of 256 bits, safe in an URL."""
     return secrets.token_urlsafe(32)
 
 
 def digest(secret: str) -> str:
-    """What is kept of it."""
+    """SHA-256 of a secret, in hex; this is what the file holds."""
     return hashlib.sha256(secret.encode()).hexdigest()

@@ -1,4 +1,10 @@
-"""What happens, told to every tab a person has open: numbered, so that whoever was gone for a moment hears it all."""
+"""Server-sent events for all open tabs of one person, resumable without loss.
+
+Events are numbered, and the last 500 are kept. The id of an event is ``<run>.<number>``, where ``run`` is random per
+stream. A tab that reconnects sends the id of the last event it got and receives what it missed. If the id is of another
+run (the page was restarted, or the connection reopened) or too old, the tab gets ``resync`` instead and reloads what it
+shows. Example: a tab at ``a1b2.7`` reconnects while the stream is at ``a1b2.9``, and gets events 8 and 9.
+"""
 
 import asyncio
 import json
@@ -7,16 +13,16 @@ from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 
-_KEPT = 500
-_WAITING = 500
+_BACKLOG = 500
+_MAX_QUEUE = 500
 
 RESYNC = "resync"
-"""What a tab is told that has missed more than is kept: it reads the history."""
+"""Event for a tab that missed more than the backlog holds: reload from the history."""
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
-    """One event of a stream."""
+class StreamEvent:
+    """One event of the stream; ``str()`` gives it in the format of server-sent events."""
 
     id: str
     kind: str
@@ -26,74 +32,74 @@ class Happening:
         return f"id: {self.id}\nevent: {self.kind}\ndata: {self.data}\n\n"
 
 
-class Hub:
-    """The events of one person."""
+class EventStream:
+    """The events of one person, with a queue for each open tab."""
 
     def __init__(self) -> None:
         self._run = secrets.token_hex(4)
         self._number = 0
-        self._kept: deque[Happening] = deque(maxlen=_KEPT)
-        self._queues: set[asyncio.Queue[Happening | None]] = set()
+        self._backlog: deque[StreamEvent] = deque(maxlen=_BACKLOG)
+        self._queues: set[asyncio.Queue[StreamEvent | None]] = set()
 
     @property
     def listeners(self) -> int:
-        """How many tabs are open."""
+        """Number of open tabs."""
         return len(self._queues)
 
     @property
     def position(self) -> str:
-        """Behind the last event: whoever listens from here on misses nothing that comes."""
+        """Id of the last event: a tab that listens from here gets every later one."""
         return f"{self._run}.{self._number}"
 
     @property
     def beginning(self) -> str:
-        """Before the first event."""
+        """Id before the first event."""
         return f"{self._run}.0"
 
-    def tell(self, kind: str, data: Mapping[str, object]) -> None:
-        """Tell all; a tab that does not read is cut off, and comes again."""
+    def publish(self, kind: str, data: Mapping[str, object]) -> None:
+        """Send an event to all tabs; a tab whose queue is full is disconnected, and reconnects by itself."""
         self._number += 1
-        happening = Happening(f"{self._run}.{self._number}", kind, json.dumps(data))
-        self._kept.append(happening)
+        event = StreamEvent(f"{self._run}.{self._number}", kind, json.dumps(data))
+        self._backlog.append(event)
         for queue in list(self._queues):
-            if queue.qsize() >= _WAITING:
+            if queue.qsize() >= _MAX_QUEUE:
                 self._queues.discard(queue)
                 queue.put_nowait(None)
             else:
-                queue.put_nowait(happening)
+                queue.put_nowait(event)
 
-    async def listen(self, last: str, every: float) -> AsyncIterator[Happening | None]:
-        """What comes, from behind the last one on that a tab had; None when nothing came for so many seconds."""
-        queue: asyncio.Queue[Happening | None] = asyncio.Queue()
-        for happening in self._missed(last):
-            queue.put_nowait(happening)
+    async def listen(self, last: str, every: float) -> AsyncIterator[StreamEvent | None]:
+        """Events after ``last``, the id of the last one that the tab had; None after ``every`` idle seconds."""
+        queue: asyncio.Queue[StreamEvent | None] = asyncio.Queue()
+        for event in self._missed(last):
+            queue.put_nowait(event)
         self._queues.add(queue)
         try:
             while True:
                 try:
                     async with asyncio.timeout(every):
-                        happening_or_end = await queue.get()
+                        event_or_end = await queue.get()
                 except TimeoutError:
                     yield None
                     continue
-                if happening_or_end is None:
+                if event_or_end is None:
                     return
-                yield happening_or_end
+                yield event_or_end
         finally:
             self._queues.discard(queue)
 
     def close(self) -> None:
-        """End all streams."""
+        """End the streams of all tabs."""
         for queue in self._queues:
             queue.put_nowait(None)
         self._queues.clear()
 
-    def _missed(self, last: str) -> list[Happening]:
-        here = Happening(self.position, "here", "{}")
+    def _missed(self, last: str) -> list[StreamEvent]:
+        here = StreamEvent(self.position, "here", "{}")
         if not last:
             return [here]
         run, _, number = last.partition(".")
-        if run != self._run or not number.isdecimal() or int(number) < self._number - len(self._kept):
-            return [Happening(here.id, RESYNC, "{}")]
+        if run != self._run or not number.isdecimal() or int(number) < self._number - len(self._backlog):
+            return [StreamEvent(here.id, RESYNC, "{}")]
         behind = self._number - int(number)
-        return list(self._kept)[-behind:] if behind > 0 else [here]
+        return list(self._backlog)[-behind:] if behind > 0 else [here]

@@ -1,4 +1,10 @@
-"""What the ledger says, kept up to date for all who look: one connection, of the page's own account, asks it."""
+"""A copy of the ledger in memory, refreshed every second over one connection of the page's own account.
+
+Every second the client reads the facts since the newest one it has, with 30 s of overlap. That misses facts of other
+servers: they arrive late, under the time of their origin. So the last hour is read again every minute, and everything
+every hour; the latter also finds what the server has dropped. When a link is up again, everything is read at once,
+because the facts of the other side arrive with their old times.
+"""
 
 import asyncio
 import logging
@@ -16,27 +22,28 @@ from culture.transport import Address, ClientIdentity, ConnectionState, Hopeless
 log = logging.getLogger(__name__)
 
 EVERY = 1.0
-_OVERLAP, _LATE = timedelta(seconds=30), timedelta(hours=1)
-"""Facts of other servers come late, and under the time of their origin."""
-_AGAIN, _ANEW = 60.0, 3600.0
-"""What may have come late is read again every minute, and everything every hour."""
-_KEPT = 100_000
-_REFUSED = 60.0
-"""Seconds until a login that was refused is tried again."""
+"""Seconds between two reads of new facts."""
+_OVERLAP, _MAX_DELAY = timedelta(seconds=30), timedelta(hours=1)
+"""How old facts may be that a read of new facts, or of late facts, still finds."""
+_REREAD_LATE, _REREAD_ALL = 60.0, 3600.0
+"""Seconds between two reads of late facts, and of all facts."""
+_MAX_FACTS = 100_000
+_RETRY_LOGIN = 60.0
+"""Seconds until a refused login is tried again."""
 _UNREADABLE = "the ledger cannot be read; the log of the page says why"
 _KINDS = tuple(kind for kind in FactKind if kind is not FactKind.RECEIPT)
 
 Key = tuple[str, str, str]
 OnProblem = Callable[[str], None]
-"""Why the page is not connected to its server; empty once it is."""
+"""Called with the reason why the page is not connected to its server; with an empty text once it is."""
 OnChange = Callable[[frozenset[str]], None]
 
 
 class LedgerClient:
-    """The facts, by who says them, kind and key; ``on_change`` is told the kinds that have news.
+    """All facts by nick, kind and key; ``on_change`` is called with the kinds that have new facts.
 
-    It never gives up: a page may run for months, and whoever refused its account, or was in the server's place, may be
-    gone in a minute. ``identity_now`` is asked before each new start, as the token may be another by then.
+    It never gives up: a refused login is tried again every minute, because the page may run for months and the reason
+    may go away. ``current_identity`` is called before each new try, as the token may have changed.
     """
 
     def __init__(
@@ -47,33 +54,33 @@ class LedgerClient:
         every: float = EVERY,
         *,
         on_problem: OnProblem | None = None,
-        identity_now: Callable[[], ClientIdentity] | None = None,
-        pause: float = _REFUSED,
+        current_identity: Callable[[], ClientIdentity] | None = None,
+        pause: float = _RETRY_LOGIN,
     ) -> None:
-        self._identity_now = identity_now
+        self._identity_now = current_identity
         self._on_problem = on_problem
         self._pause = pause
-        self._given_up = asyncio.Event()
-        self.irc = IRCTransport(address, identity, on_state=self._stands, timing=Timing(longest_pause=5.0))
+        self._login_refused = asyncio.Event()
+        self.irc = IRCTransport(address, identity, on_state=self._on_state, timing=Timing(longest_pause=5.0))
         self.on_change = on_change
         self.problem = "not connected yet"
-        """Why nothing is known at present."""
+        """Why the facts are not up to date; empty if they are."""
         self.is_refused = False
-        """Whether the page's own account is not let in."""
+        """Whether the server refuses the page's own account."""
         self._every = every
-        self.news: Counter[str] = Counter()
-        """How often something was new of each kind."""
+        self.changes: Counter[str] = Counter()
+        """Number of changes by kind; a cache is valid as long as the number of its kinds stays."""
         self._facts: dict[str, dict[Key, LedgerFact]] = {kind: {} for kind in _KINDS}
         self._newest: datetime | None = None
-        self._read_at = self._all_read_at = -_ANEW
+        self._read_at = self._all_read_at = -_REREAD_ALL
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Begin to ask; whether the server is there or not."""
-        self._task = asyncio.create_task(self._keep())
+        """Start the task that connects and reads; returns at once."""
+        self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """Ask no more."""
+        """End the task and close the connection."""
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
@@ -81,52 +88,54 @@ class LedgerClient:
         await self.irc.stop("bye")
 
     def facts(self, kind: str = "*", nick: str = "*") -> Sequence[LedgerFact]:
-        """Those of a kind or all, of a nick or all, the oldest first."""
+        """Facts of a kind and nick (``*``: all), oldest first, from memory."""
         kinds = self._facts.values() if kind == "*" else [self._facts.get(kind, {})]
-        found = [fact for some in kinds for fact in some.values() if nick == "*" or fold(nick) == fold(fact.nick)]
-        return sorted(found, key=lambda fact: fact.at)
+        matching = [
+            fact for of_kind in kinds for fact in of_kind.values() if nick == "*" or fold(nick) == fold(fact.nick)
+        ]
+        return sorted(matching, key=lambda fact: fact.at)
 
-    async def ask(self, *question: str) -> list[LedgerFact]:
-        """What the ledger answers to this."""
-        return await facts(self.irc, *question)
+    async def query(self, *query: str) -> list[LedgerFact]:
+        """The server's answer to ``LEDGER GET <query>``, oldest first."""
+        return await facts(self.irc, *query)
 
-    def _stands(self, condition: ConnectionState, reason: str) -> None:
-        if condition is ConnectionState.CONNECTING:  # why it is not connected, was said before
+    def _on_state(self, state: ConnectionState, reason: str) -> None:
+        if state is ConnectionState.CONNECTING:  # the reason was reported with the state before
             return
-        self.is_refused = condition is ConnectionState.HOPELESS
+        self.is_refused = state is ConnectionState.HOPELESS
         if self.is_refused:
-            self._given_up.set()
-        if condition is not ConnectionState.CONNECTED:
+            self._login_refused.set()
+        if state is not ConnectionState.CONNECTED:
             self.problem = reason or "not connected"
-        if self._on_problem is not None and condition is not ConnectionState.STOPPED:
-            self._on_problem("" if condition is ConnectionState.CONNECTED else self.problem)
+        if self._on_problem is not None and state is not ConnectionState.STOPPED:
+            self._on_problem("" if state is ConnectionState.CONNECTED else self.problem)
 
-    async def _keep(self) -> None:
-        await self._come(self.irc.start)
+    async def _run(self) -> None:
+        await self._connect(self.irc.start)
         while True:
-            if self._given_up.is_set():
-                await self._come(self._restart)
+            if self._login_refused.is_set():
+                await self._connect(self._restart)
             try:
                 if self.irc.connected:
                     await self._read()
                     self.problem = ""
             except NotSent as error:
                 self.problem = error.reason
-            except Exception:  # what one agent or server says must not end the view of all others
+            except Exception:  # a malformed fact of one agent or server must not end the updates of all others
                 if self.problem != _UNREADABLE:
                     log.exception("the ledger cannot be read")
                 self.problem = _UNREADABLE
             await asyncio.sleep(self._every)
 
-    async def _come(self, start: Callable[[], Awaitable[None]]) -> None:
-        """Be connected, however often the page's own account is refused before."""
+    async def _connect(self, start: Callable[[], Awaitable[None]]) -> None:
+        """Connect; while the server refuses the page's own account, retry every ``pause`` seconds."""
         while True:
             try:
-                self._given_up.clear()
+                self._login_refused.clear()
                 await start()
                 return
             except Hopeless as refused:
-                log.error("the page's own account is not let in, next try in %g s: %s", self._pause, refused)
+                log.error("the server refuses the page's own account, next try in %g s: %s", self._pause, refused)
             await asyncio.sleep(self._pause)
             start = self._restart
 
@@ -135,60 +144,60 @@ class LedgerClient:
 
     async def _read(self) -> None:
         now = asyncio.get_running_loop().time()
-        if now - self._all_read_at >= _ANEW:
-            found = [fact for kind in _KINDS for fact in await all_facts(self.irc, kind)]
+        if now - self._all_read_at >= _REREAD_ALL:
+            rows = [fact for kind in _KINDS for fact in await all_facts(self.irc, kind)]
             self._read_at = self._all_read_at = now
-            self._forget(found)
-        elif now - self._read_at >= _AGAIN:
-            found = await self._since(datetime.now(UTC) - _LATE)
+            self._remove_missing(rows)
+        elif now - self._read_at >= _REREAD_LATE:
+            rows = await self._since(datetime.now(UTC) - _MAX_DELAY)
             self._read_at = now
         else:
             moment = datetime.now(UTC)
             since = min(self._newest or moment, moment) - _OVERLAP  # a clock elsewhere may be ahead
-            found = await self.ask("*", "*", f"since={_written(since)}", f"limit={MOST}")
-            if len(found) >= MOST:  # receipts are many, and hide the rest
-                found = await self._since(since)
-        self._learn(found)
+            rows = await self.query("*", "*", f"since={_iso(since)}", f"limit={MOST}")
+            if len(rows) >= MOST:  # receipts crowd out the other kinds
+                rows = await self._since(since)
+        self._merge(rows)
 
     async def _since(self, since: datetime) -> list[LedgerFact]:
         return [fact for kind in _KINDS for fact in await all_facts(self.irc, kind, since)]
 
-    def _learn(self, found: list[LedgerFact]) -> None:
+    def _merge(self, rows: list[LedgerFact]) -> None:
         changed = set()
-        for fact in found:
-            key, kept = _key(fact), self._facts.get(fact.kind)
-            if kept is None:
+        for fact in rows:
+            key, of_kind = _key(fact), self._facts.get(fact.kind)
+            if of_kind is None:
                 continue
-            known = kept.get(key)
-            if known is None or (known.at <= fact.at and known != fact):
-                kept[key] = fact
+            old = of_kind.get(key)
+            if old is None or (old.at <= fact.at and old != fact):
+                of_kind[key] = fact
                 changed.add(fact.kind)
-                self._heed(known, fact)
+                self._check_relink(old, fact)
             if self._newest is None or fact.at > self._newest:
                 self._newest = fact.at
-        self.news.update(changed)
+        self.changes.update(changed)
         if changed and self.on_change is not None:
             self.on_change(frozenset(changed))
 
-    def _heed(self, known: LedgerFact | None, fact: LedgerFact) -> None:
-        """When a link is back, what was said on its other side meanwhile comes with the time it had there."""
-        before, now = (each.value.get("state") if each is not None else LINKED for each in (known, fact))
+    def _check_relink(self, old: LedgerFact | None, fact: LedgerFact) -> None:
+        """Read everything again when a link is back: facts of its other side arrive with their old times."""
+        before, now = (each.value.get("state") if each is not None else LINKED for each in (old, fact))
         if fact.kind == FactKind.LINK and before != LINKED and now == LINKED:
-            self._all_read_at = -_ANEW
+            self._all_read_at = -_REREAD_ALL
 
-    def _forget(self, found: list[LedgerFact]) -> None:
-        """What the server does not have any more, and what is too much."""
-        there = {_key(fact) for fact in sorted(found, key=lambda fact: fact.at)[-_KEPT:]}
-        for kind, kept in self._facts.items():
-            gone = kept.keys() - there
+    def _remove_missing(self, rows: list[LedgerFact]) -> None:
+        """Remove the facts that the server no longer has, and the oldest above the limit."""
+        current = {_key(fact) for fact in sorted(rows, key=lambda fact: fact.at)[-_MAX_FACTS:]}
+        for kind, of_kind in self._facts.items():
+            gone = of_kind.keys() - current
             for key in gone:
-                del kept[key]
-            self.news[kind] += bool(gone)
+                del of_kind[key]
+            self.changes[kind] += bool(gone)
 
 
 def _key(fact: LedgerFact) -> Key:
     return fold(fact.nick), fact.kind, fact.key
 
 
-def _written(time: datetime) -> str:
+def _iso(time: datetime) -> str:
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

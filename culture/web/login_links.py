@@ -1,62 +1,63 @@
-"""Links that let somebody in once."""
+"""Login links: each logs an account in once, within ten minutes."""
 
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from culture.web.database import WebDatabase, digest, new_secret, opened
+from culture.web.database import WebDatabase, digest, new_secret, open_database
 
 MINUTES = 10
-_REMEMBERED = 86400.0
+"""How long a link is valid."""
+_RETENTION = 86400.0
 
 
 class LinkRefused(Exception):
-    """This link lets nobody in; the text says why, and what to do."""
+    """A login link is unknown, used or expired; the text says which, and what to do."""
 
 
 def link_path(token: str) -> str:
-    """Where on the page a link leads."""
+    """Path of a login link on the page."""
     return f"/login/{token}"
 
 
 def make_link(folder: Path, account: str, minutes: int = MINUTES) -> str:
-    """A token that logs an account in, once, within so many minutes; ``folder`` is that of the page's data."""
-    with opened(folder) as database:
-        return Links(database).make(account, minutes * 60.0)
+    """Make a token that logs an account in once, within ``minutes``; ``folder``: the page's data folder."""
+    with open_database(folder) as database:
+        return LoginLinks(database).make(account, minutes * 60.0)
 
 
-class Links:
-    """Those of the file."""
+class LoginLinks:
+    """The login links in the page's SQLite file."""
 
     def __init__(self, database: WebDatabase, clock: Callable[[], float] = time.time) -> None:
         self._database = database
         self._clock = clock
 
     def make(self, account: str, seconds: float) -> str:
-        """A new one; what is long over is forgotten."""
+        """Make a token for an account, valid for ``seconds``; links expired for a day are deleted."""
         token, now = new_secret(), self._clock()
-        self._database.do("DELETE FROM links WHERE ends < ?", now - _REMEMBERED)
+        self._database.do("DELETE FROM links WHERE ends < ?", now - _RETENTION)
         self._database.do("INSERT INTO links VALUES (?, ?, ?, NULL)", digest(token), account, now + seconds)
         return token
 
     def account_of(self, token: str) -> str:
-        """Whom it would log in; ``LinkRefused`` where it is of no use."""
+        """The account of a token, without using it; ``LinkRefused`` if it is unknown, used or expired."""
         rows = self._database.ask("SELECT account, ends, used FROM links WHERE digest = ?", digest(token))
         if not rows:
-            raise LinkRefused("This login link is not known here. Make a new one: culture web link")
+            raise LinkRefused("This login link is unknown. Make a new one: culture web link")
         account, ends, used = rows[0]
         if used is not None:
-            raise LinkRefused("This login link has been used already, and works once. Make a new one: culture web link")
+            raise LinkRefused("This login link has already been used; it works once. Make a new one: culture web link")
         if not isinstance(ends, float) or ends <= self._clock():
-            raise LinkRefused("This login link is too old. Make a new one: culture web link")
+            raise LinkRefused("This login link has expired. Make a new one: culture web link")
         return str(account)
 
     def use(self, token: str) -> str:
-        """Whom it logs in, this once; ``LinkRefused`` for everybody who comes later."""
+        """Use up a token and return its account; ``LinkRefused`` if it is unknown, used or expired."""
         account = self.account_of(token)
-        used = self._database.do(
+        changed = self._database.do(
             "UPDATE links SET used = ? WHERE digest = ? AND used IS NULL", self._clock(), digest(token)
         )
-        if not used:
-            raise LinkRefused("This login link has been used already, and works once. Make a new one: culture web link")
+        if not changed:
+            raise LinkRefused("This login link has already been used; it works once. Make a new one: culture web link")
         return account

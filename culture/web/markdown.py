@@ -1,4 +1,4 @@
-"""Pages of a wiki as HTML: nothing that is written there does anything but show."""
+"""Render wiki pages as safe HTML: no raw HTML, no foreign images, links to wiki pages and http(s) only."""
 
 from collections.abc import Collection, Mapping
 from functools import cache
@@ -16,31 +16,31 @@ _SUFFIX = ".md"
 
 @cache
 def _parser() -> MarkdownIt:
-    made = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
-    made.add_render_rule("image", _image)
-    made.add_render_rule("code_inline", _code)
-    return made
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    parser.add_render_rule("image", _image)
+    parser.add_render_rule("code_inline", _code)
+    return parser
 
 
-def rendered(text: str, pages: Mapping[str, str], near: str = "") -> Markup:
-    """The text of a page. ``pages`` has the addresses of the others by name; ``near`` is the folder of this one."""
+def render(text: str, pages: Mapping[str, str], near: str = "") -> Markup:
+    """A page as HTML; ``pages``: addresses of all pages by name; ``near``: folder of this page."""
     parser = _parser()
     tokens = parser.parse(clean(text, Profile.WEB))
     for token in tokens:
         for child in token.children or ():
             if child.type == "link_open":
-                _point(child, pages, near)
-    # markdown-it escapes what it was given, and html is off.
+                _resolve_link(child, pages, near)
+    # Safe: markdown-it escapes all text, and raw HTML is off.
     return Markup(parser.renderer.render(tokens, parser.options, {"pages": pages}))
 
 
 def address(project: str, page: str) -> str:
-    """Where a page is shown."""
+    """Path of a wiki page on the web page."""
     return f"/wiki/{quote(project, safe='')}/{quote(page)}"
 
 
-def _point(token: Token, pages: Mapping[str, str], near: str) -> None:
-    """Lead to a page of the wiki, or to another site; to nothing else."""
+def _resolve_link(token: Token, pages: Mapping[str, str], near: str) -> None:
+    """Point a link to a wiki page or an http(s) address; any other target is removed."""
     href = str(token.attrGet("href") or "")
     token.attrs.pop("href", None)
     parts = urlsplit(href)
@@ -48,30 +48,28 @@ def _point(token: Token, pages: Mapping[str, str], near: str) -> None:
         token.attrs |= {"href": href, "rel": "noopener noreferrer nofollow", "target": "_blank"}
     elif not parts.scheme and not parts.netloc and parts.path:
         name = _name(unquote(parts.path), pages, near)
-        token.attrs |= (
-            {"href": pages[name]} if name in pages else {"class": "missing", "title": "there is no such page"}
-        )
+        token.attrs |= {"href": pages[name]} if name in pages else {"class": "missing", "title": "page not found"}
 
 
-def _name(said: str, pages: Collection[str], near: str) -> str:
-    name = said.strip("/").removeprefix("./").removesuffix(_SUFFIX)
-    beside = f"{near}/{name}" if near else name
-    return beside if beside in pages else name
+def _name(href: str, pages: Collection[str], near: str) -> str:
+    name = href.strip("/").removeprefix("./").removesuffix(_SUFFIX)
+    nested = f"{near}/{name}" if near else name
+    return nested if nested in pages else name
 
 
 def _image(_renderer: Any, tokens: list[Token], number: int, _options: Any, _env: Any) -> str:
-    """Nothing is fetched from elsewhere: a picture is a link to it."""
+    """Render an image as a link to it: pages load nothing from other sites."""
     token = tokens[number]
-    source, words = str(token.attrGet("src") or ""), token.content or "a picture"
+    source, label = str(token.attrGet("src") or ""), token.content or "a picture"
     if urlsplit(source).scheme not in ("http", "https"):
-        return str(escape(words))
+        return str(escape(label))
     link = Markup('<a href="{}" target="_blank" rel="noopener noreferrer nofollow">{}</a>')
-    return str(link.format(source, words))
+    return str(link.format(source, label))
 
 
 def _code(_renderer: Any, tokens: list[Token], number: int, _options: Any, env: Any) -> str:
-    """Pages name each other between backticks."""
-    words = tokens[number].content
-    where = env["pages"].get(words)
-    shown = Markup("<code>{}</code>").format(words)
-    return str(shown if where is None else Markup('<a href="{}">{}</a>').format(where, shown))
+    """Render inline code; the name of a wiki page becomes a link to it."""
+    text = tokens[number].content
+    href = env["pages"].get(text)
+    code = Markup("<code>{}</code>").format(text)
+    return str(code if href is None else Markup('<a href="{}">{}</a>').format(href, code))

@@ -1,4 +1,9 @@
-"""The mesh as the pages show it: the values of the ledger, who is there, and what was said last."""
+"""What the pages show of the mesh: ledger views, presence of agents, and the last message of each.
+
+One ``MeshModel`` serves all requests of the site. Ledger views are computed from the facts that ``LedgerClient`` holds
+in memory, and cached until there are new facts of their kinds. Presence (ISON) and last messages (HISTORY) are
+requested from the server when a page needs them, at most once in five seconds, however many people look.
+"""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -11,7 +16,7 @@ from culture.ledger_views.ledger import LedgerFact, online
 from culture.ledger_views.links import MeshView, mesh
 from culture.ledger_views.questions import QuestionView, questions
 from culture.ledger_views.spend import TurnCost, turns
-from culture.ledger_views.tasks import TaskView, TurnPurpose, errands, tasks
+from culture.ledger_views.tasks import TaskView, TurnPurpose, tasks, turn_purposes
 from culture.protocol.names import fold, short_name
 from culture.protocol.vocabulary import ExtensionVerb, FactKind, WellKnownChannel
 from culture.transport import Message, NotSent
@@ -20,116 +25,120 @@ from culture.web.ledger_client import LedgerClient
 from culture.web.page import PageRequest
 
 EVERY = 5.0
-"""Who is there, and what was said last, is asked at most so often."""
-_MOST, _MOST_WORDS = 100, 5_000
-_NO_TALK = (WellKnownChannel.ALERTS.value, WellKnownChannel.ERRORS.value)
+"""Seconds between two requests for presence and last messages, at least."""
+_RECENT, _MOST_SENDERS = 100, 5_000
+_EXCLUDED = (WellKnownChannel.ALERTS.value, WellKnownChannel.ERRORS.value)
 Value = TypeVar("Value")
 
 
 class MeshModel:
-    """What one page knows of the mesh, for all who look at it."""
+    """State of agents, questions, alerts, spend, tasks and links, shared by all requests of the site."""
 
     def __init__(self, ledger: LedgerClient, every: float = EVERY) -> None:
         self._ledger = ledger
         self._every = every
-        self._here: frozenset[str] | None = None
-        self._sought: frozenset[str] = frozenset()
-        """Those of whom it was asked whether they are there."""
-        self._words: dict[str, Message] = {}
-        self._read: dict[str, str] = {}
-        """The id of the last message that is known of each channel."""
-        self._values: dict[str, tuple[object, list[Any]]] = {}
-        self._looked: float | None = None
-        self._turn = asyncio.Lock()
+        self._online: frozenset[str] | None = None
+        self._queried: frozenset[str] = frozenset()
+        """Folded nicks whose presence was requested last."""
+        self._last_messages: dict[str, Message] = {}
+        """By folded nick of the sender."""
+        self._cursors: dict[str, str] = {}
+        """Msgid of the last message read, by folded channel name."""
+        self._cache: dict[str, tuple[object, list[Any]]] = {}
+        self._refreshed_at: float | None = None
+        self._refresh_lock = asyncio.Lock()
 
     @property
     def server(self) -> str:
-        """The server that is asked, by the first label of its name."""
+        """Short name of the server that this page is connected to, folded."""
         return fold(short_name(self._ledger.irc.view.server))
 
     def agents(self) -> list[AgentView]:
         """All agents, by nick."""
-        here = self._here
-        return self._known("agents", lambda facts: agents(facts, here), FactKind.STATE, FactKind.QUESTION)
+        online = self._online
+        return self._cached("agents", lambda facts: agents(facts, online), FactKind.STATE, FactKind.QUESTION)
 
     def questions(self) -> list[QuestionView]:
-        """Those that wait, then those that are closed."""
-        return self._known("questions", questions, FactKind.QUESTION)
+        """All questions: the open ones first."""
+        return self._cached("questions", questions, FactKind.QUESTION)
 
     def alerts(self) -> list[AlertView]:
-        """All alerts, the latest first."""
-        return self._known("alerts", alerts, FactKind.ALERT)
+        """All alerts, newest first."""
+        return self._cached("alerts", alerts, FactKind.ALERT)
 
     def turns(self) -> list[TurnCost]:
-        """What was spent, the oldest first."""
-        return self._known("turns", turns, FactKind.SPEND)
+        """Cost of every turn, oldest first."""
+        return self._cached("turns", turns, FactKind.SPEND)
 
     def tasks(self) -> list[TaskView]:
-        """The tasks of teams."""
-        return self._known("tasks", tasks, FactKind.TASK)
+        """The tasks of all teams, the last updated first."""
+        return self._cached("tasks", tasks, FactKind.TASK)
 
-    def errands(self, nick: str) -> list[TurnPurpose]:
-        """What the turns of an agent were for, the latest first."""
-        return errands(self._ledger.facts(FactKind.TASK, nick))
+    def turn_purposes(self, nick: str) -> list[TurnPurpose]:
+        """The purposes of the turns of an agent, newest first."""
+        return turn_purposes(self._ledger.facts(FactKind.TASK, nick))
 
     def mesh(self) -> MeshView:
         """The servers and their links."""
         return mesh(self._ledger.facts(FactKind.LINK), self.server, datetime.now(UTC))
 
     @property
-    def here(self) -> frozenset[str] | None:
-        """The folded nicks of the agents that are there; None while nobody knows."""
-        return self._here
+    def online(self) -> frozenset[str] | None:
+        """Folded nicks of the agents that are online; None if unknown."""
+        return self._online
 
-    def last_words(self, nick: str) -> Message | None:
-        """What somebody parse_results last where everybody may read it."""
-        return self._words.get(fold(nick))
+    def last_message(self, nick: str) -> Message | None:
+        """The last message of a nick in a public channel, or None."""
+        return self._last_messages.get(fold(nick))
 
-    async def look(self) -> None:
-        """See who is there and what was said, unless that was just done; without a connection nothing changes."""
-        async with self._turn:
+    async def refresh(self) -> None:
+        """Request presence and last messages, unless that was done less than ``every`` seconds ago.
+
+        Without a connection presence becomes unknown and the last messages stay.
+        """
+        async with self._refresh_lock:
             now, nicks = asyncio.get_running_loop().time(), {fold(agent.nick): agent.nick for agent in self.agents()}
-            is_recent = self._looked is not None and now - self._looked < self._every
-            if is_recent and nicks.keys() <= self._sought:
+            is_recent = self._refreshed_at is not None and now - self._refreshed_at < self._every
+            if is_recent and nicks.keys() <= self._queried:
                 return
-            self._looked, self._sought = now, frozenset(nicks)
+            self._refreshed_at, self._queried = now, frozenset(nicks)
             try:
-                self._here = frozenset(await online(self._ledger.irc, list(nicks.values())))
+                self._online = frozenset(await online(self._ledger.irc, list(nicks.values())))
                 for channel in await self._ledger.irc.list_channels():
-                    if fold(channel) not in _NO_TALK:
-                        await self._read_on(channel)
+                    if fold(channel) not in _EXCLUDED:
+                        await self._read_new_messages(channel)
             except NotSent:
-                self._here = None
+                self._online = None
 
-    def _known(self, name: str, made: Callable[[Sequence[LedgerFact]], list[Value]], *kinds: str) -> list[Value]:
-        """The values, which are made anew only when there is something new of these kinds."""
-        state = (tuple(self._ledger.news[kind] for kind in kinds), self._here)
-        known = self._values.get(name)
-        if known is None or known[0] != state:
+    def _cached(self, name: str, build: Callable[[Sequence[LedgerFact]], list[Value]], *kinds: str) -> list[Value]:
+        """The views of this name, rebuilt if there are new facts of these kinds or presence changed."""
+        version = (tuple(self._ledger.changes[kind] for kind in kinds), self._online)
+        entry = self._cache.get(name)
+        if entry is None or entry[0] != version:
             facts = [fact for kind in kinds for fact in self._ledger.facts(kind)]
-            known = self._values[name] = (state, made(facts))
-        values: list[Value] = known[1]
-        return values
+            entry = self._cache[name] = (version, build(facts))
+        views: list[Value] = entry[1]
+        return views
 
-    async def _read_on(self, channel: str) -> None:
-        last = self._read.get(fold(channel))
-        words = ("SINCE", channel, last) if last else ("RECENT", channel, str(_MOST))
-        lines = await self._ledger.irc.request(ExtensionVerb.HISTORY, *words)
+    async def _read_new_messages(self, channel: str) -> None:
+        cursor = self._cursors.get(fold(channel))
+        query = ("SINCE", channel, cursor) if cursor else ("RECENT", channel, str(_RECENT))
+        lines = await self._ledger.irc.request(ExtensionVerb.HISTORY, *query)
         if any(line.verb == "FAIL" for line in lines):
-            self._read.pop(fold(channel), None)
-        if len(self._words) > _MOST_WORDS:
-            self._words.clear()
+            self._cursors.pop(fold(channel), None)
+        if len(self._last_messages) > _MOST_SENDERS:
+            self._last_messages.clear()
         for message in parse_results(lines):
-            self._read[fold(channel)] = message.msgid
-            known = self._words.get(fold(message.sender))
-            if known is None or known.timestamp <= message.timestamp:
-                self._words[fold(message.sender)] = message
+            self._cursors[fold(channel)] = message.msgid
+            last = self._last_messages.get(fold(message.sender))
+            if last is None or last.timestamp <= message.timestamp:
+                self._last_messages[fold(message.sender)] = message
 
 
-def board_of(page: PageRequest) -> MeshModel:
-    """The one that all pages of the site share."""
+def mesh_model(page: PageRequest) -> MeshModel:
+    """The model that all pages of the site share; made on first use."""
     state = page.request.app.state
-    if not hasattr(state, "board"):
-        state.board = MeshModel(page.web.ledger)
-    board: MeshModel = state.board
-    return board
+    if not hasattr(state, "mesh_model"):
+        state.mesh_model = MeshModel(page.web.ledger)
+    model: MeshModel = state.mesh_model
+    return model

@@ -1,4 +1,4 @@
-"""The mesh as a drawing: where each server stands, and what its links look like."""
+"""Layout of the mesh drawing (SVG): positions of servers, lines and labels of links."""
 
 from dataclasses import dataclass
 from math import cos, pi, sin
@@ -9,13 +9,13 @@ from culture.protocol.names import short_name
 WIDTH, HEIGHT = 640, 420
 _RADIUS = 150
 _NARROW, _LOW = 420, 150
-"""For one or two servers, side by side."""
+"""Width and height of the drawing for one or two servers, side by side."""
 _STATES = (LINKED, SYNCING, DOWN)
 
 
 @dataclass(frozen=True, slots=True)
 class MeshNode:
-    """A server."""
+    """A server and its position."""
 
     name: str
     short: str
@@ -23,12 +23,12 @@ class MeshNode:
     y: float
     is_here: bool
     is_alone: bool
-    """None of its links is up."""
+    """No link of this server is up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A link, from one server to another, with its label."""
+    """A link as a line between two servers, with its label."""
 
     link: LinkView
     x1: float
@@ -36,28 +36,28 @@ class Edge:
     x2: float
     y2: float
     state: str
-    """One of ours, whatever the servers say."""
+    """``linked``, ``syncing`` or ``down``; any other state of a server counts as down."""
     label: str
 
     @property
     def x(self) -> float:
-        """Where the label stands."""
+        """Horizontal centre of the label."""
         return round((self.x1 + self.x2) / 2, 1)
 
     @property
     def y(self) -> float:
-        """Where the label stands."""
+        """Vertical centre of the label."""
         return round((self.y1 + self.y2) / 2, 1)
 
     @property
-    def room(self) -> float:
-        """How wide the label is."""
+    def label_width(self) -> float:
+        """Width of the label in SVG units."""
         return 18.0 + 7.5 * len(self.label)
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """Everything to draw."""
+class MeshDrawing:
+    """All servers and links with their positions."""
 
     nodes: tuple[MeshNode, ...]
     edges: tuple[Edge, ...]
@@ -66,25 +66,26 @@ class Picture:
 
     @property
     def is_small(self) -> bool:
-        """Whether it would look lost over the whole page."""
+        """Whether the drawing is narrower than the page."""
         return self.width < WIDTH
 
 
-def picture(mesh: MeshView, here: str = "") -> Picture:
-    """The servers on a circle, the first on top, always in the same places; two are side by side."""
-    places = dict(zip(mesh.servers, _places(len(mesh.servers)), strict=True))
+def draw_mesh(mesh: MeshView, own: str = "") -> MeshDrawing:
+    """Place the servers on a circle by name, the first on top; one or two side by side."""
+    positions = dict(zip(mesh.servers, _positions(len(mesh.servers)), strict=True))
     up = {end for link in mesh.links if link.state in (LINKED, SYNCING) for end in link.ends}
     nodes = tuple(
-        MeshNode(name, short_name(name), *places[name], name == here, name not in up and len(places) > 1)
+        MeshNode(name, short_name(name), *positions[name], name == own, name not in up and len(positions) > 1)
         for name in mesh.servers
     )
     edges = tuple(
-        Edge(link, *places[link.ends[0]], *places[link.ends[1]], _state(link), _label(link)) for link in mesh.links
+        Edge(link, *positions[link.ends[0]], *positions[link.ends[1]], _state(link), _label(link))
+        for link in mesh.links
     )
-    return Picture(nodes, edges) if len(places) > 2 else Picture(nodes, edges, _NARROW, _LOW)
+    return MeshDrawing(nodes, edges) if len(positions) > 2 else MeshDrawing(nodes, edges, _NARROW, _LOW)
 
 
-def _places(count: int) -> list[tuple[float, float]]:
+def _positions(count: int) -> list[tuple[float, float]]:
     if count < 3:
         return (
             [(_NARROW / 2, _LOW / 2)] if count == 1 else [(_NARROW / 6, _LOW / 2), (_NARROW * 5 / 6, _LOW / 2)][:count]

@@ -1,4 +1,4 @@
-"""Messages as the page shows them."""
+"""Convert messages to what the room template needs, and render them as HTML."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from culture.protocol.text import Profile, clean
 from culture.protocol.vocabulary import UserClass
 from culture.transport import Message
 from culture.web import templates
-from culture.web.unread import calls
+from culture.web.unread import is_addressed_to
 
 _ACTION = "* "
 
 
 @dataclass(frozen=True, slots=True)
 class MessageView:
-    """One message."""
+    """One message, cleaned for display."""
 
     id: str
     sender: str
@@ -27,12 +27,12 @@ class MessageView:
     is_action: bool
     is_notice: bool
     is_own: bool
-    calls: bool
-    """It is for the one who reads."""
+    is_for_reader: bool
+    """It mentions the reader or was sent to them in private."""
 
 
-def said_by(message: Message, reader: str) -> MessageView:
-    """A message as this reader sees it."""
+def view_of(message: Message, reader: str) -> MessageView:
+    """The view of a message for this reader."""
     text = clean(message.text, Profile.WEB)
     is_action = text.startswith(_ACTION) and "\n" not in text
     return MessageView(
@@ -44,11 +44,11 @@ def said_by(message: Message, reader: str) -> MessageView:
         is_action,
         message.notice,
         message.own,
-        calls(message, reader),
+        is_addressed_to(message, reader),
     )
 
 
-def drawn(messages: Iterable[Message], reader: str) -> Markup:
-    """Messages as lines of a room."""
+def render_messages(messages: Iterable[Message], reader: str) -> Markup:
+    """HTML list items of these messages, as a room shows them."""
     template = templates.environment().get_template("messages.html")
-    return Markup(template.render(messages=[said_by(message, reader) for message in messages]))
+    return Markup(template.render(messages=[view_of(message, reader) for message in messages]))

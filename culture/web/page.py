@@ -1,4 +1,4 @@
-"""What a handler gets: who asks, for what, and how to answer."""
+"""``PageRequest``: what a handler gets (person, form, connections) and how it answers (templates, redirects)."""
 
 import hashlib
 import hmac
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WebPerson:
-    """Who is logged in, and in which browser."""
+    """The logged-in person of a request."""
 
     account: str
     nick: str
     session: str
-    """The name of the session."""
+    """Public id of the browser session."""
 
 
 @dataclass(frozen=True, slots=True)
 class NavigationEntry:
-    """A line of the navigation."""
+    """One entry of the navigation."""
 
     title: str
     path: str
@@ -41,7 +41,7 @@ class NavigationEntry:
 
 
 def csrf_of(cookie: str) -> str:
-    """The token that forms show; it is made of the cookie, which no other site can read."""
+    """The CSRF token of forms: an HMAC of the session cookie, which no other site can read."""
     return hmac.new(cookie.encode(), b"csrf", hashlib.sha256).hexdigest()
 
 
@@ -49,90 +49,90 @@ REFUSED = "X-Refused"
 
 
 class PageRequest:
-    """One request."""
+    """One request, with everything that a handler needs."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
         self.web: Site = request.app.state.site
         self._person: WebPerson | None = request.state.person
         self.form: Mapping[str, str] = request.state.form
-        """What was sent by a form; empty where nothing was."""
+        """Fields of the submitted form; empty without one."""
         self.csrf: str = csrf_of(request.state.cookie)
-        self._news = self._position()
+        self._stream_position = self._position()
 
     @property
     def person(self) -> WebPerson:
-        """Who is logged in."""
+        """The logged-in person; LookupError if nobody is."""
         if self._person is None:
             raise LookupError("nobody is logged in")
         return self._person
 
     @property
     def visitor(self) -> WebPerson | None:
-        """Who is logged in, if anybody."""
+        """The logged-in person, or None."""
         return self._person
 
     @property
     def query(self) -> Mapping[str, str]:
-        """What stands behind the question mark."""
+        """Query parameters of the address."""
         return self.request.query_params
 
     @property
-    def words(self) -> Mapping[str, str]:
-        """The parameters in the path."""
+    def path_params(self) -> Mapping[str, str]:
+        """Parameters of the path, by the names in the route."""
         return self.request.path_params
 
     @property
     def address(self) -> str:
-        """Where the one who asks is; empty where it is not known."""
+        """IP address of the client; empty if unknown."""
         return self.request.client.host if self.request.client else ""
 
     @property
-    def caller(self) -> int | None:
-        """Whose process asks, where it is one of this machine."""
-        found: int | None = self.request.state.caller
-        return found
+    def caller_uid(self) -> int | None:
+        """Uid of the client's process if it runs on this machine, or else None."""
+        uid: int | None = self.request.state.caller_uid
+        return uid
 
     @property
     def is_part(self) -> bool:
-        """Whether a part of a page asks, to be replaced, and not a browser for a whole one."""
+        """Whether htmx asks for a part of a page, not the browser for a whole one."""
         return "hx-request" in self.request.headers
 
     def is_only(self, *parts: str) -> bool:
-        """Whether only one of these parts of the page, by their ids, is to be replaced."""
+        """Whether htmx asks for one of these elements alone, by id."""
         return self.is_part and self.request.headers.get("hx-target") in parts
 
-    # What there is to show
+    # Data
 
     def facts(self, kind: str = "*", nick: str = "*") -> Sequence[LedgerFact]:
-        """What the ledger says, the oldest first."""
+        """Ledger facts of a kind and nick (default: all), oldest first."""
         return self.web.ledger.facts(kind, nick)
 
-    async def ask(self, *question: str) -> list[LedgerFact]:
-        """What the ledger answers to a question of one's own (``LEDGER GET …``); ``NotSent`` where it does not."""
-        return await self.web.ledger.ask(*question)
+    async def query_ledger(self, *query: str) -> list[LedgerFact]:
+        """The answer to ``LEDGER GET <query>``; ``NotSent`` if the server refuses."""
+        return await self.web.ledger.query(*query)
 
-    async def seat(self) -> "WebConnection":
-        """Where the person sits, with what was said to them."""
-        return await self.web.seats.of(self.person)
+    async def connection(self) -> "WebConnection":
+        """The person's connection, with its events and unread counts; ``NotSent`` if it cannot be opened."""
+        return await self.web.connections.of(self.person)
 
     async def irc(self) -> IRCTransport:
-        """The person's own connection: what is said there, they say. ``NotSent`` while there is none."""
-        return (await self.seat()).irc
+        """The person's own IRC connection; ``NotSent`` if it cannot be opened."""
+        return (await self.connection()).irc
 
-    # Answering
+    # Answers
 
     def show(self, template: str, status: int = 200, **values: object) -> Response:
-        """A page made of a template."""
-        return HTMLResponse(self.drawn(template, **values), status)
+        """Response with a rendered template."""
+        return HTMLResponse(self.rendered(template, **values), status)
 
-    def drawn(self, template: str, **values: object) -> Markup:
-        """The text that a template makes."""
+    def rendered(self, template: str, **values: object) -> Markup:
+        """A template as HTML, with the values that every template has."""
         context = {
             "person": self._person,
             "csrf": self.csrf,
             "csrf_field": Markup('<input type="hidden" name="csrf" value="{}">').format(self.csrf),
-            "news": self._news_from(),
+            "stream_position": self._resume_position(),
             "nav": self._navigation() if self._person else (),
             "server": self.web.settings.server.name,
             "path": self.request.scope.get("raw_path", b"/").decode("ascii"),
@@ -140,14 +140,14 @@ class PageRequest:
         return Markup(templates.environment().get_template(template).render({**context, **values}))
 
     def _position(self) -> str:
-        """Where the news begin that this page does not have yet; empty where nobody is told any."""
-        seat = self.web.seats.known(self._person.account) if self._person is not None else None
-        return seat.hub.position if seat is not None else ""
+        """Position in the event stream when the request came in; empty without a connection."""
+        connection = self.web.connections.get(self._person.account) if self._person is not None else None
+        return connection.events.position if connection is not None else ""
 
-    def _news_from(self) -> str:
-        """Of whoever had no seat when they asked, all from the beginning of it."""
-        seat = self.web.seats.known(self._person.account) if self._person is not None else None
-        return self._news or (seat.hub.beginning if seat is not None else "")
+    def _resume_position(self) -> str:
+        """Position from which the tab reads events; the beginning if this request opened the connection."""
+        connection = self.web.connections.get(self._person.account) if self._person is not None else None
+        return self._stream_position or (connection.events.beginning if connection is not None else "")
 
     def _navigation(self) -> list[NavigationEntry]:
         here = self.request.url.path
@@ -160,13 +160,13 @@ class PageRequest:
         return entries
 
     def go(self, path: str) -> Response:
-        """On to another page; a part of a page is told to have the whole one go."""
+        """Redirect to another page; for htmx, by the header ``HX-Redirect``."""
         if self.is_part:
             return Response(status_code=204, headers={"HX-Redirect": path})
         return RedirectResponse(path, 303)
 
     def refuse(self, text: str, status: int = 409) -> Response:
-        """Say why something was not done; a part of a page is not an error to its browser, and says so in a header."""
+        """Show why something was refused; for htmx as status 200 with the header ``X-Refused``."""
         if self.is_part:
-            return HTMLResponse(self.drawn("refusal.html", text=text), headers={REFUSED: "1", "HX-Reswap": "none"})
+            return HTMLResponse(self.rendered("refusal.html", text=text), headers={REFUSED: "1", "HX-Reswap": "none"})
         return self.show("error.html", status, text=text)

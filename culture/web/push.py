@@ -1,4 +1,4 @@
-"""Waking phones: for what is said to a person by name or in private, once they have not read it for a while."""
+"""Push notifications to phones: for mentions and private messages that a person has not read within 10 seconds."""
 
 import asyncio
 import logging
@@ -18,18 +18,18 @@ from culture.web.templates import room_path
 log = logging.getLogger(__name__)
 
 DELAY = 10.0
-"""Whoever looks at the page reads within that time, and needs no push."""
+"""Seconds until an unread message is pushed; people at the page read it before."""
 BURST, PERIOD = 5, 600.0
-"""So many pushes to one person within so many seconds; what is more is told with the next one."""
-_TOO_OLD = timedelta(minutes=10)
-_AGAIN = 60.0
+"""At most this many pushes per person in so many seconds; the next one says how many were left out."""
+_MAX_AGE = timedelta(minutes=10)
+_RECONNECT = 60.0
 _LONGEST = 300
-_WAITING = 100
+_MAX_PENDING = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """What a phone shows, and where a tap leads."""
+    """A notification: title, text, and the address that a tap opens."""
 
     title: str
     text: str
@@ -37,27 +37,27 @@ class Push:
 
 
 class NotPushed(Exception):
-    """It did not arrive; the text names nothing secret."""
+    """A notification could not be sent; the text holds no secrets."""
 
 
 Post = Callable[[str, Push], Awaitable[None]]
 
 
-def is_for(message: Message, nick: str) -> bool:
-    """Whether a phone is woken: for one's name and for private words, never for what agents say among themselves."""
-    if message.own or message.notice or datetime.now(UTC) - message.timestamp > _TOO_OLD:
+def is_pushed(message: Message, nick: str) -> bool:
+    """Whether a message is pushed: a mention by nick or a private message, and not older than 10 minutes."""
+    if message.own or message.notice or datetime.now(UTC) - message.timestamp > _MAX_AGE:
         return False
     return message.private or fold(nick) in map(fold, message.mentions)
 
 
 class Pusher:
-    """Listens at the seats of those whose phones are to be woken; these seats stay, whether anybody looks or not."""
+    """Keeps a connection open for each person with a push address, and pushes their unread messages."""
 
     def __init__(
         self,
         addresses: Mapping[str, str],
         url: str,
-        seats: WebConnectionPool,
+        connections: WebConnectionPool,
         nick_of: Callable[[str], str],
         post: Post,
         *,
@@ -68,71 +68,76 @@ class Pusher:
         self._addresses = {fold(account): address for account, address in addresses.items()}
         self._people = [WebPerson(account, nick_of(account), "") for account in addresses]
         self._url = url
-        self._seats = seats
+        self._connections = connections
         self._post = post
         self._delay = delay
         self._burst = burst
         self._period = period
         self._pushed: dict[str, deque[float]] = {}
         self._left_out: dict[str, int] = {}
-        self._waiting: set[asyncio.Task[None]] = set()
+        self._pending: set[asyncio.Task[None]] = set()
         self._task: asyncio.Task[None] | None = None
 
     @property
-    def waiting(self) -> int:
-        """How many messages may still be read in time."""
-        return len(self._waiting)
+    def pending(self) -> int:
+        """Number of messages in their delay."""
+        return len(self._pending)
 
     def start(self) -> None:
-        """Sit down for everybody who wants to be woken."""
-        self._seats.on_heard = self.heard
+        """Start listening to the messages of everybody with a push address."""
+        self._connections.on_message = self.on_message
         for person in self._people:
-            self._seats.keep(person.account)
+            self._connections.keep_open(person.account)
         if self._people:
-            self._task = asyncio.create_task(self._stay())
+            self._task = asyncio.create_task(self._keep_connected())
 
     async def stop(self) -> None:
-        """Wake nobody any longer."""
-        tasks = [*self._waiting, *([self._task] if self._task else [])]
+        """Cancel all pending pushes and stop listening."""
+        tasks = [*self._pending, *([self._task] if self._task else [])]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _stay(self) -> None:
+    async def _keep_connected(self) -> None:
         while True:
             for person in self._people:
                 try:
-                    await self._seats.of(person)
+                    await self._connections.of(person)
                 except NotSent as refused:
-                    log.warning("nothing can be pushed to %s: %s", person.account, refused.reason)
-            await asyncio.sleep(_AGAIN)
+                    log.warning("cannot listen to the messages of %s, no push: %s", person.account, refused.reason)
+            await asyncio.sleep(_RECONNECT)
 
-    def heard(self, seat: WebConnection, message: Message) -> None:
-        """Something was said where they are."""
-        account = fold(seat.person.account)
-        if account not in self._addresses or not is_for(message, seat.irc.nick) or len(self._waiting) >= _WAITING:
+    def on_message(self, connection: WebConnection, message: Message) -> None:
+        """Schedule a push for a message, if it is one for a push."""
+        account = fold(connection.person.account)
+        if (
+            account not in self._addresses
+            or not is_pushed(message, connection.irc.nick)
+            or len(self._pending) >= _MAX_PENDING
+        ):
             return
-        task = asyncio.create_task(self._later(seat, message))
-        self._waiting.add(task)
-        task.add_done_callback(self._waiting.discard)
+        task = asyncio.create_task(self._push_if_unread(connection, message))
+        self._pending.add(task)
+        task.add_done_callback(self._pending.discard)
 
-    async def _later(self, seat: WebConnection, message: Message) -> None:
+    async def _push_if_unread(self, connection: WebConnection, message: Message) -> None:
         await asyncio.sleep(self._delay)
-        talk = seat.talks.known(message.channel)
-        if talk is not None and talk.read_to is not None and talk.read_to >= message.timestamp:
+        conversation = connection.conversations.get(message.channel)
+        read_to = conversation.read_to if conversation is not None else None
+        if read_to is not None and read_to >= message.timestamp:
             return
-        if await _is_away(seat):
+        if await _is_away(connection):
             return
-        account = fold(seat.person.account)
-        if not self._may(account):
+        account = fold(connection.person.account)
+        if not self._is_allowed(account):
             self._left_out[account] = self._left_out.get(account, 0) + 1
             return
         try:
-            await self._post(self._addresses[account], self._made(message, self._left_out.pop(account, 0)))
+            await self._post(self._addresses[account], self._notification(message, self._left_out.pop(account, 0)))
         except NotPushed as failure:
-            log.warning("nothing could be pushed to %s: %s", seat.person.account, failure)
+            log.warning("push to %s failed: %s", connection.person.account, failure)
 
-    def _may(self, account: str) -> bool:
+    def _is_allowed(self, account: str) -> bool:
         now, pushed = asyncio.get_running_loop().time(), self._pushed.setdefault(account, deque())
         while pushed and pushed[0] <= now - self._period:
             pushed.popleft()
@@ -141,15 +146,15 @@ class Pusher:
         pushed.append(now)
         return True
 
-    def _made(self, message: Message, more: int) -> Push:
+    def _notification(self, message: Message, more: int) -> Push:
         where = "" if message.private else f" in {message.channel}"
         text = clean(message.text, Profile.WEB)[:_LONGEST] + (f"\n(and {more} more before)" if more else "")
         link = f"{self._url}{room_path(message.channel)}"
         return Push(f"{clean(message.sender, Profile.WEB)}{clean(where, Profile.WEB)}", text, link)
 
 
-async def _is_away(seat: WebConnection) -> bool:
-    """Whoever has said that they are away is left alone."""
+async def _is_away(connection: WebConnection) -> bool:
+    """Whether the person is marked as away on the server."""
     with suppress(NotSent):
-        return any(member.away for member in await seat.irc.send_who(seat.irc.nick))
+        return any(member.away for member in await connection.irc.send_who(connection.irc.nick))
     return False

@@ -1,4 +1,4 @@
-"""Looking for what was said, in one room or in all: by its words, or by what it means."""
+"""Search the history over IRC, in one room or in several: by words or by meaning."""
 
 import asyncio
 from collections.abc import Sequence
@@ -10,16 +10,16 @@ from culture.protocol.vocabulary import ExtensionVerb
 from culture.transport import IRCTransport, Message, NotSent
 from culture.transport.requests import refusal
 
-_AT_ONCE = 8
-_MOST_ROOMS = 60
-MOST = 200
+_MAX_CONCURRENT = 8
+_MAX_ROOMS = 60
+MAX_HITS = 200
 
 WORDS, MEANING = "SEARCH", "SEMANTIC"
 
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """A message that was found."""
+    """A message that matches."""
 
     room: str
     sender: str
@@ -30,24 +30,24 @@ class SearchHit:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What there is, and what stands in the way of more."""
+    """The matching messages, and the first error if a room could not be searched."""
 
     hits: Sequence[SearchHit]
     problem: str = ""
 
 
-async def find(irc: IRCTransport, rooms: Sequence[str], text: str, how: str) -> SearchResult:
-    """Look through these rooms. By words the newest come first, by meaning the best of each room in turn."""
-    turn = asyncio.Semaphore(_AT_ONCE)
+async def search_rooms(irc: IRCTransport, rooms: Sequence[str], text: str, how: str) -> SearchResult:
+    """Search these rooms; by words: newest first; by meaning: the best hit of each room in semaphore."""
+    semaphore = asyncio.Semaphore(_MAX_CONCURRENT)
 
-    async def look(room: str) -> list[SearchHit] | NotSent:
-        async with turn:
+    async def search(room: str) -> list[SearchHit] | NotSent:
+        async with semaphore:
             try:
-                return await _look(irc, room, text, how)
+                return await _search(irc, room, text, how)
             except NotSent as refused:
                 return refused
 
-    answers = await asyncio.gather(*(look(room) for room in rooms[:_MOST_ROOMS]))
+    answers = await asyncio.gather(*(search(room) for room in rooms[:_MAX_ROOMS]))
     lists = [answer for answer in answers if not isinstance(answer, NotSent)]
     problems = [answer.reason for answer in answers if isinstance(answer, NotSent)]
     if how == MEANING:
@@ -55,28 +55,28 @@ async def find(irc: IRCTransport, rooms: Sequence[str], text: str, how: str) -> 
         hits = [each[place] for place in range(longest) for each in lists if place < len(each)]
     else:
         hits = sorted((hit for each in lists for hit in each), key=lambda hit: hit.at, reverse=True)
-    return SearchResult(hits[:MOST], problems[0] if problems else "")
+    return SearchResult(hits[:MAX_HITS], problems[0] if problems else "")
 
 
 async def recent(irc: IRCTransport, room: str, count: int) -> list[Message]:
-    """The last messages of a room that one is not in, where anybody may be; ``NotSent`` where not."""
+    """The last messages of a public room that the person is not in; ``NotSent`` if it is not public."""
     lines = await irc.request(ExtensionVerb.HISTORY, "RECENT", room, str(count))
-    refused = refusal(lines)
-    if refused is not None:
-        raise refused
+    error = refusal(lines)
+    if error is not None:
+        raise error
     return [Message(hit.room, hit.sender, hit.text, hit.at, hit.id) for hit in _hits(lines)]
 
 
-async def _look(irc: IRCTransport, room: str, text: str, how: str) -> list[SearchHit]:
+async def _search(irc: IRCTransport, room: str, text: str, how: str) -> list[SearchHit]:
     lines = await irc.request(ExtensionVerb.HISTORY, how, room, text)
-    refused = refusal(lines)
-    if refused is not None:
-        raise refused
+    error = refusal(lines)
+    if error is not None:
+        raise error
     return _hits(lines)
 
 
 def _hits(lines: Sequence[Line]) -> list[SearchHit]:
-    """A message of several lines goes on in lines without an id, with the same nick and time."""
+    """The hits in an answer; lines without a msgid continue the message before (same nick and time)."""
     hits: list[SearchHit] = []
     for line in lines:
         if line.verb != ExtensionVerb.HISTORY or len(line.params) < 4:

@@ -1,4 +1,10 @@
-"""Who is let through: the page's own names, the page's own forms, people who are logged in; nobody else."""
+"""The middleware in front of all handlers: checks of Host, Origin, CSRF token and login, and security headers.
+
+A request passes four checks, in this order: ``Host`` is a name of this page (against DNS rebinding), ``Origin`` and
+``Sec-Fetch-Site`` are those of this page (against forms and requests of other sites), a POST has the CSRF token of the
+cookie, and the person is logged in unless the path is in ``OPEN`` or below ``OPEN_BELOW``. What a check refuses never
+reaches a handler. docs/web/security.md lists the attacks and what stands against each.
+"""
 
 import asyncio
 import logging
@@ -22,13 +28,13 @@ from culture.web.site import WebSettings
 log = logging.getLogger(__name__)
 
 OPEN = frozenset({"/login", "/manifest.webmanifest", "/sw.js", "/favicon.ico"})
-"""What is there for everybody."""
+"""Paths that need no login."""
 OPEN_BELOW = ("/login/", "/static/", "/vendor/")
 LONGEST_BODY = 65536
 _MOST_FIELDS = 50
-_PATIENCE = 20.0
+_BODY_TIMEOUT = 20.0
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-_EVERYWHERE = ("0.0.0.0", "::", "")
+_ALL_INTERFACES = ("0.0.0.0", "::", "")
 _FORM = "application/x-www-form-urlencoded"
 
 POLICY = (
@@ -48,20 +54,20 @@ HEADERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Barred(Exception):
-    """Somebody is not let through."""
+class RequestRefused(Exception):
+    """A request is refused, with an HTTP status and a reason."""
 
     status: int
     reason: str
 
 
 def cookie_name(settings: WebSettings) -> str:
-    """Pages on different ports of a machine share their cookies, so each has a name of its own."""
+    """Name of the session cookie; it has the port, as browsers share cookies between ports of a host."""
     return f"{'__Host-' if settings.is_secure else ''}culture_{settings.port}"
 
 
 def set_cookie(response: Response, settings: WebSettings, value: str, seconds: int | None) -> None:
-    """Have the browser keep it, away from scripts and other sites."""
+    """Set the session cookie: HttpOnly, SameSite=Lax, Secure over https; ``seconds`` None: until the browser closes."""
     response.set_cookie(
         cookie_name(settings),
         value,
@@ -73,8 +79,8 @@ def set_cookie(response: Response, settings: WebSettings, value: str, seconds: i
     )
 
 
-class Gate:
-    """Around the whole page."""
+class RequestGuard:
+    """ASGI middleware that refuses requests which fail a check, and adds the security headers."""
 
     def __init__(self, app: ASGIApp, settings: WebSettings, sessions: BrowserSessions) -> None:
         self._app = app
@@ -83,92 +89,92 @@ class Gate:
         self._names = _names(settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through, or say why not."""
+        """Check a request and pass it on, or answer with a refusal."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
             return
-        visit = _Visit(scope, self._settings, self._sessions)
-        send = visit.guarded(send)
+        request = _CheckedRequest(scope, self._settings, self._sessions)
+        send = request.with_headers(send)
         try:
-            visit.check_place(self._names)
-            visit.check_origin()
-            async with asyncio.timeout(_PATIENCE):
-                receive = await visit.read(receive)
-            visit.check_form()
-            visit.check_login()
+            request.check_host(self._names)
+            request.check_origin()
+            async with asyncio.timeout(_BODY_TIMEOUT):
+                receive = await request.read(receive)
+            request.check_form()
+            request.check_login()
         except TimeoutError:
             await PlainTextResponse("the request took too long\n", 408)(scope, receive, send)
             return
-        except Barred as barred:
-            if barred.status != 401:
-                first = scope["path"].lstrip("/").partition("/")[0]  # behind it there may be a secret
-                log.info("refused: %s /%s: %s", scope["method"], first, barred.reason)
-            await visit.refusal(barred)(scope, receive, send)
+        except RequestRefused as refused:
+            if refused.status != 401:
+                first = scope["path"].lstrip("/").partition("/")[0]  # the rest of the path may hold a secret
+                log.info("refused: %s /%s: %s", scope["method"], first, refused.reason)
+            await request.refusal(refused)(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
 
-class _Visit:
-    """One request on its way in."""
+class _CheckedRequest:
+    """One request while it is checked."""
 
     def __init__(self, scope: Scope, settings: WebSettings, sessions: BrowserSessions) -> None:
         self.scope = scope
         self.headers = Headers(scope=scope)
         self.settings = settings
-        self._shown = _cookie(self.headers.getlist("cookie"), cookie_name(settings))
-        caller = _caller(scope)
-        session = sessions.of(self._shown, caller) if self._shown else None
+        self._session_secret = _cookie(self.headers.getlist("cookie"), cookie_name(settings))
+        caller_uid = _caller_uid(scope)
+        session = sessions.find(self._session_secret, caller_uid) if self._session_secret else None
         self.person = WebPerson(session.account, settings.nick_of(session.account), session.id) if session else None
-        self.cookie = self._shown or secrets.token_urlsafe(16)
+        self.cookie = self._session_secret or secrets.token_urlsafe(16)
         self.form: Mapping[str, str] = {}
         scope.setdefault("state", {})
-        scope["state"] |= {"person": self.person, "cookie": self.cookie, "caller": caller, "form": self.form}
+        scope["state"] |= {"person": self.person, "cookie": self.cookie, "caller_uid": caller_uid, "form": self.form}
 
     @property
-    def _changes(self) -> bool:
+    def _is_write(self) -> bool:
         return self.scope["method"] not in ("GET", "HEAD")
 
-    def check_place(self, names: frozenset[str]) -> None:
-        """Names that are not ours lead here by a trick (DNS rebinding)."""
+    def check_host(self, names: frozenset[str]) -> None:
+        """Refuse a ``Host`` that is no name of this page (DNS rebinding), and other methods than GET, HEAD, POST."""
         hosts = self.headers.getlist("host")
         if len(hosts) != 1 or _host(hosts[0]) not in names:
-            raise Barred(421, "this page is not known by that name: set web.url in culture.yaml")
+            raise RequestRefused(421, "unknown host name: set web.url in culture.yaml to the name that people use")
         if self.scope["method"] not in ("GET", "HEAD", "POST"):
-            raise Barred(405, "no such method")
+            raise RequestRefused(405, "method not allowed")
 
     def check_origin(self) -> None:
-        """Only pages of ours send forms, and only they load parts of it; links from elsewhere are fine."""
+        """Refuse forms and subrequests of other sites; following a link from another site is allowed."""
         site, mode = self.headers.get("sec-fetch-site"), self.headers.get("sec-fetch-mode")
-        if self._changes:
+        if self._is_write:
             scheme, _, place = self.headers.get("origin", "").lower().partition("://")
             schemes = ("https",) if self.settings.is_secure else ("http", "https")
             if scheme not in schemes or place != self.headers["host"].lower():
-                raise Barred(403, "this form was not sent by a page of ours")
-        if site not in (None, "same-origin", "none") and (self._changes or mode != "navigate"):
-            raise Barred(403, "another site asked for this")
+                raise RequestRefused(403, "the form was sent by another site")
+        if site not in (None, "same-origin", "none") and (self._is_write or mode != "navigate"):
+            raise RequestRefused(403, "the request was made by another site")
 
     async def read(self, receive: Receive) -> Receive:
-        """The whole body, if it is not too long, and a way to hear of the end of the connection."""
-        if not self._changes:
+        """Read the whole body of a form into ``form``, up to 64 KiB; returns what to receive from afterwards."""
+        if not self._is_write:
             return receive
         length = self.headers.get("content-length", "0")
         if not length.isdigit() or int(length) > LONGEST_BODY:
-            raise Barred(413, "this is too long")
+            raise RequestRefused(413, "the request is too large")
         body = b""
         while True:
             message = await receive()
             if message["type"] != "http.request":
-                raise Barred(400, "the request ended early")
+                raise RequestRefused(400, "the request ended early")
             body += message.get("body", b"")
             if len(body) > LONGEST_BODY:
-                raise Barred(413, "this is too long")
+                raise RequestRefused(413, "the request is too large")
             if not message.get("more_body"):
                 break
         if body and self.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
-            raise Barred(415, "only forms are read here")
+            raise RequestRefused(415, "only forms are accepted")
         self.form = self._fields(body)
         self.scope["state"]["form"] = self.form
         return receive
@@ -178,36 +184,36 @@ class _Visit:
         try:
             return dict(parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS))
         except ValueError:
-            raise Barred(400, "this form cannot be read") from None
+            raise RequestRefused(400, "malformed form") from None
 
     def check_form(self) -> None:
-        """A form shows the token that its page was given."""
-        shown = self.headers.get("x-csrf-token") or self.form.get("csrf", "")
-        if self._changes and not (self._shown and same_secret(shown, csrf_of(self._shown))):
-            raise Barred(403, "this form is out of date: load the page again")
+        """Refuse a form without the CSRF token of its page."""
+        token = self.headers.get("x-csrf-token") or self.form.get("csrf", "")
+        if self._is_write and not (self._session_secret and same_secret(token, csrf_of(self._session_secret))):
+            raise RequestRefused(403, "this form has expired: reload the page")
 
     def check_login(self) -> None:
-        """Everything but the way in is for those who are logged in."""
+        """Refuse a request without a login, unless its path needs none."""
         path: str = self.scope["path"]
         if self.person is None and path not in OPEN and not path.startswith(OPEN_BELOW):
-            raise Barred(401, "log in first")
+            raise RequestRefused(401, "log in first")
 
-    def refusal(self, barred: Barred) -> Response:
-        """What somebody gets who is not let through; a browser that only has to log in goes there."""
-        if barred.status != 401:
-            return PlainTextResponse(f"{barred.reason}\n", barred.status)
+    def refusal(self, refused: RequestRefused) -> Response:
+        """The response to a refused request; a browser without a login is redirected to the login page."""
+        if refused.status != 401:
+            return PlainTextResponse(f"{refused.reason}\n", refused.status)
         path, query = self.scope["raw_path"].decode("latin-1"), self.scope["query_string"].decode("latin-1")
         here = f"{path}?{query}" if query else path
         if "hx-request" in self.headers:
             return PlainTextResponse("log in first\n", 401, {"HX-Redirect": "/login"})
-        if self._changes or "text/html" not in self.headers.get("accept", ""):
+        if self._is_write or "text/html" not in self.headers.get("accept", ""):
             return PlainTextResponse("log in first\n", 401)
         return RedirectResponse("/login" + (f"?next={quote(here, safe='')}" if here != "/" else ""), 303)
 
-    def guarded(self, send: Send) -> Send:
-        """Every answer has the headers that browsers heed; what is no file is kept by nobody."""
+    def with_headers(self, send: Send) -> Send:
+        """Wrap ``send`` so that every response has the security headers, and is not cached unless it says so."""
 
-        async def guarded_send(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
@@ -217,13 +223,14 @@ class _Visit:
                     headers.setdefault("Strict-Transport-Security", "max-age=31536000")
             await send(message)
 
-        return guarded_send
+        return send_with_headers
 
 
-def _caller(scope: Scope) -> int | None:
-    """Whose process asks, where it is one of this machine; None elsewhere, and where nobody can tell.
+def _caller_uid(scope: Scope) -> int | None:
+    """Uid of the client's process on this machine; None for other clients and if the system cannot tell.
 
-    Browsers send our cookies to every port of our host, where another user of the machine may listen for them.
+    Sessions on loopback are bound to it: browsers send our cookie to every port of the host, and another user of the
+    machine may listen on one of them.
     """
     client, server = scope.get("client"), scope.get("server")
     if not IS_KNOWN or not client or not server or not is_loopback(client[0]):
@@ -233,10 +240,10 @@ def _caller(scope: Scope) -> int | None:
 
 def _cookie(lines: list[str], name: str) -> str | None:
     try:
-        found = SimpleCookie("; ".join(lines)).get(name)
+        morsel = SimpleCookie("; ".join(lines)).get(name)
     except CookieError:
         return None
-    return found.value if found is not None and found.value else None
+    return morsel.value if morsel is not None and morsel.value else None
 
 
 def _host(text: str) -> str:
@@ -247,7 +254,7 @@ def _host(text: str) -> str:
 
 
 def _names(settings: WebSettings) -> frozenset[str]:
-    """What this page may be called: the address people use, the one it listens on, and loopback."""
+    """Allowed host names: that of ``web.url``, the address it listens on, and loopback."""
     public = urlsplit(settings.web.url or "").hostname
-    bound = None if settings.web.host in _EVERYWHERE else settings.web.host.lower()
+    bound = None if settings.web.host in _ALL_INTERFACES else settings.web.host.lower()
     return _LOOPBACK | {name for name in (public, bound) if name}

@@ -1,4 +1,4 @@
-"""Who is logged in to the page, by browser; on disk, so that a restart logs nobody out, and revocable."""
+"""Browser sessions of the web page; stored on disk, so a restart logs nobody out, and revocable."""
 
 import secrets
 import time
@@ -8,24 +8,27 @@ from dataclasses import dataclass
 from culture.web.database import WebDatabase, digest, new_secret
 
 _DAY = 86400.0
-_SEEN_EVERY = 60.0
-_LONGEST_BROWSER = 200
+_SEEN_INTERVAL = 60.0
+_MAX_USER_AGENT = 200
 _COLUMNS = "id, account, browser, made, seen, ends"
 
-Standing = Callable[[str], str | None]
-"""Something about an account that is another once it was revoked or has another password; None: it may not log in."""
+LoginVersion = Callable[[str], str | None]
+"""Returns a text that changes when an account is revoked or gets another password; None: it may not log in.
+
+A session stores it, and ends as soon as it differs.
+"""
 
 
-def _as_ever(_account: str) -> str | None:
+def _unchanging(_account: str) -> str | None:
     return ""
 
 
 @dataclass(frozen=True, slots=True)
 class BrowserSession:
-    """A browser in which somebody is logged in."""
+    """One browser in which an account is logged in."""
 
     id: str
-    """Its name for people; it opens nothing."""
+    """Public id, to name the session in lists and commands; it does not log in."""
     account: str
     browser: str
     made: float
@@ -34,80 +37,80 @@ class BrowserSession:
 
 
 class BrowserSessions:
-    """Those of the file that have not ended."""
+    """The sessions in the page's SQLite file; expired ones do not count."""
 
     def __init__(
         self,
         database: WebDatabase,
         days: float = 30.0,
         clock: Callable[[], float] = time.time,
-        standing: Standing = _as_ever,
+        login_version: LoginVersion = _unchanging,
     ) -> None:
         self._database = database
-        self._lasts = days * _DAY
+        self._lifetime = days * _DAY
         self._clock = clock
-        self._standing = standing
+        self._login_version = login_version
 
-    def begin(self, account: str, browser: str, uid: int | None = None) -> str:
-        """Log somebody in; the secret that their browser keeps. ``uid`` is whose process that is, on this machine."""
+    def start(self, account: str, browser: str, uid: int | None = None) -> str:
+        """Start a session and return its secret, for the cookie; ``uid``: the only local user who may use it."""
         secret, now = new_secret(), self._clock()
         self._database.do("DELETE FROM sessions WHERE ends <= ?", now)
         values = (
             digest(secret),
             secrets.token_hex(4),
             account,
-            browser[:_LONGEST_BROWSER],
+            browser[:_MAX_USER_AGENT],
             now,
             now,
-            now + self._lasts,
+            now + self._lifetime,
             uid,
-            self._standing(account),
+            self._login_version(account),
         )
         self._database.do("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", *values)
         return secret
 
-    def of(self, secret: str, uid: int | None = None) -> BrowserSession | None:
-        """Whose browser shows this secret; None where it is a process of somebody else's."""
+    def find(self, secret: str, uid: int | None = None) -> BrowserSession | None:
+        """The session with this secret, or None if it ended or belongs to another local user."""
         now = self._clock()
         sql = f"SELECT standing, {_COLUMNS} FROM sessions WHERE digest = ? AND ends > ? AND uid IS ?"
         rows = self._database.ask(sql, digest(secret), now, uid)
         if not rows:
             return None
-        standing, *columns = rows[0]
+        stored_version, *columns = rows[0]
         session = BrowserSession(*columns)  # type: ignore[arg-type]
-        if not self._stands(session.account, standing):
+        if not self._is_current(session.account, stored_version):
             return None
-        if now - session.seen > _SEEN_EVERY:
+        if now - session.seen > _SEEN_INTERVAL:
             self._database.do("UPDATE sessions SET seen = ? WHERE digest = ?", now, digest(secret))
         return session
 
-    def holds(self, id: str) -> bool:
-        """Whether a session has not ended."""
+    def is_active(self, id: str) -> bool:
+        """Whether the session with this public id exists and has not ended."""
         sql = "SELECT account, standing FROM sessions WHERE id = ? AND ends > ?"
         return any(
-            self._stands(str(account), standing) for account, standing in self._database.ask(sql, id, self._clock())
+            self._is_current(str(account), version) for account, version in self._database.ask(sql, id, self._clock())
         )
 
-    def _stands(self, account: str, standing: object) -> bool:
-        now = self._standing(account)
-        return now is not None and now == standing
+    def _is_current(self, account: str, stored_version: object) -> bool:
+        current = self._login_version(account)
+        return current is not None and current == stored_version
 
     def all(self, account: str | None = None) -> list[BrowserSession]:
-        """Every session, or those of an account, the newest first."""
+        """All sessions, or those of one account, newest first."""
         where, values = ("AND account = ?", (account,)) if account is not None else ("", ())
         sql = f"SELECT {_COLUMNS} FROM sessions WHERE ends > ? {where} ORDER BY made DESC"
         return [BrowserSession(*row) for row in self._database.ask(sql, self._clock(), *values)]  # type: ignore[arg-type]
 
     def revoke(self, id: str) -> bool:
-        """End one; whether there was one."""
+        """End a session; returns whether there was one with this id."""
         return self._database.do("DELETE FROM sessions WHERE id = ?", id) > 0
 
     def revoke_of(self, account: str) -> int:
-        """End all of an account, and the links for it; how many sessions there were."""
+        """End all sessions and login links of an account; returns the number of sessions."""
         self._database.do("DELETE FROM links WHERE account = ?", account)
         return self._database.do("DELETE FROM sessions WHERE account = ?", account)
 
     def revoke_all(self) -> int:
-        """End all there are, and every link; how many sessions there were."""
+        """End all sessions and login links; returns the number of sessions."""
         self._database.do("DELETE FROM links")
         return self._database.do("DELETE FROM sessions")

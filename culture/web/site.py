@@ -1,4 +1,4 @@
-"""What all pages share, from the start of the page to its end."""
+"""Settings of the web page, and the objects that all requests share while it runs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,46 +9,46 @@ from culture.config.services import WebConfig
 from culture.transport import Address
 from culture.web.connection_pool import WebConnectionPool
 from culture.web.ledger_client import LedgerClient
-from culture.web.login_links import Links
-from culture.web.sessions import BrowserSessions, Standing
+from culture.web.login_links import LoginLinks
+from culture.web.sessions import BrowserSessions, LoginVersion
 from culture.web.throttle import LoginThrottle
 
 
 @dataclass(frozen=True, slots=True)
 class WebSettings:
-    """Where the page is, which server it shows, and how it logs in there."""
+    """Settings of the web page: its address, its IRC server, and its account there."""
 
     server: ServerConfig
     address: Address
-    """Of the IRC server."""
+    """Address of the IRC server."""
     account: str
-    """Of the page itself."""
+    """The page's own account on the server."""
     token: str = field(repr=False)
     folder: Path
     port: int
-    """That the page listens on."""
-    standing: Standing
-    """Of the accounts of the server."""
+    """Port that the page listens on."""
+    login_version: LoginVersion
+    """Returns the login version of an account of the server."""
     renewed_token: Callable[[], str | None] | None = None
-    """Makes sure of the page's own account once more, before a new login; None where that cannot be done at present."""
+    """Ensures that the page's own account exists and returns its token, before a new login; None if it cannot."""
 
     @property
     def web(self) -> WebConfig:
-        """What culture.yaml says of the page."""
+        """The section ``web`` of culture.yaml."""
         return self.server.web
 
     @property
     def url(self) -> str:
-        """Where people find it."""
+        """Address of the page as people type it."""
         if self.web.url:
             return self.web.url
-        # Never localhost for 127.0.0.1: browsers look at ::1 first, where another user of the machine may listen.
-        shown = f"[{self.web.host}]" if ":" in self.web.host else self.web.host
-        return f"{'https' if self.web.tls else 'http'}://{shown}:{self.port}"
+        # Never localhost for 127.0.0.1: browsers try ::1 first, where another user of the machine may listen.
+        host = f"[{self.web.host}]" if ":" in self.web.host else self.web.host
+        return f"{'https' if self.web.tls else 'http'}://{host}:{self.port}"
 
     @property
     def is_secure(self) -> bool:
-        """Whether browsers reach it over TLS alone."""
+        """Whether people reach the page over https."""
         return self.url.startswith("https:")
 
     def nick_of(self, account: str) -> str:
@@ -58,17 +58,17 @@ class WebSettings:
 
 
 def data_folder(config: ServerConfig) -> Path:
-    """Where the page keeps what it remembers."""
+    """Folder of the page's own data."""
     return config.data_dir / "web"
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """The parts of a page that runs."""
+    """The objects of a running page that requests share."""
 
     settings: WebSettings
     sessions: BrowserSessions
-    links: Links
-    seats: WebConnectionPool
+    links: LoginLinks
+    connections: WebConnectionPool
     ledger: LedgerClient
     throttle: LoginThrottle

@@ -1,4 +1,4 @@
-"""What somebody types into a room: words, or a command that begins with a slash."""
+"""Handle what a person types into a room: a message, or a slash command such as ``/join #room``."""
 
 from collections.abc import Awaitable, Callable
 
@@ -7,84 +7,84 @@ from culture.transport import IRCTransport, NotSent
 from culture.transport.requests import refusal
 from culture.web.templates import room_path
 
-HELP = "/me, /join, /part, /topic, /away, /msg; two slashes begin a text with one"
+HELP = "/me, /join, /part, /topic, /away, /msg; type // to send a text that begins with a slash"
 _LONGEST = 20_000
 
-Going = str | None
-"""Where to go next; None: stay."""
+NextPath = str | None
+"""Path of the page to show next; None: stay on this one."""
 
 
-async def speak(irc: IRCTransport, room: str, text: str) -> Going:
-    """Do what was typed; ``NotSent`` with the server's words, or with what is wrong."""
+async def send_input(irc: IRCTransport, room: str, text: str) -> NextPath:
+    """Send a message or run a slash command; ``NotSent`` with the server's reason, or with what is wrong."""
     typed = text.strip("\n\r")
     if not typed.strip():
-        raise NotSent("there is nothing to say")
+        raise NotSent("the message is empty")
     if len(typed) > _LONGEST:
-        raise NotSent(f"this has {len(typed)} letters, and {_LONGEST} fit")
+        raise NotSent(f"the message is too long: {len(typed)} letters, the limit is {_LONGEST}")
     if typed.startswith("/") and not typed.startswith("//"):
         word, _, rest = typed[1:].partition(" ")
         command = _COMMANDS.get(word.lower())
         if command is None:
-            raise NotSent(f"there is no command /{word}, only {HELP}")
+            raise NotSent(f"unknown command /{word}; the commands are {HELP}")
         return await command(irc, room, rest.strip())
     await irc.send_privmsg(room, typed.removeprefix("/") if typed.startswith("//") else typed)
     return None
 
 
-async def ask(irc: IRCTransport, verb: str, *params: str) -> None:
-    """A command of which only the refusal is of interest."""
-    refused = refusal(await irc.request(verb, *params))
-    if refused is not None:
-        raise refused
+async def run_verb(irc: IRCTransport, verb: str, *params: str) -> None:
+    """Send an IRC command and raise the server's refusal, if any."""
+    error = refusal(await irc.request(verb, *params))
+    if error is not None:
+        raise error
 
 
-async def _me(irc: IRCTransport, room: str, rest: str) -> Going:
+async def _me(irc: IRCTransport, room: str, rest: str) -> NextPath:
     if not rest or "\n" in rest:
-        raise NotSent("say what you do, in one line: /me waves")
-    await ask(irc, "PRIVMSG", room, f"\x01ACTION {rest.replace(chr(1), '')}\x01")
+        raise NotSent("type an action in one line: /me waves")
+    await run_verb(irc, "PRIVMSG", room, f"\x01ACTION {rest.replace(chr(1), '')}\x01")
     return None
 
 
-async def _join(irc: IRCTransport, _room: str, rest: str) -> Going:
+async def _join(irc: IRCTransport, _room: str, rest: str) -> NextPath:
     name, _, key = rest.partition(" ")
     if not name:
-        raise NotSent("say which room: /join #general")
+        raise NotSent("name a room: /join #general")
     name = name if is_channel(name) else f"#{name}"
     await irc.join_channel(name, key.strip())
     return room_path(name)
 
 
-async def _part(irc: IRCTransport, room: str, rest: str) -> Going:
+async def _part(irc: IRCTransport, room: str, rest: str) -> NextPath:
     name, _, reason = rest.partition(" ")
     if not is_channel(name):
         name, reason = room, rest
     if not is_channel(name):
-        raise NotSent("this is no room, and a conversation needs no end")
+        raise NotSent("/part is for rooms; a private conversation cannot be left")
     await irc.part_channel(name, reason)
     return "/rooms"
 
 
-async def _topic(irc: IRCTransport, room: str, rest: str) -> Going:
+async def _topic(irc: IRCTransport, room: str, rest: str) -> NextPath:
     if not is_channel(room):
         raise NotSent("only rooms have a topic")
-    await ask(irc, "TOPIC", room, rest)
+    await run_verb(irc, "TOPIC", room, rest)
     return None
 
 
-async def _away(irc: IRCTransport, _room: str, rest: str) -> Going:
+async def _away(irc: IRCTransport, _room: str, rest: str) -> NextPath:
     await irc.set_away(rest)
     return None
 
 
-async def _msg(irc: IRCTransport, _room: str, rest: str) -> Going:
+async def _msg(irc: IRCTransport, _room: str, rest: str) -> NextPath:
     nick, _, text = rest.partition(" ")
     if not nick or not text.strip():
-        raise NotSent("say to whom, and what: /msg spark-ori hello")
+        raise NotSent("type a nick and a text: /msg spark-ori hello")
     await irc.send_privmsg(nick, text.strip())
     return room_path(nick)
 
 
-_COMMANDS: dict[str, Callable[[IRCTransport, str, str], Awaitable[Going]]] = {
+_COMMANDS: dict[str, Callable[[IRCTransport, str, str], Awaitable[NextPath]]] = {
     "me": _me,
     "join": _join,
     "part": _part,

@@ -1,4 +1,4 @@
-"""Files that browsers may keep: style, scripts, icons. Their addresses change with their contents."""
+"""Serve style, scripts and icons, cached for a year under an address that changes with their contents."""
 
 import hashlib
 from functools import cache
@@ -24,47 +24,47 @@ _BRIEFLY = "public, max-age=300"
 
 @cache
 def version(folder: str, name: str) -> str:
-    """A few letters that are others once the file is another."""
+    """First 12 hex digits of the file's SHA-256; empty if there is no such file."""
     file = FOLDERS[folder] / name
     return hashlib.sha256(file.read_bytes()).hexdigest()[:12] if file.is_file() else ""
 
 
 def address(folder: str, name: str) -> str:
-    """Where browsers find a file of this version."""
+    """Path of a static file with its version."""
     return f"/{folder}/{name}?v={version(folder, name)}"
 
 
-def _answer(folder: str, name: str, keeps: str) -> Response:
+def _response(folder: str, name: str, cache_control: str) -> Response:
     file = FOLDERS[folder] / name
     if "/" in name or name.startswith(".") or file.suffix not in _TYPES or not file.is_file():
         raise HTTPException(404)
-    return FileResponse(file, media_type=_TYPES[file.suffix], headers={"Cache-Control": keeps})
+    return FileResponse(file, media_type=_TYPES[file.suffix], headers={"Cache-Control": cache_control})
 
 
 async def _file(request: Request) -> Response:
     folder, name = request.url.path.split("/")[1], request.path_params["name"]
     is_current = request.query_params.get("v") == version(folder, name)
-    return _answer(folder, name, _FOREVER if is_current else _BRIEFLY)
+    return _response(folder, name, _FOREVER if is_current else _BRIEFLY)
 
 
 async def _manifest(_request: Request) -> Response:
-    return _answer("static", "manifest.webmanifest", _BRIEFLY)
+    return _response("static", "manifest.webmanifest", _BRIEFLY)
 
 
-async def _worker(_request: Request) -> Response:
-    return _answer("static", "sw.js", "no-cache")
+async def _service_worker(_request: Request) -> Response:
+    return _response("static", "sw.js", "no-cache")
 
 
 async def _icon(_request: Request) -> Response:
-    return _answer("static", "icon.svg", _BRIEFLY)
+    return _response("static", "icon.svg", _BRIEFLY)
 
 
-def files() -> list[Route]:
-    """The routes of all files; the service worker is at the top, as it serves the whole page."""
+def file_routes() -> list[Route]:
+    """Routes of all static files; the service worker is at the root, so that its scope is the whole page."""
     return [
         Route("/static/{name}", _file),
         Route("/vendor/{name}", _file),
         Route("/manifest.webmanifest", _manifest),
-        Route("/sw.js", _worker),
+        Route("/sw.js", _service_worker),
         Route("/favicon.ico", _icon),
     ]

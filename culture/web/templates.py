@@ -1,4 +1,4 @@
-"""Templates: escaped, strict, and with filters for what people and agents write."""
+"""The Jinja environment: autoescape, strict names, and filters for numbers, times and foreign text."""
 
 import re
 import string
@@ -15,7 +15,7 @@ from culture.protocol.names import fold
 from culture.protocol.text import Profile, clean
 from culture.web.static_files import address
 
-_UNFIT = re.compile(r"[^a-z]+")
+_NOT_A_CLASS = re.compile(r"[^a-z]+")
 _PLAIN = frozenset(string.ascii_letters + string.digits + "-")
 _UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"))
 _SIZES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -29,21 +29,21 @@ def money(usd: float) -> str:
 
 
 def limit(usd: float) -> str:
-    """A limit in dollars, which is mostly a round number: ``$10``, ``$2.50``."""
+    """A limit in dollars, without cents if it is whole: ``$10``, ``$2.50``."""
     return f"${usd:,.0f}" if usd == int(usd) else money(usd)
 
 
 def short(number: float) -> str:
-    """A number in few letters: ``842``, ``12.3k``, ``1.2M``."""
+    """A number with an SI suffix: ``842``, ``12.3k``, ``1.2M``."""
     for size, letter in _SIZES:
         if number >= size:
-            shown = number / size
-            return f"{shown:.1f}{letter}" if shown < 100 else f"{shown:.0f}{letter}"
+            scaled = number / size
+            return f"{scaled:.1f}{letter}" if scaled < 100 else f"{scaled:.0f}{letter}"
     return f"{number:.0f}"
 
 
 def span(seconds: float) -> str:
-    """How long: ``45 s``, ``12 min``, ``3 h``, ``2 d``."""
+    """A duration in its largest unit: ``45 s``, ``12 min``, ``3 h``, ``2 d``."""
     for unit, name in _UNITS:
         if seconds >= unit:
             return f"{seconds // unit:.0f} {name}"
@@ -51,12 +51,12 @@ def span(seconds: float) -> str:
 
 
 def word(text: str) -> str:
-    """Somebody's word as the name of a class in HTML."""
-    return _UNFIT.sub("-", text.lower())[:20]
+    """A foreign word as an HTML class name: lower-case letters and dashes, at most 20."""
+    return _NOT_A_CLASS.sub("-", text.lower())[:20]
 
 
 def anchor(text: str) -> str:
-    """Somebody's word as part of an id in HTML; no two words are the same."""
+    """A foreign word as part of an HTML id; different words give different ids."""
     return "".join(letter if letter in _PLAIN else f"_{ord(letter):x}_" for letter in text)
 
 
@@ -75,21 +75,21 @@ _TAIL = ".,;:!?*_"
 _PAIRS = {")": "(", "]": "["}
 
 
-def said(text: str) -> Markup:
-    """The text as HTML: escaped, with the addresses of web pages in it as links that tell nobody whence one comes."""
+def linked(text: str) -> Markup:
+    """A foreign text as HTML: escaped, web addresses as links with ``noopener noreferrer nofollow``."""
     bare = clean(text, Profile.WEB)
     pieces, end = [], 0
-    for found in _LINK.finditer(bare):
-        address = _without_tail(found.group())
+    for match in _LINK.finditer(bare):
+        address = _without_tail(match.group())
         if "//" not in address or address.endswith("//"):
             continue
-        pieces += [escape(bare[end : found.start()]), _anchor(address)]
-        end = found.start() + len(address)
+        pieces += [escape(bare[end : match.start()]), _anchor(address)]
+        end = match.start() + len(address)
     return Markup("").join([*pieces, escape(bare[end:])])
 
 
 def _without_tail(address: str) -> str:
-    """The address without the punctuation of the sentence it stands in."""
+    """The address without trailing punctuation and unpaired brackets of the sentence around it."""
     end, more = len(address), {close: address.count(close) - address.count(_PAIRS[close]) for close in _PAIRS}
     while end:
         last = address[end - 1]
@@ -112,8 +112,8 @@ _STEPS = ((60.0, 1.0, "s"), (3600.0, 60.0, "min"), (86400.0, 3600.0, "h"))
 
 @cache
 def environment() -> Environment:
-    """How every page is made."""
-    made = Environment(
+    """The Jinja environment of all pages."""
+    jinja = Environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=True,
         undefined=StrictUndefined,
@@ -121,33 +121,33 @@ def environment() -> Environment:
         lstrip_blocks=True,
         finalize=_finalize,
     )
-    made.filters |= {"at": at, "ago": ago, "said": said, "clock": clock, **FILTERS}
-    made.globals |= {"file": address, "room_path": room_path, "fold": fold}
-    return made
+    jinja.filters |= {"at": at, "ago": ago, "linked": linked, "clock": clock, **FILTERS}
+    jinja.globals |= {"file": address, "room_path": room_path, "fold": fold}
+    return jinja
 
 
 def _finalize(value: object) -> object:
-    """A text of others is cleaned wherever it stands on a page; what is HTML already was cleaned when it was made."""
+    """Clean every plain text that a template shows; ``Markup`` was cleaned when it was made."""
     return clean(value, Profile.WEB) if type(value) is str else value
 
 
 def room_path(name: str) -> str:
-    """Where a room or a conversation is."""
+    """Path of the page of a room or private conversation."""
     return f"/rooms/{quote(name, safe='')}" if name else "/rooms"
 
 
 def at(time: datetime) -> str:
-    """A time for the attribute ``datetime``; the browser shows it in the zone of whoever looks."""
+    """A time for the attribute ``datetime``; app.js shows it in the browser's zone."""
     return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def clock(time: datetime) -> str:
-    """The time of a message, before a browser has put it into its zone."""
+    """A time as ``14:05`` in UTC, shown until app.js converts it."""
     return time.astimezone(UTC).strftime("%H:%M")
 
 
 def ago(time: datetime) -> str:
-    """How long ago: ``4 min``."""
+    """Time since then: ``4 min``."""
     seconds = max(0.0, (datetime.now(UTC) - time).total_seconds())
     for limit, unit, name in _STEPS:
         if seconds < limit:

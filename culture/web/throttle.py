@@ -1,21 +1,23 @@
-"""Wrong passwords, counted per address and per account: whoever guesses has to wait."""
+"""Rate limit for password attempts: failures per IP address and per account."""
 
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 
 TRIES = 5
+"""Failures per account in a period."""
 SHARED = 20
-"""For an address: behind a proxy or a tunnel everybody has the same."""
+"""Failures per address in a period; more, as people behind a proxy or tunnel share one."""
 PERIOD = 300.0
-_REMEMBERED = 4096
+"""Seconds."""
+_MAX_KEYS = 4096
 
 ADDRESS = "address "
-"""What the key of an address begins with."""
+"""Prefix of the keys of addresses."""
 
 
 class LoginThrottle:
-    """So many failures in a period, then none until the oldest of them is that old."""
+    """After ``tries`` failures in ``period`` seconds a key has to wait until the oldest of them expires."""
 
     def __init__(self, tries: int = TRIES, period: float = PERIOD, clock: Callable[[], float] = time.monotonic) -> None:
         self._tries = tries
@@ -27,7 +29,7 @@ class LoginThrottle:
         return SHARED if key.startswith(ADDRESS) else self._tries
 
     def wait(self, *keys: str) -> float:
-        """For how many seconds these may not try."""
+        """Seconds until a new attempt is allowed for all of these keys; 0 if it is allowed now."""
         return max((self._wait(key) for key in keys), default=0.0)
 
     def _wait(self, key: str) -> float:
@@ -37,21 +39,21 @@ class LoginThrottle:
         return recent[-most] - since if len(recent) >= most else 0.0
 
     def failed(self, *keys: str) -> None:
-        """Note a failure; the keys not seen for longest are forgotten first."""
+        """Record a failure for each key; above 4,096 keys the oldest are dropped."""
         now = self._clock()
         for key in keys:
             recent = [each for each in self._failures.pop(key, ()) if each > now - self._period]
             self._failures[key] = [*recent[-self._most(key) :], now]
-            while len(self._failures) > _REMEMBERED:
+            while len(self._failures) > _MAX_KEYS:
                 self._failures.popitem(last=False)
 
     def forgive(self, *keys: str) -> None:
-        """The latest failure was none."""
+        """Remove the last failure of each key."""
         for key in keys:
             if self._failures.get(key):
                 self._failures[key].pop()
 
     def succeeded(self, *keys: str) -> None:
-        """What was wrong before is forgotten."""
+        """Remove all failures of each key."""
         for key in keys:
             self._failures.pop(key, None)

@@ -1,4 +1,10 @@
-"""The rooms of a person and their private conversations: what is unread in each, and what calls them there."""
+"""UnreadMessage counts of one person: per room and private conversation, how many messages and how many address them.
+
+Counts are kept in memory per connection. At the start they come from the server: the read marker (``MARKREAD``) of each
+room says from when on to read the history. Later, every received message is counted and every ``MARKREAD`` line, also
+one that another device of the person caused, removes what is older. A message may arrive twice (live and from the
+history), so counted messages are kept by msgid and in order of time.
+"""
 
 import asyncio
 from collections import deque
@@ -11,150 +17,150 @@ from culture.transport import IRCTransport, Message, NoHistory, NotSent
 from culture.transport.history import by_time
 from culture.transport.requests import refusal
 
-_MOST_UNREAD = 500
+_MAX_UNREAD = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
-    """A message that was not read yet."""
+class UnreadMessage:
+    """A message that the person has not read yet."""
 
     at: datetime
-    calls: bool
+    is_for_reader: bool
     id: str = ""
 
 
 @dataclass(slots=True)
 class Conversation:
-    """A room, or a conversation with somebody."""
+    """A room or a private conversation, with its unread messages."""
 
     name: str
     private: bool
     read_to: datetime | None = None
-    """Up to when it was read, on whichever device."""
-    last: datetime | None = None
-    waiting: deque[Unread] = field(default_factory=lambda: deque(maxlen=_MOST_UNREAD))
+    """Time of the read marker: everything up to it was read on some device."""
+    last_message_at: datetime | None = None
+    unread_messages: deque[UnreadMessage] = field(default_factory=lambda: deque(maxlen=_MAX_UNREAD))
 
     @property
     def unread(self) -> int:
-        """How many messages were not read."""
-        return len(self.waiting)
+        """Number of unread messages."""
+        return len(self.unread_messages)
 
     @property
-    def calls(self) -> int:
-        """How many of them are for this person: mentions, and all in private."""
-        return sum(each.calls for each in self.waiting)
+    def mentions(self) -> int:
+        """Number of unread messages that mention the person or are private."""
+        return sum(each.is_for_reader for each in self.unread_messages)
 
-    def heard(self, message: Message, calls: bool) -> None:
-        """Something was said here; ``calls`` says that it is for this person."""
-        if self.last is None or message.timestamp > self.last:
-            self.last = message.timestamp
+    def add(self, message: Message, is_for_reader: bool) -> None:
+        """Count a message as unread; one of the person's own marks everything before it as read."""
+        if self.last_message_at is None or message.timestamp > self.last_message_at:
+            self.last_message_at = message.timestamp
         if message.own:
-            self.read(message.timestamp)
+            self.mark_read(message.timestamp)
         elif not message.notice and (self.read_to is None or message.timestamp > self.read_to):
-            self._keep(Unread(message.timestamp, calls, message.msgid))
+            self._insert(UnreadMessage(message.timestamp, is_for_reader, message.msgid))
 
-    def _keep(self, new: Unread) -> None:
-        """What is said while the history is counted comes twice, and before what is older."""
-        if all(each.id != new.id for each in self.waiting):
-            self.waiting.append(new)
-            if len(self.waiting) > 1 and self.waiting[-2].at > new.at:
-                self.waiting = deque(sorted(self.waiting, key=lambda each: each.at), maxlen=_MOST_UNREAD)
+    def _insert(self, new: UnreadMessage) -> None:
+        """Insert by time, unless it is there: a message may arrive live and from the history, in any order."""
+        if all(each.id != new.id for each in self.unread_messages):
+            self.unread_messages.append(new)
+            if len(self.unread_messages) > 1 and self.unread_messages[-2].at > new.at:
+                self.unread_messages = deque(sorted(self.unread_messages, key=lambda each: each.at), maxlen=_MAX_UNREAD)
 
-    def read(self, to: datetime) -> None:
-        """It was read up to then; a mark only moves forward."""
+    def mark_read(self, to: datetime) -> None:
+        """Move the read marker forward to this time, never back."""
         if self.read_to is None or to > self.read_to:
             self.read_to = to
-        while self.waiting and self.waiting[0].at <= self.read_to:
-            self.waiting.popleft()
+        while self.unread_messages and self.unread_messages[0].at <= self.read_to:
+            self.unread_messages.popleft()
 
 
-class Talks:
-    """All of one person's."""
+class Conversations:
+    """All rooms and private conversations of one person, by name."""
 
     def __init__(self) -> None:
-        self._talks: dict[str, Conversation] = {}
+        self._by_name: dict[str, Conversation] = {}
 
-    def of(self, name: str, private: bool) -> Conversation:
-        """The one of that name, new or not."""
-        return self._talks.setdefault(fold(name), Conversation(name, private))
+    def get_or_add(self, name: str, private: bool) -> Conversation:
+        """The conversation of that name, added if it is new."""
+        return self._by_name.setdefault(fold(name), Conversation(name, private))
 
-    def known(self, name: str) -> Conversation | None:
-        """The one of that name."""
-        return self._talks.get(fold(name))
+    def get(self, name: str) -> Conversation | None:
+        """The conversation of that name, or None."""
+        return self._by_name.get(fold(name))
 
     @property
-    def calls(self) -> int:
-        """How many unread messages are for this person."""
-        return sum(talk.calls for talk in self._talks.values())
+    def mentions(self) -> int:
+        """Number of unread messages that mention the person or are private, in all conversations."""
+        return sum(each.mentions for each in self._by_name.values())
 
     def rooms(self, channels: list[str]) -> list[Conversation]:
-        """Those of these channels, by name."""
-        return sorted((self.of(name, private=False) for name in channels), key=lambda talk: fold(talk.name))
+        """The rooms of these names, sorted; those that are new are added."""
+        return sorted((self.get_or_add(name, private=False) for name in channels), key=lambda each: fold(each.name))
 
-    def conversations(self) -> list[Conversation]:
-        """Those in private, the newest first."""
-        early = datetime.min.replace(tzinfo=UTC)
-        found = [talk for talk in self._talks.values() if talk.private]
-        return sorted(found, key=lambda talk: talk.last or early, reverse=True)
+    def private(self) -> list[Conversation]:
+        """The private conversations, the one with the newest message first."""
+        never = datetime.min.replace(tzinfo=UTC)
+        found = [each for each in self._by_name.values() if each.private]
+        return sorted(found, key=lambda each: each.last_message_at or never, reverse=True)
 
 
 MARKREAD = "MARKREAD"
 _CAP = "draft/read-marker"
-_LOOKED_AT = 40
-"""So many rooms are counted at the start; the others once something is said there."""
-_TALKED = timedelta(days=60)
+_COUNTED = 40
+"""Number of rooms whose history is read at the start; the others are counted from their next message on."""
+_LOOK_BACK = timedelta(days=60)
 _TIMESTAMP = "timestamp="
 
 
-def calls(message: Message, nick: str) -> bool:
-    """Whether something is said to this person: by name, to all in a room, or in private."""
+def is_addressed_to(message: Message, nick: str) -> bool:
+    """Whether a message mentions this person, mentions all, or is private; never for own messages and notices."""
     if message.own or message.notice:
         return False
     return message.private or message.calls_all or fold(nick) in map(fold, message.mentions)
 
 
-async def take_stock(irc: IRCTransport, talks: Talks) -> None:
-    """Learn what is unread where, and with whom this person has talked."""
+async def load_unread(irc: IRCTransport, conversations: Conversations) -> None:
+    """Add the private conversations of the last 60 days, and count what is unread in rooms and conversations."""
     await irc.request("CAP", "REQ", _CAP)
-    for name in await _talked_with(irc):
-        talks.of(name, private=True)
-    found = [*talks.rooms(irc.channels), *talks.conversations()][:_LOOKED_AT]
-    await asyncio.gather(*(_count(irc, talk) for talk in found))
+    for name in await _correspondents(irc):
+        conversations.get_or_add(name, private=True)
+    counted = [*conversations.rooms(irc.channels), *conversations.private()][:_COUNTED]
+    await asyncio.gather(*(_count(irc, each) for each in counted))
 
 
-async def _talked_with(irc: IRCTransport) -> list[str]:
+async def _correspondents(irc: IRCTransport) -> list[str]:
     now = datetime.now(UTC)
-    since, until = by_time(now - _TALKED), by_time(now + timedelta(days=1))
+    since, until = by_time(now - _LOOK_BACK), by_time(now + timedelta(days=1))
     lines = await irc.request("CHATHISTORY", "TARGETS", since, until, "100")
-    named = [line.params[1] for line in lines if line.verb == "CHATHISTORY" and len(line.params) > 2]
-    return [name for name in named if not is_channel(name)]
+    targets = [line.params[1] for line in lines if line.verb == "CHATHISTORY" and len(line.params) > 2]
+    return [name for name in targets if not is_channel(name)]
 
 
-async def _count(irc: IRCTransport, talk: Conversation) -> None:
-    for line in await irc.request(MARKREAD, talk.name):
-        note(talk, line)
-    if talk.read_to is None:
-        # Whoever has never read anything here need not be told of all that was ever said.
-        talk.read_to = datetime.now(UTC)
+async def _count(irc: IRCTransport, conversation: Conversation) -> None:
+    for line in await irc.request(MARKREAD, conversation.name):
+        apply_marker(conversation, line)
+    if conversation.read_to is None:
+        # Without a read marker nothing counts as unread: it would be the whole history.
+        conversation.read_to = datetime.now(UTC)
         return
     try:
-        said = await irc.read(talk.name, talk.read_to)
+        messages = await irc.read(conversation.name, conversation.read_to)
     except (NoHistory, NotSent):
         return
-    for message in said:
-        talk.heard(message, calls(message, irc.nick))
+    for message in messages:
+        conversation.add(message, is_addressed_to(message, irc.nick))
 
 
-def note(talk: Conversation, line: Line) -> None:
-    """Take what MARKREAD says."""
+def apply_marker(conversation: Conversation, line: Line) -> None:
+    """Apply the read marker of a ``MARKREAD`` line; other lines are ignored."""
     if line.verb == MARKREAD and len(line.params) > 1 and line.params[1].startswith(_TIMESTAMP):
-        talk.read(datetime.fromisoformat(line.params[1].removeprefix(_TIMESTAMP)))
+        conversation.mark_read(datetime.fromisoformat(line.params[1].removeprefix(_TIMESTAMP)))
 
 
-async def mark_read(irc: IRCTransport, talk: Conversation, to: datetime) -> None:
-    """It is read up to then, on all devices."""
-    talk.read(to)
-    lines = await irc.request(MARKREAD, talk.name, by_time(to))
-    refused = refusal(lines)
-    if refused is not None:
-        raise refused
+async def mark_read(irc: IRCTransport, conversation: Conversation, to: datetime) -> None:
+    """Mark everything up to this time as read, here and on all devices of the person."""
+    conversation.mark_read(to)
+    lines = await irc.request(MARKREAD, conversation.name, by_time(to))
+    error = refusal(lines)
+    if error is not None:
+        raise error

@@ -1,4 +1,4 @@
-"""What a page of the site is: a place in the navigation, and routes."""
+"""Views: each module in ``culture/web/views`` declares its routes and its place in the navigation."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -19,30 +19,29 @@ Handler = Callable[[PageRequest], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True)
 class WebView:
-    """A page, or several that belong together."""
+    """One page, or several that belong together."""
 
     path: str
     routes: Sequence[Route]
     title: str = ""
-    """Its name in the navigation; without one it is not in it."""
+    """Name in the navigation; empty: not in the navigation."""
     order: int = 50
     icon: str = ""
     badge: Callable[[PageRequest], int] | None = None
-    """The number that is shown beside its name, where it is not 0."""
+    """Returns the number beside the name in the navigation; 0 shows none."""
 
 
-def shown(path: str, handler: Handler) -> Route:
-    """A page to look at."""
+def get(path: str, handler: Handler) -> Route:
+    """A GET route; a request for the navigation alone skips the handler."""
 
-    async def or_navigation(page: PageRequest) -> Response:
-        """Where the navigation alone is asked for, nothing else is looked up."""
+    async def page_or_navigation(page: PageRequest) -> Response:
         return page.show("base.html") if page.is_only("nav") else await handler(page)
 
-    return Route(path, _endpoint(or_navigation), methods=["GET"])
+    return Route(path, _endpoint(page_or_navigation), methods=["GET"])
 
 
-def done(path: str, handler: Handler) -> Route:
-    """Something to do, sent by a form."""
+def post(path: str, handler: Handler) -> Route:
+    """A POST route, for a form."""
     return Route(path, _endpoint(handler), methods=["POST"])
 
 
@@ -58,7 +57,7 @@ def _endpoint(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
 
 
 @cache
-def found() -> tuple[WebView, ...]:
-    """Every view there is, in the order of the navigation."""
+def all_views() -> tuple[WebView, ...]:
+    """The ``VIEW`` of every module in ``culture/web/views``, in the order of the navigation."""
     modules = (import_module(f"{views.__name__}.{each.name}") for each in iter_modules(views.__path__))
     return tuple(sorted((module.VIEW for module in modules), key=lambda view: (view.order, view.path)))

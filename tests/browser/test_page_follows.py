@@ -55,9 +55,9 @@ async def test_news_while_a_part_is_on_its_way_are_not_lost(tabs: Tabs, culture_
     async with registered(ircd.port, "spark-three") as three, registered(ircd.port, "spark-four") as four:
         three.send("PRIVMSG spark-ori :one")
         await read.wait()
-        heard = await ori.evaluate("last")
+        heard = await ori.evaluate("lastEventId")
         four.send("PRIVMSG spark-ori :two")
-        await ori.wait_for_function("heard => last !== heard", arg=heard)
+        await ori.wait_for_function("heard => lastEventId !== heard", arg=heard)
         go_on.set()
         await expect(ori.locator("#sidebar a").filter(has_text="spark-three")).to_contain_text("1")
         await expect(ori.locator("#sidebar a").filter(has_text="spark-four")).to_contain_text("1")
@@ -70,7 +70,7 @@ async def test_a_menu_that_is_open_stays_open(tabs: Tabs, culture_page: Site) ->
     field = ori.locator("details.more input[name=q]")
     await field.fill("half a")
     async with ori.expect_response(lambda answer: answer.request.headers.get("hx-target") == "nav"):
-        await ori.evaluate("happened('facts:alert')")
+        await ori.evaluate("reload('facts:alert')")
     await expect(field).to_be_visible()
     await expect(field).to_have_value("half a")
     async with ori.expect_response(lambda answer: answer.request.headers.get("hx-target") == "nav"):
@@ -96,7 +96,7 @@ async def test_a_part_that_cannot_be_fetched_is_in_nobodys_way(tabs: Tabs, cultu
         await failed.wait()
         await six.join("#general")
         await expect(ori.locator("#members")).to_contain_text("spark-six")
-        await expect(ori.locator("#told")).to_be_empty()
+        await expect(ori.locator("#result")).to_be_empty()
         await ori.locator("#text").fill("sent all the same")
         await press(ori.get_by_role("button", name="Send"))
         await six.expect("PRIVMSG", "#general", where=lambda line: line.params[1] == "sent all the same")

@@ -133,7 +133,7 @@ async def test_the_name_of_a_room_does_nothing(tabs: Tabs, spoiled: Site) -> Non
     page = await tabs.enter(spoiled, "ori", PHONE, "/rooms")
     await page.locator("form").filter(has_text=ROOM).get_by_role("button", name="Join").tap()
     await expect(page.locator("#room h1")).to_have_text(ROOM)
-    await expect(page.locator("#text")).to_have_attribute("placeholder", f"Say something in {ROOM}")
+    await expect(page.locator("#text")).to_have_attribute("placeholder", f"Message in {ROOM}")
     await expect(page.locator("#topic")).to_have_text(SHORT)
     await _is_harmless(page)
     await page.goto(f"{spoiled.url}/search?q=canary")

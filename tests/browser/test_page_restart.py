@@ -109,9 +109,9 @@ async def test_a_tab_outlives_a_restart_of_the_page(tabs: Tabs, place: Place) ->
     tabs.is_cut_off = True
     await place.stop_page()
     for page in pages:
-        await expect(page.locator("#link-state")).to_contain_text("cut off")
+        await expect(page.locator("#link-state")).to_contain_text("Connection lost")
     await press(pages[0].get_by_role("button", name="Send"))
-    await expect(pages[0].locator("#say-told")).to_contain_text("nothing was sent")
+    await expect(pages[0].locator("#say-error")).to_contain_text("Nothing was sent")
     async with registered(place.port, "spark-guest") as guest:
         await guest.join("#general")
         guest.send("PRIVMSG #general :said while there was no page")

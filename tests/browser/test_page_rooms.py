@@ -40,7 +40,7 @@ async def test_somebody_logs_in_reads_writes_and_searches(
         hit = page.locator(".hits li").filter(has_text=f"the harvest on the {size}")
         await expect(hit).to_have_count(1)
         await press(hit.get_by_role("link"))
-        await expect(line(page, f"the harvest on the {size}")).to_have_class(re.compile(r"\bfound\b"))
+        await expect(line(page, f"the harvest on the {size}")).to_have_class(re.compile(r"\bhighlighted\b"))
         await expect(line(page, f"the harvest on the {size}")).to_be_in_viewport()
 
 
@@ -65,7 +65,7 @@ async def test_a_link_logs_in_once(tabs: Tabs, culture_page: Site, size: str) ->
     await expect(page.locator("#room h1")).to_have_text("#general")
     other = await tabs.open(size)
     await other.goto(link)
-    await expect(other.get_by_role("alert").first).to_contain_text("has been used already")
+    await expect(other.get_by_role("alert").first).to_contain_text("has already been used")
     tabs.forgive(410)
 
 
@@ -74,7 +74,7 @@ async def test_two_people_talk_in_two_browsers(tabs: Tabs, culture_page: Site) -
     ada = await tabs.enter(culture_page, "ada", PHONE)
     await say(ori, "good morning, @spark-ada")
     await shows(ada, ["good morning, @spark-ada"])
-    await expect(line(ada, "good morning, @spark-ada")).to_have_class(re.compile(r"\bcalls\b"))
+    await expect(line(ada, "good morning, @spark-ada")).to_have_class(re.compile(r"\bmention\b"))
     await say(ada, "and to you")
     await shows(ori, ["and to you"])
     await expect(line(ori, "and to you").locator(".who")).to_have_text("spark-ada")

@@ -44,15 +44,15 @@ SAID = st.lists(
 @given(NONSENSE, SAID)
 def test_whatever_is_said_there_is_a_digest_of_it(facts: list[LedgerFact], talk: list[Message]) -> None:
     found = digest(facts, talk, SINCE, NOW, YOU)
-    assert all(not each.is_quiet for each in found.deeds)
-    assert {each.nick for each in found.deeds}.isdisjoint(found.quiet)
-    assert found.spent.turns == sum(each.spent.turns for each in found.deeds)
-    assert sum(room.said for room in found.rooms) == sum(
+    assert all(not each.is_quiet for each in found.agents)
+    assert {each.nick for each in found.agents}.isdisjoint(found.quiet)
+    assert found.spent.turns == sum(each.spent.turns for each in found.agents)
+    assert sum(room.messages for room in found.rooms) == sum(
         each.timestamp >= SINCE and each.channel.startswith("#") and not each.private for each in talk
     )
-    assert all(sum(number for _, number in room.by) == room.said for room in found.rooms)
+    assert all(sum(number for _, number in room.senders) == room.messages for room in found.rooms)
     assert [each.is_open for each in found.waiting] == [True] * len(found.waiting)
-    stuck = [bool(each.stuck) for each in found.deeds]
+    stuck = [bool(each.stuck) for each in found.agents]
     assert stuck == sorted(stuck, reverse=True)
 
 
@@ -80,9 +80,9 @@ def test_each_agent_has_what_it_did_asked_and_spent() -> None:
         fact("spark-bee", "question", "q1", {"open": False, "asked": moment(900), "by": YOU, "outcome": "ANSWERED"}),
     ]
     found = digest(facts, [], SINCE, NOW, YOU)
-    (bee,) = found.deeds
+    (bee,) = found.agents
     assert bee.outcomes == {"done": 2, "aborted": 1} and bee.spent == SpendTotal(5, 0.5, 1) == found.spent
-    assert [each.by for each in bee.asked] == [YOU] and not bee.stuck and found.quiet == ("spark-idle",)
+    assert [each.by for each in bee.questions] == [YOU] and not bee.stuck and found.quiet == ("spark-idle",)
 
 
 def test_where_agents_are_stuck_comes_first() -> None:
@@ -106,7 +106,7 @@ def test_where_agents_are_stuck_comes_first() -> None:
     nicks = ("busy", "spiral", "held", "parked", "asks", "poor", "long", "broken")
     here = {f"spark-{name}" for name in nicks}
     found = digest(facts, [], SINCE, NOW, YOU, here)
-    stuck = {each.nick.removeprefix("spark-"): [(why.why, why.text) for why in each.stuck] for each in found.stuck}
+    stuck = {each.nick.removeprefix("spark-"): [(why.reason, why.text) for why in each.stuck] for each in found.stuck}
     assert stuck == {
         "spiral": [("spiralling", "round and round")],
         "held": [("paused", "is paused")],
@@ -117,7 +117,7 @@ def test_where_agents_are_stuck_comes_first() -> None:
         "long": [("endless", "is at the same task: all of it")],
         "broken": [("errors", "crashed again (and 1 more)")],
     }
-    assert found.deeds[-1].nick == "spark-busy"
+    assert found.agents[-1].nick == "spark-busy"
     assert [each.id for each in found.waiting] == ["q7", "q8"]
 
 
@@ -134,8 +134,8 @@ def test_what_was_said_to_you_waits_until_you_answer() -> None:
         asked,
     ]
     found = digest([], talk, SINCE, NOW, YOU)
-    assert [each.text for each in found.calls] == [f"@{YOU} please", "a word alone"]
-    assert [each.text for each in digest([], talk, SINCE, NOW, YOU, agent="spark-bee").calls] == ["a word alone"]
+    assert [each.text for each in found.unanswered] == [f"@{YOU} please", "a word alone"]
+    assert [each.text for each in digest([], talk, SINCE, NOW, YOU, agent="spark-bee").unanswered] == ["a word alone"]
 
 
 def test_an_outage_that_is_over_is_told_once_though_both_ends_noticed_it() -> None:

@@ -13,7 +13,7 @@ from culture.ledger_views.ledger import LedgerFact
 from culture.ledger_views.links import mesh
 from culture.ledger_views.questions import find, questions
 from culture.ledger_views.spend import SpendTotal, TurnCost, by_agent, by_day, midnight, total, turns
-from culture.ledger_views.tasks import STAGES, by_stage, errands, tasks
+from culture.ledger_views.tasks import STAGES, by_stage, tasks, turn_purposes
 from tests.ledger_views.made import NONSENSE, NOW, fact, moment
 
 
@@ -31,7 +31,7 @@ def test_whatever_agents_say_there_is_a_picture(said: list[LedgerFact]) -> None:
     for alert in alerts(said):
         assert alert.gravity in ("error", "warning", "info") and alert.event
     assert sum(map(len, by_stage(tasks(said)).values())) == len(tasks(said))
-    errands(said)
+    turn_purposes(said)
     drawn = mesh(said)
     assert {end for link in drawn.links for end in link.ends} <= set(drawn.servers)
     assert all(link.state and link.behind >= 0 for link in drawn.links)
@@ -58,7 +58,7 @@ def test_an_agent_is_as_it_said_last() -> None:
     claude, codex = agents(said, {"spark-claude"})
     assert (claude.state, claude.task, claude.tokens, claude.cost_usd) == ("working", "build", 12000, 1.5)
     assert (claude.budget_pct, claude.context_pct, claude.unread, claude.stale) == (75, 41.6, 3, 1)
-    assert (claude.questions, claude.runs, claude.needs_somebody) == (1, True, True)
+    assert (claude.questions, claude.runs, claude.needs_attention) == (1, True, True)
     assert (codex.runs, codex.since, codex.budget_pct, codex.server) == (False, None, None, "thor")
 
 
@@ -113,9 +113,9 @@ def test_the_tasks_of_a_team_are_apart_from_the_turns_of_agents() -> None:
         fact("spark-team", "task", "e2", {"state": "working", "text": "cdn", "manager": "spark-mo", "shifts": 2}),
         fact("spark-a", "task", "turn-4", {"began": moment(60), "ended": None, "place": "#general", "text": "look"}),
     ]
-    [task], [errand] = tasks(said), errands(said)
+    [task], [turn] = tasks(said), turn_purposes(said)
     assert (task.id, task.stage, task.manager, task.shifts, task.is_over) == ("e2", "working", "spark-mo", 2, False)
-    assert (errand.nick, errand.place, errand.ended) == ("spark-a", "#general", None)
+    assert (turn.nick, turn.place, turn.ended) == ("spark-a", "#general", None)
     assert list(by_stage([task])) == list(STAGES) and by_stage([task])["working"] == [task]
 
 

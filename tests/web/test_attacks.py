@@ -12,12 +12,12 @@ import pytest
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.password import PasswordVerifier
 from culture.web import security
-from culture.web.database import opened
+from culture.web.database import open_database
 from culture.web.login_links import make_link
 from culture.web.sessions import BrowserSessions
 from culture.web.throttle import TRIES
-from culture.web.views.events import MOST
-from culture.web.views.login import inside
+from culture.web.views.events import MAX_TABS
+from culture.web.views.login import local_path
 from tests.support.people import verifier
 from tests.support.web import Browser, Site, settings_for
 
@@ -73,8 +73,8 @@ def test_links_lead_to_no_name_that_another_user_could_answer(tmp_path: Path) ->
 
 
 async def test_names_that_differ_in_case_are_one_account_to_revoke(site: Site) -> None:
-    with opened(site.settings.folder) as database:
-        BrowserSessions(database).begin("ORI", "")
+    with open_database(site.settings.folder) as database:
+        BrowserSessions(database).start("ORI", "")
         assert BrowserSessions(database).revoke_of("ori") == 1
 
 
@@ -94,10 +94,10 @@ async def test_what_is_no_request_of_a_browser_is_refused_and_not_a_failure(site
 
 
 async def test_a_file_that_another_version_left_lets_nobody_in(site: Site) -> None:
-    with opened(site.settings.folder) as database:
-        BrowserSessions(database).begin("ori", "")
+    with open_database(site.settings.folder) as database:
+        BrowserSessions(database).start("ori", "")
         database.do("PRAGMA user_version = 1")
-    with opened(site.settings.folder) as database:
+    with open_database(site.settings.folder) as database:
         assert BrowserSessions(database).all() == []
 
 
@@ -116,7 +116,7 @@ async def test_passwords_that_are_guessed_all_at_once_are_no_more_guesses(site: 
 async def test_nobody_has_all_connections_of_the_page(site: Site) -> None:
     ori, ada = await site.browser().come_in("ori"), await site.browser().come_in("ada")
     async with AsyncExitStack() as tabs:
-        for _ in range(MOST):
+        for _ in range(MAX_TABS):
             await tabs.enter_async_context(ori.listening())
         assert (await ori.get("/events")).status_code == 429
         async with ada.listening():
@@ -144,7 +144,7 @@ async def test_behind_the_login_one_comes_to_where_one_wanted_and_to_no_other_si
     }.items():
         sent = await browser.get(f"{site.url}{path}")
         assert sent.status_code == 303
-        assert inside(parse_qs(urlsplit(sent.headers["location"]).query)["next"][0]) == beyond
+        assert local_path(parse_qs(urlsplit(sent.headers["location"]).query)["next"][0]) == beyond
 
 
 @pytest.mark.parametrize("account", ["ori\0", "ori\nNICK eve", "ori\0web", "ori eve", "ori\x1b[2J"], ids=ascii)

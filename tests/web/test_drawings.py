@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from culture.ledger_views.ledger import LedgerFact
 from culture.ledger_views.links import mesh
 from culture.ledger_views.spend import SpendTotal
-from culture.web.markdown import rendered
-from culture.web.mesh_svg import picture
-from culture.web.spend_chart import COLOURS, HEIGHT, WIDTH, chart
+from culture.web.markdown import render
+from culture.web.mesh_svg import draw_mesh
+from culture.web.spend_chart import COLOURS, HEIGHT, WIDTH, draw_chart
 from culture.web.templates import anchor, limit, money, short, span, word
 from tests.ledger_views.made import NONSENSE
 
@@ -71,24 +71,24 @@ class Seen(HTMLParser):
 @settings(max_examples=40)
 @given(_days, st.integers(1, 30), st.booleans())
 def test_every_chart_fits_its_frame(days: dict[date, dict[str, SpendTotal]], length: int, in_tokens: bool) -> None:
-    drawn = chart(days, TODAY, length, in_tokens)
-    for piece in drawn.pieces:
-        assert piece.x >= 0 and piece.x + piece.width <= WIDTH + 0.1 and 0 <= piece.colour < COLOURS
-        assert piece.y >= -0.1 and piece.y + piece.height <= HEIGHT + 0.1
+    drawn = draw_chart(days, TODAY, length, in_tokens)
+    for segment in drawn.segments:
+        assert segment.x >= 0 and segment.x + segment.width <= WIDTH + 0.1 and 0 <= segment.colour < COLOURS
+        assert segment.y >= -0.1 and segment.y + segment.height <= HEIGHT + 0.1
     assert len(drawn.key) <= COLOURS
 
 
 @settings(max_examples=40)
 @given(NONSENSE)
-def test_every_mesh_has_a_picture(said: list[LedgerFact]) -> None:
-    drawn = picture(mesh(said, "spark"), "spark")
+def test_every_mesh_has_a_draw_mesh(said: list[LedgerFact]) -> None:
+    drawn = draw_mesh(mesh(said, "spark"), "spark")
     assert all(0 < node.x < drawn.width and 0 < node.y < drawn.height for node in drawn.nodes)
     assert {edge.state for edge in drawn.edges} <= {"linked", "syncing", "down"}
 
 
 @given(st.lists(st.sampled_from([*"<>[]()!`*_#|-\n\"'&:/ ax", "javascript:", "https://a", "<script>", "data:"])))
 def test_whatever_is_on_a_page_of_a_wiki_does_nothing(pieces: list[str]) -> None:
-    seen = Seen(rendered("".join(pieces), {"a": "/wiki/demo/a"}))
+    seen = Seen(render("".join(pieces), {"a": "/wiki/demo/a"}))
     assert seen.tags <= TAGS
     assert seen.names <= {"href", "rel", "target", "class", "title", "start"}
     assert all(link.startswith(("https://", "http://", "/wiki/demo/")) for link in seen.links)
@@ -107,14 +107,14 @@ def test_whatever_is_on_a_page_of_a_wiki_does_nothing(pieces: list[str]) -> None
     ],
 )
 def test_links_lead_to_pages_and_other_sites_alone_and_nothing_is_fetched(text: str) -> None:
-    seen = Seen(rendered(text, {}))
+    seen = Seen(render(text, {}))
     assert seen.tags <= {"p", "a"} and "src" not in seen.names
     assert all(link.startswith("https://") for link in seen.links)
 
 
 def test_links_between_pages_are_found_beside_and_from_the_top() -> None:
     pages = {"plans/a": "/wiki/d/plans/a", "home": "/wiki/d/home"}
-    shown = rendered("[1](a) [2](../x) [3](/home.md) `plans/a` `rm`", pages, "plans")
+    shown = render("[1](a) [2](../x) [3](/home.md) `plans/a` `rm`", pages, "plans")
     assert 'href="/wiki/d/plans/a">1' in shown and 'href="/wiki/d/home">3' in shown and "<code>rm</code>" in shown
     assert '<a href="/wiki/d/plans/a"><code>plans/a</code></a>' in shown and 'class="missing"' in shown
 

@@ -32,7 +32,7 @@ async def test_who_was_invited_chooses_a_password_and_is_in(site: Site, ircd: IR
 @pytest.mark.parametrize(
     ("left", "changed", "why"),
     [
-        (60.0, {"again": "another horse"}, "two different passwords"),
+        (60.0, {"again": "another horse"}, "The two passwords differ"),
         (60.0, {"password": "short", "again": "short"}, "at least 8"),
         (-1.0, {}, "has expired"),
     ],

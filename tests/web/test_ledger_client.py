@@ -41,20 +41,20 @@ async def test_more_facts_than_one_answer_has_are_all_known(tmp_path: Path) -> N
             async with registered(ircd.port, nick, "message-tags") as bot:
                 await _spends(bot, nick, EACH)
         assert 2 * EACH > MOST
-        async with reading(ircd.port, "spark-reader") as board:
-            await until(lambda: sum(turn.tokens for turn in board.turns()) == 2 * EACH)
-            assert board.turns() is board.turns()
+        async with reading(ircd.port, "spark-reader") as model:
+            await until(lambda: sum(turn.tokens for turn in model.turns()) == 2 * EACH)
+            assert model.turns() is model.turns()
 
 
 async def test_what_was_said_on_the_other_side_of_a_split_is_known_afterwards(tmp_path: Path) -> None:
     async with (
         linked(tmp_path, ("alfa", "bravo"), [("alfa", "bravo")]) as servers,
-        reading(servers["alfa"].port, "alfa-reader") as board,
+        reading(servers["alfa"].port, "alfa-reader") as model,
     ):
-        await until(lambda: board.mesh().links)
+        await until(lambda: model.mesh().links)
         await servers.cut("alfa", "bravo")
         bot = await servers.client("bravo-bot", caps="message-tags")
         await _spends(bot, "bravo-bot", 1)
-        assert not board.turns()
+        assert not model.turns()
         servers.heal("alfa", "bravo")
-        await until(board.turns)
+        await until(model.turns)

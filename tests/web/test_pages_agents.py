@@ -93,7 +93,7 @@ async def test_held_messages_are_shown_and_released_by_a_tap(site: Site, ircd: I
     ori = await site.browser().come_in("ori")
     async with registered(ircd.port, "spark-eve") as eve:
         await eve.ask(f"PRIVMSG {NICK} :the cellar door is open")
-        page = await shows(ori, "/agents", "1 held message", "1 from <b>spark-eve</b>", "nobody vouches for them")
+        page = await shows(ori, "/agents", "1 held message", "1 from <b>spark-eve</b>", "sender not vouched for")
         assert "cellar" not in page and "1 held" in (await ori.get("/today")).text
         for wrong in ({"word": "go on", "sender": "spark-ada"}, {"word": "pause", "sender": "spark-eve"}):
             assert (await ori.post(f"/agents/{NICK}/say", **wrong)).status_code == 400
@@ -111,15 +111,15 @@ async def test_a_question_is_answered_by_a_tap_once_and_everybody_sees_it(
     page = await shows(ori, "/questions", "Delete &lt;b&gt;47&lt;/b&gt; branches?", "in #general", "9 min left")
     assert '<b class="badge">1</b>' in page and f'href="{address}"' in page
     assert all(f'<button name="answer" value="{word}"' in page for word in ("yes", "no", "abort"))
-    assert "May answer:" in page
-    assert "Delete" in (await ori.get(address)).text and "1 question waits" in (await ori.get("/today")).text
+    assert "Who may answer:" in page
+    assert "Delete" in (await ori.get(address)).text and "1 open question" in (await ori.get("/today")).text
     told = await ori.post(address, PART, answer="yes")
-    assert 'class="told"' in told.text and "q1 is answered: &#34;yes&#34;." in told.text
+    assert 'class="result"' in told.text and "q1 is answered: &#34;yes&#34;." in told.text
     answer = await asking
     assert (answer.by, answer.human_confirmed) == ("spark-ori", True)
     late = await ada.post(address, PART, answer="no")
-    assert 'class="told not"' in late.text and "already answered by spark-ori" in late.text
-    page = await shows(ada, "/questions", "No agent waits for an answer.", "by spark-ori (human)")
+    assert 'class="result not"' in late.text and "already answered by spark-ori" in late.text
+    page = await shows(ada, "/questions", "No open questions.", "by spark-ori (human)")
     assert "<b>yes</b>" in page and 'class="badge"' not in page
     # What it says of the answer the server has looked up: whose message it is, and how they were logged in.
     page = await shows(ada, "/questions", ">verified<", "logged in as ori (behalf)")
@@ -169,7 +169,7 @@ async def test_what_was_asked_in_private_is_shown_without_its_words(
 ) -> None:
     ori, ada = [await site.browser().come_in(account) for account in ("ori", "ada")]
     asking = asyncio.create_task(helper.questions.ask("spark-ori", "is the vault open?", 600, ()))
-    page = await shows(ada, "/questions", "in private", "not everybody may read it")
+    page = await shows(ada, "/questions", "in private", "text hidden")
     assert f'<a href="/rooms/{NICK}">your conversation with {NICK}</a>' in page
     assert "vault" not in page
     assert "is answered" in (await ori.post(f"/questions/{NICK}/q1", PART, answer="it is")).text

@@ -10,7 +10,7 @@ from culture.server.ircd import IRCd
 from culture.transport import Address, ClientIdentity
 from culture.web.ledger_client import LedgerClient
 from culture.web.mesh_model import MeshModel
-from culture.web.mesh_svg import picture
+from culture.web.mesh_svg import draw_mesh
 from culture.wiki.pages import Pages, folder_of
 from tests.federation.meshes import linked
 from tests.support.web import Site, until
@@ -69,7 +69,7 @@ async def test_today_says_what_needs_somebody(site: Site, ircd: IRCd) -> None:
         await shows(ori, "/today", "All is well", AGENT)
         await put(claude, "alert", "agent_complete-1", {"event": "agent_complete", "text": "the notes are written"})
         await put(claude, "alert", "agent_error-2", {"event": "agent_error", "text": "it crashed"})
-        page = await shows(ori, "/today", "Something wants a look", "it crashed")
+        page = await shows(ori, "/today", "Attention needed", "it crashed")
         assert "the notes are written" not in page
         page = await shows(ori, "/alerts", "it crashed", "the notes are written")
         assert "the notes are written" not in (await ori.get("/alerts?gravity=error")).text
@@ -82,7 +82,7 @@ async def test_spend_is_drawn_by_day_and_agent(site: Site, ircd: IRCd) -> None:
             turn = {"tokens": 1500, "cost_usd": 1.25, "ended": _ago(days=days), "outcome": "DONE"}
             await put(claude, "spend", f"turn-{number}", turn)
         page = await shows(ori, "/spend", "<b>$1.25</b>", "<b>$3.75</b>", AGENT)
-        assert f"the server's own time ({datetime.now().astimezone().tzname()})" in unescape(page)
+        assert f"Cost per day ({datetime.now().astimezone().tzname()}, as budgets count)" in unescape(page)
         assert page.count('<rect class="c0"') == 2 and f"{AGENT}: $2.50</title>" in page
         assert "<b>$5.00</b>" in (await ori.get("/spend?days=30")).text
         assert f"{AGENT}: 3.0k</title>" in (await ori.get("/spend?in=tokens")).text
@@ -113,18 +113,18 @@ async def test_the_mesh_is_drawn_as_its_servers_tell_it_and_changes_in_a_split(t
         ledger = LedgerClient(
             Address("127.0.0.1", servers["alfa"].port), ClientIdentity("alfa-web"), news.extend, every=0.05
         )
-        board = MeshModel(ledger)
+        model = MeshModel(ledger)
         await ledger.start()
         try:
-            [edge] = await until(lambda: [each for each in picture(board.mesh()).edges if each.label.endswith("ms")])
+            [edge] = await until(lambda: [each for each in draw_mesh(model.mesh()).edges if each.label.endswith("ms")])
             assert (edge.link.ends, edge.state) == (("alfa", "bravo"), "linked")
-            assert [node.is_here for node in picture(board.mesh(), board.server).nodes] == [True, False]
+            assert [node.is_here for node in draw_mesh(model.mesh(), model.server).nodes] == [True, False]
             news.clear()
             await servers.cut("alfa", "bravo")
-            await until(lambda: [each.label for each in picture(board.mesh()).edges] == ["down"])
-            assert "link" in news and all(node.is_alone for node in picture(board.mesh()).nodes)
+            await until(lambda: [each.label for each in draw_mesh(model.mesh()).edges] == ["down"])
+            assert "link" in news and all(node.is_alone for node in draw_mesh(model.mesh()).nodes)
             servers.heal("alfa", "bravo")
-            await until(lambda: board.mesh().links[0].state == "linked")
+            await until(lambda: model.mesh().links[0].state == "linked")
         finally:
             await ledger.stop()
 
@@ -144,7 +144,7 @@ async def test_the_wiki_is_read_with_its_history(site: Site, tmp_path: Path, mon
     assert '<a href="/wiki/demo/sprint-state">the state</a>' in page and 'class="missing"' in page
     assert "a second thought" in page and "<script>alert" not in page and "<img" not in page.partition("<main")[2]
     old = (await ori.get(f"/wiki/demo/plans/e2?revision={first.revision}")).text
-    assert "This is what it was" in old and "<p>more</p>" not in old
+    assert "You are viewing revision" in old and "<p>more</p>" not in old
     assert "plans/e2" in (await ori.get("/wiki/demo?q=plan")).text
     for path in ("/wiki/other", "/wiki/demo/nothing", "/wiki/demo/%2e%2e/secret", "/wiki/..%2fdemo/home", "/wiki/Demo"):
         assert (await ori.get(path)).status_code == 404, path

@@ -12,7 +12,7 @@ from culture.transport import ClientIdentity
 from culture.web.connection_pool import WebConnectionPool
 from culture.web.page import WebPerson
 from culture.web.push import NotPushed, Push, Pusher
-from culture.web.slash_commands import speak
+from culture.web.slash_commands import send_input
 from tests.support.client import Client, connected
 from tests.support.people import PASSWORD, authenticate, come_in, plain
 from tests.support.receiver import receiving
@@ -47,22 +47,22 @@ async def pushing(
     def identity_of(person: WebPerson) -> ClientIdentity:
         return ClientIdentity(person.nick, settings.account, settings.token, bot=False, on_behalf=person.account)
 
-    seats = WebConnectionPool(settings.address, identity_of, "#general", on_refused=lambda _account: None)
+    connections = WebConnectionPool(settings.address, identity_of, "#general", on_refused=lambda _account: None)
     pusher = Pusher(
         {"ori": TOPIC},
         "https://chat.example.org",
-        seats,
+        connections,
         settings.nick_of,
         phone.post,
         **{"delay": 0.05, **limits},  # type: ignore[arg-type]
     )
     pusher.start()
     try:
-        await until(lambda: seats.known("ori"))
-        yield seats, pusher
+        await until(lambda: connections.get("ori"))
+        yield connections, pusher
     finally:
         await pusher.stop()
-        await seats.close()
+        await connections.close()
 
 
 @asynccontextmanager
@@ -111,32 +111,35 @@ async def test_what_is_read_meanwhile_wakes_nobody(tmp_path: Path, ircd: IRCd) -
 
 async def test_whoever_is_away_is_left_alone(tmp_path: Path, ircd: IRCd) -> None:
     phone = Phone()
-    async with pushing(tmp_path, ircd, phone) as (seats, pusher), agent(ircd) as claude:
-        seat = seats.known("ori")
-        assert seat is not None
-        await speak(seat.irc, "#general", "/away do not disturb")
+    async with pushing(tmp_path, ircd, phone) as (connections, pusher), agent(ircd) as claude:
+        connection = connections.get("ori")
+        assert connection is not None
+        await send_input(connection.irc, "#general", "/away do not disturb")
         claude.send("PRIVMSG spark-ori :urgent")
         assert (await claude.expect("301")).params[-1] == "do not disturb"
-        await until(lambda: seat.talks.known("spark-claude"))
-        await until(lambda: not pusher.waiting)
-        await speak(seat.irc, "#general", "/away")
+        await until(lambda: connection.conversations.get("spark-claude"))
+        await until(lambda: not pusher.pending)
+        await send_input(connection.irc, "#general", "/away")
         claude.send("PRIVMSG spark-ori :later")
         await until(lambda: phone.shown)
         assert phone.texts == ["later"]
-        assert seat.talks.of("spark-claude", private=True).unread == 2
+        assert connection.conversations.get_or_add("spark-claude", private=True).unread == 2
 
 
 async def test_many_wake_the_phone_a_few_times(tmp_path: Path, ircd: IRCd) -> None:
     phone = Phone()
-    async with pushing(tmp_path, ircd, phone, burst=2, period=3600.0) as (seats, pusher), agent(ircd) as claude:
-        seat = seats.known("ori")
-        assert seat is not None
+    async with pushing(tmp_path, ircd, phone, burst=2, period=3600.0) as (connections, pusher), agent(ircd) as claude:
+        connection = connections.get("ori")
+        assert connection is not None
         for number in range(6):
             claude.send(f"PRIVMSG spark-ori :number {number}")
         await until(
-            lambda: seat.talks.known("spark-claude") and seat.talks.of("spark-claude", private=True).unread == 6
+            lambda: (
+                connection.conversations.get("spark-claude")
+                and connection.conversations.get_or_add("spark-claude", private=True).unread == 6
+            )
         )
-        await until(lambda: not pusher.waiting)
+        await until(lambda: not pusher.pending)
         assert phone.texts == ["number 0", "number 1"]
         pusher._period = 0.0  # as if it were over
         claude.send("PRIVMSG spark-ori :once more")

@@ -122,8 +122,8 @@ async def test_what_is_unread_is_counted_and_read_on_all_devices(site: Site, irc
         await until(lambda: len([each for kind, each in news if kind == "message"]) == 3)
         page = (await ori.get("/rooms")).text
         assert re.findall(r'data-room="([^"]+)".*?<b class="([^"]+)"[^>]*>(\d+)</b>', page) == [
-            ("#general", "count calls", "2"),
-            ("spark-ada", "count calls", "1"),
+            ("#general", "count mention", "2"),
+            ("spark-ada", "count mention", "1"),
         ]
         assert [each["calls"] for kind, each in news if kind == "message"] == [False, True, True]
         async with client_of(ircd, "ori") as other:
@@ -150,7 +150,7 @@ async def test_what_was_unread_before_the_page_was_opened_is_counted_too(site: S
         await ada.sync()
     page = (await (await site.browser().come_in("ori")).get("/rooms")).text
     assert re.findall(r'data-room="([^"]+)".*?<b class="([^"]+)"[^>]*>(\d+)</b>', page) == [
-        ("#general", "count calls", "2")
+        ("#general", "count mention", "2")
     ]
     assert 'data-room="spark-ada"' in page
 
@@ -175,7 +175,7 @@ async def test_what_is_said_while_the_unread_are_counted_counts_once(
         monkeypatch.setattr(IRCTransport, "read", interrupted)
         page = (await (await site.browser().come_in("ori")).get("/rooms")).text
     assert re.findall(r'data-room="([^"]+)".*?<b class="([^"]+)"[^>]*>(\d+)</b>', page) == [
-        ("#general", "count calls", "2")
+        ("#general", "count mention", "2")
     ]
 
 
@@ -188,8 +188,8 @@ async def test_who_could_not_be_seated_in_time_is_not_left_on_the_server(
         reached.set()
         await asyncio.Event().wait()
 
-    monkeypatch.setattr("culture.web.connection_pool._OPENING", 2.0)
-    monkeypatch.setattr("culture.web.connection_pool.take_stock", hangs)
+    monkeypatch.setattr("culture.web.connection_pool._OPEN_TIMEOUT", 2.0)
+    monkeypatch.setattr("culture.web.connection_pool.load_unread", hangs)
     ori = site.browser()
     await ori.log_in("ori")
     assert reached.is_set()
@@ -221,7 +221,7 @@ async def test_a_search_finds_the_place(site: Site, ircd: IRCd) -> None:
         page = (await ori.get(place[1])).text
         assert "number 7" in texts(page) and "number 12" in texts(page) and f'id="m-{place[2]}"' in page
         assert texts((await ori.get(f"/search?q={quote('c++')}&room=%23other")).text) == ["C++ builds again"]
-        assert "Nothing was found" in (await ori.get("/search?q=nowhere")).text
+        assert "No messages match" in (await ori.get("/search?q=nowhere")).text
         # No model is loaded in this server: the page says what the server says.
         assert 'class="refusal"' in (await ori.get("/search?q=anything&how=meaning")).text
 

@@ -11,13 +11,13 @@ from culture.protocol.vocabulary import UserClass
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import new_account
 from culture.server.ircd import IRCd
-from culture.web.database import opened
-from culture.web.login_links import Links
+from culture.web.database import open_database
+from culture.web.login_links import LoginLinks
 from culture.web.security import OPEN, OPEN_BELOW
 from culture.web.sessions import BrowserSessions
 from culture.web.throttle import LoginThrottle
-from culture.web.view import found
-from culture.web.views.login import inside
+from culture.web.view import all_views
+from culture.web.views.login import local_path
 from tests.support.client import connected
 from tests.support.clock import Clock
 from tests.support.people import PASSWORD, authenticate, come_in, plain
@@ -28,7 +28,7 @@ SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(1)>"
 
 def routes() -> list[tuple[str, str]]:
     """Every route of every page, as somebody would try it."""
-    every = [route for view in found() for route in view.routes if isinstance(route, Route)]
+    every = [route for view in all_views() for route in view.routes if isinstance(route, Route)]
     return sorted(
         (method, re.sub(r"\{[^}]+\}", "x", route.path))
         for route in every
@@ -60,12 +60,12 @@ async def test_a_session_that_is_made_up_or_over_or_revoked_opens_nothing(site: 
         stranger = site.browser()
         tried = await stranger.get("/rooms", Cookie=f'{name}="{wrong}"')
         assert tried.status_code == 303, wrong
-    with opened(site.settings.folder) as database:
+    with open_database(site.settings.folder) as database:
         assert cookie not in str(database.ask("SELECT * FROM sessions"))
         (session,) = BrowserSessions(database).all("ori")
         database.do("UPDATE sessions SET ends = 1")
         assert (await ori.get("/rooms")).status_code == 303
-        assert BrowserSessions(database).of(cookie) is None
+        assert BrowserSessions(database).find(cookie) is None
         database.do("UPDATE sessions SET ends = 1e12")
         assert (await ori.get("/rooms")).status_code == 200
         assert BrowserSessions(database).revoke(session.id)
@@ -208,24 +208,24 @@ async def test_scripts_in_a_nick_a_topic_and_a_message_are_text(site: Site, ircd
 async def test_a_login_link_works_once_and_says_why_it_does_not_again(site: Site) -> None:
     ori, thief = site.browser(), site.browser()
     clock = Clock()
-    with opened(site.settings.folder) as database:
-        token = Links(database).make("ori", 600)
-        late = Links(database, lambda: 1000.0).make("ori", 600)
-        never = Links(database, clock)
+    with open_database(site.settings.folder) as database:
+        token = LoginLinks(database).make("ori", 600)
+        late = LoginLinks(database, lambda: 1000.0).make("ori", 600)
+        never = LoginLinks(database, clock)
         await ori.get(f"/login/{token}")
         await thief.get(f"/login/{token}")  # only a look, as programs do that show previews
         assert (await ori.post(f"/login/{token}")).status_code == 303
         again = await thief.post(f"/login/{token}")
-        assert again.status_code == 410 and "used already" in again.text
+        assert again.status_code == 410 and "already been used" in again.text
         assert (await thief.get("/rooms")).status_code == 303
-        assert "used already" in (await thief.get(f"/login/{token}")).text
-        assert "too old" in (await thief.get(f"/login/{late}")).text
+        assert "already been used" in (await thief.get(f"/login/{token}")).text
+        assert "has expired" in (await thief.get(f"/login/{late}")).text
         assert (await thief.post(f"/login/{late}")).status_code == 410
-        assert "not known" in (await thief.get("/login/guessed")).text
+        assert "unknown" in (await thief.get("/login/guessed")).text
         assert token not in str(database.ask("SELECT * FROM links"))
         made = never.make("ori", 60)
         clock.now += 61
-        with pytest.raises(Exception, match="too old"):
+        with pytest.raises(Exception, match="has expired"):
             never.use(made)
 
 
@@ -251,12 +251,12 @@ async def test_an_agent_does_not_log_in_to_the_page(site: Site) -> None:
 
 async def test_behind_the_login_one_stays_on_the_page(site: Site) -> None:
     for path in ("https://evil.example", "//evil.example", "/\\evil.example", "javascript:alert(1)", "/login", "x"):
-        assert inside(path) == "/", path
+        assert local_path(path) == "/", path
     browser = site.browser()
     await browser.get("/login?next=//evil.example")
     answer = await browser.post("/login", account="ori", password=PASSWORD, next="//evil.example")
     assert answer.headers["location"] == "/"
-    assert inside("/rooms/%23general?at=x") == "/rooms/%23general?at=x"
+    assert local_path("/rooms/%23general?at=x") == "/rooms/%23general?at=x"
 
 
 async def test_what_is_too_long_is_not_read(site: Site) -> None:
@@ -277,7 +277,7 @@ async def test_a_revoked_account_is_logged_out(tmp_path: Path, site: Site, ircd:
     ori, ada = await site.browser().come_in("ori"), await site.browser().come_in("ada")
     async with ori.listening():
         AccountStore(tmp_path / "accounts.json", "spark").revoke("ori")
-        with opened(site.settings.folder) as database:
+        with open_database(site.settings.folder) as database:
             await until(lambda: not BrowserSessions(database).all("ori"))
     assert (await ori.get("/rooms")).status_code == 303
     assert (await ada.get("/rooms")).status_code == 200
@@ -286,8 +286,8 @@ async def test_a_revoked_account_is_logged_out(tmp_path: Path, site: Site, ircd:
 async def test_the_page_acts_for_people_alone(site: Site, tmp_path: Path) -> None:
     AccountStore(tmp_path / "accounts.json", "spark").add(new_account("robot", UserClass.BOT, always_on=False))
     for account in ("claude", "robot", "nobody"):
-        with opened(site.settings.folder) as database:
-            token = Links(database).make(account, 60)
+        with open_database(site.settings.folder) as database:
+            token = LoginLinks(database).make(account, 60)
         browser = site.browser()
         await browser.get(f"/login/{token}")
         await browser.post(f"/login/{token}")
@@ -297,7 +297,7 @@ async def test_the_page_acts_for_people_alone(site: Site, tmp_path: Path) -> Non
 async def test_sessions_are_ended_by_whose_they_are(site: Site) -> None:
     phone, desk = await site.browser().come_in("ori"), await site.browser().come_in("ori")
     ada = await site.browser().come_in("ada")
-    with opened(site.settings.folder) as database:
+    with open_database(site.settings.folder) as database:
         (hers,) = BrowserSessions(database).all("ada")
         assert len(BrowserSessions(database).all("ori")) == 2
     assert (await desk.post("/account/end", id=hers.id)).status_code == 409

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from culture.config.model import Listen
 from culture.server.ircd import IRCd
-from culture.web.database import opened
-from culture.web.event_stream import Hub
+from culture.web.database import open_database
+from culture.web.event_stream import EventStream
 from culture.web.sessions import BrowserSessions
 from tests.support.client import Client, connected
 from tests.support.people import PASSWORD, accounts_of, authenticate, come_in, plain
@@ -63,7 +63,7 @@ async def test_a_tab_that_was_gone_for_a_moment_hears_what_it_missed(site: Site,
 async def test_a_revoked_session_ends_its_pages(site: Site) -> None:
     ori = await site.browser().come_in("ori")
     async with ori.listening() as news:
-        with opened(site.settings.folder) as database:
+        with open_database(site.settings.folder) as database:
             assert BrowserSessions(database).revoke_of("ori") == 1
         await until(lambda: [kind for kind, _ in news if kind == "ended"])
     assert (await ori.client.get("/whoami", headers={"HX-Request": "true"})).status_code == 401
@@ -85,10 +85,10 @@ async def _speaks_of_itself(agent: Client) -> None:
 
 
 async def test_a_tab_that_does_not_read_is_cut_off() -> None:
-    hub = Hub()
-    stream = hub.listen("", 60)
+    events = EventStream()
+    stream = events.listen("", 60)
     assert (await anext(stream)) is not None
     for number in range(600):
-        hub.tell("message", {"number": number})
-    assert hub.listeners == 0
+        events.publish("message", {"number": number})
+    assert events.listeners == 0
     assert len([each async for each in stream]) == 500

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 import culture.web
 from culture.protocol.text import Profile, clean
-from culture.web.templates import environment, said
+from culture.web.templates import environment, linked
 
 VENDOR = Path(culture.web.__file__).parent / "vendor"
 
@@ -37,7 +37,7 @@ class Tags(HTMLParser):
 
 @given(st.text() | st.from_regex(r"(https?://\S*|<a href=.*>|\x03\d\d| |javascript:\S+){1,6}"))
 def test_nothing_but_links_to_web_pages_comes_of_a_text(text: str) -> None:
-    found = Tags(str(said(text)))
+    found = Tags(str(linked(text)))
     for tag, attributes in found.tags:
         assert tag == "a" and (attributes["href"] or "").lower().startswith(("http://", "https://"))
         assert attributes["rel"] == "noopener noreferrer nofollow"
@@ -56,7 +56,7 @@ def test_nothing_but_links_to_web_pages_comes_of_a_text(text: str) -> None:
     ids=["sentence", "parentheses", "query", "angles", "capitals"],
 )
 def test_a_link_ends_where_the_sentence_goes_on(text: str, link: str) -> None:
-    ((_, attributes),) = Tags(str(said(text))).tags
+    ((_, attributes),) = Tags(str(linked(text))).tags
     assert unescape(attributes["href"] or "") == link
 
 
@@ -64,11 +64,11 @@ def test_a_link_ends_where_the_sentence_goes_on(text: str, link: str) -> None:
     "text", ["javascript:alert(1)", "data:text/html,x", "ftp://a.example", "https://", "//a.example"]
 )
 def test_what_is_no_web_page_is_no_link(text: str) -> None:
-    assert Tags(str(said(text))).tags == []
+    assert Tags(str(linked(text))).tags == []
 
 
 def test_every_text_on_a_page_is_cleaned_whatever_the_template_forgot() -> None:
-    template = environment().from_string("{{ text }}|{{ text | said }}|{{ html }}")
+    template = environment().from_string("{{ text }}|{{ text | linked }}|{{ html }}")
     shown = template.render(text="<b>\x02a\u202e\u200b\U000e0041", html=Markup("<i>b</i>"))
     assert shown == "&lt;b&gt;a|&lt;b&gt;a|<i>b</i>"
 
@@ -83,7 +83,7 @@ def test_the_programs_of_others_are_those_that_are_named() -> None:
 
 def test_an_address_made_of_brackets_takes_no_time() -> None:
     """Every message of a room is drawn for everybody who looks; one that took a second would stop the page."""
-    assert 'href="http://a.example/(b)"' in said("see (http://a.example/(b)).")
+    assert 'href="http://a.example/(b)"' in linked("see (http://a.example/(b)).")
     began = process_time()
-    said("http://a" + ")" * 200_000)
+    linked("http://a" + ")" * 200_000)
     assert process_time() - began < 2  # what looks at all of it for each letter takes a minute

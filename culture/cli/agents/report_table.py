@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from culture.cli import output
-from culture.ledger_views.states import shown_state
+from culture.ledger_views.states import display_state
 from culture.protocol.vocabulary import AgentState
 
 _HEADINGS = ("AGENT", "BACKEND", "STATE", "SINCE", "TASK", "TOKENS", "USD", "CONTEXT", "UNREAD", "LAST MESSAGE")
@@ -64,7 +64,7 @@ def _told(report: Mapping[str, Any], figure: float, form: str) -> str:
 
 def _state(report: Mapping[str, Any]) -> str:
     state = str(report["state"])
-    shown = shown_state(state, stood_down=bool(report.get("stood_down")), held=report.get("held") or 0)
+    shown = display_state(state, stood_down=bool(report.get("stood_down")), held=report.get("held") or 0)
     if state in list(AgentState) and not report["connected"]:
         return f"{shown}, offline"
     if then := report.get("next"):

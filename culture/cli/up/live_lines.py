@@ -126,7 +126,7 @@ class Screen:
             return  # that it is here is known
         task = f": {_short(agent.task)}" if agent.task else ""
         text = self.paint(f"{plain(agent.nick)} is {plain(agent.state)}{task}", "dim")
-        yield from self._activity(agent.nick, agent.told, text)
+        yield from self._activity(agent.nick, agent.updated, text)
 
     def _asked(self, question: QuestionView) -> Iterator[str]:
         key = (question.nick, question.id)
@@ -138,7 +138,7 @@ class Screen:
             self._asking = [each for each in self._asking if each[1] not in posted]
             own = next((each.text.removeprefix(PREFIX) for each in posted if each.private), "")
             where = f" in {question.place}" if question.place else ""
-            left = question.left(question.told)
+            left = question.left(question.updated)
             within = f" (within {span(left)})" if left else ""
             text = f"{question.nick} asks{where}{within}: {question.text or own or 'something in a closed room'}"
             yield self._line(question.asked, self.paint(_short(text), "yellow"))
@@ -150,7 +150,7 @@ class Screen:
             verdict = f" ({question.verdict})" if question.verdict else ""
             by = f" by {plain(question.by)}{verdict}" if question.by else ""
             text = f"{plain(question.nick)}'s {question.id} is {plain(question.outcome)}{by}"
-            yield self._line(question.told, text)
+            yield self._line(question.updated, text)
 
     def _is_for_a_person(self, message: Message, us: str) -> bool:
         called = message.private or fold(us) in fold(message.text)

@@ -35,9 +35,9 @@ def ensure(settings: ServerConfig) -> str:
     return token
 
 
-def standing(settings: ServerConfig) -> Callable[[str], str | None]:
-    """Whether somebody may be logged in to the page; what it says is another once they were revoked or have another
-    password, and then they have to log in again."""
+def login_version(settings: ServerConfig) -> Callable[[str], str | None]:
+    """A function from account to login version: a text that changes when the account is revoked or gets another
+    password, which ends its browser sessions; None for an account that may not log in to the page."""
     store = AccountStore(settings.accounts_file, settings.account_prefix)
 
     def of(name: str) -> str | None:

@@ -36,7 +36,7 @@ from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import AccountRefused
 from culture.server.errors import StartError
 from culture.web.app import serving
-from culture.web.database import opened
+from culture.web.database import open_database
 from culture.web.login_links import MINUTES
 from culture.web.push import NotPushed, Push
 from culture.web.sessions import BrowserSession, BrowserSessions
@@ -171,7 +171,7 @@ def link(
 @group.command()
 def sessions(config: ConfigFile = None, name: Name = None, as_json: AsJson = False) -> None:
     """Show who is logged in to the page, in which browser, and since when."""
-    with opened(data_folder(_config(config, name))) as database:
+    with open_database(data_folder(_config(config, name))) as database:
         found = BrowserSessions(database).all()
     if as_json:
         typer.echo(shown_json([asdict(each) for each in found]))
@@ -198,7 +198,7 @@ def revoke(
     """
     if (which is None) != everybody:
         fail("say the id of a session, an account, or --all; `culture web sessions` shows them", Exit.USAGE)
-    with opened(data_folder(_config(config, name))) as database:
+    with open_database(data_folder(_config(config, name))) as database:
         known = BrowserSessions(database)
         count = known.revoke_all() if which is None else int(known.revoke(which)) or known.revoke_of(which)
     if which is not None and not count:

@@ -115,10 +115,17 @@ def settings_of(config: ServerConfig, host: str | None = None, port: int | None 
         raise StartError(listen_policy.unprotected(web.host))
     changed = config.model_copy(update={"web": web})
     token = webaccount.ensure(changed)
-    standing = webaccount.standing(changed)
+    login_version = webaccount.login_version(changed)
     folder = data_folder(changed)
     return WebSettings(
-        changed, _address(changed), webaccount.NAME, token, folder, web.port, standing, lambda: _renewed_token(changed)
+        changed,
+        _address(changed),
+        webaccount.NAME,
+        token,
+        folder,
+        web.port,
+        login_version,
+        lambda: _renewed_token(changed),
     )
 
 

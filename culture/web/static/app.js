@@ -1,5 +1,5 @@
 "use strict";
-// What the page does by itself: the token for htmx, news from /events, the composer, keys. No library beside htmx.
+// Script of all pages: CSRF token for htmx, live updates from /events, message composer, keyboard shortcuts. Needs htmx only.
 
 const account = document.body.dataset.account;
 const find = (selector) => document.querySelector(selector);
@@ -19,30 +19,30 @@ function post(path, fields) {
   });
 }
 
-// Refusals: the server's words, where they are looked for.
+// Refusals and results: show the server's text next to the form, or at the bottom of the page.
 
-function wordsOf(html) {
+function refusalText(html) {
   const page = new DOMParser().parseFromString(html, "text/html");
-  const found = page.querySelector(".refusal");
-  return (found || page.body).textContent.trim().slice(0, 500);
+  const refusal = page.querySelector(".refusal");
+  return (refusal || page.body).textContent.trim().slice(0, 500);
 }
 
-function tell(text, place = find("#told")) {
+function showResult(text, place = find("#result")) {
   if (place) place.textContent = text;
 }
 
-// What a daemon tells one person alone (`@guide help`) is not said in the room; whoever looks at the room sees it all the same.
-function tellAside(html) {
-  const made = document.createElement("template");
-  made.innerHTML = html;
-  const notice = made.content.querySelector("li.notice.agent, li.notice.bot");
-  const place = find("#told");
+// Show a private notice of an agent or bot, such as the answer to `@guide help`, while a room is open.
+function showPrivateNotice(html) {
+  const template = document.createElement("template");
+  template.innerHTML = html;
+  const notice = template.content.querySelector("li.notice.agent, li.notice.bot");
+  const place = find("#result");
   if (!notice || !place) return;
-  const [told, who] = [document.createElement("p"), document.createElement("b")];
-  told.className = "told";
-  who.textContent = notice.dataset.sender;
-  told.append(who, `, to you: ${notice.querySelector(".text").textContent.trim()}`);
-  place.replaceChildren(told);
+  const [box, sender] = [document.createElement("p"), document.createElement("b")];
+  box.className = "result";
+  sender.textContent = notice.dataset.sender;
+  box.append(sender, `, to you: ${notice.querySelector(".text").textContent.trim()}`);
+  place.replaceChildren(box);
 }
 
 const isRefused = (xhr) => xhr.getResponseHeader("X-Refused") !== null;
@@ -51,27 +51,27 @@ document.addEventListener("htmx:afterRequest", (event) => {
   const { xhr, elt } = event.detail;
   if (!isRefused(xhr)) return;
   const own = elt.closest("form")?.querySelector("[role=alert]");
-  tell(wordsOf(xhr.responseText), own || undefined);
+  showResult(refusalText(xhr.responseText), own || undefined);
 });
 document.addEventListener("htmx:responseError", (event) => {
   const { xhr, elt } = event.detail;
-  if (xhr.status === 401) return leave();
+  if (xhr.status === 401) return goToLogin();
   const own = elt.closest("form")?.querySelector("[role=alert]");
-  tell(wordsOf(xhr.responseText) || `The page answers with ${xhr.status}.`, own || undefined);
+  showResult(refusalText(xhr.responseText) || `The page returned error ${xhr.status}.`, own || undefined);
 });
 document.addEventListener("htmx:sendError", (event) => {
   const own = event.detail.elt.closest("form")?.querySelector("[role=alert]");
-  // A part that the page fetches by itself is no news: that it is cut off is told above.
+  // A background reload that failed needs no message: the connection state is shown already.
   if (!own && event.detail.requestConfig?.verb !== "post") return;
-  tell("The page cannot be reached at the moment; nothing was sent. Try again.", own || undefined);
+  showResult("The page cannot be reached. Nothing was sent. Try again.", own || undefined);
 });
 document.addEventListener("htmx:beforeRequest", (event) => {
   const own = event.detail.elt.closest("form")?.querySelector("[role=alert]");
-  if (own) tell("", own);
-  else if (event.detail.requestConfig?.verb === "post") tell("");
+  if (own) showResult("", own);
+  else if (event.detail.requestConfig?.verb === "post") showResult("");
 });
 
-// Times in the zone of whoever looks.
+// Times, converted to the time zone of the browser.
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const date = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
@@ -86,18 +86,18 @@ function showTimes(within = document) {
     each.dataset.shown = "1";
   }
 }
-document.addEventListener("htmx:afterSwap", () => { showTimes(); showCount(); });
+document.addEventListener("htmx:afterSwap", () => { showTimes(); showMentionCount(); });
 
-// What calls the one who looks, in the title of the tab.
+// Number of unread mentions in the title of the tab.
 
 const title = document.title;
-function showCount() {
-  const counts = [...document.querySelectorAll("#sidebar .count.calls")].map((each) => Number(each.textContent));
+function showMentionCount() {
+  const counts = [...document.querySelectorAll("#sidebar .count.mention")].map((each) => Number(each.textContent));
   const sum = counts.reduce((all, each) => all + each, 0);
   document.title = sum ? `(${sum}) ${title}` : title;
 }
 
-// The messages of the room that is open.
+// Messages of the open room.
 
 const list = () => find("#messages");
 const isLive = () => room() && !room().dataset.at;
@@ -107,20 +107,20 @@ const toEnd = () => { const box = list(); if (box) box.scrollTop = box.scrollHei
 function append(html) {
   const box = list();
   const stays = !isAtEnd(box);
-  const made = document.createElement("template");
-  made.innerHTML = html;
-  for (const item of made.content.querySelectorAll("li")) {
+  const template = document.createElement("template");
+  template.innerHTML = html;
+  for (const item of template.content.querySelectorAll("li")) {
     if (!document.getElementById(item.id)) box.append(item);
   }
   showTimes(box);
   if (!stays) toEnd();
 }
 
-let marking = 0;
+let markTimer = 0;
 function markRead() {
   if (!isLive() || document.hidden || !document.hasFocus()) return;
-  clearTimeout(marking);
-  marking = setTimeout(() => post("/read", { room: room().dataset.room }).catch(() => {}), 400);
+  clearTimeout(markTimer);
+  markTimer = setTimeout(() => post("/read", { room: room().dataset.room }).catch(() => {}), 400);
 }
 
 async function catchUp() {
@@ -137,45 +137,46 @@ async function catchUp() {
   markRead();
 }
 
-// Parts of the page that follow the news: fetched anew at once, then once a second at most, and always once more after
-// the last news. htmx would lose news that come while a part is on its way (whatever waits goes with the part that is
-// replaced) or within its own throttle, and with its delay a busy room would never be shown.
+// Throttled reloads: an event reloads the parts of the page that listen to it at once, then at most once a second, and
+// always once more after the last event. The throttle and delay of htmx do not do: htmx loses events that arrive during
+// a request (the waiting one belongs to the element that is replaced) or within its throttle, and with its delay a busy
+// room would never be reloaded.
 
-const PACE = 1000;
-const resting = new Map(); // the name of a part's news -> whether there were more since
+const RELOAD_INTERVAL = 1000;
+const throttled = new Map(); // event name -> whether it occurred again since the last reload
 
-const isOnItsWay = (name) => find(`.htmx-request[hx-trigger*="${name} from:body"]`) !== null;
+const isLoading = (name) => find(`.htmx-request[hx-trigger*="${name} from:body"]`) !== null;
 
-function happened(name) {
-  if (resting.has(name)) return resting.set(name, true);
-  const waits = isOnItsWay(name);
-  resting.set(name, waits);
-  setTimeout(() => rest(name), waits ? PACE / 10 : PACE);
-  if (!waits) document.body.dispatchEvent(new CustomEvent(name));
+function reload(name) {
+  if (throttled.has(name)) return throttled.set(name, true);
+  const mustWait = isLoading(name);
+  throttled.set(name, mustWait);
+  setTimeout(() => endThrottle(name), mustWait ? RELOAD_INTERVAL / 10 : RELOAD_INTERVAL);
+  if (!mustWait) document.body.dispatchEvent(new CustomEvent(name));
 }
 
-function rest(name) {
-  const more = resting.get(name);
-  resting.delete(name);
-  if (more) happened(name);
+function endThrottle(name) {
+  const again = throttled.get(name);
+  throttled.delete(name);
+  if (again) reload(name);
 }
 
-// The menu stays open while it is used; what it missed is fetched when it closes.
+// An open menu is not replaced; it is reloaded when it closes.
 
 document.addEventListener("htmx:beforeSwap", (event) => {
   if (event.detail.target.id === "nav" && find("#nav details[open]")) event.detail.shouldSwap = false;
 });
 document.addEventListener("toggle", (event) => {
-  if (event.target.matches("#nav details") && !event.target.open) happened("facts:alert");
+  if (event.target.matches("#nav details") && !event.target.open) reload("facts:alert");
 }, true);
 
-// News.
+// Live updates from /events.
 
 let source = null;
-let last = document.body.dataset.news || "";
-let pause = 1000;
+let lastEventId = document.body.dataset.position || "";
+let retryDelay = 1000;
 let hiddenAt = 0;
-const ASLEEP = 20000; // A phone may have cut the stream in the meantime and not said so.
+const ASLEEP = 20000; // ms in the background after which a phone may have dropped the stream without an error
 
 function showState(text) {
   const place = find("#link-state");
@@ -185,76 +186,76 @@ function showState(text) {
   document.body.classList.toggle("is-cut-off", Boolean(text));
 }
 
-function leave() {
+function goToLogin() {
   location.href = `/login?next=${encodeURIComponent(location.pathname + location.search)}`;
 }
 
-const ON = {
+const HANDLERS = {
   here() {},
-  message(news) {
-    if (isLive() && fold(news.room) === fold(room().dataset.room)) {
-      append(news.html);
+  message(event) {
+    if (isLive() && fold(event.room) === fold(room().dataset.room)) {
+      append(event.html);
       markRead();
-    } else if (isLive() && !news.room.startsWith("#")) {
-      tellAside(news.html);
+    } else if (isLive() && !event.room.startsWith("#")) {
+      showPrivateNotice(event.html);
     }
-    happened("rooms");
+    reload("rooms");
   },
-  rooms() { happened("rooms"); },
-  members(news) {
-    if (room() && (!news.room || fold(news.room) === fold(room().dataset.room))) happened("members");
+  rooms() { reload("rooms"); },
+  members(event) {
+    if (room() && (!event.room || fold(event.room) === fold(room().dataset.room))) reload("members");
   },
-  topic(news) {
-    if (room() && fold(news.room) === fold(room().dataset.room)) happened("topic");
+  topic(event) {
+    if (room() && fold(event.room) === fold(room().dataset.room)) reload("topic");
   },
-  facts(news) {
-    happened("facts");
-    for (const kind of news.kinds) happened(`facts:${kind}`);
+  facts(event) {
+    reload("facts");
+    for (const kind of event.kinds) reload(`facts:${kind}`);
   },
-  state(news) {
-    if (news.condition === "connected") {
+  state(event) {
+    if (event.condition === "connected") {
       const wasCut = document.body.classList.contains("is-cut-off");
       showState("");
-      if (wasCut) ON.resync();
-    } else if (news.condition === "hopeless") {
-      showState(`The server does not let you in any longer: ${news.reason}`);
+      if (wasCut) HANDLERS.resync();
+    } else if (event.condition === "hopeless") {
+      showState(`The server refuses your login: ${event.reason}`);
     } else {
-      showState("The server cannot be reached at the moment; it is tried again by itself.");
+      showState("The server cannot be reached. Reconnecting…");
     }
   },
   resync() {
     catchUp();
-    for (const name of ["rooms", "members", "topic", "facts"]) happened(name);
-    for (const kind of ["state", "question", "spend", "alert", "task", "link"]) happened(`facts:${kind}`);
+    for (const name of ["rooms", "members", "topic", "facts"]) reload(name);
+    for (const kind of ["state", "question", "spend", "alert", "task", "link"]) reload(`facts:${kind}`);
   },
-  ended() { leave(); },
+  ended() { goToLogin(); },
 };
 
 function listen() {
   source?.close();
-  source = new EventSource(`/events${last ? `?last=${encodeURIComponent(last)}` : ""}`);
-  source.onopen = () => { pause = 1000; };
+  source = new EventSource(`/events${lastEventId ? `?last=${encodeURIComponent(lastEventId)}` : ""}`);
+  source.onopen = () => { retryDelay = 1000; };
   source.onerror = () => {
-    showState("The page is cut off; it comes back by itself.");
+    showState("Connection lost. Reconnecting…");
     if (source.readyState !== EventSource.CLOSED) return;
-    setTimeout(again, pause);
-    pause = Math.min(pause * 2, 10000);
+    setTimeout(reconnect, retryDelay);
+    retryDelay = Math.min(retryDelay * 2, 10000);
   };
-  for (const [name, act] of Object.entries(ON)) {
+  for (const [name, handle] of Object.entries(HANDLERS)) {
     source.addEventListener(name, (event) => {
-      if (event.lastEventId) last = event.lastEventId;
-      act(JSON.parse(event.data));
+      if (event.lastEventId) lastEventId = event.lastEventId;
+      handle(JSON.parse(event.data));
     });
   }
 }
 
-async function again() {
+async function reconnect() {
   const answer = await fetch("/whoami", { headers: { "HX-Request": "true" } }).catch(() => null);
-  if (answer && answer.status === 401) return leave();
+  if (answer && answer.status === 401) return goToLogin();
   listen();
 }
 
-// The composer: Enter sends, what was typed outlives errors and changes of the room.
+// The composer: Enter sends; the draft survives errors and switching rooms.
 
 function setUpComposer() {
   const form = find("#say");
@@ -282,7 +283,7 @@ function setUpComposer() {
   if (matchMedia("(hover: hover)").matches) text.focus();
 }
 
-// Keys, for whoever is not typing: / search, c compose, j and k the next and the previous room.
+// Keyboard shortcuts outside of input fields: / search, c compose, j and k next and previous room.
 
 const isTyping = (element) => element.matches("input, textarea, select, [contenteditable]");
 
@@ -307,14 +308,14 @@ function step(way) {
   if (next) location.href = next.href;
 }
 
-// The beginning.
+// Start.
 
 showTimes();
-showCount();
+showMentionCount();
 if (account) {
   setUpComposer();
   const at = room()?.dataset.at && document.getElementById(`m-${room().dataset.at}`);
-  if (at) { at.classList.add("found"); at.scrollIntoView({ block: "center" }); }
+  if (at) { at.classList.add("highlighted"); at.scrollIntoView({ block: "center" }); }
   else toEnd();
   markRead();
   addEventListener("focus", markRead);

@@ -1,1 +1,1 @@
-"""The pages, each a module with its ``VIEW``."""
+"""The pages of the web page: one module per page, each with a constant ``VIEW`` (see :mod:`culture.web.view`)."""

@@ -1,4 +1,4 @@
-"""One's own account: in which browsers one is logged in, and how to log out of them."""
+"""The page *You*: browser sessions of the account, with log-out, and push status."""
 
 from datetime import UTC, datetime
 
@@ -7,7 +7,7 @@ from starlette.responses import Response
 from culture.protocol.names import fold
 from culture.protocol.text import Profile, clean
 from culture.web.page import PageRequest
-from culture.web.view import WebView, done, shown
+from culture.web.view import WebView, get, post
 
 _BROWSERS = {"Firefox/": "Firefox", "Edg/": "Edge", "Chrome/": "Chrome", "Safari/": "Safari"}
 _SYSTEMS = {
@@ -20,13 +20,11 @@ _SYSTEMS = {
 }
 
 
-def _named(text: str) -> str:
-    """A browser as people call it, from what it says of itself."""
+def _browser_name(text: str) -> str:
+    """Name and system of a browser from its User-Agent header, such as ``Firefox on Linux``."""
     browser = next((name for mark, name in _BROWSERS.items() if mark in text), "")
     system = next((name for mark, name in _SYSTEMS.items() if mark in text), "")
-    return (
-        f"{browser} on {system}" if browser and system else clean(text, Profile.WEB)[:60] or "a browser without a name"
-    )
+    return f"{browser} on {system}" if browser and system else clean(text, Profile.WEB)[:60] or "unknown browser"
 
 
 async def _account(page: PageRequest) -> Response:
@@ -34,7 +32,7 @@ async def _account(page: PageRequest) -> Response:
     rows = [
         {
             "id": each.id,
-            "browser": _named(each.browser),
+            "browser": _browser_name(each.browser),
             "made": datetime.fromtimestamp(each.made, UTC),
             "seen": datetime.fromtimestamp(each.seen, UTC),
             "is_this": each.id == page.person.session,
@@ -46,11 +44,11 @@ async def _account(page: PageRequest) -> Response:
 
 
 async def _end(page: PageRequest) -> Response:
-    """A session of one's own; those of others are none of theirs."""
-    wanted, own = page.form.get("id", ""), page.web.sessions.all(page.person.account)
-    if wanted not in {each.id for each in own}:
-        return page.refuse("There is no such session of yours.")
-    page.web.sessions.revoke(wanted)
+    """End one of the person's own sessions."""
+    id, own = page.form.get("id", ""), page.web.sessions.all(page.person.account)
+    if id not in {each.id for each in own}:
+        return page.refuse("You have no session with this id.")
+    page.web.sessions.revoke(id)
     return page.go("/account")
 
 
@@ -66,5 +64,5 @@ VIEW = WebView(
     title="You",
     order=95,
     icon="settings",
-    routes=[shown("/account", _account), done("/account/end", _end), done("/account/end-others", _end_others)],
+    routes=[get("/account", _account), post("/account/end", _end), post("/account/end-others", _end_others)],
 )

@@ -1,26 +1,26 @@
-"""What agents have called people for."""
+"""The page *Alerts*: errors and other calls of agents, newest first, filtered by severity."""
 
 from starlette.responses import Response
 
-from culture.web.mesh_model import board_of
+from culture.web.mesh_model import mesh_model
 from culture.web.page import PageRequest
-from culture.web.view import WebView, shown
+from culture.web.view import WebView, get
 
 _MOST = 200
 _GRAVITIES = ("error", "warning", "info")
 
 
 async def _alerts(page: PageRequest) -> Response:
-    found, wanted = board_of(page).alerts(), page.query.get("gravity", "")
-    counts = {gravity: sum(alert.gravity == gravity for alert in found) for gravity in _GRAVITIES}
+    alerts, selected = mesh_model(page).alerts(), page.query.get("gravity", "")
+    counts = {gravity: sum(alert.gravity == gravity for alert in alerts) for gravity in _GRAVITIES}
     return page.show(
         "alerts.html",
-        alerts=[alert for alert in found if not wanted or alert.gravity == wanted][:_MOST],
+        alerts=[alert for alert in alerts if not selected or alert.gravity == selected][:_MOST],
         counts=counts,
-        wanted=wanted,
-        everything=len(found),
+        selected=selected,
+        total=len(alerts),
         problem=page.web.ledger.problem,
     )
 
 
-VIEW = WebView(path="/alerts", title="Alerts", order=40, icon="alerts", routes=[shown("/alerts", _alerts)])
+VIEW = WebView(path="/alerts", title="Alerts", order=40, icon="alerts", routes=[get("/alerts", _alerts)])

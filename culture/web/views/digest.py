@@ -1,34 +1,34 @@
-"""What happened while somebody was away."""
+"""The page *Digest*: what happened in the last hour, 8 hours, day, 3 days or week."""
 
 from datetime import UTC, datetime, timedelta
 
 from starlette.responses import Response
 
 from culture.ledger_views.digest import digest
-from culture.ledger_views.digest_query import facts_since, said_since
-from culture.web.mesh_model import board_of
+from culture.ledger_views.digest_query import facts_since, messages_since
+from culture.web.mesh_model import mesh_model
 from culture.web.page import PageRequest
-from culture.web.view import WebView, shown
+from culture.web.view import WebView, get
 
 _SPANS = {"1h": 1, "8h": 8, "24h": 24, "3d": 72, "7d": 168}
-_USUAL = "8h"
+_DEFAULT = "8h"
 
 
 async def _digest(page: PageRequest) -> Response:
-    asked = page.query.get("since", "")
-    wanted = asked if asked in _SPANS else _USUAL
+    requested = page.query.get("since", "")
+    selected = requested if requested in _SPANS else _DEFAULT
     until = datetime.now(UTC)
-    since = until - timedelta(hours=_SPANS[wanted])
-    board, irc = board_of(page), await page.irc()
-    await board.look()
-    kept, said = await facts_since(irc, since), await said_since(irc, since, until)
+    since = until - timedelta(hours=_SPANS[selected])
+    model, irc = mesh_model(page), await page.irc()
+    await model.refresh()
+    facts, messages = await facts_since(irc, since), await messages_since(irc, since, until)
     return page.show(
         "digest.html",
-        digest=digest(kept, said, since, until, page.person.nick, board.here),
+        digest=digest(facts, messages, since, until, page.person.nick, model.online),
         spans=tuple(_SPANS),
-        wanted=wanted,
+        selected=selected,
         now=until,
     )
 
 
-VIEW = WebView(path="/digest", title="Digest", order=35, icon="digest", routes=[shown("/digest", _digest)])
+VIEW = WebView(path="/digest", title="Digest", order=35, icon="digest", routes=[get("/digest", _digest)])

@@ -1,54 +1,56 @@
-"""The stream of what happens, for a tab that is open."""
+"""``/events``: the stream of server-sent events for an open tab, and ``/whoami``."""
 
 import time
 from collections.abc import AsyncIterator
 
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from culture.web.event_stream import Hub
+from culture.web.event_stream import EventStream
 from culture.web.page import PageRequest
-from culture.web.view import WebView, shown
+from culture.web.view import WebView, get
 
-_EVERY = 2.0
-_BEAT = 15.0
+_SESSION_CHECK = 2.0
+_KEEPALIVE = 15.0
 _LONGEST_ID = 60
-MOST = 50
-"""Tabs of one person: connections are few, and nobody has them all."""
+MAX_TABS = 50
+"""Open tabs per person, so that nobody uses up the connections of the page."""
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
 async def _events(page: PageRequest) -> Response:
-    seat = await page.seat()
-    if seat.hub.listeners >= MOST:
-        return page.refuse("You have this page open too often: close some tabs.", 429)
+    connection = await page.connection()
+    if connection.events.listeners >= MAX_TABS:
+        return page.refuse("Too many open tabs. Close some of them.", 429)
     last = page.request.headers.get("last-event-id", page.query.get("last", ""))[:_LONGEST_ID]
-    first = f'retry: 2000\nevent: state\ndata: {{"condition": "{seat.condition.value}", "reason": ""}}\n\n'
-    return StreamingResponse(_told(page, seat.hub, last, first), media_type="text/event-stream", headers=_HEADERS)
+    first = f'retry: 2000\nevent: state\ndata: {{"condition": "{connection.state.value}", "reason": ""}}\n\n'
+    return StreamingResponse(
+        _stream(page, connection.events, last, first), media_type="text/event-stream", headers=_HEADERS
+    )
 
 
-async def _told(page: PageRequest, hub: Hub, last: str, first: str) -> AsyncIterator[str]:
-    """Until the tab is closed or the session ends; a comment now and then shows that the line is alive."""
+async def _stream(page: PageRequest, events: EventStream, last: str, first: str) -> AsyncIterator[str]:
+    """Events until the tab is closed or the session ends, with a comment every 15 s to keep proxies open."""
     yield first
-    looked = beat = time.monotonic()
-    async for happening in hub.listen(last, _EVERY):
+    checked_at = sent_at = time.monotonic()
+    async for event in events.listen(last, _SESSION_CHECK):
         now = time.monotonic()
-        if now - looked >= _EVERY:
-            looked = now
-            if not page.web.sessions.holds(page.person.session):
+        if now - checked_at >= _SESSION_CHECK:
+            checked_at = now
+            if not page.web.sessions.is_active(page.person.session):
                 yield "event: ended\ndata: {}\n\n"
                 return
-        if happening is not None:
-            yield str(happening)
-        elif now - beat >= _BEAT:
-            yield ": still here\n\n"
+        if event is not None:
+            yield str(event)
+        elif now - sent_at >= _KEEPALIVE:
+            yield ": keepalive\n\n"
         else:
             continue
-        beat = now
+        sent_at = now
 
 
 async def _whoami(page: PageRequest) -> Response:
-    """For a tab whose stream ended: 401 where it has to log in again."""
+    """Account and nick, for a tab whose stream ended; status 401 tells it to log in again."""
     return JSONResponse({"account": page.person.account, "nick": page.person.nick})
 
 
-VIEW = WebView(path="/events", routes=[shown("/events", _events), shown("/whoami", _whoami)])
+VIEW = WebView(path="/events", routes=[get("/events", _events), get("/whoami", _whoami)])

@@ -1,4 +1,4 @@
-"""The way in, with a password or a link that works once, and the way out."""
+"""The login page: log in with a password or a login link, and log out."""
 
 from starlette.responses import RedirectResponse, Response
 
@@ -6,7 +6,7 @@ from culture.web.login_links import LinkRefused
 from culture.web.page import PageRequest
 from culture.web.password_check import WrongPassword, check_password
 from culture.web.security import cookie_name, set_cookie
-from culture.web.view import WebView, done, shown
+from culture.web.view import WebView, get, post
 
 _LONGEST = 500
 _DAY = 86400
@@ -27,16 +27,16 @@ def _login_page(page: PageRequest, status: int = 200, **values: object) -> Respo
 
 async def _log_in(page: PageRequest) -> Response:
     account, password = page.form.get("account", "").strip()[:_LONGEST], page.form.get("password", "")[:_LONGEST]
-    beyond = page.form.get("next", "")
+    next_path = page.form.get("next", "")
     try:
         name = await check_password(page.web, page.address, account, password)
     except WrongPassword as wrong:
-        return _login_page(page, wrong.status, text=str(wrong), account=account, next=beyond)
-    return let_in(page, name, beyond)
+        return _login_page(page, wrong.status, text=str(wrong), account=account, next=next_path)
+    return start_session(page, name, next_path)
 
 
 async def _link(page: PageRequest) -> Response:
-    token = page.words["token"]
+    token = page.path_params["token"]
     try:
         return _login_page(page, token=token, account=page.web.links.account_of(token))
     except LinkRefused as refused:
@@ -45,23 +45,23 @@ async def _link(page: PageRequest) -> Response:
 
 async def _use_link(page: PageRequest) -> Response:
     try:
-        return let_in(page, page.web.links.use(page.words["token"]), "/")
+        return start_session(page, page.web.links.use(page.path_params["token"]), "/")
     except LinkRefused as refused:
         return _login_page(page, 410, text=str(refused))
 
 
-def let_in(page: PageRequest, account: str, beyond: str) -> Response:
-    """A new secret for the browser, whatever it had before: one that somebody else knew would be of use to them."""
+def start_session(page: PageRequest, account: str, next_path: str) -> Response:
+    """Start a session and redirect to ``next_path``; the cookie is always new, against session fixation."""
     if page.visitor is not None:
         page.web.sessions.revoke(page.visitor.session)
-    secret = page.web.sessions.begin(account, page.request.headers.get("user-agent", ""), page.caller)
-    response = RedirectResponse(inside(beyond), 303)
+    secret = page.web.sessions.start(account, page.request.headers.get("user-agent", ""), page.caller_uid)
+    response = RedirectResponse(local_path(next_path), 303)
     set_cookie(response, page.web.settings, secret, page.web.settings.web.session_days * _DAY)
     return response
 
 
-def inside(path: str) -> str:
-    """A path of this page, never another site."""
+def local_path(path: str) -> str:
+    """The path if it is one of this page, or else ``/``; never the address of another site."""
     is_path = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable() and "\\" not in path
     return path if is_path and not path.startswith(("/login", "/logout")) else "/"
 
@@ -76,10 +76,10 @@ async def _log_out(page: PageRequest) -> Response:
 VIEW = WebView(
     path="/login",
     routes=[
-        shown("/login", _form),
-        done("/login", _log_in),
-        shown("/login/{token}", _link),
-        done("/login/{token}", _use_link),
-        done("/logout", _log_out),
+        get("/login", _form),
+        post("/login", _log_in),
+        get("/login/{token}", _link),
+        post("/login/{token}", _use_link),
+        post("/logout", _log_out),
     ],
 )

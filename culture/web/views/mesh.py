@@ -1,23 +1,23 @@
-"""The mesh as a picture."""
+"""The page *Mesh*: servers and links as a drawing and a table."""
 
 from collections import Counter
 from datetime import UTC, datetime
 
 from starlette.responses import Response
 
-from culture.web.mesh_model import board_of
-from culture.web.mesh_svg import picture
+from culture.web.mesh_model import mesh_model
+from culture.web.mesh_svg import draw_mesh
 from culture.web.page import PageRequest
-from culture.web.view import WebView, shown
+from culture.web.view import WebView, get
 
 
 async def _mesh(page: PageRequest) -> Response:
-    board = board_of(page)
-    mesh = board.mesh()
-    running = [agent for agent in board.agents() if agent.runs]
+    model = mesh_model(page)
+    mesh = model.mesh()
+    running = [agent for agent in model.agents() if agent.runs]
     return page.show(
         "mesh.html",
-        picture=picture(mesh, board.server),
+        drawing=draw_mesh(mesh, model.server),
         mesh=mesh,
         counts=Counter(agent.server for agent in running),
         now=datetime.now(UTC),
@@ -25,4 +25,4 @@ async def _mesh(page: PageRequest) -> Response:
     )
 
 
-VIEW = WebView(path="/mesh", title="Mesh", order=45, icon="mesh", routes=[shown("/mesh", _mesh)])
+VIEW = WebView(path="/mesh", title="Mesh", order=45, icon="mesh", routes=[get("/mesh", _mesh)])

@@ -1,4 +1,4 @@
-"""The questions of agents: those that wait, with a way to answer, and those that are closed."""
+"""The pages *Questions* and of one question: the open ones with a form to answer, then the closed ones."""
 
 import re
 from datetime import UTC, datetime
@@ -7,10 +7,10 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from culture.ledger_views.questions import find
-from culture.web.agent_command import tell
-from culture.web.mesh_model import board_of
+from culture.web.agent_command import send_to_agent
+from culture.web.mesh_model import mesh_model
 from culture.web.page import PageRequest
-from culture.web.view import WebView, done, shown
+from culture.web.view import WebView, get, post
 
 _CLOSED = 30
 _LONGEST = 2_000
@@ -18,43 +18,43 @@ _ID = re.compile(r"[qQ]\d{1,9}")
 
 
 async def _questions(page: PageRequest) -> Response:
-    found = board_of(page).questions()
+    questions = mesh_model(page).questions()
     return page.show(
         "questions.html",
-        waiting=[each for each in found if each.is_open],
-        closed=[each for each in found if not each.is_open][:_CLOSED],
+        waiting=[each for each in questions if each.is_open],
+        closed=[each for each in questions if not each.is_open][:_CLOSED],
         now=datetime.now(UTC),
         problem=page.web.ledger.problem,
     )
 
 
 async def _question(page: PageRequest) -> Response:
-    nick, id = page.words["nick"], page.words["id"]
-    question = find(board_of(page).questions(), nick, id)
+    nick, id = page.path_params["nick"], page.path_params["id"]
+    question = find(mesh_model(page).questions(), nick, id)
     if question is None:
-        return page.refuse(f"{nick} has asked no question {id} that is still known.", 404)
+        return page.refuse(f"{nick} has no question {id}.", 404)
     return page.show("question.html", question=question, now=datetime.now(UTC), problem=page.web.ledger.problem)
 
 
 async def _answer(page: PageRequest) -> Response:
-    nick, id = page.words["nick"], page.words["id"]
+    nick, id = page.path_params["nick"], page.path_params["id"]
     text = " ".join(page.form.get("answer", "").split())[:_LONGEST]
-    if not _ID.fullmatch(id) or find(board_of(page).questions(), nick, id) is None:
-        return page.refuse(f"{nick} has asked no question {id} that is still known.", 404)
+    if not _ID.fullmatch(id) or find(mesh_model(page).questions(), nick, id) is None:
+        return page.refuse(f"{nick} has no question {id}.", 404)
     if not text:
-        return page.refuse("There is nothing to say.", 400)
-    told = await tell(await page.seat(), nick, f"{id.lower()} {text}")
+        return page.refuse("Enter an answer.", 400)
+    result = await send_to_agent(await page.connection(), nick, f"{id.lower()} {text}")
     return page.show(
-        "told.html",
+        "command_result.html",
         is_part=page.is_part,
-        told=told,
-        is_done=told.counts,
+        result=result,
+        is_done=result.is_accepted,
         back=f"/questions/{quote(nick, safe='')}/{id}",
     )
 
 
-def _waiting(page: PageRequest) -> int:
-    return sum(each.is_open for each in board_of(page).questions())
+def _open_count(page: PageRequest) -> int:
+    return sum(each.is_open for each in mesh_model(page).questions())
 
 
 VIEW = WebView(
@@ -62,10 +62,10 @@ VIEW = WebView(
     title="Questions",
     order=30,
     icon="questions",
-    badge=_waiting,
+    badge=_open_count,
     routes=[
-        shown("/questions", _questions),
-        shown("/questions/{nick}/{id}", _question),
-        done("/questions/{nick}/{id}", _answer),
+        get("/questions", _questions),
+        get("/questions/{nick}/{id}", _question),
+        post("/questions/{nick}/{id}", _answer),
     ],
 )

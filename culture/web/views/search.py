@@ -1,14 +1,14 @@
-"""Looking for what was said."""
+"""The page *Search*: messages by words or by meaning, in one room or in all of the person's rooms."""
 
 from starlette.responses import Response
 
 from culture.protocol.names import fold
 from culture.web.page import PageRequest
-from culture.web.search import MEANING, MOST, WORDS, SearchResult, find
-from culture.web.view import WebView, shown
+from culture.web.search import MAX_HITS, MEANING, WORDS, SearchResult, search_rooms
+from culture.web.view import WebView, get
 
 _LONGEST = 300
-_HOW = {"words": WORDS, "meaning": MEANING}
+_MODES = {"words": WORDS, "meaning": MEANING}
 
 
 async def _search(page: PageRequest) -> Response:
@@ -16,10 +16,10 @@ async def _search(page: PageRequest) -> Response:
     room, how = page.query.get("room", "")[:_LONGEST], page.query.get("how", "words")
     irc = await page.irc()
     channels = sorted(irc.channels, key=fold)
-    wanted = [room] if room else channels
-    found = await find(irc, wanted, text, _HOW.get(how, WORDS)) if text else SearchResult(())
-    how = how if how in _HOW else "words"
-    return page.show("search.html", text=text, room=room, how=how, found=found, channels=channels, most=MOST)
+    rooms = [room] if room else channels
+    result = await search_rooms(irc, rooms, text, _MODES.get(how, WORDS)) if text else SearchResult(())
+    how = how if how in _MODES else "words"
+    return page.show("search.html", text=text, room=room, how=how, result=result, channels=channels, most=MAX_HITS)
 
 
-VIEW = WebView(path="/search", routes=[shown("/search", _search)])
+VIEW = WebView(path="/search", routes=[get("/search", _search)])

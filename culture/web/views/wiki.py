@@ -1,4 +1,4 @@
-"""The wikis of this machine, to read."""
+"""The pages of the wikis on this machine, read-only: overview, search, page with history."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from starlette.responses import Response
 
 from culture.config import paths
-from culture.web.markdown import address, rendered
+from culture.web.markdown import address, render
 from culture.web.page import PageRequest
-from culture.web.view import WebView, shown
+from culture.web.view import WebView, get
 from culture.wiki.client import LocalWiki
 from culture.wiki.errors import NoSuchPage, WikiError
 from culture.wiki.pages import Pages, folder_of
@@ -18,36 +18,36 @@ _CHANGES, _HITS = 50, 30
 
 
 async def _wikis(page: PageRequest) -> Response:
-    found = await asyncio.to_thread(projects)
-    if len(found) == 1:
-        return page.go(f"/wiki/{found[0]}")
-    return page.show("wikis.html", projects=found)
+    names = await asyncio.to_thread(projects)
+    if len(names) == 1:
+        return page.go(f"/wiki/{names[0]}")
+    return page.show("wikis.html", projects=names)
 
 
 async def _wiki(page: PageRequest) -> Response:
-    project, words = page.words["project"], page.query.get("q", "").strip()
+    project, query = page.path_params["project"], page.query.get("q", "").strip()
     try:
         wiki = _open(project)
         entries = await wiki.pages()
-        hits = await wiki.search(words, _HITS) if words else []
-        first = await _first(wiki)
+        hits = await wiki.search(query, _HITS) if query else []
+        home = await _home_page(wiki)
     except WikiError as error:
         return page.refuse(str(error), 404)
     places = {entry.name: address(project, entry.name) for entry in entries}
-    lately = sorted(entries, key=lambda entry: entry.time, reverse=True)
+    by_time = sorted(entries, key=lambda entry: entry.time, reverse=True)
     return page.show(
         "wiki.html",
         project=project,
-        lately=[(entry, datetime.fromtimestamp(entry.time, UTC)) for entry in lately],
+        entries=[(entry, datetime.fromtimestamp(entry.time, UTC)) for entry in by_time],
         places=places,
-        words=words,
+        query=query,
         hits=hits,
-        text=await asyncio.to_thread(rendered, first, places) if first else "",
+        text=await asyncio.to_thread(render, home, places) if home else "",
     )
 
 
 async def _page(page: PageRequest) -> Response:
-    project, name = page.words["project"], page.words["name"]
+    project, name = page.path_params["project"], page.path_params["name"]
     try:
         wiki = _open(project)
         current = await wiki.read(name, page.query.get("revision", ""))
@@ -63,23 +63,23 @@ async def _page(page: PageRequest) -> Response:
         is_old=bool(changes) and current.revision != changes[0].revision,
         changes=[(change, datetime.fromtimestamp(change.time, UTC)) for change in changes],
         here=address(project, current.name),
-        text=await asyncio.to_thread(rendered, current.text, places, current.name.rpartition("/")[0]),
+        text=await asyncio.to_thread(render, current.text, places, current.name.rpartition("/")[0]),
     )
 
 
 def projects() -> list[str]:
-    """The projects that have a wiki here."""
+    """Names of the projects that have a wiki on this machine, sorted."""
     return sorted(each.name for each in (paths.home() / "wiki").glob("[!.]*") if Pages(each).exists)
 
 
 def _open(project: str) -> LocalWiki:
     pages = Pages(folder_of(project))
     if not pages.exists:
-        raise NoSuchPage(f"there is no wiki called {project}")
+        raise NoSuchPage(f"There is no wiki called {project}.")
     return LocalWiki(pages)
 
 
-async def _first(wiki: LocalWiki) -> str:
+async def _home_page(wiki: LocalWiki) -> str:
     try:
         return (await wiki.read(_HOME)).text
     except NoSuchPage:
@@ -91,5 +91,5 @@ VIEW = WebView(
     title="Wiki",
     order=55,
     icon="wiki",
-    routes=[shown("/wiki", _wikis), shown("/wiki/{project}", _wiki), shown("/wiki/{project}/{name:path}", _page)],
+    routes=[get("/wiki", _wikis), get("/wiki/{project}", _wiki), get("/wiki/{project}/{name:path}", _page)],
 )
