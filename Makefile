@@ -12,6 +12,10 @@ ARGS ?=
 # Much of a test is waiting: two workers more than there are cores, six at most.
 WORKERS ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores < 4 ? cores + 2 : 6)))
 
+# What `make quick` runs: pure code, and servers over real sockets, within a minute.
+QUICK := tests/protocol tests/config tests/lib tests/test_architecture.py tests/house tests/transport tests/ledger_views \
+  tests/server
+
 # Real programs that the tests talk to.
 DEBIAN_PACKAGES := weechat-headless weechat-plugins irssi ngircd tmux git openssl chromium postgresql zsh fish bubblewrap
 # Agent programs that come from npm, each version pinned; those of the second list only for `make proof`.
@@ -30,7 +34,7 @@ EXTRAS := acp bridge codex copilot postgres semantic
 $(shell test -x $(BIN)/python || rm -f $(VENV)/.made-run $(VENV)/.made-dev $(VENV)/.made-irctest)
 
 .DEFAULT_GOAL := help
-.PHONY: help env up claude $(EXTRAS) agents moreagents test proof bench lint format types requirements matrix packages docs pictures irctest constraints compiled collected debian clean
+.PHONY: help env up claude $(EXTRAS) agents moreagents test quick proof bench lint format types requirements matrix packages docs pictures irctest constraints compiled collected debian clean
 
 help: ## Show what there is to make
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target text; do \
@@ -48,8 +52,11 @@ claude: $(VENV)/.made-run ## Add what agents with Claude need
 $(EXTRAS): $(VENV)/.made-run
 	@$(INSTALL) -c constraints.txt -e '.[$@]'
 
-test: compiled debian agents ## Run the tests, a file at a time on each worker
-	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+test: compiled debian agents ## Run the tests, a file at a time on each worker: make test ARGS="tests/cli -k up"
+	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+
+quick: env ## Run the tests that take a minute together and need no program of others
+	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -n $(WORKERS) --dist loadfile $(QUICK) $(ARGS)
 
 proof: env debian agents moreagents ## Run the long proofs, or one: make proof NAME=idle MINUTES=60
 	@IRCTEST="$(IRCTEST)" PROOF_MINUTES="$(MINUTES)" DATA="$(DATA)" $(BIN)/python -m tools.proof $(NAME)

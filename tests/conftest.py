@@ -1,16 +1,18 @@
 """What holds for every test: known markers, and no silent skip where CI is set."""
 
 import gc
+import json
 import os
 import signal
+import subprocess
 from collections.abc import Generator
 
 import _pytest.tmpdir
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tools.requirements import check_markers
-from tools.rows import SourceError
+from tools.requirements import LAST_RUN, check_markers, name_of
+from tools.rows import ROOT, SourceError
 
 # How long an example takes says something of the machine, not of the code. The examples are the same each time:
 # `make proof NAME=properties` looks for others.
@@ -98,3 +100,35 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     report = yield
     _forbid_skip(report)
     return report
+
+
+class _Outcomes:
+    """Tests of this run by outcome, without their parameters."""
+
+    def __init__(self) -> None:
+        self.passed: set[str] = set()
+        self.others: set[str] = set()
+
+
+_outcomes = _Outcomes()
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Note how a test ended; where workers run the tests, their reports come here as well."""
+    if report.when == "call" and report.passed:
+        _outcomes.passed.add(name_of(report.nodeid))
+    elif not report.passed:
+        _outcomes.others.add(name_of(report.nodeid))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Leave the outcome of a full run for `make requirements`."""
+    if os.environ.get("PYTEST_XDIST_WORKER") or os.environ.get("CULTURE_PROOF"):
+        return
+    ran = {test.partition("::")[0] for test in _outcomes.passed | _outcomes.others}
+    files = {path.relative_to(ROOT / "tests").as_posix() for path in (ROOT / "tests").rglob("test_*.py")}
+    if {file for file in files if file.partition("/")[0] not in ("proof", "irctest")} <= ran:
+        head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+        LAST_RUN.parent.mkdir(exist_ok=True)
+        passed = sorted(_outcomes.passed - _outcomes.others)
+        LAST_RUN.write_text(json.dumps({"commit": head.stdout.strip(), "passed": passed}), encoding="utf-8")
