@@ -92,10 +92,10 @@ def test_the_machine_is_a_fresh_one():
 
 def ci(folder: Path, source: str) -> tuple[int, str]:
     """The exit status of `.ci/run` on a project with these tests, and what it says."""
-    shutil.copytree(ROOT / ".ci", folder / ".ci")
-    (folder / "tests").mkdir()
+    shutil.copytree(ROOT / ".ci", folder / ".ci", dirs_exist_ok=True)
+    (folder / "tests").mkdir(exist_ok=True)
     (folder / "tests" / "test_it.py").write_text(source)
-    (folder / ".venv" / "bin").mkdir(parents=True)
+    (folder / ".venv" / "bin").mkdir(parents=True, exist_ok=True)
     pytest_of_ours = folder / ".venv" / "bin" / "pytest"
     pytest_of_ours.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m pytest -q -ra -c /dev/null --rootdir . "$@"\n')
     pytest_of_ours.chmod(0o700)
@@ -108,6 +108,18 @@ def test_ci_tries_a_failed_test_once_more_and_names_it(tmp_path: Path) -> None:
     status, said = ci(tmp_path, FAILS_ONCE)
     assert status == 0
     assert "passed only the second time:\ntests/test_it.py::test_is_unsteady\n" in said
+
+
+def test_a_test_that_passes_only_the_second_time_is_written_down_and_red_the_next_time(tmp_path: Path) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "unsteady.txt").write_text("# tests\ntests/test_it.py::test_is_wrong 2026-11-01\n")
+    assert ci(tmp_path, FAILS_ONCE)[0] == 0
+    record = (tmp_path / "tests" / "unsteady.txt").read_text().splitlines()
+    assert [line.split()[0] for line in record[2:]] == ["tests/test_it.py::test_is_unsteady"]
+    (tmp_path / "tried").unlink()
+    status, said = ci(tmp_path, FAILS_ONCE)
+    assert status == 1 and "once more, alone:" not in said
+    assert "not tried once more" in said and said.count("tests/test_it.py::test_is_unsteady") == 2
 
 
 def test_ci_runs_the_tests_as_on_a_machine_that_nobody_has_set_up(
