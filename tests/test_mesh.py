@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.mesh import eventually, mesh
+from tests.support.mesh import mesh
+from tests.support.waiting import until
 
 
 async def test_servers_run_beside_each_other_with_what_they_keep(tmp_path: Path) -> None:
@@ -15,7 +16,7 @@ async def test_servers_run_beside_each_other_with_what_they_keep(tmp_path: Path)
                 await client.join("#general")
                 await client.ask(f"PRIVMSG #general :{text}")
             assert [message.params[1] for message in bob.seen if message.verb == "PRIVMSG"] == ["welcome"]
-        await eventually(lambda: bool(m.history("spark") and m.history("thor", "#General")))
+        await until(lambda: bool(m.history("spark") and m.history("thor", "#General")))
         [heard] = m.history("spark")
         assert heard.msgid.startswith("spark.") and heard.source.startswith("spark-ori!") and heard.text == "hello"
         assert [each.text for each in m.history("thor")] == ["welcome"]
@@ -28,7 +29,7 @@ async def test_a_server_that_was_killed_comes_back_on_its_port_and_data(tmp_path
         async with m.client("spark", "spark-ori") as ori:
             await ori.join("#general")
             await ori.ask("PRIVMSG #general :hello")
-            await eventually(lambda: bool(m.history("spark")))
+            await until(lambda: bool(m.history("spark")))
             await m.kill("spark")
             await ori.ended()
         assert not server.is_running

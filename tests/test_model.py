@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support.client import PATIENCE
 from tests.support.model import Model, model_server
 from tests.support.model.script import Call, Fail, Say, Usage, Wait, answer
 from tests.support.model.told import untold
+from tests.support.waiting import PATIENCE
 
 
 @pytest.fixture

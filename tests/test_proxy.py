@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.support.client import PATIENCE
 from tests.support.clock import after
 from tests.support.ports import bound, reserved
 from tests.support.proxy import Proxy, proxied
+from tests.support.waiting import PATIENCE
 
 MOMENT = 0.05
 """Long enough for what is not held up."""

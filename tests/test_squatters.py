@@ -41,11 +41,11 @@ from culture.wiki.errors import WikiUnavailable
 from culture.wiki.remote import RemoteWiki
 from tests.federation.raw import mesh_of
 from tests.support.agents import agents_yaml, playbook
-from tests.support.mesh import eventually
 from tests.support.people import verifier
 from tests.support.ports import reserved
 from tests.support.servers import serving
 from tests.support.squatter import GREETING, UID, USER, squatting
+from tests.support.waiting import until
 from tests.support.web import settings_for
 
 TOKEN = "a-token-that-nobody-else-may-have"
@@ -127,7 +127,7 @@ async def test_a_squatter_is_told_nothing_and_the_program_connects_once_it_is_go
         await squatter.end()
         if not token:  # the others' is of no account here
             await stack.enter_async_context(serving(home, listen=(Listen(port=port),)))
-            await eventually(is_connected)
+            await until(is_connected)
 
 
 async def test_a_page_whose_account_was_revoked_connects_once_it_may_again(home: Path) -> None:
@@ -145,10 +145,10 @@ async def test_a_page_whose_account_was_revoked_connects_once_it_may_again(home:
         )
         await ledger.start()
         try:
-            await eventually(lambda: "SASL" in problems[-1])
+            await until(lambda: "SASL" in problems[-1])
             store.set_password("web", verifier())
             tokens.append(store.add_token("web", "again"))
-            await eventually(lambda: problems[-1] == "")
+            await until(lambda: problems[-1] == "")
         finally:
             await ledger.stop()
 
@@ -159,11 +159,11 @@ async def test_a_bridge_whose_account_was_missing_connects_once_there_is_one(hom
         said = {"IRC_SERVER": "127.0.0.1", "IRC_PORT": str(ircd.port)}
         desk = BridgeClient(from_environment(said), tokens.get, pause=0.05)
         async with desk.running():
-            await eventually(lambda: "cannot be on IRC" in desk._problem)
+            await until(lambda: "cannot be on IRC" in desk._problem)
             store = AccountStore(home / "accounts.json", "spark")
             store.add(new_account("mcp-bridge", UserClass.AGENT))
             tokens["mcp-bridge"] = store.add_token("mcp-bridge", "made")
-            await eventually(lambda: desk.irc.connected)
+            await until(lambda: desk.irc.connected)
 
 
 async def test_doctor_tells_who_holds_the_port_and_which_programs_wait(
@@ -248,7 +248,7 @@ async def test_a_link_s_secret_is_not_told_to_a_squatter(
         await stack.enter_async_context(
             serving(tmp_path / "thor", name="thor", listen=(Listen(port=port),), links=(to_spark,))
         )
-        await eventually(lambda: "thor" in mesh_of(spark).links)
+        await until(lambda: "thor" in mesh_of(spark).links)
 
 
 async def test_the_keys_of_an_issuer_are_not_read_from_a_squatter(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from culture.protocol.vocabulary import ClientTag
 from tests.authority.senders import GENERAL, STANDUP, OnIRC, OnPage, Sender
 from tests.authority.stage import STRICT, VOTING, Stage
 from tests.support.agents import prompts
-from tests.support.mesh import eventually
+from tests.support.waiting import until
 from tests.web.saying import shows
 
 YES, NO, HELD, NO_WAY, REFUSED = "yes", "no", "held", "–", "refused"
@@ -93,7 +93,7 @@ class Acts:
         await self._ada.ask(f"PRIVMSG {GENERAL} :@{STRICT} the last call")
         daemon = self._stage.daemons[STRICT]
         work, inbox, held = daemon.config.directory, daemon.inbox, daemon.held
-        await eventually(lambda: "the last call" in "".join(prompts(work)))
+        await until(lambda: "the last call" in "".join(prompts(work)))
         given = "".join(prompts(work))
 
         def is_held(msgid: str) -> bool:
@@ -131,7 +131,7 @@ class Acts:
 
     async def _posted(self, agent: str) -> Question:
         questions = self._stage.daemons[agent].questions
-        await eventually(lambda: any(each.msgids for each in questions.open))
+        await until(lambda: any(each.msgids for each in questions.open))
         [question] = questions.open
         return question
 
@@ -161,7 +161,7 @@ class Acts:
             taken.update(task.text for task in self._stage.team.parts.book.state.tasks.values())
             return "the last one" in taken
 
-        await eventually(is_over)
+        await until(is_over)
         return {name: YES if f"do it for {name}" in taken else NO for name in self._present}
 
     async def _publish(self) -> dict[str, str]:

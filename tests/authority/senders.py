@@ -13,8 +13,9 @@ from culture.protocol.vocabulary import UserClass
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import new_account
 from tests.bridge.program import Program
-from tests.support.client import PATIENCE, Client, connected
+from tests.support.client import Client, connected
 from tests.support.people import verifier
+from tests.support.waiting import PATIENCE
 from tests.support.web import Browser
 from tests.support.websocket import TEXT, frame, frames, request
 

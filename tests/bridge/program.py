@@ -10,7 +10,7 @@ from mcp import Client
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.support.client import PATIENCE
+from tests.support.waiting import PATIENCE
 
 
 class Refused(Exception):

@@ -12,10 +12,11 @@ from culture.server.ircd import IRCd
 from tests.bridge.conftest import Bridge
 from tests.clients.claude.conftest import environment, model
 from tests.support.client import registered
+from tests.support.waiting import PATIENCE
 
 __all__ = ["environment", "model"]
 
-PATIENCE = 60.0
+LONG = 1.5 * PATIENCE
 
 
 def step(tool: str, **arguments: object) -> str:
@@ -54,7 +55,7 @@ async def test_claude_code_speaks_and_reads_through_the_bridge(
             )
         )
         results = []
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(LONG):
             async for message in sdk.query(prompt=prompt, options=options):
                 if isinstance(message, sdk.SystemMessage) and message.subtype == "init":
                     tools = sorted(name for name in message.data["tools"] if name.startswith("mcp__"))

@@ -15,8 +15,9 @@ from culture.protocol.vocabulary import Exit
 from culture.server.auth.account_store import AccountStore
 from tests.bridge.program import over_http
 from tests.cli.shell import Shell, said_port
-from tests.support.client import PATIENCE, registered
+from tests.support.client import registered
 from tests.support.ports import reserved
+from tests.support.waiting import PATIENCE
 
 
 @pytest.fixture

@@ -21,8 +21,9 @@ from culture.bridge.access import BridgeAccess
 from culture.server.ircd import IRCd
 from tests.bridge.conftest import Bridge
 from tests.bridge.program import Program
-from tests.support.client import PATIENCE, registered
+from tests.support.client import registered
 from tests.support.ports import reserved
+from tests.support.waiting import PATIENCE
 
 BACK = "https://claude.ai/api/mcp/auth_callback"
 REGISTRATION = {

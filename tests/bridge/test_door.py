@@ -13,8 +13,8 @@ from culture.config.listen_policy import Tls
 from culture.mcp_http import admission
 from culture.server.ircd import IRCd
 from tests.bridge.conftest import Bridge
-from tests.support.client import PATIENCE
 from tests.support.tls import client_context, made
+from tests.support.waiting import PATIENCE
 
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 ACCEPT = {"Accept": "application/json, text/event-stream"}

@@ -14,7 +14,8 @@ from mcp import Client, StdioServerParameters
 
 from culture.server.ircd import IRCd
 from tests.bridge.program import Program
-from tests.support.client import PATIENCE, registered
+from tests.support.client import registered
+from tests.support.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = ("-m", "culture", "bridge", "stdio")

@@ -19,10 +19,11 @@ from culture.server.auth.accounts import new_account
 from culture.server.ircd import IRCd
 from tests.bridge.conftest import Bridge
 from tests.bridge.program import Program, Refused, over_http, over_sse
-from tests.support.client import PATIENCE, Client, registered
+from tests.support.client import Client, registered
 from tests.support.clock import Clock
 from tests.support.people import accounts_of
 from tests.support.servers import serving
+from tests.support.waiting import PATIENCE
 
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 ACCEPT = {"Accept": "application/json, text/event-stream"}

@@ -16,7 +16,8 @@ from culture.bridge.quotas import AT_ONCE, SESSIONS
 from culture.server.ircd import IRCd
 from tests.bridge.conftest import Bridge
 from tests.bridge.program import Refused, over_http, over_sse
-from tests.support.client import PATIENCE, registered
+from tests.support.client import registered
+from tests.support.waiting import PATIENCE
 
 ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 HELLO = {

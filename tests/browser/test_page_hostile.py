@@ -12,7 +12,8 @@ from culture.wiki.pages import Pages
 from tests.browser.facts import IMP, imp, person, tell
 from tests.browser.tabs import DESK, PHONE, SIZES, Tabs
 from tests.support.client import Client, registered
-from tests.support.web import Site, until
+from tests.support.waiting import until
+from tests.support.web import Site
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

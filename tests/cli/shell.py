@@ -12,12 +12,13 @@ from pathlib import Path
 
 from culture.cli.server.pid_file import ServerNote
 from culture.config.lockfile import note_of_holder
+from tests.support.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 # Loading a model takes longer than most commands.
 WITHOUT_MODEL = ROOT / "tests" / "support" / "withoutmodel"
 # Generous: an interpreter has to be started on a machine which may be busy.
-COMMAND_PATIENCE = 60.0
+COMMAND_PATIENCE = 1.5 * PATIENCE
 
 
 @dataclass(frozen=True)

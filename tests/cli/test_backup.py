@@ -16,7 +16,8 @@ from culture.server.core.ids import begin_epoch
 from culture.skills.history.entry import Entry, Sort
 from culture.skills.history.sqlite import SQLiteStore
 from tests.cli.shell import Result, Shell
-from tests.support.client import PATIENCE, Client, registered
+from tests.support.client import Client, registered
+from tests.support.waiting import PATIENCE
 
 CAPS = "echo-message message-tags agentirc.dev/receipts"
 

@@ -10,9 +10,9 @@ import sys
 import pytest
 
 from tests.cli.shell import Shell
-from tests.clients.shared.test_daemon import until
-from tests.support.client import PATIENCE, connected, registered
+from tests.support.client import connected, registered
 from tests.support.ports import reserved
+from tests.support.waiting import PATIENCE, until
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from culture.cli.demo.participants import BUILDER, DIGGER, ECHO, MOST_HOPS, SCOU
 from culture.ledger_views.ledger import LedgerFact, facts
 from culture.transport import Address, ClientIdentity, IRCTransport
 from tests.cli.shell import Process, Shell
-from tests.support.client import PATIENCE
 from tests.support.clock import after
+from tests.support.waiting import PATIENCE
 
 _WAITS = 4
 

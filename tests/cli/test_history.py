@@ -19,8 +19,9 @@ from culture.skills.history.entry import Entry
 from culture.skills.history.sqlite import SQLiteStore
 from tests.cli.shell import Shell
 from tests.skills.history.entries import SECOND, START, entry, event, private
-from tests.support.client import PATIENCE, registered
+from tests.support.client import registered
 from tests.support.postgres import postgres
+from tests.support.waiting import PATIENCE
 
 ADA, BOB = ("ada", "spark-ada"), (None, "spark-bob")
 DAY = 86_400

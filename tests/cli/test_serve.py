@@ -12,7 +12,8 @@ import pytest
 from culture.protocol.message import Message
 from tests.cli.shell import Shell
 from tests.federation.raw import SECRET, RawPeer
-from tests.support.client import PATIENCE, Client, connected, registered
+from tests.support.client import Client, connected, registered
+from tests.support.waiting import PATIENCE
 
 ASKED = 200
 LINES = 200

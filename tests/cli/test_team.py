@@ -5,7 +5,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from tests.cli.agents.conftest import Machine, at_home, machine
 from tests.cli.shell import Result
 from tests.orchestrator.conftest import git_in
 from tests.orchestrator.crew import COMMIT, book
-from tests.support.clock import after
+from tests.support.waiting import until
 
 __all__ = ["at_home", "machine"]
 SPAWN = f"{IRC} spawn implementer 'write hello.txt'"
@@ -39,14 +39,6 @@ WORKER = [
         ],
     }
 ]
-
-
-async def until(holds: Callable[[], Awaitable[bool]]) -> None:
-    for _ in range(200):
-        if await holds():
-            return
-        await after(0.1)
-    raise AssertionError
 
 
 async def status(machine: Machine) -> dict[str, Any]:

@@ -34,8 +34,7 @@ from culture.protocol.vocabulary import Environment
 from tests.support import marmot
 from tests.support.model import Model
 from tests.support.seen import seen
-
-PATIENCE = 30.0
+from tests.support.waiting import PATIENCE, until
 
 
 class Kit(ABC):
@@ -152,7 +151,7 @@ async def bounded(runner: AgentRunnerBase) -> None:
 
 async def there(path: Path) -> None:
     """Wait until a file is there, which an agent's command makes."""
-    await eventually(path.exists)
+    await until(path.exists)
 
 
 def programs(token: str) -> list[int]:
@@ -170,13 +169,6 @@ def _read(pid: int, what: str) -> str:
         return Path(f"/proc/{pid}/{what}").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
-
-
-async def eventually(fact: Callable[[], object]) -> None:
-    """Wait until something is so that nobody tells."""
-    async with asyncio.timeout(PATIENCE):
-        while not fact():  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
 
 
 class RunnerContract:
@@ -624,7 +616,7 @@ async def breaks_off_and_goes_on(kit: Kit, runner: QueuedRunner, record: Record)
     assert record.turns[1].text == "next"
     assert runner.is_running()
     # Its command ends with it; what the program itself consists of stays.
-    await eventually(lambda: not any("sleep 600" in command for command in processes(kit.token).values()))
+    await until(lambda: not any("sleep 600" in command for command in processes(kit.token).values()))
 
 
 async def clears(runner: QueuedRunner, record: Record) -> None:

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any, Self
 
-PATIENCE = 30.0
+from tests.support.waiting import PATIENCE
 
 
 class Wire:

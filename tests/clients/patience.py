@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from culture.clients.shared.daemon import AgentDaemon
-from tests.support.client import PATIENCE, Client
+from tests.support.client import Client
 from tests.support.clock import after
 from tests.support.model import Model
+from tests.support.waiting import PATIENCE
 
 GENERAL = "#general"
 SKILL = "python3 -P -m culture.clients.shared.skill.irc_client"

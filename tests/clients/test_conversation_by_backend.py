@@ -12,10 +12,11 @@ from culture.clients.shared.daemon import AgentDaemon
 from culture.protocol.message import Message
 from culture.server.ircd import IRCd
 from tests.clients import test_four_makers as makers
-from tests.clients.test_four_makers import CLAUDE, CODEX, COPILOT, GENERAL, NICKS, OPEN, START, company, eventually
+from tests.clients.test_four_makers import CLAUDE, CODEX, COPILOT, GENERAL, NICKS, OPEN, START, company
 from tests.support import formserver
 from tests.support.client import Client, registered
 from tests.support.model import Model
+from tests.support.waiting import until
 
 home, ircd, model = makers.home, makers.ircd, makers.model
 
@@ -96,13 +97,13 @@ async def test_a_person_sees_the_whole_change_before_saying_yes(
         ori.send(f"PRIVMSG {GENERAL} :@{nick} yes")
         assert [await spoken(ori, nick) for _ in range(2)] == ["changed", "ok"]
         assert "'good evening'" in file.read_text()
-        await eventually(lambda: not daemons[nick].work.busy)
+        await until(lambda: not daemons[nick].work.busy)
         ori.send(f"PRIVMSG {GENERAL} :@{nick} clean [[bash touch made {'&& true ' * 40}; rm greet.py]] [[say kept]]")
         lines = await question(ori, nick)
         assert lines[-2].endswith("; rm greet.py") and all(each.startswith("  ") for each in lines[2:-1])
         ori.send(f"PRIVMSG {GENERAL} :@{nick} no")
         # OpenCode ends its turn at a no, the others go on.
-        await eventually(lambda: not (daemons[nick].questions.open or daemons[nick].work.busy))
+        await until(lambda: not (daemons[nick].questions.open or daemons[nick].work.busy))
         assert file.exists() and not (home / "work" / nick / "made").exists()
 
 
@@ -124,23 +125,23 @@ async def test_each_place_has_its_prompts_and_its_closing_texts(
         work = f'[[bash {SKILL} send "{GENERAL}" "On it."]] {counting} [[say It is 42.]]'
         ori.send(f"PRIVMSG {GENERAL} :@{nick} count {work}")
         assert [await spoken(ori, nick) for _ in range(2)] == ["On it.", "It is 42."]
-        await eventually(lambda: not daemons[nick].work.busy)
+        await until(lambda: not daemons[nick].work.busy)
         await daemons[nick].supervision._supervisor.rest()  # type: ignore[union-attr]
         first = model.journal.asked("count")[0].everything
         assert f"You are {nick}, an agent" in first and "Talk on IRC with people and other agents." in first
         ori.send(f"PRIVMSG {GENERAL} :@{nick} fyi: lunch at noon [[say [no reply]]]")
-        await eventually(lambda: bool(model.journal.asked("lunch at noon")))
-        await eventually(lambda: not daemons[nick].work.busy)
+        await until(lambda: bool(model.journal.asked("lunch at noon")))
+        await until(lambda: not daemons[nick].work.busy)
 
         ori.send(f"PRIVMSG {GENERAL} :@{nick} build [[wait BUILT]] [[say built]]")
-        await eventually(lambda: bool(model.journal.asked("build")))
+        await until(lambda: bool(model.journal.asked("build")))
         ori.send(f"PRIVMSG {nick} :my salary is 90 [[say noted]]")
         ori.send(f"PRIVMSG {GENERAL} :@{nick} and me? [[say you too]]")
-        await eventually(lambda: daemons[nick].inbox.counts()[0] == 2)
+        await until(lambda: daemons[nick].inbox.counts()[0] == 2)
         model.release("BUILT")
         noted = await said(ori, "PRIVMSG", "spark-ori", lambda each: each.source.startswith(f"{nick}!"))
         assert noted.params[1] == "noted" and "+draft/reply" in noted.tags
-        await eventually(lambda: daemons[nick].inbox.counts() == (0, 0) and not daemons[nick].work.busy)
+        await until(lambda: daemons[nick].inbox.counts() == (0, 0) and not daemons[nick].work.busy)
         while "you too" not in makers.spoken(ori, nick):
             await spoken(ori, nick)
         assert makers.spoken(ori, nick) == ["On it.", "It is 42.", "built", "you too"]
@@ -156,11 +157,11 @@ async def is_paused_and_told(ori: Client, model: Model, daemon: AgentDaemon) -> 
     """Item A8: after a pause in its work the agent reads who paused it, and who let it go on."""
     nick = daemon.config.nick
     ori.send(f"PRIVMSG {GENERAL} :@{nick} dig [[wait DUG]] [[say dug]]")
-    await eventually(lambda: bool(model.journal.asked("dig")))
+    await until(lambda: bool(model.journal.asked("dig")))
     ori.send(f"PRIVMSG {GENERAL} :@{nick} pause")
-    await eventually(lambda: daemon.notes.paused)
+    await until(lambda: daemon.notes.paused)
     model.release("DUG")
-    await eventually(lambda: not daemon.work.busy)
+    await until(lambda: not daemon.work.busy)
     ori.send(f"PRIVMSG {GENERAL} :@{nick} resume: the disk is free [[say on it again]]")
     while "on it again" not in await spoken(ori, nick):
         pass
@@ -204,7 +205,7 @@ async def test_what_a_program_asks_its_user_is_answered_in_the_room(
         ori.send(f"PRIVMSG {GENERAL} :@{nick} 2 looks good")
         assert await spoken(ori, nick) == "chosen"
         assert "In memory" in model.journal.asked("cache it")[-1].results[-1]
-        await eventually(lambda: not daemons[nick].work.busy)
+        await until(lambda: not daemons[nick].work.busy)
         if nick not in FORM_TOOLS:
             return
         ori.send(f"PRIVMSG {GENERAL} :@{nick} have lunch [[call {FORM_TOOLS[nick]} {{}}]] [[say eaten]]")

@@ -12,10 +12,11 @@ from culture.clients.shared import ending
 from culture.lib.process.orphans import carrying
 from culture.server.ircd import IRCd
 from tests.clients import test_four_makers as makers
-from tests.clients.test_four_makers import GENERAL, NICKS, company, eventually
+from tests.clients.test_four_makers import GENERAL, NICKS, company
 from tests.support.agents import process, watchdog_of
 from tests.support.client import registered
 from tests.support.model import Model
+from tests.support.waiting import until
 
 home, ircd, model = makers.home, makers.ircd, makers.model
 MOST = 5.0
@@ -35,7 +36,7 @@ async def test_a_program_that_hangs_is_stopped_and_one_whose_daemon_is_killed_en
     async with registered(ircd.port, "spark-ori") as ori:
         await ori.join(GENERAL)
         async with company(ircd, home, model, nicks=[nick]) as daemons:
-            await eventually(lambda: daemons[nick].keeper.ready)
+            await until(lambda: daemons[nick].keeper.ready)
             left = programs(nick)
             assert left
             for pid in left:
@@ -46,7 +47,7 @@ async def test_a_program_that_hangs_is_stopped_and_one_whose_daemon_is_killed_en
         assert not set(left) & set(programs(nick))
 
         async with process(nick, home) as daemon:
-            await eventually(lambda: bool(programs(nick)) and watchdog_of(daemon.pid) is not None)
+            await until(lambda: bool(programs(nick)) and watchdog_of(daemon.pid) is not None)
             await ori.expect("JOIN", GENERAL, where=lambda line: line.source.startswith(f"{nick}!"))
             await daemon.kill()
-            await eventually(lambda: not programs(nick))
+            await until(lambda: not programs(nick))

@@ -1,7 +1,7 @@
 """Agents of four makers and a person in one channel, each the real program; their model is scripted."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,9 @@ from tests.clients.shared.sandbox.conftest import needs_bwrap
 from tests.support.acpprograms import AGENTS, MODEL, OPENCODE, enter
 from tests.support.agents import agents_yaml, running
 from tests.support.client import Client, registered
-from tests.support.clock import after
 from tests.support.model import Model, model_server
 from tests.support.servers import serving
+from tests.support.waiting import until
 
 GENERAL = "#general"
 CLAUDE, CODEX, OPEN, COPILOT = NICKS = [f"spark-{name}" for name in ("claude", "codex", "opencode", "copilot")]
@@ -109,16 +109,11 @@ def spoken(client: Client, nick: str) -> list[str]:
     return [each.params[1] for each in said if each.params[0] == GENERAL]
 
 
-async def eventually(holds: Callable[[], bool]) -> None:
-    """Wait for something, with four programs at work."""
-    async with asyncio.timeout(START):
-        while not holds():
-            await after(0.02)
-
-
 async def quiet(daemons: dict[str, AgentDaemon], client: Client) -> None:
     """Nobody works, and nobody has anything left to do."""
-    await eventually(lambda: not any(each.work.busy or any(each.inbox.counts()) for each in daemons.values()))
+    await until(
+        lambda: not any(each.work.busy or any(each.inbox.counts()) for each in daemons.values()), patience=START
+    )
     await client.sync()
 
 
@@ -172,7 +167,7 @@ async def test_four_makers_and_a_person_share_a_channel(ircd: IRCd, home: Path, 
             (tmp_path / nick).write_text(f"@{other} well done [[recite {tmp_path / other}]]")
         ori.send(f"PRIVMSG {GENERAL} :@{CLAUDE} praise [[recite {tmp_path / CLAUDE}]]")
         await come(ori, ("spark-", "6 automatic replies in a row"), verb="NOTICE")
-        await eventually(lambda: not any(each.work.busy for each in daemons.values()))
+        await until(lambda: not any(each.work.busy for each in daemons.values()), patience=START)
         await ori.sync()
         praised = [text for nick in NICKS for text in spoken(ori, nick) if "well done" in text]
         assert len(praised) == 6
@@ -208,7 +203,7 @@ async def test_each_is_watched_by_an_agent_of_another_maker_all_of_them_in_sandb
         for nick in NICKS:
             ori.send(f"PRIVMSG {GENERAL} :@{nick} first [[say one]]")
         await come(ori, *((nick, "one") for nick in NICKS))
-        await eventually(lambda: not model.journal.verdicts)
+        await until(lambda: not model.journal.verdicts, patience=START)
         await quiet(daemons, ori)
         for daemon in daemons.values():
             await daemon.supervision._supervisor.rest()  # type: ignore[union-attr]

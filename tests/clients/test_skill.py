@@ -22,12 +22,12 @@ from culture.clients.shared.socket_server import SocketServer
 from culture.config import paths
 from culture.protocol.vocabulary import Exit
 from tests.clients.desks import NotedDesk, answered, message
+from tests.support.waiting import PATIENCE
 
 NICK = "spark-culture"
 SHARED = "culture.clients.shared.skill.irc_client"
 CLAUDE = "culture.clients.claude.skill.irc_client"
 # Generous: an interpreter has to be started on a machine which may be busy.
-PATIENCE = 30.0
 PAGE = Path(__file__).resolve().parents[2] / "culture" / "clients" / "claude" / "skill" / "SKILL.md"
 
 

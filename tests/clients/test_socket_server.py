@@ -19,7 +19,8 @@ from culture.clients.shared.socket_connection import Limits
 from culture.clients.shared.socket_file import SocketTaken
 from culture.clients.shared.socket_server import MOST_WHISPERS, SocketServer
 from culture.config import paths
-from tests.clients.ipc import PATIENCE, Wire
+from tests.clients.ipc import Wire
+from tests.support.waiting import PATIENCE
 
 NICK = "spark-culture"
 

@@ -19,9 +19,10 @@ from tests.cli.shell import Process, Result, Shell
 from tests.deploy import compose, dockerfile
 from tests.deploy.test_files import DEPLOY, PARTS, ROOT, TEXT, VARIABLES
 from tests.orchestrator.crew import end_members
-from tests.support.client import PATIENCE, connected, registered
+from tests.support.client import connected, registered
 from tests.support.ports import reserved
 from tests.support.tls import client_context
+from tests.support.waiting import PATIENCE
 
 SERVICES: dict[str, Any] = compose.filled(compose.load(TEXT), VARIABLES)["services"]
 

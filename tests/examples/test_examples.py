@@ -12,8 +12,10 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.support.waiting import PATIENCE
+
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 90.0
+LONG = 2.5 * PATIENCE
 
 
 class Said(NamedTuple):
@@ -45,7 +47,7 @@ async def played(name: str, home: Path) -> Played:
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(LONG):
         output = (await process.communicate())[0].decode()
     assert process.returncode == 0, output
     assert _alive_in(home) == []

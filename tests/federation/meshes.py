@@ -11,10 +11,11 @@ from culture.protocol.names import fold
 from culture.server.core.state import Channel
 from culture.server.ircd import IRCd
 from tests.support.client import Client, registered
-from tests.support.mesh import Edge, eventually
+from tests.support.mesh import Edge
 from tests.support.ports import reserved
 from tests.support.proxy import Proxy, proxied
 from tests.support.servers import serving
+from tests.support.waiting import until
 
 SECRET = "known to nobody else".replace(" ", "-")
 
@@ -49,7 +50,7 @@ class Servers:
         """Lose a link; both sides know of it."""
         proxy = self._proxies.get((one, other)) or self._proxies[other, one]
         proxy.cut()
-        await eventually(lambda: not self.is_linked(one, other) and not self.is_linked(other, one))
+        await until(lambda: not self.is_linked(one, other) and not self.is_linked(other, one))
 
     def delay(self, one: str, other: str, seconds: float) -> None:
         """Let everything on the link take so long."""
@@ -68,7 +69,7 @@ class Servers:
         """Wait until each reaches all others, and all know the same."""
         most = len(self.servers) - 1
         try:
-            await eventually(
+            await until(
                 lambda: all(len(each.parts.network.servers) == most for each in self.servers.values()) and self.agree()
             )
         except AssertionError:
@@ -154,7 +155,7 @@ async def linked(
                 )
             )
         made = Servers(servers, proxies, stack)
-        await eventually(lambda: all(made.is_linked(*edge) for edge in edges), "not every link stands")
+        await until(lambda: all(made.is_linked(*edge) for edge in edges), "not every link stands")
         await made.whole()
         yield made
 

@@ -18,11 +18,11 @@ from culture.server.ircd import IRCd
 from tests.federation.raw import SECRET, RawPeer, mesh_of, raw_peer
 from tests.support.client import connected, registered
 from tests.support.elsewhere import elsewhere
-from tests.support.mesh import eventually
 from tests.support.people import accounts_of
 from tests.support.ports import reserved
 from tests.support.servers import serving
 from tests.support.tls import client_context, made
+from tests.support.waiting import until
 
 THOR = LinkConfig(name="thor", secret=SECRET)
 BAD = "Bad name or secret"
@@ -89,7 +89,7 @@ async def test_who_dials_itself_hears_of_it(tmp_path: Path) -> None:
         link = LinkConfig(name="thor", secret=SECRET, address=f"localhost:{port}", tls=False)
         async with spark(tmp_path, link, listen=(Listen(port=port),)) as ircd:
             mesh = mesh_of(ircd)
-            await eventually(lambda: "not linked to itself" in mesh.dialler.problems.get("thor", ""))
+            await until(lambda: "not linked to itself" in mesh.dialler.problems.get("thor", ""))
             assert not mesh.links and not mesh.host.network.servers
 
 
@@ -133,9 +133,9 @@ async def test_who_tries_too_often_goes_on_to_say_what_is_wrong(tmp_path: Path) 
     async with spark(tmp_path, THOR, limits={"failed_logins": 1}) as ircd:
         dials = LinkConfig(name="spark.local", secret="another-horse", address=f"127.0.0.1:{ircd.port}")
         async with serving(tmp_path / "thor", name="thor", links=(dials,)) as thor:
-            await eventually(lambda: "spark" in mesh_of(thor).dialler.problems)
+            await until(lambda: "spark" in mesh_of(thor).dialler.problems)
             calls = mesh_of(thor).dialler._calls
-            await eventually(lambda: calls["spark"].pause >= 2.0)  # it was told twice
+            await until(lambda: calls["spark"].pause >= 2.0)  # it was told twice
             assert mesh_of(thor).dialler.problems["spark"] == f"refused: {BAD}"
             [entry] = mesh_of(ircd).status.figures()
             assert entry["problem"].endswith("was refused: unknown name or wrong secret")
@@ -194,16 +194,16 @@ class TestTls:
         port = server.sockets[0].getsockname()[1]
         link = LinkConfig(name="thor", secret=SECRET, address=f"127.0.0.1:{port}", fingerprint=expected)
         async with server, spark(tmp_path, link) as ircd:
-            await eventually(lambda: bool(heard))
+            await until(lambda: bool(heard))
             assert set(heard) == {b""}
-            await eventually(lambda: "another certificate" in mesh_of(ircd).dialler.problems.get("thor", ""))
+            await until(lambda: "another certificate" in mesh_of(ircd).dialler.problems.get("thor", ""))
 
     async def test_who_has_no_certificate_to_show_hears_of_it(self, linked: tuple[IRCd, Path]) -> None:
         ircd, folder = linked
         there = certificate.of(folder / "spark.pem")
         dials = LinkConfig(name="spark.local", secret=SECRET, address=f"127.0.0.1:{ircd.port}", fingerprint=there)
         async with serving(folder / "thor", name="thor", links=(dials,)) as thor:
-            await eventually(lambda: "none to show" in mesh_of(thor).dialler.problems.get("spark", ""))
+            await until(lambda: "none to show" in mesh_of(thor).dialler.problems.get("spark", ""))
             [entry] = mesh_of(ircd).status.figures()
             assert entry["state"] == "waiting" and entry["problem"].endswith("was refused: it showed no certificate")
 
@@ -229,7 +229,7 @@ class TestTls:
         ) as thor:
             dials = LinkConfig(name="thor", secret=SECRET, address=f"127.0.0.1:{thor.port}", fingerprint=their_print)
             async with spark(tmp_path, dials, listen=(Listen(port=0, tls=own),)) as ircd:
-                await eventually(lambda: "thor" in mesh_of(ircd).links and "spark" in mesh_of(thor).links)
+                await until(lambda: "thor" in mesh_of(ircd).links and "spark" in mesh_of(thor).links)
                 assert mesh_of(ircd).links["thor"].certificate() == their_print
                 assert mesh_of(thor).links["spark"].certificate() == own_print
 
@@ -309,7 +309,7 @@ class TestOneName:
                 await peer.answered()
                 assert ircd.parts.network.servers["thor"].via == "odin"
             odin.close()
-            await eventually(lambda: "odin" not in mesh_of(ircd).links)
+            await until(lambda: "odin" not in mesh_of(ircd).links)
             assert ircd.parts.network.servers["thor"].description == "behind frigg"
 
     async def test_a_version_that_nobody_could_outdo_is_passed_over(self, tmp_path: Path) -> None:
@@ -356,8 +356,8 @@ class TestVersion:
         link = LinkConfig(name="thor", secret=SECRET, address=f"127.0.0.1:{port}")
         async with server, spark(tmp_path, link) as ircd:
             dialler = mesh_of(ircd).dialler
-            await eventually(lambda: "Version 9" in dialler.problems.get("thor", ""))
-            await eventually(lambda: dialler._calls["thor"].pause >= 300)
+            await until(lambda: "Version 9" in dialler.problems.get("thor", ""))
+            await until(lambda: dialler._calls["thor"].pause >= 300)
 
 
 async def test_who_dials_and_says_nothing_is_dropped(tmp_path: Path) -> None:

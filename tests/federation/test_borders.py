@@ -12,8 +12,8 @@ from culture.server.core.state import Channel
 from culture.server.ircd import IRCd
 from tests.federation.raw import SECRET, mesh_of, raw_peer
 from tests.support.client import Client, registered
-from tests.support.mesh import eventually
 from tests.support.servers import serving
+from tests.support.waiting import until
 
 
 class Chain:
@@ -38,7 +38,7 @@ class Chain:
 
     async def until(self, name: str, **expected: set[str]) -> None:
         """Wait until the servers say that these are in a channel."""
-        await eventually(lambda: {each: self.members(each, name) for each in expected} == expected)
+        await until(lambda: {each: self.members(each, name) for each in expected} == expected)
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ async def _chain(folder: Path, stack: AsyncExitStack) -> Chain:
     for name in ("thor", "odin"):
         link = LinkConfig(name="spark", secret=SECRET, address=f"127.0.0.1:{spark.port}")
         servers[name] = await stack.enter_async_context(serving(folder / name, name=name, links=(link,)))
-    await eventually(lambda: all(len(each.parts.network.servers) == 2 for each in servers.values()))
+    await until(lambda: all(len(each.parts.network.servers) == 2 for each in servers.values()))
     return Chain(servers, stack)
 
 
@@ -127,7 +127,7 @@ async def test_nothing_of_it_is_told_later_either(tmp_path: Path) -> None:
             await ori.ask(f"MODE {channel} {mode}")
             await ori.ask(f"PRIVMSG {channel} :said in {channel}")
             await ori.ask(f"MODE {channel} -{mode[1]}")
-        await eventually(lambda: mesh_of(ircd).log.committed > 0)
+        await until(lambda: mesh_of(ircd).log.committed > 0)
         async with raw_peer(ircd) as peer:
             await peer.link()
             said = [line.params[0] for line in peer.seen if line.verb == "PRIVMSG"]

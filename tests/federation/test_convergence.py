@@ -11,8 +11,9 @@ from culture.protocol.message import Message
 from tests.support.client import Client
 from tests.support.clock import after
 from tests.support.lockholder import locked
-from tests.support.mesh import Mesh, eventually, mesh
+from tests.support.mesh import Mesh, mesh
 from tests.support.rumours import CHORD, QUICK, RING, Rumours
+from tests.support.waiting import until
 
 TRIANGLE = [("spark", "thor"), ("thor", "odin"), ("spark", "odin")]
 PAIR = [("spark", "thor")]
@@ -30,7 +31,7 @@ def texts(m: Mesh, name: str) -> list[str]:
 
 async def equal(m: Mesh, *names: str, expected: set[str]) -> None:
     """All these servers have these messages, each once."""
-    await eventually(lambda: all(set(texts(m, name)) == expected for name in names), f"not all have {expected}")
+    await until(lambda: all(set(texts(m, name)) == expected for name in names), f"not all have {expected}")
     ids = [[heard.msgid for heard in m.history(name, "#x")] for name in names]
     assert all(sorted(each) == sorted(ids[0]) for each in ids) and len(set(ids[0])) == len(ids[0]) == len(expected)
 
@@ -117,12 +118,12 @@ async def test_who_was_away_too_long_is_told_what_is_missing(tmp_path: Path) -> 
                 await client.join("#x")
             await said(ori, "before")
             await bob.expect("PRIVMSG", "#x", "before")
-            await eventually(lambda: texts(m, "thor") == ["before"])
+            await until(lambda: texts(m, "thor") == ["before"])
             m.proxy("spark", "thor").cut()
             await m.reaches("spark", [])
             for number in range(5):
                 await said(ori, f"too long ago {number}")
-            await eventually(lambda: len(texts(m, "spark")) == 6)
+            await until(lambda: len(texts(m, "spark")) == 6)
             await after(1.5)
             await m.stop("spark")
             await m.start("spark")  # what is too old is let go of at the start, then every hour
@@ -166,12 +167,12 @@ async def test_private_messages_wait_on_the_way_for_who_was_killed(tmp_path: Pat
                 await eve.expect("PRIVMSG", "odin-eve", "one")
                 m.proxy("thor", "odin").drop()
                 await ori.ask("PRIVMSG odin-eve :two")
-                await eventually(lambda: any(heard.text == "two" for heard in m.history("spark")))
+                await until(lambda: any(heard.text == "two" for heard in m.history("spark")))
             await m.kill("thor")
             m.proxy("thor", "odin").heal()
             await m.start("thor")
             await m.linked()
-            await eventually(lambda: [heard.text for heard in m.history("odin")] == ["one", "two"])
+            await until(lambda: [heard.text for heard in m.history("odin")] == ["one", "two"])
         assert not m.history("thor")
 
 
@@ -213,7 +214,7 @@ async def test_nothing_is_stored_that_the_log_of_the_links_lacks(tmp_path: Path)
         async with m.client("spark", "spark-ori", caps) as ori:
             await ori.join("#x")
             await stored(ori, "after")
-        await eventually(lambda: "after" in texts(m, "thor"))
+        await until(lambda: "after" in texts(m, "thor"))
         assert texts(m, "spark") == texts(m, "thor")
 
 

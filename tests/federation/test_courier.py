@@ -21,8 +21,8 @@ from tests.federation.raw import SECRET, mesh_of, raw_peer
 from tests.federation.test_backfill import FAST, PAIR, TRIANGLE, net, topologies
 from tests.federation.virtual import Net
 from tests.support.client import registered
-from tests.support.mesh import eventually
 from tests.support.servers import serving
+from tests.support.waiting import until
 
 LINE = [("alfa", "bravo"), ("bravo", "carl")]
 WHOM = "carl-eve"
@@ -274,7 +274,7 @@ class TestCrashed:
                 shutil.copytree(folder, tmp_path / "two" / folder.relative_to(tmp_path / "one"))
         monkeypatch.setattr(Host, "repeat", lambda host, event: told.append(event))
         async with serving(tmp_path / "two", links=links) as ircd, raw_peer(ircd) as thor:
-            await eventually(lambda: bool(told))
+            await until(lambda: bool(told))
             assert [(event.target, event.text) for event in told] == [("spark-ori", "for you alone")]
             await thor.link()
             assert not [row for row in thor.seen if row.verb == "PRIVMSG"]

@@ -7,8 +7,9 @@ import pytest
 from culture.skills.history.sqlite import SQLiteStore
 from tests.federation.meshes import linked
 from tests.support.client import Client
-from tests.support.mesh import ROOT, Mesh, eventually, mesh
+from tests.support.mesh import ROOT, Mesh, mesh
 from tests.support.oldversion import BEFORE_DOORS, program_of
+from tests.support.waiting import until
 
 EDGE = ("spark", "thor")
 QUICK = {"ping": "1s", "timeout": "4s"}
@@ -52,7 +53,7 @@ async def test_what_was_said_in_the_open_of_a_channel_that_is_unknown_here_is_re
         servers.heal(*EDGE)
         await servers.whole()
         ori = await servers.client("spark-ori")
-        await eventually(lambda: len(kept(servers["spark"].parts.config.data_dir)) == 2)
+        await until(lambda: len(kept(servers["spark"].parts.config.data_dir)) == 2)
         assert await read(ori, "#open") == ["said in #open"]
         assert await read(ori, "#shut") == []
 
@@ -68,7 +69,7 @@ async def test_what_was_said_behind_doors_that_are_open_by_now_stays_there(tmp_p
         servers.heal(*EDGE)
         await servers.whole()
         ori = await servers.client("spark-ori")
-        await eventually(lambda: len(kept(servers["spark"].parts.config.data_dir)) == 2)
+        await until(lambda: len(kept(servers["spark"].parts.config.data_dir)) == 2)
         assert await history(ori, "#x") == ["in the open"]
 
 
@@ -86,7 +87,7 @@ async def test_links_are_found_as_what_was_said_with_them_is_read(tmp_path: Path
         servers.heal(*EDGE)
         await servers.whole()
         ori = await servers.client("spark-ori")
-        await eventually(lambda: len(kept(servers["spark"].parts.config.data_dir)) == 3)
+        await until(lambda: len(kept(servers["spark"].parts.config.data_dir)) == 3)
         for channel in ("#x", "#empty"):
             assert await links(ori, channel) == [f"https://open.example/{channel[1:]}"]
 
@@ -107,7 +108,7 @@ async def test_servers_of_both_versions_are_one_mesh_and_the_upgrade_mends_what_
                 await ada.ask(f"PRIVMSG {channel} :before, in {channel}")
         m.proxy(*EDGE).heal()
         await m.linked()
-        await eventually(lambda: len(m.history("spark")) == 2)
+        await until(lambda: len(m.history("spark")) == 2)
         async with m.client("spark", "spark-ori") as ori:
             assert await read(ori, "#open") == await read(ori, "#shut") == []
 
@@ -125,7 +126,7 @@ async def test_servers_of_both_versions_are_one_mesh_and_the_upgrade_mends_what_
 
         await upgrade(m, "thor", new)
         await m.linked()
-        await eventually(lambda: not kept(m.members["spark"].data)["before, in #open"])
+        await until(lambda: not kept(m.members["spark"].data)["before, in #open"])
         async with m.client("spark", "spark-ori") as ori:
             assert await read(ori, "#open") == ["before, in #open"]
             assert await read(ori, "#shut") == []

@@ -23,10 +23,10 @@ from culture.transport.one_shot import RequestDeclined, ask_once
 from tests.federation.raw import mesh_of
 from tests.support.client import Client, connected
 from tests.support.elsewhere import elsewhere
-from tests.support.mesh import eventually
 from tests.support.people import accounts_of
 from tests.support.servers import config_for, serving
 from tests.support.tls import client_context, made
+from tests.support.waiting import until
 
 SECRET = "s" * 43
 HOUR = 3600.0
@@ -260,7 +260,7 @@ async def test_two_servers_are_linked_by_what_was_agreed(tmp_path: Path) -> None
         )
         own = (Listen(port=0, tls=theirs),)
         async with serving(tmp_path / "thor", name="thor", links=(dials,), listen=own) as thor:
-            await eventually(lambda: "spark" in mesh_of(thor).links and "thor" in mesh_of(host.ircd).links)
+            await until(lambda: "spark" in mesh_of(thor).links and "thor" in mesh_of(host.ircd).links)
 
 
 def test_the_certificate_that_others_know_stays_when_a_listener_gets_one(tmp_path: Path) -> None:

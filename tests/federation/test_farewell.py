@@ -9,8 +9,8 @@ from culture.federation import farewell
 from tests.federation.meshes import linked
 from tests.federation.raw import SECRET, mesh_of, raw_peer
 from tests.support.client import registered
-from tests.support.mesh import eventually
 from tests.support.servers import serving
+from tests.support.waiting import until
 
 LINKS = (LinkConfig(name="thor", secret=SECRET), LinkConfig(name="odin", secret=SECRET))
 MANY = 200
@@ -68,7 +68,7 @@ async def test_who_is_about_to_go_is_given_no_private_message(tmp_path: Path) ->
             assert not [row for row in await thor.answered() if row.verb == "PRIVMSG"]
             thor.send("ERROR :bye")
             await thor.ended()
-        await eventually(lambda: mesh_of(ircd).dialler.problems.get("thor") == "it has left: back in a minute")
+        await until(lambda: mesh_of(ircd).dialler.problems.get("thor") == "it has left: back in a minute")
         async with raw_peer(ircd) as thor:
             await thor.link()
             assert (await thor.expect("PRIVMSG")).params == ("thor-bob", "there in a minute")

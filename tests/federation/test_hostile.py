@@ -14,8 +14,8 @@ from culture.server.core.changes.channels import LATEST
 from culture.server.ircd import IRCd
 from tests.federation.raw import EPOCH, SECRET, RawPeer, mesh_of, raw_peer
 from tests.support.client import registered
-from tests.support.mesh import eventually
 from tests.support.servers import serving
+from tests.support.waiting import until
 
 LINKS = (LinkConfig(name="thor", secret=SECRET), LinkConfig(name="odin", secret=SECRET))
 HUGE = "9" * 4_000
@@ -37,7 +37,7 @@ async def two_peers(folder: Path) -> AsyncIterator[tuple[IRCd, RawPeer, RawPeer]
 
 async def still_links(ircd: IRCd, odin: RawPeer, name: str = "odin") -> bool:
     """Does the federation work, for the one who did nothing? What waits is written first."""
-    await eventually(lambda: not mesh_of(ircd).log.waiting)
+    await until(lambda: not mesh_of(ircd).log.waiting)
     await odin.answered()
     return not ircd.parts.skills.off and name in mesh_of(ircd).links
 
@@ -352,7 +352,7 @@ async def test_private_messages_for_nowhere_do_not_fill_the_disk(
         await thor.answered()
         held = mesh_of(ircd).log.held["nowhere"]
         assert 1 <= len(held) < 10
-        await eventually(lambda: not mesh_of(ircd).log.waiting)
+        await until(lambda: not mesh_of(ircd).log.waiting)
         given = [row for row in await thor.answered() if row.verb == "CUSTODY"]
         assert len(given) <= len(held)
         mesh_of(ircd).log.release(next(iter(held.values())))

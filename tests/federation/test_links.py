@@ -15,10 +15,10 @@ from culture.federation.book import Book, Entries
 from culture.server.ircd import IRCd
 from tests.federation.raw import SECRET, mesh_of, raw_peer
 from tests.support.client import Client, registered
-from tests.support.mesh import eventually
 from tests.support.ports import reserved
 from tests.support.servers import config_for, serving
 from tests.support.tls import made
+from tests.support.waiting import until
 
 ROOT = (Operator(name="root", password="very secret"),)
 
@@ -38,7 +38,7 @@ async def pair(folder: Path, **more: Any) -> AsyncIterator[tuple[IRCd, IRCd]]:
     async with serving(folder / "thor", name="thor", links=(to("spark"),), operators=ROOT, **more) as thor:
         links = (to("thor", thor.port),)
         async with serving(folder / "spark", name="spark", links=links, operators=ROOT, **more) as spark:
-            await eventually(lambda: are_linked(spark, thor))
+            await until(lambda: are_linked(spark, thor))
             yield spark, thor
 
 
@@ -61,8 +61,8 @@ async def test_both_dial_at_once_and_one_link_remains(tmp_path: Path) -> None:
                 for name, own, peer, port in (("spark", one, "thor", other), ("thor", other, "spark", one))
             ]
             spark, thor = servers
-            await eventually(lambda: are_linked(spark, thor))
-            await eventually(lambda: not (mesh_of(spark).greeters or mesh_of(thor).greeters))
+            await until(lambda: are_linked(spark, thor))
+            await until(lambda: not (mesh_of(spark).greeters or mesh_of(thor).greeters))
             async with registered(spark.port, "spark-ori") as ori, registered(thor.port, "thor-bob") as bob:
                 await ori.join("#general")
                 await bob.join("#general")
@@ -101,11 +101,11 @@ class TestOperators:
     async def test_it_stays_ended_for_a_while_whoever_dials(self, tmp_path: Path) -> None:
         async with pair(tmp_path) as (spark, thor), operator(thor, "thor-bob") as bob:
             await bob.ask("SQUIT spark")
-            await eventually(lambda: "An operator ended this link" in mesh_of(spark).dialler.problems.get("thor", ""))
+            await until(lambda: "An operator ended this link" in mesh_of(spark).dialler.problems.get("thor", ""))
             assert not mesh_of(thor).links
             notices = [m.params[1] for m in await bob.ask("CONNECT spark") if m.verb == "NOTICE"]
             assert notices == ["spark has no address here: it has to dial"]
-            await eventually(lambda: are_linked(spark, thor))
+            await until(lambda: are_linked(spark, thor))
 
     async def test_others_may_not(self, tmp_path: Path) -> None:
         async with pair(tmp_path) as (spark, thor), registered(spark.port, "spark-ori") as ori:
@@ -126,8 +126,8 @@ class TestRunTime:
             async with registered(spark.port, "spark-ori") as ori:
                 await ori.join("#general")
                 _write(spark, links=(to("thor"),))
-                await eventually(lambda: spark.parts.skills.get("federation") is not None)
-                await eventually(lambda: "thor" in mesh_of(spark).dialler.wanted)
+                await until(lambda: spark.parts.skills.get("federation") is not None)
+                await until(lambda: "thor" in mesh_of(spark).dialler.wanted)
                 async with raw_peer(spark) as peer:
                     await peer.link()
                     assert any(line.verb == "NICK" and line.params[0] == "spark-ori" for line in peer.seen)
@@ -138,14 +138,14 @@ class TestRunTime:
     async def test_a_machine_that_was_taken_away_cannot_come_back(self, tmp_path: Path) -> None:
         async with pair(tmp_path) as (spark, thor):
             _write(thor, unlinked=("spark",))
-            await eventually(lambda: not mesh_of(thor).links)
+            await until(lambda: not mesh_of(thor).links)
             mesh_of(spark).dialler.connect("thor")
-            await eventually(lambda: "Bad name or secret" in mesh_of(spark).dialler.problems.get("thor", ""))
+            await until(lambda: "Bad name or secret" in mesh_of(spark).dialler.problems.get("thor", ""))
             assert not thor.parts.network.servers and not spark.parts.network.servers
             _write(thor)
-            await eventually(lambda: "spark" in mesh_of(thor).dialler.wanted)
+            await until(lambda: "spark" in mesh_of(thor).dialler.wanted)
             mesh_of(spark).dialler.connect("thor")
-            await eventually(lambda: are_linked(spark, thor))
+            await until(lambda: are_linked(spark, thor))
 
     @pytest.mark.fault("D21")
     async def test_a_secret_is_changed_without_an_interruption(self, tmp_path: Path) -> None:
@@ -153,17 +153,17 @@ class TestRunTime:
             links = [mesh_of(spark).links["thor"], mesh_of(thor).links["spark"]]
             port = thor.port
             _write(spark, links=(to("thor", port, "another-horse", old_secret=SECRET),))
-            await eventually(lambda: mesh_of(spark).dialler.wanted["thor"].old_secret == SECRET)
+            await until(lambda: mesh_of(spark).dialler.wanted["thor"].old_secret == SECRET)
             assert links == [mesh_of(spark).links["thor"], mesh_of(thor).links["spark"]]
             # One side has the new one: also a link that breaks meanwhile comes back.
             await _cut(spark, thor)
             _write(thor, links=(to("spark", secret="another-horse", old_secret=SECRET),))
-            await eventually(lambda: mesh_of(thor).dialler.wanted["spark"].old_secret == SECRET)
+            await until(lambda: mesh_of(thor).dialler.wanted["spark"].old_secret == SECRET)
             await _cut(spark, thor)
             links = [mesh_of(spark).links["thor"], mesh_of(thor).links["spark"]]
             _write(spark, links=(to("thor", port, "another-horse"),))
             _write(thor, links=(to("spark", None, "another-horse"),))
-            await eventually(lambda: not _old_secrets(spark) and not _old_secrets(thor))
+            await until(lambda: not _old_secrets(spark) and not _old_secrets(thor))
             assert links == [mesh_of(spark).links["thor"], mesh_of(thor).links["spark"]]
             async with raw_peer(thor) as peer:
                 peer.greet("spark", SECRET)
@@ -174,11 +174,11 @@ class TestRunTime:
         async with pair(tmp_path) as (spark, thor):
             port = thor.port
             _write(spark, links=(to("thor", port, "another-horse"),))
-            await eventually(lambda: "Bad name or secret" in mesh_of(spark).dialler.problems.get("thor", ""))
+            await until(lambda: "Bad name or secret" in mesh_of(spark).dialler.problems.get("thor", ""))
             assert not mesh_of(thor).links
             mesh_of(spark).dialler._calls["thor"].pause = 3600.0
             _write(spark, links=(to("thor", port),))
-            await eventually(lambda: are_linked(spark, thor))
+            await until(lambda: are_linked(spark, thor))
 
     async def test_a_link_made_again_has_everything_at_once(self, tmp_path: Path) -> None:
         """Nothing is late where there was nothing to tell."""
@@ -186,9 +186,9 @@ class TestRunTime:
             async with registered(spark.port, "spark-ori") as ori:
                 await ori.join("#general")
                 await ori.ask("PRIVMSG #general :hello")
-            await eventually(lambda: mesh_of(spark).links["thor"].link.acked == mesh_of(spark).log.position)
+            await until(lambda: mesh_of(spark).links["thor"].link.acked == mesh_of(spark).log.position)
             await _cut(spark, thor)
-            await eventually(lambda: mesh_of(spark).links["thor"].link.acked == mesh_of(spark).log.position)
+            await until(lambda: mesh_of(spark).links["thor"].link.acked == mesh_of(spark).log.position)
             [entry] = mesh_of(spark).status.figures()
             assert (entry["behind"], entry["lag"]) == (0, 0)
 
@@ -196,9 +196,9 @@ class TestRunTime:
         async with pair(tmp_path) as (spark, thor):
             before = mesh_of(spark).links["thor"]
             _write(spark, links=(to("thor", thor.port, trust="no_authority"),))
-            await eventually(lambda: are_linked(spark, thor) and mesh_of(spark).links["thor"] is not before)
+            await until(lambda: are_linked(spark, thor) and mesh_of(spark).links["thor"] is not before)
             assert mesh_of(spark).links["thor"].link.trust.trust == "no_authority"
-            await eventually(lambda: "thor" in spark.parts.network.unvouched)
+            await until(lambda: "thor" in spark.parts.network.unvouched)
 
     async def test_what_cannot_be_read_changes_nothing(self, tmp_path: Path) -> None:
         async with pair(tmp_path) as (spark, thor), operator(spark, "spark-ori") as ori:
@@ -211,20 +211,20 @@ class TestRunTime:
         async with pair(tmp_path) as (spark, thor):
             other = config_for(tmp_path / "spark", name="spark", links=(to("odin"),))
             spark.rehash(other)
-            await eventually(lambda: list(mesh_of(spark).dialler.wanted) == ["odin"])
-            await eventually(lambda: not mesh_of(thor).links)
+            await until(lambda: list(mesh_of(spark).dialler.wanted) == ["odin"])
+            await until(lambda: not mesh_of(thor).links)
 
     async def test_rehash_makes_the_first_link(self, tmp_path: Path) -> None:
         async with serving(tmp_path, name="spark") as spark:
             spark.rehash(config_for(tmp_path, name="spark", links=(to("thor"),)))
-            await eventually(lambda: spark.parts.skills.get("federation") is not None)
-            await eventually(lambda: list(mesh_of(spark).dialler.wanted) == ["thor"])
+            await until(lambda: spark.parts.skills.get("federation") is not None)
+            await until(lambda: list(mesh_of(spark).dialler.wanted) == ["thor"])
 
 
 async def test_how_links_are_is_written_for_the_command_line(tmp_path: Path) -> None:
     async with pair(tmp_path) as (spark, _):
         file = spark.parts.config.data_dir / "federation" / "status.json"
-        await eventually(lambda: file.exists() and '"state": "linked"' in file.read_text())
+        await until(lambda: file.exists() and '"state": "linked"' in file.read_text())
         assert file.stat().st_mode & 0o777 == 0o600 and SECRET not in file.read_text()
         [thor] = mesh_of(spark).status.figures()
         assert thor["name"] == "thor" and thor["trust"] == "full" and thor["secret"] == "present"
@@ -250,14 +250,14 @@ async def test_a_link_that_falls_as_soon_as_it_stands_is_given_time(tmp_path: Pa
     port = server.sockets[0].getsockname()[1]
     async with server, serving(tmp_path, links=(to("thor", port),)) as ircd:
         dialler = mesh_of(ircd).dialler
-        await eventually(lambda: dialler._calls["thor"].falls >= 3)
+        await until(lambda: dialler._calls["thor"].falls >= 3)
         assert greeted <= 4
 
 
 async def test_a_peer_that_cannot_be_reached_is_said_so(tmp_path: Path) -> None:
     with reserved() as port:
         async with serving(tmp_path, links=(to("thor", port),)) as ircd:
-            await eventually(lambda: "cannot be reached" in mesh_of(ircd).dialler.problems.get("thor", ""))
+            await until(lambda: "cannot be reached" in mesh_of(ircd).dialler.problems.get("thor", ""))
             [thor] = mesh_of(ircd).status.figures()
             assert thor["state"] == "dialling"
             assert thor["problem"] == f"127.0.0.1:{port} cannot be reached: Connection refused"
@@ -273,7 +273,7 @@ async def test_tls_at_the_wrong_port_is_said_so(tmp_path: Path, door: int, setti
     async with serving(tmp_path / "thor", name="thor", listen=listen, links=(to("spark"),)) as thor:
         link = to("thor", thor.ports[door], **settings)
         async with serving(tmp_path / "spark", name="spark", links=(link,)) as spark:
-            await eventually(lambda: why in mesh_of(spark).dialler.problems.get("thor", ""))
+            await until(lambda: why in mesh_of(spark).dialler.problems.get("thor", ""))
             assert "refused" not in mesh_of(spark).dialler.problems["thor"]
 
 
@@ -291,4 +291,4 @@ async def _cut(spark: IRCd, thor: IRCd) -> None:
     """The link breaks, and comes back."""
     before = mesh_of(spark).links["thor"]
     before.connection._socket.shutdown(2)
-    await eventually(lambda: are_linked(spark, thor) and mesh_of(spark).links["thor"] is not before)
+    await until(lambda: are_linked(spark, thor) and mesh_of(spark).links["thor"] is not before)

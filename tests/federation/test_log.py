@@ -17,8 +17,7 @@ from culture.federation import logfile
 from culture.federation.log import EventLog
 from culture.federation.logfile import Cursor, Held
 from culture.server.core.ids import EventId
-from tests.support.client import PATIENCE
-from tests.support.mesh import eventually
+from tests.support.waiting import PATIENCE, until
 
 LOG = "log.db"
 
@@ -216,13 +215,13 @@ class TestTrouble:
             other.execute("BEGIN IMMEDIATE")
             log.append(stamp(1), "#x", "one")
             log.read_up_to("odin", Cursor("theirs", 1))
-            await eventually(lambda: log.is_stuck and bool(told))
+            await until(lambda: log.is_stuck and bool(told))
             log.append(stamp(2), "#x", "two")
             assert [entry.data for entry in log.unwritten(log.forgotten) or ()] == ["one", "two"]
             assert not log.durable and log.waiting == 3
             other.execute("ROLLBACK")
-        await eventually(lambda: not log.waiting)
-        await eventually(lambda: len(told) == 2)
+        await until(lambda: not log.waiting)
+        await until(lambda: len(told) == 2)
         assert "cannot be kept" in told[0] and "kept again" in told[1]
         assert log.durable == {"odin": Cursor("theirs", 1)}
         assert [entry.data for entry in await log.after(0, 10)] == ["one", "two"]
@@ -240,7 +239,7 @@ class TestTrouble:
                 log.append(stamp(seq), "#x", str(seq))
             assert log.is_full and log.waiting == 10
             other.execute("ROLLBACK")
-        await eventually(lambda: not log.waiting)
+        await until(lambda: not log.waiting)
         log.append(stamp(26), "#x", "26")
         written(log)
         assert [entry.data for entry in await log.after(before, 100)] == [*map(str, range(1, 11)), "26"]
@@ -256,7 +255,7 @@ class TestTrouble:
         log.failed = failures.append
         monkeypatch.setattr(logfile.LogFile, "write", fail)
         log.append(stamp(1), "#x", "one")
-        await eventually(lambda: bool(failures))
+        await until(lambda: bool(failures))
         assert isinstance(failures[0], OverflowError)
 
 
@@ -273,7 +272,7 @@ async def test_who_waits_for_a_log_that_cannot_be_written_hears_that_it_is_not(o
     with closing(sqlite3.connect(tmp_path / LOG, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         log.append(stamp(1), "#x", "one")
-        await eventually(lambda: log.is_stuck)
+        await until(lambda: log.is_stuck)
         assert not await asyncio.to_thread(log.await_written, 0.01)
         other.execute("ROLLBACK")
     assert await asyncio.to_thread(log.await_written, PATIENCE)

@@ -16,11 +16,12 @@ from culture.server.auth.accounts import new_account
 from culture.server.core.ids import begin_epoch
 from tests.federation.meshes import Servers, linked
 from tests.skills.history.playing import CAPS, all_missed, history, missed, targets
-from tests.support.client import PATIENCE, Client, connected, registered
-from tests.support.mesh import eventually, mesh
+from tests.support.client import Client, connected, registered
+from tests.support.mesh import mesh
 from tests.support.people import authenticate, come_in, plain
 from tests.support.ports import reserved
 from tests.support.servers import serving
+from tests.support.waiting import PATIENCE, until
 
 pytestmark = [pytest.mark.requirement("F23"), pytest.mark.fault("D8", "E22")]
 EDGE = ("spark", "thor")
@@ -99,9 +100,9 @@ async def test_a_split_that_ends_while_the_server_is_killed_loses_nothing(tmp_pa
             await servers.start("spark")
             await servers.linked()
             ada.send("PRIVMSG #x :after")
-            await eventually(lambda: any(each.text == "after" for each in servers.history("thor", "#x")))
+            await until(lambda: any(each.text == "after" for each in servers.history("thor", "#x")))
             wanted = {each.msgid for each in servers.history("thor", "#x")}
-            await eventually(lambda: wanted <= {each.msgid for each in servers.history("spark", "#x")})
+            await until(lambda: wanted <= {each.msgid for each in servers.history("spark", "#x")})
             marks = [f"msgid={each.tags['msgid']}" for each in reversed(got)]
             async with servers.client("spark", "spark-ori", CAPS) as ori:
                 await ori.join("#x")
@@ -134,7 +135,7 @@ async def test_what_comes_for_an_account_while_nobody_is_logged_in_to_it_is_thei
         servers.proxy(*EDGE).cut()
         servers.proxy(*EDGE).heal()
         await servers.start("thor")
-        await eventually(lambda: any(each.text == "on its way" for each in servers.history("thor")))
+        await until(lambda: any(each.text == "on its way" for each in servers.history("thor")))
         async with connected(port) as claude:
             await authenticate(claude, "PLAIN", login)
             claude.send(f"CAP REQ :{CAPS}")
@@ -196,12 +197,12 @@ async def test_what_was_said_with_an_agent_elsewhere_is_read_while_it_is_not_to_
         spark = servers["spark"]
         async with registered(spark.port, "spark-ori", CAPS, tokens["spark-ori"]) as ori:
             async with registered(servers["thor"].port, "thor-claude", CAPS, tokens["thor-claude"]) as claude:
-                await eventually(lambda: spark.parts.network.user("thor-claude") is not None)
+                await until(lambda: spark.parts.network.user("thor-claude") is not None)
                 ori.send("PRIVMSG thor-claude :hello")
                 msgid = (await heard(ori, "hello")).tags["msgid"]
                 claude.send("PRIVMSG spark-ori :hello, ori")
                 await heard(ori, "hello, ori")
-            await eventually(lambda: spark.parts.network.user("thor-claude") is None)
+            await until(lambda: spark.parts.network.user("thor-claude") is None)
             assert await targets(ori) == ["thor-claude"]
             for question in ("LATEST thor-claude * 10", f"AFTER Thor-Claude msgid={msgid} 10"):
                 assert (await history(ori, question))[-1].params[-1] == "hello, ori"

@@ -12,8 +12,8 @@ from culture.protocol.message import Message
 from tests.federation.meshes import Servers, linked
 from tests.federation.raw import EPOCH, SECRET, raw_peer
 from tests.support.client import Client, registered
-from tests.support.mesh import eventually
 from tests.support.servers import serving
+from tests.support.waiting import until
 
 LINE = (("thor", "spark"), ("odin", "thor"))
 RING = (*LINE, ("spark", "odin"))
@@ -114,7 +114,7 @@ async def test_a_ring_that_loses_a_link_loses_nobody(tmp_path: Path) -> None:
         await bob.join("#room")
         await ori.expect("JOIN", "#room")
         await ring.cut("thor", "spark")
-        await eventually(lambda: ring["spark"].parts.network.servers["thor"].hops == 2)
+        await until(lambda: ring["spark"].parts.network.servers["thor"].hops == 2)
         bob.send("TOPIC #room :the long way")
         await bob.expect("482")
         ori.send("MODE #room -t")
@@ -122,7 +122,7 @@ async def test_a_ring_that_loses_a_link_loses_nobody(tmp_path: Path) -> None:
         bob.send("TOPIC #room :the long way")
         assert (await ori.expect("TOPIC", "#room")).params[1] == "the long way"
         ring.heal("thor", "spark")
-        await eventually(lambda: ring["spark"].parts.network.servers["thor"].hops == 1)
+        await until(lambda: ring["spark"].parts.network.servers["thor"].hops == 1)
         bob.send("TOPIC #room :the short way")
         assert (await ori.expect("TOPIC", "#room")).params[1] == "the short way"
         await ring.whole()
@@ -141,7 +141,7 @@ async def test_a_big_split_does_not_happen_all_at_once(line: Servers, monkeypatc
     await line.cut("thor", "spark")
     gone = {(await ori.expect("QUIT")).source.partition("!")[0] for _ in range(7)}
     assert gone == {f"thor-u{number}" for number in range(7)}
-    await eventually(lambda: len(line["spark"].parts.network.users) == 1)
+    await until(lambda: len(line["spark"].parts.network.users) == 1)
 
 
 @pytest.mark.fault("D8")

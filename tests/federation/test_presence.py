@@ -9,7 +9,7 @@ import pytest
 
 from culture.server.channels.registered_channels import parse
 from tests.federation.meshes import Servers, linked
-from tests.support.mesh import eventually
+from tests.support.waiting import until
 
 CAPS = "away-notify account-notify setname chghost extended-join draft/channel-rename draft/metadata-3 batch"
 
@@ -49,13 +49,13 @@ async def test_what_users_do_is_seen_two_links_away(line: Servers) -> None:
     assert (await eve.expect("RENAME")).params[:2] == ("#room", "#place")
     ori.send("METADATA #place SET color :blue")
     ori.send("METADATA * SET url :https://example.org")
-    await eventually(lambda: all(channel.metadata == {"color": "blue"} for channel in line.channels("#place")))
+    await until(lambda: all(channel.metadata == {"color": "blue"} for channel in line.channels("#place")))
     await line.whole()
     ori.send("KICK #place odin-eve :out")
     assert (await eve.expect("KICK", "#place", "odin-eve")).params[2] == "out"
     await line.whole()
     ori.send("QUIT :good night")
-    await eventually(lambda: line["odin"].parts.network.user("spark-ada") is None)
+    await until(lambda: line["odin"].parts.network.user("spark-ada") is None)
     await line.whole()
     assert not line["odin"].parts.network.channel("#place")
 
@@ -168,7 +168,7 @@ async def test_a_nick_of_a_server_that_is_gone_is_nobody_elses(line: Servers) ->
     eve = await line.client("odin-eve", "#room")
     await line.whole()
     await line.cut("thor", "odin")
-    await eventually(lambda: line["spark"].parts.network.user("odin-eve") is None)
+    await until(lambda: line["spark"].parts.network.user("odin-eve") is None)
     ori = await line.client("spark-ori")
     assert any(row.verb == "432" for row in await ori.ask("NICK odin-eve"))
     line.heal("thor", "odin")
@@ -186,7 +186,7 @@ async def test_a_nick_that_changes_while_somebody_gives_it_a_rank(line: Servers)
     await ori.expect("JOIN", "#room")
     ori.send("MODE #room +v odin-eve")
     eve.send("NICK odin-ada")
-    await eventually(
+    await until(
         lambda: (
             line.agree()
             and all(
@@ -225,7 +225,7 @@ async def test_a_registered_channel_is_the_same_for_who_comes_from_elsewhere(lin
     [channel] = parse(json.dumps({"schema": 1, "channels": [kept]}).encode())
     network.restore(channel)
     eve = await line.client("odin-eve", "#kept")
-    await eventually(lambda: line.agree() and bool(channel.members))
+    await until(lambda: line.agree() and bool(channel.members))
     changes = [row.params[1:] for row in (*eve.seen, *await eve.sync()) if row.verb == "MODE" and row.source == "odin"]
     assert ("-o+m", "odin-eve") in changes
     for each in line.channels("#kept"):
@@ -263,7 +263,7 @@ async def test_who_comes_or_goes_while_a_channel_is_renamed(tmp_path: Path) -> N
         ori.send("RENAME #old #new :better")
         bob.send("PART #old")
         eve.send("JOIN #old")
-        await eventually(lambda: pair["thor"].parts.network.channel("#new") is not None)
+        await until(lambda: pair["thor"].parts.network.channel("#new") is not None)
         await pair.whole()
         for channel in pair.channels("#new"):
             assert {user.nick for user in channel.members} == {"spark-ori", "thor-eve"}

@@ -18,10 +18,10 @@ from culture.server.skill import Host
 from tests.federation.raw import SECRET, RawPeer, mesh_of, raw_peer
 from tests.federation.test_backfill import PAIR, net
 from tests.support.client import registered
-from tests.support.mesh import eventually
 from tests.support.ports import reserved
 from tests.support.proxy import Proxy, proxied
 from tests.support.servers import serving
+from tests.support.waiting import until
 
 SPARK, THOR = LinkConfig(name="spark", secret=SECRET), LinkConfig(name="thor", secret=SECRET)
 
@@ -74,7 +74,7 @@ async def linked(folder: Path) -> AsyncIterator[tuple[IRCd, Proxy]]:
             ) as spark,
         ):
             mesh = mesh_of(spark)
-            await eventually(lambda: "thor" in mesh.links and mesh.links["thor"].link.stage is Stage.LIVE)
+            await until(lambda: "thor" in mesh.links and mesh.links["thor"].link.stage is Stage.LIVE)
             yield spark, proxy
 
 
@@ -103,7 +103,7 @@ async def test_a_slow_link_is_not_filled_beyond_its_bound_and_loses_nothing(
         assert peer.link.stage is Stage.SYNCING and 1 << 16 < most < 1 << 19
         proxy.throttle(None)
         proxy.delay(0)
-        await eventually(lambda: peer.link.acked >= mesh.log.position)
+        await until(lambda: peer.link.acked >= mesh.log.position)
         assert mesh.links["thor"] is peer and peer.link.stage is Stage.LIVE
 
 
@@ -124,11 +124,11 @@ async def test_a_log_that_cannot_be_written_stops_no_talk_and_acknowledges_nothi
                 await ori.expect("PRIVMSG", "#x", "1000")
                 ori.send("PRIVMSG #x :and back")
                 await peer.expect("PRIVMSG", "#x", "and back")
-                await eventually(lambda: len(told) == 1)
+                await until(lambda: len(told) == 1)
                 assert not any(line.verb == "ACK" for line in peer.seen)
                 other.execute("ROLLBACK")
             assert (await peer.expect("ACK")).params[0] == "1000"
-            await eventually(lambda: len(told) == 2)
+            await until(lambda: len(told) == 2)
 
 
 @pytest.mark.fault("D14")
@@ -143,11 +143,11 @@ async def test_a_disk_that_lets_nothing_be_forgotten_switches_nothing_off(
 
     monkeypatch.setattr(log.EventLog, "prune", prune)
     async with serving(tmp_path, links=(THOR,), federation=Federation(ping=0.1, timeout=5.0)) as ircd:
-        await eventually(lambda: bool(tries))
+        await until(lambda: bool(tries))
         mesh = mesh_of(ircd)
         looks: list[None] = []
         monkeypatch.setattr(mesh.standing, "look", lambda: looks.append(None))
-        await eventually(lambda: bool(looks))
+        await until(lambda: bool(looks))
         assert not ircd.parts.skills.off
 
 

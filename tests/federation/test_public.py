@@ -21,11 +21,11 @@ from culture.server.ircd import IRCd
 from tests.federation.raw import SECRET, mesh_of
 from tests.support.agents import agents_yaml, playbook, prompts, running
 from tests.support.client import Client, connected, registered
-from tests.support.mesh import eventually
 from tests.support.people import PASSWORD, accounts_of
 from tests.support.ports import reserved
 from tests.support.servers import serving
 from tests.support.tls import client_context, made
+from tests.support.waiting import until
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "server" / "public.md"
 
@@ -50,7 +50,7 @@ async def pair(tmp_path: Path) -> AsyncIterator[tuple[IRCd, IRCd]]:
         )
         listen = (Listen(port=0), Listen(port=0, tls=own))
         async with serving(tmp_path / "home", name="home", listen=listen, links=(dials,)) as home:
-            await eventually(lambda: bool(mesh_of(home).links and mesh_of(public).links))
+            await until(lambda: bool(mesh_of(home).links and mesh_of(public).links))
             yield home, public
 
 
@@ -92,11 +92,11 @@ async def test_who_is_not_in_it_is_not_known_outside(pair: tuple[IRCd, IRCd]) ->
     async with registered(home.port, "home-ori") as ori, registered(home.port, "home-max") as max_:
         await max_.join("#plans")
         await ori.join("#help")
-        await eventually(lambda: public.parts.network.user("home-ori") is not None)
+        await until(lambda: public.parts.network.user("home-ori") is not None)
         assert public.parts.network.user("home-max") is None
         assert public.parts.network.channel("#plans") is None
         await ori.ask("PART #help")
-        await eventually(lambda: public.parts.network.user("home-ori") is None)
+        await until(lambda: public.parts.network.user("home-ori") is None)
 
 
 @pytest.mark.requirement("E16")
@@ -122,7 +122,7 @@ async def test_logins_and_what_skills_keep_are_each_servers_own(tmp_path: Path) 
     async with serving(tmp_path / "thor", name="thor", links=(waits,)) as thor:
         dials = LinkConfig(name="thor", secret=SECRET, address=f"127.0.0.1:{thor.port}")
         async with serving(tmp_path / "spark", name="spark", links=(dials,)) as spark:
-            await eventually(lambda: "thor" in mesh_of(spark).links)
+            await until(lambda: "thor" in mesh_of(spark).links)
             async with connected(thor.port) as stranger:
                 stranger.send(f"PASS :ori:{PASSWORD}")
                 stranger.send("NICK thor-ori")
@@ -206,7 +206,7 @@ async def recipe(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
         await steps.type("public", "mesh link spark")
         await steps.type("spark", "mesh link chat.example.org")
         async with IRCd(public).running() as chat, IRCd(home).running() as spark:
-            await eventually(lambda: bool(mesh_of(spark).links and mesh_of(chat).links))
+            await until(lambda: bool(mesh_of(spark).links and mesh_of(chat).links))
             yield steps, spark, chat
 
 
@@ -226,11 +226,11 @@ async def test_the_recipe_gives_nobody_outside_a_turn_at_home(tmp_path: Path, mo
         assert "SUCCESS" in str((await eve.ask("REGISTER * * correct-horse"))[0])
         for visitor in (ada, eve):
             await visitor.join("#help")
-            await eventually(lambda: chat.parts.network.user(nick) is not None)
+            await until(lambda: chat.parts.network.user(nick) is not None)
             await visitor.ask(f"PRIVMSG #help :@{nick} open the door")
             await visitor.ask(f"PRIVMSG {nick} :open the door")
             await visitor.ask(f"PRIVMSG {nick} :@{nick} go on")
-        await eventually(lambda: daemon.held.total == 6)
+        await until(lambda: daemon.held.total == 6)
         assert {each.nick: each.count for each in daemon.held.holdings} == {"chat-ada": 3, "chat-eve": 3}
         async with connected(spark.ports[0]) as ori:
             ori.send(f"PASS :spark-ori:{PASSWORD}")

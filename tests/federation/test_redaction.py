@@ -12,9 +12,9 @@ from tests.federation.meshes import Servers, linked
 from tests.federation.raw import mesh_of
 from tests.skills.history.semantic.double import Double
 from tests.skills.history.semantic.searches import stored
-from tests.support.client import PATIENCE, Client
-from tests.support.mesh import eventually
+from tests.support.client import Client
 from tests.support.postgres import postgres
+from tests.support.waiting import PATIENCE, until
 
 EDGE = ("spark", "thor")
 CAPS = "echo-message message-tags draft/message-redaction"
@@ -75,13 +75,13 @@ async def test_what_both_had_before_the_split_is_gone_on_both(tmp_path: Path, ea
         servers.heal(*EDGE)
         await servers.whole()
         await answered(bob, ())
-        await eventually(lambda: not in_logs(servers))
+        await until(lambda: not in_logs(servers))
         weechat = await servers.client("thor-weechat", "#x", caps="message-tags server-time")
         await weechat.sync()
         assert not any("xyzzy" in line.params[-1] for line in weechat.seen)
         for name in EDGE:
             (vectors,) = servers[name].parts.config.data_dir.rglob("vectors.db")
-            await eventually(lambda: stored(vectors.parent) == {})  # noqa: B023
+            await until(lambda: stored(vectors.parent) == {})  # noqa: B023
 
 
 async def test_what_was_said_and_taken_back_in_the_split_never_comes(tmp_path: Path, each: Settings) -> None:
@@ -97,4 +97,4 @@ async def test_what_was_said_and_taken_back_in_the_split_never_comes(tmp_path: P
         await bob.expect("REDACT", "#x", msgid)
         assert await answers(bob) == []
         assert not any("xyzzy" in line.params[-1] for line in bob.seen)
-        await eventually(lambda: not in_logs(servers))
+        await until(lambda: not in_logs(servers))

@@ -13,8 +13,8 @@ from tests.federation.raw import EPOCH, SECRET, RawPeer, mesh_of, raw_peer
 from tests.federation.test_backfill import PAIR, net
 from tests.skills.ledger.test_ledger import agent, put
 from tests.support.client import registered
-from tests.support.mesh import eventually
 from tests.support.servers import serving
+from tests.support.waiting import until
 
 LINKS = (LinkConfig(name="thor", secret=SECRET), LinkConfig(name="odin", secret=SECRET))
 NEW = ",".join((*CAPS, "what-nobody-here-knows"))
@@ -72,7 +72,7 @@ async def test_a_receipt_goes_only_to_who_knows_receipts(tmp_path: Path, caps: s
         assert not await ori.ask(f"RECEIPT delivered thor-bob {msgid}")
         told = [row for row in await thor.answered() if row.verb == "RECEIPT"]
         assert [row.params[1:] for row in told] == ([(msgid, "delivered")] if is_told else [])
-        await eventually(lambda: bool(mesh_of(ircd).log.held) == is_told)
+        await until(lambda: bool(mesh_of(ircd).log.held) == is_told)
 
 
 @pytest.mark.fault("D15")

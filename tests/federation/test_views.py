@@ -10,7 +10,7 @@ from culture.config.services import MetricsConfig
 from culture.federation.views import mesh_status
 from culture.protocol.message import Message
 from tests.federation.meshes import Servers, linked
-from tests.support.mesh import eventually
+from tests.support.waiting import until
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ async def test_what_is_not_on_the_other_sides_disk_is_a_backlog(line: Servers) -
     ori = await line.client("spark-ori", "#room")
     mesh: Any = line["spark"].parts.skills.get("federation")
     await ori.ask("PRIVMSG #room :hello")
-    await eventually(lambda: mesh_status(mesh)[0].backlog == 0 and mesh_status(mesh)[0].acknowledged > 0)
+    await until(lambda: mesh_status(mesh)[0].backlog == 0 and mesh_status(mesh)[0].acknowledged > 0)
     status = mesh_status(mesh)[0]
     assert (status.name, status.is_up, status.is_live) == ("thor", True, True)
 

@@ -12,8 +12,7 @@ import pytest
 
 from culture.lib.git import MOST_OUTPUT, Git, GitFailed, in_project, isolated
 from culture.lib.git_identity import signature
-from tests.orchestrator.crew import until
-from tests.support.client import PATIENCE
+from tests.support.waiting import PATIENCE, until
 
 Script = Callable[[str], None]
 HOOKS = ("pre-commit", "commit-msg", "post-commit", "reference-transaction")

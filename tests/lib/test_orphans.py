@@ -15,8 +15,8 @@ from culture.lib.process import orphans
 from culture.lib.process.orphans import carrying, end_all, new_token
 from culture.lib.process.pipes import ended, release, spawn
 from culture.protocol.vocabulary import Environment
+from tests.support.waiting import PATIENCE
 
-PATIENCE = 30.0
 # Says "ready" when it can be found, and stays.
 STAY = "import time; print('ready', flush=True); time.sleep(600)"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {STAY}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from culture.lib.process import handle as process
-from tests.support.client import PATIENCE
+from tests.support.waiting import PATIENCE
 
 
 @pytest.fixture

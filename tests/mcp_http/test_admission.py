@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.waiting import PATIENCE
+
 pytest.importorskip("mcp", reason="the extra culture[bridge] is not installed")
 
 import httpx2
@@ -18,7 +20,6 @@ from culture.mcp_http import http as door_http
 from culture.mcp_http.admission import ANY_NAME, Door, called
 from culture.mcp_http.http import listening, serving
 from culture.mcp_http.server import pages
-from tests.support.client import PATIENCE
 from tests.support.clock import after
 
 LONGEST = 1024

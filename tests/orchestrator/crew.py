@@ -8,7 +8,7 @@ import signal
 import sqlite3
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import Any
@@ -25,10 +25,9 @@ from culture.orchestrator.members.daemons import Launch
 from culture.orchestrator.team import Team
 from tests.support.agents import prompts
 from tests.support.client import Client
-from tests.support.clock import after
 from tests.support.teamscripts import only_told
+from tests.support.waiting import PATIENCE, until
 
-PATIENCE = 40.0
 _children: list[BackgroundProcess] = []
 """What was started from here; whoever has children must take note of their end."""
 Rule = dict[str, Any]
@@ -84,20 +83,6 @@ IS_FULL: Rule = {
         {"say": "begun"},
     ],
 }
-
-
-async def until(holds: Callable[[], bool], what: str = "", patience: float = PATIENCE) -> None:
-    """Wait for a fact."""
-    async with asyncio.timeout(patience):
-        while not holds():
-            await after(0.02)
-
-
-async def eventually(ask: Callable[[], Awaitable[bool]], patience: float = PATIENCE) -> None:
-    """Wait for a fact that has to be asked for."""
-    async with asyncio.timeout(patience):
-        while not await ask():
-            await after(0.05)
 
 
 async def heard(client: Client, channel: str, text: str) -> str:

@@ -10,8 +10,9 @@ import pytest
 from culture.config import paths
 from culture.config.load import load_team
 from culture.server.ircd import IRCd
-from tests.orchestrator.crew import at_work, end_members, eventually, heard, prompts_of, team_yaml, until
+from tests.orchestrator.crew import at_work, end_members, heard, prompts_of, team_yaml
 from tests.support.client import registered
+from tests.support.waiting import until
 
 WORKS = [
     {"when": "More may be", "steps": [{"say": "went on"}]},
@@ -65,7 +66,7 @@ async def test_a_member_is_stopped_after_the_running_tool_call(
         async def rests() -> bool:
             return (await team.parts.daemons.call("spark-Ramona", "status"))["state"] in ("paused", "parked")
 
-        await eventually(rests)
+        await until(rests)
         assert not (tree / "c.txt").exists()
         if whose == "role":
             # Its own budget stopped it: what it was given is kept until that allows more.

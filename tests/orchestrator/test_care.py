@@ -22,19 +22,9 @@ from culture.orchestrator.team import Team
 from culture.server.ircd import IRCd
 from culture.wiki.pages import Pages, folder_of
 from tests.orchestrator.conftest import git_in
-from tests.orchestrator.crew import (
-    COMMIT,
-    HANDS_OVER,
-    Rule,
-    at_work,
-    end_members,
-    eventually,
-    heard,
-    prompts_of,
-    team_yaml,
-    until,
-)
+from tests.orchestrator.crew import COMMIT, HANDS_OVER, Rule, at_work, end_members, heard, prompts_of, team_yaml
 from tests.support.client import Client, registered
+from tests.support.waiting import until
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +62,7 @@ async def idle(team: Team, nick: str, *states: str) -> None:
         status = await team.parts.daemons.call(nick, "status")
         return status["state"] in (states or ("idle",)) and not status["unread"]
 
-    await eventually(is_idle)
+    await until(is_idle)
 
 
 @pytest.mark.requirement("O14", "O15", "O16", "O36", "M12")
@@ -313,7 +303,7 @@ async def test_the_share_of_a_task_is_spent_while_somebody_works_on_it(ircd: IRC
             return bool((await team.parts.daemons.call(jules.nick, "status"))["state"] == "paused")
 
         # The tool call comes to its end, the turn does not.
-        await eventually(rests)
+        await until(rests)
         assert (tree / "a.txt").exists() and not (tree / "b.txt").exists()
         await team.allow("demo-1", usd=5.0)
         end = "[TEAM] Jules (implementer) has ended its turn in #work-demo-1: went on"

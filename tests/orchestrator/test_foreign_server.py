@@ -22,9 +22,10 @@ from culture.wiki.client import LocalWiki
 from culture.wiki.names import SPRINT_STATE
 from culture.wiki.pages import Pages, folder_of
 from tests.orchestrator.conftest import git_in
-from tests.orchestrator.crew import EM, MANAGER, WORKER, Rule, at_work, end_members, team_yaml, until
+from tests.orchestrator.crew import EM, MANAGER, WORKER, Rule, at_work, end_members, team_yaml
 from tests.support.client import registered
 from tests.support.ngircd import ngircd
+from tests.support.waiting import until
 
 
 @pytest.fixture(autouse=True)

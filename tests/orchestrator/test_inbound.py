@@ -11,8 +11,9 @@ from culture.config import paths
 from culture.orchestrator.journal.state import TaskStage, What
 from culture.server.ircd import IRCd
 from tests.orchestrator.conftest import git_in
-from tests.orchestrator.crew import COMMIT, at_work, end_members, heard, prompts_of, team_yaml, until
+from tests.orchestrator.crew import COMMIT, at_work, end_members, heard, prompts_of, team_yaml
 from tests.support.client import registered
+from tests.support.waiting import until
 
 SILENT = [{"when": "Your task is", "steps": [{"say": "ok"}]}]
 

@@ -18,8 +18,9 @@ from culture.orchestrator.team import Team
 from culture.protocol.vocabulary import UserClass
 from culture.server.ircd import IRCd
 from culture.transport import Address, ClientIdentity, Message, NotSent, catchup
-from tests.orchestrator.crew import at_work, end_members, heard, team_yaml, until
+from tests.orchestrator.crew import at_work, end_members, heard, team_yaml
 from tests.support.client import registered
+from tests.support.waiting import until
 
 SILENT = [{"when": "Your task is", "steps": [{"say": "ok"}]}]
 

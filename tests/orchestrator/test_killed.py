@@ -16,8 +16,9 @@ from culture.orchestrator.journal.state import TaskStage, TeamState
 from culture.orchestrator.journal.store import look
 from culture.server.ircd import IRCd
 from tests.orchestrator.conftest import git_in
-from tests.orchestrator.crew import COMMIT, HANDS_OVER, IS_FULL, MANAGER, TAKES_OVER, end_members, team_yaml, until
+from tests.orchestrator.crew import COMMIT, HANDS_OVER, IS_FULL, MANAGER, TAKES_OVER, end_members, team_yaml
 from tests.support.client import registered
+from tests.support.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
 NEVER = 10_000

@@ -7,8 +7,9 @@ import pytest
 
 from culture.orchestrator.team import Team
 from culture.server.ircd import IRCd
-from tests.orchestrator.crew import at_work, end_members, eventually, heard, team_yaml, until
+from tests.orchestrator.crew import at_work, end_members, heard, team_yaml
 from tests.support.client import Client, registered
+from tests.support.waiting import until
 
 _MOST = 10
 """Turns that one of two members may cause the other without work: half of the pair's."""
@@ -32,7 +33,7 @@ async def counted(ori: Client, team: Team) -> int:
         states = [await team.parts.daemons.call(f"spark-{name}", "status") for name in ("Harper", "Ramona")]
         return all(each["state"] == "idle" and not each["unread"] for each in states)
 
-    await eventually(rest)
+    await until(rest)
     await ori.sync()
     return sum("thanks" in line.params[1] for line in ori.seen if line.verb == "PRIVMSG")
 

@@ -11,7 +11,7 @@ from culture.orchestrator.repository.merge import NotMerged, conflicts, diff, ma
 from culture.orchestrator.repository.overlap import changed, overlaps
 from culture.orchestrator.repository.worktrees import Worktrees
 from tests.orchestrator.conftest import git_in
-from tests.orchestrator.crew import until
+from tests.support.waiting import until
 
 HOOKS = (
     *("pre-merge-commit", "prepare-commit-msg", "commit-msg", "post-merge", "post-checkout", "post-index-change"),

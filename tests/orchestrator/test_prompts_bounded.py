@@ -9,9 +9,10 @@ import pytest
 
 from culture.orchestrator.tasks.standstill import STANDSTILL
 from culture.server.ircd import IRCd
-from tests.orchestrator.crew import at_work, end_members, eventually, heard, prompts_of, team_yaml, until
+from tests.orchestrator.crew import at_work, end_members, heard, prompts_of, team_yaml
 from tests.orchestrator.test_prompts_to_act import SILENT, rests
 from tests.support.client import registered
+from tests.support.waiting import until
 
 WRITES_AGAIN = [{"send": {"to": "#standup-demo", "text": "TASK: @Ghost look"}}]
 
@@ -33,7 +34,7 @@ async def test_a_member_that_writes_a_refused_line_again_and_again_is_not_prompt
         for _ in range(6):
             await heard(ori, "#standup-demo", "nobody in the team is called Ghost")
         await team.parts.jobs.settle()
-        await eventually(partial(rests, team, "spark-Harper"))
+        await until(partial(rests, team, "spark-Harper"))
         refused = [prompt for prompt in prompts_of(project) if "Nothing came of" in prompt]
         assert len(refused) == 5
         assert "You are not prompted about further ones for an hour" in refused[-1]
@@ -51,7 +52,7 @@ async def test_a_standstill_whose_worktree_is_gone_keeps_no_other_task_from_bein
             await until(lambda id=f"demo-{number}": f"begun {id}" in team.parts.book.state.told)  # type: ignore[misc]
         first, second = (Path(team.parts.book.state.tasks[f"demo-{number}"].worktree) for number in (1, 2))
         for nick in ("spark-Ramona", "spark-Harper"):
-            await eventually(partial(rests, team, nick))
+            await until(partial(rests, team, nick))
         await team.heartbeat.beat()
         shutil.rmtree(first)
         now[0] = STANDSTILL + 1

@@ -12,9 +12,10 @@ from culture.orchestrator.journal.store import look
 from culture.orchestrator.tasks.standstill import STANDSTILL
 from culture.orchestrator.team import Team
 from culture.server.ircd import IRCd
-from tests.orchestrator.crew import at_work, end_members, eventually, heard, prompts_of, team_yaml, until
+from tests.orchestrator.crew import at_work, end_members, heard, prompts_of, team_yaml
 from tests.orchestrator.test_killed import orchestrator
 from tests.support.client import registered
+from tests.support.waiting import until
 
 SILENT = [{"when": "Your task is", "steps": [{"say": "ok"}]}]
 
@@ -137,7 +138,7 @@ async def test_standstill_is_a_prompt_to_the_manager_then_to_the_em_then_to_nobo
             now[0] = step * (STANDSTILL / 2 + 1)
             await team.heartbeat.beat()
             for nick in ("spark-Ramona", "spark-Harper"):
-                await eventually(partial(rests, team, nick))
+                await until(partial(rests, team, nick))
             counts.append(tuple(sum(still in prompt for prompt in prompts_of(each)) for each in (worktree, project)))
         assert counts[0] == (0, 0) and (1, 0) in counts and counts[-1] == (1, 1)
         assert counts == sorted(counts)

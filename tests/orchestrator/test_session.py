@@ -20,8 +20,9 @@ from culture.orchestrator.errors import MemberNotStarted, NoAnswer, Stays
 from culture.orchestrator.members.daemons import Away, MemberDaemons
 from culture.orchestrator.members.members import AgentSession, ContextTracker, Fill, ManagedAgent
 from culture.server.ircd import IRCd
-from tests.clients.shared.test_daemon import held, until
+from tests.clients.shared.test_daemon import held
 from tests.support.agents import agents_yaml, playbook, prompts
+from tests.support.waiting import until
 
 NICK = "spark-Ramona"
 

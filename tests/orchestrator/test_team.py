@@ -14,8 +14,9 @@ from culture.server.ircd import IRCd
 from culture.wiki.names import SPRINT_STATE
 from culture.wiki.pages import Pages, folder_of
 from tests.orchestrator.conftest import git_in
-from tests.orchestrator.crew import at_work, end_members, heard, team_yaml, until
+from tests.orchestrator.crew import at_work, end_members, heard, team_yaml
 from tests.support.client import registered
+from tests.support.waiting import until
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from culture.server.ircd import IRCd
-from tests.orchestrator.crew import at_work, end_members, heard, prompts_of, team_yaml, until
+from tests.orchestrator.crew import at_work, end_members, heard, prompts_of, team_yaml
 from tests.support.client import Client, registered
+from tests.support.waiting import until
 
 MANAGER = [{"when": "Your task is", "steps": [{"say": "planned"}]}]
 WAITS = [

@@ -22,10 +22,10 @@ from tests.clients.conformance import (
     ResumeContract,
     RunnerContract,
     bounded,
-    eventually,
 )
 from tests.support.acpprograms import CLAUDE, CLINE, CODEX, GEMINI, OPENCODE, QWEN, Program, enter
 from tests.support.model import Model, model_server
+from tests.support.waiting import until
 
 pytest.importorskip("acp", reason="the extra culture[acp] is not installed")
 
@@ -126,7 +126,7 @@ class TestClaude(Behaves, CompactContract, McpContract):
         woken = "[[bash sleep 1]] [[say never]]".replace("[", "\\u005b").replace("]", "\\u005d")
         command = f'{{"command": "sleep 3; echo over", "run_in_background": true, "description": "{woken}"}}'
         await runner.send_prompt(f"[[call Bash {command}]] [[say begun]]")
-        await eventually(lambda: bool(ended))
+        await until(lambda: bool(ended))
         assert [turn.interrupted for turn in ended] == [True]
         await runner.send_prompt(kit.say("next"))
         await record.until(lambda: len(record.turns) == 2)

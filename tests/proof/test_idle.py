@@ -15,8 +15,9 @@ from tests.support.agents import agents_yaml, playbook
 from tests.support.client import registered
 from tests.support.clock import after
 from tests.support.fleet import READS_THE_REST, Agent, agent_at
-from tests.support.mesh import Member, eventually, mesh
+from tests.support.mesh import Member, mesh
 from tests.support.usage import cpu_seconds, memory_kib
+from tests.support.waiting import until
 
 AGENTS = int(os.environ.get("IDLE_AGENTS", "30"))
 SECONDS = 60 * float(os.environ.get("PROOF_MINUTES") or "10")
@@ -36,7 +37,7 @@ async def test_idle_agents_cost_nothing_and_a_flood_costs_two_turns(tmp_path: Pa
         agents = _agents(tmp_path, server.port)
         for agent in agents:
             await stack.enter_async_context(agent.running())
-        await eventually(lambda: all(agent.was_ready for agent in agents), "not every agent is ready", patience=READY)
+        await until(lambda: all(agent.was_ready for agent in agents), "not every agent is ready", patience=READY)
         idle = await _idle(server, agents)
         flood = await _flood(server, agents[0])
     figures = {"agents": AGENTS, **idle, **flood}
@@ -100,14 +101,14 @@ async def _flood(server: Member, agent: Agent) -> dict[str, float]:
     async with registered(server.port, "spark-ori") as ori:
         await ori.join(FLOODED)
         ori.send(f"PRIVMSG {FLOODED} :@{agent.nick} first")
-        await eventually(lambda: len(agent.prompts()) == 1, patience=SETTLING)
+        await until(lambda: len(agent.prompts()) == 1, patience=SETTLING)
     began = time.monotonic()
     await asyncio.gather(*(_call(server, number, agent.nick, began) for number in range(SENDERS)))
     called = time.monotonic() - began
-    await eventually(lambda: len(agent.states()) == MENTIONS + 1, patience=SETTLING)
+    await until(lambda: len(agent.states()) == MENTIONS + 1, patience=SETTLING)
     received = time.monotonic() - began
     (agent.home / "go").touch()
-    await eventually(lambda: set(agent.states().values()) == {"answered"}, patience=SETTLING)
+    await until(lambda: set(agent.states().values()) == {"answered"}, patience=SETTLING)
     seen = "".join((*agent.prompts(), agent.read()))
     words = [f"message-{number}.{count}." for number in range(SENDERS) for count in range(MENTIONS // SENDERS)]
     return {

@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.realclients.transcript import PATIENCE, Transcript, following
+from tests.realclients.transcript import Transcript, following
+from tests.support.waiting import PATIENCE
 
 # Only what keeps a test from waiting: no pause between commands, nor before changes of mode are shown.
 _CONFIG = """

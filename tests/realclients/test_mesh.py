@@ -7,7 +7,8 @@ import pytest
 from tests.realclients.irssi import irssi
 from tests.realclients.people import GENERAL, TEXT
 from tests.realclients.weechat import weechat
-from tests.support.mesh import eventually, mesh
+from tests.support.mesh import mesh
+from tests.support.waiting import until
 
 NAMES = SPARK, THOR = "spark.local", "thor.local"
 """Clients take a reason for a netsplit where both names have a dot."""
@@ -40,7 +41,7 @@ async def test_two_people_on_two_servers_have_all_that_was_said(tmp_path: Path) 
             await iris.shows(r"Netsplit thor.local <-> spark.local quits: .*spark-wendy")
             wendy.type(SAID[2], GENERAL)
             await iris.type(SAID[3])
-            await eventually(lambda: len(m.history(SPARK)) == len(m.history(THOR)) == 3)
+            await until(lambda: len(m.history(SPARK)) == len(m.history(THOR)) == 3)
 
             m.proxy(THOR, SPARK).heal()
             await wendy.shows(r"thor-iris \(.*\) has (joined #general|come back)", GENERAL)
@@ -51,7 +52,7 @@ async def test_two_people_on_two_servers_have_all_that_was_said(tmp_path: Path) 
             await wendy.shows(f"thor-iris {SAID[5]}$", GENERAL)
 
             everything = {(who, text) for who, text in zip(["spark-wendy", "thor-iris"] * 3, SAID, strict=True)}
-            await eventually(lambda: all(len(m.history(name)) == len(SAID) for name in m.members))
+            await until(lambda: all(len(m.history(name)) == len(SAID) for name in m.members))
             for name in m.members:
                 heard = [(each.source.partition("!")[0], each.text) for each in m.history(name)]
                 assert len(heard) == len(SAID) and set(heard) == everything

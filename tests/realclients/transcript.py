@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from tests.support.waiting import PATIENCE
+
 # Generous: a client is a process that has to be started on a machine which may be busy.
-PATIENCE = 30.0
 
 
 class Transcript:

@@ -13,9 +13,9 @@ from culture.server.core.session_lifecycle import DISCONNECTED
 from culture.server.ircd import IRCd
 from tests.skills.history.playing import CAPS, missed
 from tests.support.client import Client, connected, registered
-from tests.support.mesh import eventually
 from tests.support.people import authenticate, come_in, plain
 from tests.support.servers import serving
+from tests.support.waiting import until
 
 CLAUDE = "spark-claude"
 
@@ -57,7 +57,7 @@ class Place:
         """The agent's program is gone without a word, and the server knows."""
         client.close()
         router, users = self.ircd.parts.router, self.ircd.parts.network.users
-        await eventually(lambda: not router.sessions.get(users[CLAUDE]))
+        await until(lambda: not router.sessions.get(users[CLAUDE]))
 
     async def guest(self, nick: str, *channels: str) -> Client:
         client = await self._stack.enter_async_context(registered(self.ircd.port, nick, "message-tags"))

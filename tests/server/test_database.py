@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culture.server.database import TooNew, migrate, open_database, open_reader, pieces, transaction, version
-from tests.support.client import PATIENCE
+from tests.support.waiting import PATIENCE
 
 FIRST = "CREATE TABLE messages (id INTEGER PRIMARY KEY, text TEXT NOT NULL); CREATE INDEX texts ON messages (text)"
 SECOND = "ALTER TABLE messages ADD COLUMN nick TEXT NOT NULL DEFAULT ''"

@@ -6,7 +6,8 @@ import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from tests.support.client import PATIENCE, connected
+from tests.support.client import connected
+from tests.support.waiting import PATIENCE
 
 _LIMIT = 40
 _PROGRAM = (

@@ -13,11 +13,12 @@ from culture.protocol.vocabulary import Exit
 from culture.server.errors import StartError
 from culture.server.ircd import IRCd
 from tests.cli.shell import Shell
-from tests.support.client import PATIENCE, Client, connected
+from tests.support.client import Client, connected
 from tests.support.elsewhere import Elsewhere, elsewhere
 from tests.support.people import PASSWORD, accounts_of, authenticate, come_in, mechanisms, plain
 from tests.support.servers import config_for, serving
 from tests.support.tls import client_context, made
+from tests.support.waiting import PATIENCE
 from tests.support.websocket import ORIGIN, TEXT, frame, request
 
 

@@ -10,8 +10,9 @@ from culture.config.services import MetricsConfig as Settings
 from culture.server.errors import StartError
 from culture.server.ircd import IRCd
 from culture.server.metrics import Metrics
-from tests.support.client import PATIENCE, registered
+from tests.support.client import registered
 from tests.support.servers import config_for, serving
+from tests.support.waiting import PATIENCE
 
 
 @pytest.fixture

@@ -23,9 +23,10 @@ from culture.server.errors import StartError
 from culture.server.ircd import IRCd
 from culture.server.shapes import UnreadableJson
 from tests.server.logins import ByPassword, log_in
-from tests.support.client import PATIENCE, Client, connected
+from tests.support.client import Client, connected
 from tests.support.clock import Clock
 from tests.support.servers import config_for, serving
+from tests.support.waiting import PATIENCE
 
 CAPS = "batch draft/metadata-3"
 

@@ -10,10 +10,11 @@ import pytest
 from culture.config.model import Operator, ServerConfig
 from culture.server.errors import StartError
 from culture.server.ircd import IRCd
-from tests.support.client import PATIENCE, Client, registered
+from tests.support.client import Client, registered
 from tests.support.clumsy import CAP, Clumsy, Steady
 from tests.support.servers import Serve, config_for
 from tests.support.skills import NO_SKILLS, install
+from tests.support.waiting import PATIENCE
 
 KINDS = {
     "clumsy": "Clumsy",

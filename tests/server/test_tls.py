@@ -15,10 +15,11 @@ from culture.config.listen_policy import Tls
 from culture.config.model import Listen
 from culture.server.ircd import IRCd
 from tests.cli.shell import Shell
-from tests.support.client import PATIENCE, Client, connected, registered
+from tests.support.client import Client, connected, registered
 from tests.support.people import PASSWORD, accounts_of, authenticate, come_in, mechanisms, plain
 from tests.support.servers import Serve, config_for
 from tests.support.tls import client_context, made
+from tests.support.waiting import PATIENCE
 
 Files = dict[str, tuple[Tls, str]]
 

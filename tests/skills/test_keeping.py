@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from culture.skills.keeping import Keeping
-from tests.support.client import PATIENCE
+from tests.support.waiting import PATIENCE
 
 
 class Gate:

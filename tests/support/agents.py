@@ -18,7 +18,7 @@ from culture.config import paths
 from culture.config.agents import BACKEND_FIELDS, AgentsConfig
 from culture.config.load import load_agents
 from culture.lib.process.orphans import end_all
-from tests.support.client import PATIENCE
+from tests.support.waiting import PATIENCE
 
 FAST = {"restart_delay": 0.05, "silence": 60, "interrupt_grace": 5}
 """Recovery in tests: nobody waits five seconds."""

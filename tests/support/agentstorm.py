@@ -10,10 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from culture.protocol.message import Message
-from tests.support.client import PATIENCE, Client
+from tests.support.client import Client
 from tests.support.clock import after
 from tests.support.fleet import CHANNELS, Agent
 from tests.support.mesh import Mesh
+from tests.support.waiting import PATIENCE
 
 NAMES = ("spark", "thor", "odin")
 EDGES = [("spark", "thor"), ("thor", "odin"), ("odin", "spark")]

@@ -23,10 +23,10 @@ from culture.protocol.vocabulary import Environment, UserClass
 from culture.transport import Address, ClientIdentity, IRCTransport, NotSent
 from culture.wiki.pages import Pages
 from culture.wiki.tools import build
-from tests.clients.shared.test_daemon import until
 from tests.support.agents import agents_yaml, playbook, prompts, running
 from tests.support.client import Client, registered
 from tests.support.injection import forms, names_of, nicks_of, offences, offences_of_prompt
+from tests.support.waiting import until
 
 BOT, PERSON, PROGRAM = "spark-bot", "spark-eve", "spark-mallory"
 EM = "spark-em"

@@ -7,8 +7,8 @@ from itertools import count
 from ssl import SSLContext
 
 from culture.protocol.message import Message
+from tests.support.waiting import PATIENCE
 
-PATIENCE = 30.0
 _tokens = count(1)
 
 

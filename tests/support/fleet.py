@@ -14,7 +14,8 @@ from culture.protocol.vocabulary import UserClass
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import new_account
 from tests.support.agents import DaemonProcess, agents_yaml, playbook, prompts
-from tests.support.mesh import Mesh, eventually
+from tests.support.mesh import Mesh
+from tests.support.waiting import until
 
 CHANNELS = ("#build", "#review")
 AGENTS_EACH = 2
@@ -118,7 +119,7 @@ async def agents_on(mesh: Mesh, folder: Path) -> AsyncIterator[list[Agent]]:
         for agent in made:
             await stack.enter_async_context(agent.running())
         # Before the first start nothing is missed; from then on everything counts.
-        await eventually(lambda: all(agent.was_ready for agent in made), "not every agent is ready", patience=READY)
+        await until(lambda: all(agent.was_ready for agent in made), "not every agent is ready", patience=READY)
         yield made
 
 

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tests.support.client import PATIENCE
+from tests.support.waiting import PATIENCE
 
 # For every verb a line in which each parameter makes sense.
 SAMPLES = {

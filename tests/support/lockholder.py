@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.support.client import PATIENCE
+from tests.support.waiting import PATIENCE
 
 _PROGRAM = """
 import sqlite3, sys

@@ -5,7 +5,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import count
 from pathlib import Path
@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 
 from culture.protocol.names import fold, short_name
 from culture.skills.history.sqlite import SQLiteStore
-from tests.support.client import PATIENCE, Client, registered
+from tests.support.client import Client, registered
 from tests.support.clock import after
 from tests.support.ports import reserved
 from tests.support.proxy import Proxy, proxied
+from tests.support.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS: Mapping[str, Any] = {
@@ -202,16 +203,6 @@ class Mesh:
 
 async def _servers(watch: Client) -> set[str]:
     return {short_name(row.params[1]) for row in await watch.ask("LINKS") if row.verb == "364"}
-
-
-async def eventually(fact: Callable[[], bool], text: str = "", *, patience: float = PATIENCE) -> None:
-    """Wait until this is so, where nobody tells: for what another process writes to its disk."""
-    try:
-        async with asyncio.timeout(patience):
-            while not fact():
-                await after(_LOOK_AGAIN)
-    except TimeoutError:
-        raise AssertionError(text or "it did not come true in time") from None
 
 
 @asynccontextmanager

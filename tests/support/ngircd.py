@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.client import PATIENCE
 from tests.support.clock import after
 from tests.support.ports import reserved
 from tests.support.proxy import proxied
+from tests.support.waiting import PATIENCE
 
 _SETTINGS = """[Global]
 Name = irc.example.net

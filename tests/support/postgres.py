@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-_PATIENCE = 30.0
+from tests.support.waiting import PATIENCE
+
 _numbers = count(1)
 _SETTINGS = {
     "listen_addresses": "127.0.0.1",
@@ -65,7 +66,7 @@ class Postgres:
                 user=self._user,
                 cwd=self._folder,
             )
-        end = time.monotonic() + _PATIENCE
+        end = time.monotonic() + PATIENCE
         while self._ask("postgres", "SELECT 1").returncode != 0:
             assert time.monotonic() < end and self._process.poll() is None, (self._folder / "log").read_text()
 
@@ -85,7 +86,7 @@ class Postgres:
     def _end(self, how: signal.Signals) -> None:
         if self._process is not None:
             self._process.send_signal(how)
-            self._process.wait(_PATIENCE)
+            self._process.wait(PATIENCE)
         self._process = None
 
     def url(self, database: str, user: str = "culture") -> str:

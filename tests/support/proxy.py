@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Literal
 
-from tests.support.client import PATIENCE
 from tests.support.clock import after
 from tests.support.ports import bound, reserved
+from tests.support.waiting import PATIENCE
 
 Side = Literal["client", "server"]
 """A direction is named by the side towards which it leads; the client is who connected to the proxy."""

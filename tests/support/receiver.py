@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from tests.support.client import PATIENCE
 from tests.support.clock import after
+from tests.support.waiting import PATIENCE
 
 Answer = Callable[["Receiver", asyncio.StreamWriter], Awaitable[None]]
 HOST = "127.0.0.2"

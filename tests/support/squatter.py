@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from culture.config import peer_uid
-from tests.support.client import PATIENCE
+from tests.support.waiting import PATIENCE
 
 USER, UID = ("nobody", 65534) if os.geteuid() != 65534 else ("daemon", 1)
 """Somebody who does not run these tests."""

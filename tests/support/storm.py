@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from culture.skills.history.sqlite import SQLiteStore
-from tests.support.client import PATIENCE, Client, connected
+from tests.support.client import Client, connected
 from tests.support.clock import after
+from tests.support.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 CHANNEL = "#storm"

@@ -19,10 +19,11 @@ from culture.clients.shared import pidfile
 from culture.config import paths
 from culture.orchestrator.journal.state import TaskStage, TeamState
 from culture.orchestrator.journal.store import look
-from tests.support.client import PATIENCE, registered
+from tests.support.client import registered
 from tests.support.clock import after
 from tests.support.mesh import Mesh
 from tests.support.teamscripts import MEMBERS, SERVER, SLUG, STANDUP
+from tests.support.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 CAPS = "message-tags echo-message agentirc.dev/receipts"

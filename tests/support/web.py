@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from html import unescape
@@ -20,18 +20,7 @@ from culture.web.login_links import make_link
 from culture.web.site import WebSettings, data_folder
 from tests.support.people import PASSWORD
 from tests.support.servers import config_for
-
-PATIENCE = 30.0
-
-
-async def until(fact: Callable[[], Any], what: str = "") -> Any:
-    """Wait until this is so; what it says then."""
-    async with asyncio.timeout(PATIENCE):
-        while not (found := fact()):
-            turn = asyncio.Event()
-            asyncio.get_running_loop().call_later(0.01, turn.set)
-            await turn.wait()
-    return found
+from tests.support.waiting import PATIENCE
 
 
 def settings_for(folder: Path, port: int, **web: Any) -> WebSettings:

@@ -10,8 +10,8 @@ import pytest
 
 from culture.server.ircd import IRCd
 from culture.transport import Address, ClientIdentity, ConnectionState, IRCTransport, Message, Timing
-from tests.support.client import PATIENCE
 from tests.support.servers import Serve, serving
+from tests.support.waiting import PATIENCE
 
 QUICK = Timing(first_pause=0.05, longest_pause=0.4, regain=0.1)
 

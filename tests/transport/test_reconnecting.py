@@ -9,9 +9,10 @@ import pytest
 
 from culture.server.ircd import IRCd
 from culture.transport import Address, ClientIdentity, ConnectionState, NotSent, Timing
-from tests.support.client import PATIENCE, Client, registered
+from tests.support.client import Client, registered
 from tests.support.mesh import mesh
 from tests.support.proxy import Proxy, proxied
+from tests.support.waiting import PATIENCE
 from tests.transport.conftest import QUICK, Come, Somebody
 
 

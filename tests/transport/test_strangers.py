@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 
 from culture.transport import ServerUnreachable, Timing
-from tests.support.client import PATIENCE
+from tests.support.waiting import PATIENCE
 from tests.transport.conftest import Come
 
 

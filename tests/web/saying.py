@@ -11,7 +11,8 @@ from culture.server.ircd import IRCd
 from culture.transport import Address, ClientIdentity, IRCTransport
 from tests.support.clock import after
 from tests.support.people import PASSWORD
-from tests.support.web import PATIENCE, Browser
+from tests.support.waiting import PATIENCE
+from tests.support.web import Browser
 
 AGENT = "spark-claude"
 

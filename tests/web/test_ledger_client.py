@@ -12,7 +12,7 @@ from culture.web.mesh_model import MeshModel
 from tests.federation.meshes import linked
 from tests.support.client import Client, registered
 from tests.support.servers import serving
-from tests.support.web import until
+from tests.support.waiting import until
 
 EACH = 550
 

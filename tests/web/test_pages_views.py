@@ -13,7 +13,8 @@ from culture.web.mesh_model import MeshModel
 from culture.web.mesh_svg import draw_mesh
 from culture.wiki.pages import Pages, folder_of
 from tests.federation.meshes import linked
-from tests.support.web import Site, until
+from tests.support.waiting import until
+from tests.support.web import Site
 from tests.web.saying import AGENT, agent, put, shows
 
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"

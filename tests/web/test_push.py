@@ -16,7 +16,8 @@ from culture.web.slash_commands import send_input
 from tests.support.client import Client, connected
 from tests.support.people import PASSWORD, authenticate, come_in, plain
 from tests.support.receiver import receiving
-from tests.support.web import settings_for, until
+from tests.support.waiting import until
+from tests.support.web import settings_for
 from tests.web.test_rooms import client_of
 
 TOPIC = "https://ntfy.example/a-topic"

@@ -15,7 +15,8 @@ from culture.transport import IRCTransport, Message
 from tests.support.client import Client, connected
 from tests.support.clock import after
 from tests.support.people import PASSWORD, authenticate, come_in, plain
-from tests.support.web import Browser, Site, texts, until
+from tests.support.waiting import until
+from tests.support.web import Browser, Site, texts
 
 
 @asynccontextmanager

@@ -21,7 +21,8 @@ from culture.web.views.login import local_path
 from tests.support.client import connected
 from tests.support.clock import Clock
 from tests.support.people import PASSWORD, authenticate, come_in, plain
-from tests.support.web import Browser, Site, settings_for, site_for, texts, until
+from tests.support.waiting import until
+from tests.support.web import Browser, Site, settings_for, site_for, texts
 
 SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(1)>"
 

@@ -11,7 +11,8 @@ from tests.support.client import Client, connected
 from tests.support.people import PASSWORD, accounts_of, authenticate, come_in, plain
 from tests.support.ports import reserved
 from tests.support.servers import serving
-from tests.support.web import Site, settings_for, site_for, texts, until
+from tests.support.waiting import until
+from tests.support.web import Site, settings_for, site_for, texts
 from tests.web.test_rooms import client_of, said
 
 

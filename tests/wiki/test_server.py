@@ -20,8 +20,8 @@ from culture.wiki.pages import PAGE_LIMIT, Pages
 from culture.wiki.remote import RemoteWiki
 from culture.wiki.server import serving
 from tests.cli.shell import COMMAND_PATIENCE, ROOT, Shell
-from tests.support.client import PATIENCE
 from tests.support.ports import reserved
+from tests.support.waiting import PATIENCE
 from tests.wiki.git import check
 
 TOOLS = {

@@ -12,10 +12,10 @@ from culture.clients.claude import detect as claude
 from culture.clients.codex import detect as codex
 from tests.cli.agents.conftest import NICK, Machine, answer
 from tests.cli.shell import Shell
-from tests.clients.shared.test_daemon import until
 from tests.support.acpprograms import AGENTS
 from tests.support.agents import playbook
 from tests.support.client import registered
+from tests.support.waiting import until
 from tests.support.without import python_without
 from tests.test_repository import ROOT
 

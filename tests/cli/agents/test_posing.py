@@ -7,7 +7,7 @@ import sys
 from tests.cli.agents.conftest import NICK, Machine
 from tests.cli.shell import ROOT
 from tests.support.agents import playbook
-from tests.support.mesh import eventually
+from tests.support.waiting import until
 
 RAW = """
 import json, socket, sys
@@ -38,7 +38,7 @@ async def test_without_its_name_it_neither_answers_nor_speaks_nor_resumes(machin
     machine.agents({"nick": NICK, "playbook": playbook(folder / "book", [{"when": "pose", "steps": steps}])})
     await machine.run("start", NICK)
     assert (await machine.run("say", NICK, "pose")).code == 0
-    await eventually(lambda: said.exists() and said.read_text().count("\n") >= 5, patience=60.0)
+    await until(lambda: said.exists() and said.read_text().count("\n") >= 5, patience=60.0)
     *refused, resume, status = [line for line in said.read_text().splitlines() if line]
     assert len(refused) == 3 and all(f"you are {NICK}" in line for line in refused)
     assert f"you are {NICK}" in json.loads(resume)["error"]

@@ -13,9 +13,9 @@ from culture.cli.agents.select_agents import meant
 from culture.clients.shared import ending
 from culture.lib.process.orphans import carrying
 from tests.cli.agents.conftest import NICK, Machine, answer
-from tests.clients.shared.test_daemon import until
 from tests.support.agents import kill_watchdog, playbook
-from tests.support.client import PATIENCE, registered
+from tests.support.client import registered
+from tests.support.waiting import PATIENCE, until
 
 
 @pytest.mark.requirement("L01", "F13")

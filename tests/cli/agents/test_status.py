@@ -15,9 +15,9 @@ from culture.cli.agents import status
 from culture.cli.agents.report_table import plain, shown_time, table
 from culture.cli.app import app
 from tests.cli.agents.conftest import NICK, Machine, answer
-from tests.orchestrator.crew import eventually
 from tests.support.agents import playbook, prompts
 from tests.support.client import registered
+from tests.support.waiting import until
 
 
 async def shows_row(machine: Machine, wanted: str) -> bool:
@@ -99,7 +99,7 @@ async def test_the_agents_of_the_mesh_show_what_they_work_on(machine: Machine, t
         assert said.code == 0, said.err
         # The ledger is told of the message and of the state, one after the other.
         wanted = rf"{NICK} +scripted +working +[\d: -]+ +build the east wing "
-        await eventually(lambda: shows_row(machine, wanted))
+        await until(lambda: shows_row(machine, wanted))
         (tmp_path / "go").touch()
         assert await answer(dan) == "done"
 

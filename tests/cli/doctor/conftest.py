@@ -17,8 +17,7 @@ from culture.cli.doctor.command import CHECKS
 from culture.cli.doctor.inventory import Inventory
 from culture.cli.doctor.runner import Finding, FindingSeverity, conduct, mended
 from tests.cli.shell import Process, Result, Shell
-from tests.clients.shared.test_daemon import until
-from tests.support.client import PATIENCE
+from tests.support.waiting import PATIENCE, until
 
 NICK = "spark-bee"
 NOBODY = 65534

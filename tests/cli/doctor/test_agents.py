@@ -20,8 +20,9 @@ from culture.clients.shared.records import Records
 from culture.config import paths
 from tests.cli.doctor.conftest import NICK, Patient, unprivileged
 from tests.support.agents import kill_watchdog, playbook
-from tests.support.client import PATIENCE, registered
+from tests.support.client import registered
 from tests.support.people import accounts_of
+from tests.support.waiting import PATIENCE
 
 
 async def until_found(patient: Patient, check: str, is_it: Callable[[Finding], bool]) -> Finding:

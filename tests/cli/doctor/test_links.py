@@ -11,9 +11,9 @@ from culture.config.links import LinkConfig
 from culture.config.model import Listen
 from culture.server.ircd import IRCd
 from tests.cli.doctor.conftest import Patient
-from tests.support.client import PATIENCE
 from tests.support.servers import config_for, serving
 from tests.support.tls import made
+from tests.support.waiting import PATIENCE
 
 SECRET, OTHER = "correct-horse-battery-staple", "another-horse-battery-staple"
 

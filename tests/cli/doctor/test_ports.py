@@ -13,9 +13,9 @@ from culture.protocol.vocabulary import UserClass
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import new_account
 from tests.cli.doctor.conftest import NICK, Patient
-from tests.support.client import PATIENCE
 from tests.support.ports import bound, reserved
 from tests.support.tls import made
+from tests.support.waiting import PATIENCE
 
 
 def test_another_program_has_the_port(patient: Patient) -> None:

@@ -10,7 +10,8 @@ from culture.clients.shared import pidfile as daemons
 from tests.cli.shell import Shell
 from tests.cli.team.test_overview import is_done, pm, shop
 from tests.orchestrator.conftest import git_in
-from tests.orchestrator.crew import COMMIT, book, eventually, until
+from tests.orchestrator.crew import COMMIT, book
+from tests.support.waiting import until
 
 __all__ = ["pm", "shop"]
 WORKER = [
@@ -71,7 +72,7 @@ async def test_a_team_stops_with_everything_and_goes_on_where_it_was(pm: Shell, 
     up = await pm.run("team", "up", "-d", "--team", "shop")
     assert up.code == 0, up.err
     (tree.parent / "go").touch()
-    await eventually(lambda: is_done(pm))
+    await until(lambda: is_done(pm))
     assert git_in(shop, "show", "task/shop-1:hello.txt") == "hello\n"
     down = await pm.run("down")
     assert (down.code, daemons.all_running()) == (0, {}), down.err

@@ -11,7 +11,8 @@ import pytest
 from culture.config.team import ROLES
 from tests.cli.shell import ROOT, Shell
 from tests.orchestrator.conftest import git_in
-from tests.orchestrator.crew import EM, MANAGER, WORKER, book, end_members, eventually
+from tests.orchestrator.crew import EM, MANAGER, WORKER, book, end_members
+from tests.support.waiting import until
 
 PAGE = (ROOT / "docs" / "team" / "overview.md").read_text(encoding="utf-8")
 # It asks for a password, on a terminal.
@@ -68,7 +69,7 @@ async def test_everything_that_the_page_says_can_be_typed(pm: Shell, shop: Path)
     for line in typed():
         words, _, file = OTHERWISE.get(line, line).partition(" > ")
         if words.startswith("team diff"):
-            await eventually(lambda: is_done(pm))
+            await until(lambda: is_done(pm))
         place = [str(shop)] if words == "team init" else ["--team", "shop"] if words.startswith("team") else []
         done = await pm.run(*shlex.split(words), *place)
         assert done.code == 0, f"{line}: {done.err}"

@@ -10,10 +10,11 @@ import pytest
 from culture.clients.shared.daemon import AgentDaemon
 from culture.server.ircd import IRCd
 from tests.clients.patience import answers_late
-from tests.clients.shared.test_daemon import NICK, answered, until
+from tests.clients.shared.test_daemon import NICK, answered
 from tests.support.agents import agents_yaml, running
 from tests.support.client import Client, registered
 from tests.support.model import Model
+from tests.support.waiting import until
 
 pytest.importorskip("acp", reason="the extra culture[acp] is not installed")
 

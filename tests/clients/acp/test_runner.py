@@ -15,8 +15,9 @@ from culture.clients.shared.queued import QueuedRunner
 from culture.clients.shared.turn import CLEAR, COMPACT, AgentDied, Can, Permit, RunnerSetup, Turn
 from culture.lib.process.orphans import carrying
 from tests.clients.acp.kit import LittleKit, little
-from tests.clients.conformance import Record, bounded, eventually, there
+from tests.clients.conformance import Record, bounded, there
 from tests.support.clock import after
+from tests.support.waiting import until
 
 pytest.importorskip("acp", reason="the extra culture[acp] is not installed")
 
@@ -336,7 +337,7 @@ async def test_what_it_begins_by_itself_is_told_once_and_cut_when_the_agent_may_
     record = await taken(runner, f"[[later {path}]] [[say begun]]")
     assert [turn.text for turn in record.turns] == ["begun"]
     path.touch()
-    await eventually(lambda: not path.exists())
+    await until(lambda: not path.exists())
     assert (len(began), [turn.interrupted for turn in ended]) == (1, [True])
     await runner.send_prompt("[[say next]]")
     await record.until(lambda: len(record.turns) == 2)

@@ -9,8 +9,8 @@ from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.supervisor import NoJudgement, SupervisorSetup
 from culture.lib.process.orphans import carrying
 from tests.clients.acp.kit import ROOT, little
-from tests.clients.conformance import eventually
 from tests.support.model import Model
+from tests.support.waiting import until
 
 pytest.importorskip("acp", reason="the extra culture[acp] is not installed")
 
@@ -77,7 +77,7 @@ async def test_one_that_is_not_wanted_any_more_leaves_nothing(tmp_path: Path, mo
     await watching.start()
     # It may use no tool; the little agent asks nobody, though.
     await watching.observe(turn(f"[[bash echo $$ > {begun}; exec sleep 600]]"))
-    await eventually(lambda: begun.exists() and begun.read_text())
+    await until(lambda: begun.exists() and begun.read_text())
     assert int(begun.read_text()) in carrying(watching.setup.token)
     await watching.stop()
     assert "sleep" not in command_of(begun.read_text().strip())

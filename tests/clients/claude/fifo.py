@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.support.client import PATIENCE
+from tests.support.waiting import PATIENCE
 
 
 class Fifo:

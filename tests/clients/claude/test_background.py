@@ -14,13 +14,13 @@ from culture.config import paths
 from culture.server.ircd import IRCd
 from tests.clients.claude.fifo import Fifo, MakeFifo
 from tests.clients.claude.rooms import GENERAL, NICK, configured, spoken, working
-from tests.clients.conformance import eventually
-from tests.clients.shared.test_daemon import answered, until
+from tests.clients.shared.test_daemon import answered
 from tests.clients.shared.test_unfinished_work import complete, completed
 from tests.clients.watched import Watched
 from tests.support.agents import process
 from tests.support.client import registered
 from tests.support.model import Model
+from tests.support.waiting import until
 
 TOLD = 'Background command "long test" completed (exit code 0)'
 
@@ -184,7 +184,7 @@ async def test_the_program_is_refused_its_turn_once_the_news_is_kept(
     fifo = make_fifo()
     assert (await claude.turn(f"{in_background(fifo)} [[say begun]]")).text == "begun"
     fifo.write("the end")
-    await eventually(lambda: bool(kept))
+    await until(lambda: bool(kept))
     # Put at the same moment: its answer is not taken from the turn that was refused.
     assert (await claude.turn("[[say mine]]")).text == "mine"
     assert (await claude.turn("[[say the next]]")).text == "the next"
@@ -214,7 +214,7 @@ async def test_a_sub_agent_in_the_background_is_metered_and_ended_when_the_budge
     assert (await claude.turn(f"[[call Task {given}]] [[say launched]]")).text == "launched"
     assert len(claude.runner.background.running) == 2
     model.release("SUB")
-    await eventually(lambda: claude.runner.background.running == (command,))
+    await until(lambda: claude.runner.background.running == (command,))
     assert used and sum(used) > 0
     assert (await claude.turn("[[say on we go]]")).text == "on we go"
 

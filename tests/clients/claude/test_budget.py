@@ -8,8 +8,8 @@ import pytest
 from culture.protocol.vocabulary import AgentState
 from culture.server.ircd import IRCd
 from tests.clients.claude.rooms import GENERAL, NICK, spoken, working
-from tests.clients.shared.test_daemon import until
 from tests.support.model import Model
+from tests.support.waiting import until
 
 
 @pytest.mark.fault("E31")

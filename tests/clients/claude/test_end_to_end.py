@@ -7,10 +7,11 @@ import pytest
 from culture.protocol.vocabulary import AgentState
 from culture.server.ircd import IRCd
 from tests.clients.claude.rooms import GENERAL, NICK, SKILL, configured, spoken, wendy_at_weechat, working
-from tests.clients.shared.test_daemon import answered, until
+from tests.clients.shared.test_daemon import answered
 from tests.support.agents import running
 from tests.support.client import registered
 from tests.support.model import Model
+from tests.support.waiting import until
 
 
 @pytest.mark.requirement("F26", "F32", "H20", "L11")

@@ -8,9 +8,10 @@ import pytest
 from culture.clients.shared.daemon import AgentDaemon
 from culture.server.ircd import IRCd
 from tests.clients.claude.rooms import GENERAL, NICK, SKILL, working
-from tests.clients.shared.test_daemon import answered, until
+from tests.clients.shared.test_daemon import answered
 from tests.support.client import Client
 from tests.support.model import Model
+from tests.support.waiting import until
 
 # The journal keeps the beginning of a message, which shall be without a script.
 LONG = "that I gave you when we met in the library on the other side of the river, please"

@@ -9,9 +9,9 @@ from culture.server.ircd import IRCd
 from tests.clients.claude.fifo import MakeFifo
 from tests.clients.claude.rooms import GENERAL, NICK, working
 from tests.clients.patience import SKILL, answers_late
-from tests.clients.shared.test_daemon import until
 from tests.clients.shared.test_unfinished_work import complete, completed
 from tests.support.model import Model
+from tests.support.waiting import until
 
 SECONDS = 4.0
 """Claude Code moves a command to its background after so long here; it waits for 120 s unless told otherwise."""

@@ -10,11 +10,12 @@ from culture.lib.process.orphans import carrying
 from culture.server.ircd import IRCd
 from tests.clients.claude.fifo import MakeFifo
 from tests.clients.claude.rooms import GENERAL, NICK, configured, program, spoken, working
-from tests.clients.shared.test_daemon import answered, until
+from tests.clients.shared.test_daemon import answered
 from tests.clients.shared.test_restarts import is_alive, token
 from tests.support.agents import process
 from tests.support.client import registered
 from tests.support.model import Model
+from tests.support.waiting import until
 
 
 @pytest.mark.fault("E1")

@@ -13,11 +13,11 @@ from culture.cli.skills import install
 from culture.clients.claude.hooks import EVENTS, WrongSettings, added
 from culture.clients.shared.skill.hook import content
 from culture.server.ircd import IRCd
-from tests.clients.shared.test_daemon import NICK, until
+from tests.clients.shared.test_daemon import NICK
 from tests.clients.shared.test_supervision import configured
 from tests.support.agents import running
-from tests.support.client import PATIENCE
 from tests.support.model import Model
+from tests.support.waiting import PATIENCE, until
 
 MAKE = [{"when": "make", "verdict": "CORRECTION You have run make often enough."}]
 

@@ -8,11 +8,12 @@ import pytest
 
 from culture.server.ircd import IRCd
 from tests.clients.claude.rooms import GENERAL, NICK, SKILL, configured, wendy_at_weechat
-from tests.clients.shared.test_daemon import answered, until
+from tests.clients.shared.test_daemon import answered
 from tests.realclients.irssi import irssi
 from tests.support.agents import running
 from tests.support.client import registered
 from tests.support.model import Model
+from tests.support.waiting import until
 
 ASKS = {"permission_mode": "default"}
 TRUST = {"trust": {"humans": "always", "agents": "never"}}

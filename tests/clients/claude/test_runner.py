@@ -6,9 +6,9 @@ import pytest
 
 from culture.clients.shared.turn import CLEAR, COMPACT, RunnerSetup
 from tests.clients.claude.fifo import MakeFifo
-from tests.clients.conformance import eventually
 from tests.clients.watched import Launch, Watched
 from tests.support.model import Model
+from tests.support.waiting import until
 
 
 @pytest.mark.requirement("G06")
@@ -99,7 +99,7 @@ async def test_a_piece_of_an_answer_is_a_sign_of_life(claude: Watched, model: Mo
     await model.journal.arrival("[[wait ONE]]")
     before = claude.runner.last_event
     model.release("ONE")
-    await eventually(lambda: claude.runner.last_event > before)
+    await until(lambda: claude.runner.last_event > before)
     assert claude.turns == []
     model.release("TWO")
     assert (await claude.next_turn()).text == "done"

@@ -9,8 +9,9 @@ from culture.config import paths
 from culture.server.ircd import IRCd
 from tests.clients.claude.rooms import GENERAL, NICK, SKILL, working
 from tests.clients.shared.sandbox.conftest import needs_bwrap
-from tests.clients.shared.test_daemon import answered, until
+from tests.clients.shared.test_daemon import answered
 from tests.support.model import Model
+from tests.support.waiting import until
 
 pytestmark = needs_bwrap
 

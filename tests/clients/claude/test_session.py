@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from culture.clients.shared.queued import UNKNOWN_EXIT
-from tests.support.client import PATIENCE
+from tests.support.waiting import PATIENCE
 
 pytest.importorskip("claude_agent_sdk", reason="the extra culture[claude] is not installed")
 

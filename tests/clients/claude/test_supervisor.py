@@ -15,13 +15,14 @@ from culture.protocol.vocabulary import AgentState
 from culture.server.ircd import IRCd
 from tests.clients.claude.fifo import MakeFifo
 from tests.clients.claude.rooms import GENERAL, NICK, working
-from tests.clients.shared.test_daemon import answered, until
+from tests.clients.shared.test_daemon import answered
 from tests.clients.shared.test_supervision import said_in
 from tests.clients.shared.test_supervisor import called, said
-from tests.support.client import PATIENCE, registered
+from tests.support.client import registered
 from tests.support.model import Model
 from tests.support.model.journal import Request
 from tests.support.receiver import HOST, Receiver, receiving
+from tests.support.waiting import PATIENCE, until
 
 if TYPE_CHECKING:
     from culture.clients.claude.supervisor import ClaudeSupervisor

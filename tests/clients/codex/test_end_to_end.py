@@ -15,10 +15,10 @@ from culture.protocol.vocabulary import AgentState
 from culture.server.ircd import IRCd
 from tests.clients.conformance import programs
 from tests.clients.patience import answers_late
-from tests.clients.shared.test_daemon import until
 from tests.support.agents import agents_yaml, running
 from tests.support.client import Client, registered
 from tests.support.model import Model
+from tests.support.waiting import until
 
 NICK = "spark-codex"
 GENERAL = "#general"

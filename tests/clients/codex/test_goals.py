@@ -6,9 +6,9 @@ import pytest
 
 from culture.clients.codex.options import GOALS
 from culture.clients.shared.turn import RunnerSetup, Turn
-from tests.clients.conformance import eventually
 from tests.clients.watched import Launch, Watched
 from tests.support.model import Model
+from tests.support.waiting import until
 
 GOAL = '[[call create_goal {"objective": "count to three"}]] [[say set]]'
 
@@ -36,10 +36,10 @@ async def test_a_turn_that_codex_begins_itself_is_metered_and_cut_when_the_agent
     agent.runner.on_own_turn, agent.runner.on_own_end = begins, ended.append
     await agent.runner.start()
     assert (await agent.turn(GOAL)).tokens == 220
-    await eventually(lambda: bool(ended))
+    await until(lambda: bool(ended))
     if may_work:
         assert (ended[0].text, ended[0].tokens, ended[0].interrupted) == ("set", 110, False)
-        await eventually(lambda: len(ended) > 2)
+        await until(lambda: len(ended) > 2)
     else:
         assert ended[0].interrupted
     assert (await agent.turn("[[say mine]]")).text == "mine"

@@ -15,11 +15,12 @@ from culture.clients.codex.app_server import AppServer
 from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.turn import AgentDied
 from tests.clients.codex.conftest import QUIET
-from tests.clients.conformance import eventually, there
+from tests.clients.conformance import there
 from tests.clients.lifecycle import goes_on_after_a_kill, stops_while_the_model_hangs
 from tests.clients.watched import Launch, Watched
 from tests.support import marmot
 from tests.support.model import Model
+from tests.support.waiting import until
 
 
 @pytest.mark.requirement("G07", "G19")
@@ -49,7 +50,7 @@ async def test_an_mcp_server_does_not_outlive_a_killed_agent(launch: Launch, cod
     await agent.turn("[[say hello]]")
     os.kill(agent.program(), signal.SIGKILL)
     await agent.exited()
-    await eventually(lambda: "sleep 614 " in agent.processes().values())
+    await until(lambda: "sleep 614 " in agent.processes().values())
     await agent.runner.stop()
     assert agent.processes() == {}
 

@@ -10,9 +10,10 @@ import pytest
 from culture.cli.skills import install
 from culture.clients.shared.turn import CLEAR, COMPACT, Permit, RunnerSetup
 from tests.clients.codex.conftest import QUIET
-from tests.clients.conformance import PATIENCE, there
+from tests.clients.conformance import there
 from tests.clients.watched import Launch, Watched
 from tests.support.model import Model
+from tests.support.waiting import PATIENCE
 
 SAID = "[IRC @mention in #general] <spark-eve> "
 

@@ -9,8 +9,8 @@ import pytest
 from culture.clients.shared.supervisor import SYSTEM_PROMPT, SupervisorSetup
 from culture.lib.process.orphans import carrying
 from tests.clients.shared.test_supervisor import called, said
-from tests.support.client import PATIENCE
 from tests.support.model import Model
+from tests.support.waiting import PATIENCE
 
 pytest.importorskip("codex_cli_bin", reason="the extra culture[codex] is not installed")
 

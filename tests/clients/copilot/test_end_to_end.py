@@ -12,10 +12,10 @@ from culture.protocol.vocabulary import AgentState
 from culture.server.ircd import IRCd
 from tests.clients.copilot.conftest import provided
 from tests.clients.patience import answers_late
-from tests.clients.shared.test_daemon import until
 from tests.support.agents import agents_yaml, running
 from tests.support.client import Client, registered
 from tests.support.model import Model
+from tests.support.waiting import until
 
 pytest.importorskip("copilot", reason="the extra culture[copilot] is not installed")
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from culture.clients.shared.turn import CLEAR, COMPACT, News, Permit, RunnerSetup
-from tests.clients.conformance import eventually
 from tests.clients.copilot.conftest import provided
 from tests.clients.watched import Launch, Watched
 from tests.support.model import Model
+from tests.support.waiting import until
 
 # Text that says what is to be answered, in a place where it must not be read as that yet.
 HIDDEN = str.maketrans({"[": "\\u005b", "]": "\\u005d"})
@@ -77,11 +77,11 @@ async def test_after_an_error_or_an_interruption_the_next_turn_is_whole(
     assert (await copilot.turn("[[say better]]")).text == "better"
     begun = tmp_path / "begun"
     await copilot.runner.send_prompt(f"[[bash touch {begun}; sleep 601]] [[say too late]]")
-    await eventually(begun.exists)
+    await until(begun.exists)
     await copilot.runner.interrupt()
     turn = await copilot.next_turn()
     assert turn.interrupted and turn.error == "interrupted"
-    await eventually(lambda: not any("sleep" in command for command in copilot.processes().values()))
+    await until(lambda: not any("sleep" in command for command in copilot.processes().values()))
     await copilot.runner.send_prompt("[[wait NEVER]] [[say too late]]")
     await model.journal.arrival("[[wait NEVER]]")
     await copilot.runner.interrupt()
@@ -111,9 +111,9 @@ async def test_a_prompt_waits_while_it_sees_to_something_by_itself(
     command = f'{{"command": "{_until(end)}", "mode": "async", "description": "{woken}"}}'
     assert (await copilot.turn(f"[[call bash {command}]] [[say begun]]")).text == "begun"
     end.touch()
-    await eventually(runs.exists)
+    await until(runs.exists)
     await copilot.runner.send_prompt("[[say mine]]")
-    await eventually(lambda: copilot.runner.busy)
+    await until(lambda: copilot.runner.busy)
     go_on.touch()
     turn = await copilot.next_turn()
     assert (turn.text, turn.tools) == ("mine", ())
@@ -132,7 +132,7 @@ async def test_news_of_a_background_command_is_kept_and_no_turn_begins(
     copilot.runner.background.place = lambda: "#elsewhere"
     assert copilot.runner.background.running_in("#general") == 1
     end.touch()
-    await eventually(lambda: bool(kept))
+    await until(lambda: bool(kept))
     told = 'Shell command "waits" (shellId: 0) has completed successfully.'
     assert [(news.place, news.text) for news in kept] == [("#general", told)]
     assert copilot.runner.background.running == ()
@@ -148,9 +148,9 @@ async def test_news_goes_unasked_into_a_turn_that_runs(copilot: Watched, model: 
     command = f'{{"command": "{_until(end)}", "mode": "async", "description": "waits"}}'
     assert (await copilot.turn(f"[[call bash {command}]] [[say begun]]")).text == "begun"
     await copilot.runner.send_prompt(f"[[bash touch {runs}; {_until(go_on)}]] [[say mine]]")
-    await eventually(runs.exists)
+    await until(runs.exists)
     end.touch()
-    await eventually(lambda: not any(str(end) in command for command in copilot.processes().values()))
+    await until(lambda: not any(str(end) in command for command in copilot.processes().values()))
     go_on.touch()
     await copilot.next_turn()
     assert kept == [] and copilot.runner.background.running == ()
@@ -160,7 +160,7 @@ async def test_news_goes_unasked_into_a_turn_that_runs(copilot: Watched, model: 
 async def test_a_death_is_told_at_once_though_somebody_holds_the_pipe(copilot: Watched) -> None:
     """The SDK waits for the end of what it reads, and tells nobody even then."""
     await copilot.runner.send_prompt("[[hang]]")
-    await eventually(lambda: copilot.runner.busy)
+    await until(lambda: copilot.runner.busy)
     program = copilot.program()
     held = os.open(f"/proc/{program}/fd/1", os.O_WRONLY)
     try:
@@ -211,7 +211,7 @@ async def test_how_full_it_is_and_what_it_used(copilot: Watched, model: Model) -
     copilot.runner.on_usage = lambda tokens, cost_usd: told.append(tokens)
     await copilot.runner.send_prompt("[[usage 1000 50 300 0]] [[bash true]] [[wait GO]] [[say done]]")
     await model.journal.arrival("[[wait GO]]", results=1)
-    await eventually(lambda: told == [1350])
+    await until(lambda: told == [1350])
     model.release("GO")
     turn = await copilot.next_turn()
     assert turn.tokens == 2700 and turn.cost_usd == 0
@@ -252,7 +252,7 @@ async def test_a_question_that_is_aborted_or_not_needed_any_more(launch: Launch,
     await agent.runner.start()
     assert (await agent.turn("[[bash touch one]] [[say late]]")).interrupted
     await agent.runner.send_prompt("[[bash touch two]] [[say late]]")
-    await eventually(lambda: asked.qsize() == 2)
+    await until(lambda: asked.qsize() == 2)
     await agent.runner.interrupt()
     assert (await agent.next_turn()).interrupted
     assert (await agent.turn("[[say on we go]]")).text == "on we go"
@@ -269,7 +269,7 @@ async def test_what_it_complains_of_takes_no_memory_for_ever(copilot: Watched) -
     complaints = f"first\n{'x' * 5000}\n" + "trouble\n" * 2 * COMPLAINTS + f"last {'x' * 5000}\n"
     # Written in the program's place.
     await asyncio.to_thread(Path(f"/proc/{copilot.program()}/fd/2").write_text, complaints, encoding="utf-8")
-    await eventually(lambda: "last" in wire.get_stderr_output())
+    await until(lambda: "last" in wire.get_stderr_output())
     kept = wire.get_stderr_output()
     assert "first" not in kept and kept.count("trouble") == COMPLAINTS - 1
     assert len(kept) <= COMPLAINTS * COMPLAINT

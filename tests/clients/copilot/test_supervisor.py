@@ -9,8 +9,8 @@ from culture.clients.shared.supervisor import SYSTEM_PROMPT, SupervisorSetup
 from culture.lib.process.orphans import carrying
 from tests.clients.copilot.conftest import provided
 from tests.clients.shared.test_supervisor import called, said
-from tests.support.client import PATIENCE
 from tests.support.model import Model
+from tests.support.waiting import PATIENCE
 
 pytest.importorskip("copilot", reason="the extra culture[copilot] is not installed")
 

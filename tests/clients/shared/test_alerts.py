@@ -8,10 +8,11 @@ import pytest
 
 from culture.clients.shared.skill.call import call
 from culture.server.ircd import IRCd
-from tests.clients.shared.test_daemon import NICK, answered, held, until
+from tests.clients.shared.test_daemon import NICK, answered, held
 from tests.support.agents import agents_yaml, playbook, process, prompts, running
-from tests.support.client import PATIENCE, Client, registered
+from tests.support.client import Client, registered
 from tests.support.receiver import HOST, Receiver, hold, receiving
+from tests.support.waiting import PATIENCE, until
 
 
 def hooked(receiver: Receiver, **said: Any) -> dict[str, Any]:

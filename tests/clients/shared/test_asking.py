@@ -15,7 +15,7 @@ from culture.protocol.vocabulary import AgentState, UserClass
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import new_account
 from culture.server.ircd import IRCd
-from tests.clients.shared.test_daemon import NICK, answered, held, until
+from tests.clients.shared.test_daemon import NICK, answered, held
 from tests.clients.shared.test_reporting import fact
 from tests.skills.ledger.test_receipts import CAPS
 from tests.support.agents import agents_yaml, playbook, process, prompts, running
@@ -23,6 +23,7 @@ from tests.support.client import Client, connected, registered
 from tests.support.mesh import mesh
 from tests.support.people import PASSWORD, accounts_of, authenticate, come_in, plain, verifier
 from tests.support.servers import serving
+from tests.support.waiting import until
 
 TRUST: dict[str, Any] = {"trust": {"humans": "always", "agents": "never"}}
 CLIENT = "python3 -P -m culture.clients.shared.skill.irc_client 2>/dev/null"

@@ -5,9 +5,10 @@ from pathlib import Path
 from culture.clients.shared.background import MOST, NOWHERE, BackgroundWork
 from culture.clients.shared.turn import News
 from culture.server.ircd import IRCd
-from tests.clients.shared.test_daemon import NICK, until
+from tests.clients.shared.test_daemon import NICK
 from tests.support.agents import agents_yaml, playbook, prompts, running
 from tests.support.client import registered
+from tests.support.waiting import until
 
 
 def test_a_sub_agents_call_belongs_to_the_place_where_the_sub_agent_was_begun() -> None:

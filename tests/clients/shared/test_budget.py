@@ -18,9 +18,10 @@ from culture.clients.shared.turn import Turn
 from culture.config.agents import BudgetConfig
 from culture.protocol.vocabulary import AgentState
 from culture.server.ircd import IRCd
-from tests.clients.shared.test_daemon import NICK, answered, held, until
+from tests.clients.shared.test_daemon import NICK, answered, held
 from tests.support.agents import agents_yaml, playbook, prompts, running
 from tests.support.client import registered
+from tests.support.waiting import until
 
 
 @given(st.integers(0, 3000), st.floats(0, 30, allow_nan=False), st.integers(0, 30))

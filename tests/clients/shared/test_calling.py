@@ -9,8 +9,9 @@ from culture.clients.shared.calling import call
 from culture.clients.shared.skill.call import CallFailed, NoDaemon
 from culture.config import paths
 from culture.server.ircd import IRCd
-from tests.clients.shared.test_daemon import NICK, until
+from tests.clients.shared.test_daemon import NICK
 from tests.support.agents import agents_yaml, playbook, running
+from tests.support.waiting import until
 
 
 async def test_it_answers_refuses_and_is_not_there(ircd: IRCd, home: Path) -> None:

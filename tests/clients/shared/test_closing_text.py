@@ -9,9 +9,10 @@ import pytest
 from culture.clients.shared.closing_text import ClosingText
 from culture.server.ircd import IRCd
 from tests.clients.shared.test_asking import CLIENT
-from tests.clients.shared.test_daemon import NICK, answered, until
+from tests.clients.shared.test_daemon import NICK, answered
 from tests.support.agents import agents_yaml, playbook, running
 from tests.support.client import registered
+from tests.support.waiting import until
 
 ASK = f"{CLIENT} ask --timeout 0.1 '#general' 'which branch?'"
 ON_IT: dict[str, Any] = {"send": {"to": "#general", "text": "On it."}}

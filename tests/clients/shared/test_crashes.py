@@ -19,9 +19,10 @@ from culture.lib.process.orphans import carrying, new_token
 from culture.lib.process.pipes import release, spawn
 from culture.protocol.vocabulary import AgentState
 from culture.server.ircd import IRCd
-from tests.clients.shared.test_daemon import NICK, answered, held, until
+from tests.clients.shared.test_daemon import NICK, answered, held
 from tests.support.agents import FAST, agents_yaml, playbook, prompts, running
 from tests.support.client import registered
+from tests.support.waiting import until
 
 
 def processes_of(daemon: AgentDaemon) -> list[int]:

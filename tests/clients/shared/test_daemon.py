@@ -1,7 +1,6 @@
 """A daemon with an agent: who calls it gets an answer, once, and nothing is passed over."""
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,8 @@ import pytest
 from culture.protocol.vocabulary import AgentState, UserKey
 from culture.server.ircd import IRCd
 from tests.support.agents import agents_yaml, playbook, prompts, running
-from tests.support.client import PATIENCE, Client, registered
-from tests.support.clock import after
+from tests.support.client import Client, registered
+from tests.support.waiting import PATIENCE, until
 
 NICK = "spark-claude"
 
@@ -19,13 +18,6 @@ NICK = "spark-claude"
 def held(folder: Path, name: str = "go") -> list[dict[str, Any]]:
     """A turn that goes on until the test makes a file, however much it waits for before."""
     return [{"wait": {"until": str(folder / name), "timeout": 3 * PATIENCE}}, {"say": "done"}]
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    """Wait for something that the loop makes true."""
-    async with asyncio.timeout(PATIENCE):
-        while not holds():
-            await after(0.005)
 
 
 async def answered(client: Client, where: str) -> str:

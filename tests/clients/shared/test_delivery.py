@@ -9,11 +9,12 @@ import pytest
 from culture.config.model import Listen
 from culture.server.ircd import IRCd
 from culture.transport import catchup
-from tests.clients.shared.test_daemon import NICK, answered, until
+from tests.clients.shared.test_daemon import NICK, answered
 from tests.support.agents import agents_yaml, playbook, prompts, running
 from tests.support.client import registered
 from tests.support.ports import reserved
 from tests.support.servers import serving
+from tests.support.waiting import until
 
 MENTIONS, SENDERS = 10_000, 200
 

@@ -6,9 +6,10 @@ from culture.clients.shared import pidfile
 from culture.config import paths
 from culture.server.ircd import IRCd
 from tests.clients.ipc import Wire
-from tests.clients.shared.test_daemon import NICK, answered, held, until
+from tests.clients.shared.test_daemon import NICK, answered, held
 from tests.support.agents import agents_yaml, playbook, process, prompts, running
 from tests.support.client import registered
+from tests.support.waiting import until
 
 
 def wire() -> Wire:

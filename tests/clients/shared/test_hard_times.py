@@ -32,10 +32,11 @@ from culture.config.agents import RecoveryConfig, TrustConfig
 from culture.protocol.vocabulary import UserClass
 from culture.server.ircd import IRCd
 from culture.transport import Message
-from tests.clients.shared.test_daemon import NICK, until
+from tests.clients.shared.test_daemon import NICK
 from tests.support.agents import agents_yaml, playbook, running
 from tests.support.asking import Scene
 from tests.support.client import registered
+from tests.support.waiting import until
 
 FULL = sqlite3.OperationalError("database or disk is full")
 

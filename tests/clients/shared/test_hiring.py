@@ -12,7 +12,8 @@ from tests.clients.shared.test_daemon import NICK, answered
 from tests.clients.shared.test_errands import wire
 from tests.clients.shared.test_wake import with_people
 from tests.support.agents import agents_yaml, playbook, running
-from tests.support.client import PATIENCE, Client, registered
+from tests.support.client import Client, registered
+from tests.support.waiting import PATIENCE
 
 TEAM = {"orchestrator": "spark-team-shop", "channel": "#work-shop-1"}
 CAPS = "message-tags echo-message"

@@ -16,8 +16,9 @@ from culture.clients.shared.records import Records
 from culture.protocol.vocabulary import AgentState, UserClass, UserKey
 from culture.server.ircd import IRCd
 from culture.transport import Message, NotSent
-from tests.clients.shared.test_daemon import NICK, until
+from tests.clients.shared.test_daemon import NICK
 from tests.support.agents import agents_yaml, running
+from tests.support.waiting import until
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ from culture.clients.shared.turn import RunnerSetup, Turn
 from culture.config.agents import AgentConfig, AgentsConfig
 from culture.server.ircd import IRCd
 from culture.transport import Address
-from tests.clients.shared.test_daemon import until
 from tests.support.agents import agents_yaml
 from tests.support.client import registered
 from tests.support.hours import hours
+from tests.support.waiting import until
 
 AGENTS = 30
 HOUR = 3600.0

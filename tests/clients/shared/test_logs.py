@@ -7,9 +7,10 @@ from culture.clients.shared.main import LOG_BYTES
 from culture.config import paths
 from culture.lib.process.log_rotation import rotated
 from culture.server.ircd import IRCd
-from tests.clients.shared.test_daemon import NICK, until
+from tests.clients.shared.test_daemon import NICK
 from tests.support.agents import DaemonProcess, agents_yaml, playbook
 from tests.support.client import registered
+from tests.support.waiting import until
 
 
 async def test_a_daemon_keeps_its_own_log_within_bounds(ircd: IRCd, home: Path) -> None:

@@ -18,10 +18,11 @@ from culture.clients.shared.records import Records
 from culture.protocol.vocabulary import ClientTag, UserClass
 from culture.server.ircd import IRCd
 from culture.transport import Message
-from tests.clients.shared.test_daemon import NICK, answered, until
+from tests.clients.shared.test_daemon import NICK, answered
 from tests.support.agents import agents_yaml, playbook, prompts, running
-from tests.support.client import PATIENCE, Client, registered
+from tests.support.client import Client, registered
 from tests.support.mesh import mesh
+from tests.support.waiting import PATIENCE, until
 
 FINE = Lately()
 ANY = {"wake": "anybody"}

@@ -16,10 +16,11 @@ from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import new_account
 from culture.server.ircd import IRCd
 from culture.transport import Address, ClientIdentity, ConnectionState, IRCTransport, Message, NotSent, Timing
-from tests.clients.shared.test_daemon import NICK, until
-from tests.support.client import PATIENCE, Client, registered
+from tests.clients.shared.test_daemon import NICK
+from tests.support.client import Client, registered
 from tests.support.proxy import proxied
 from tests.support.servers import serving
+from tests.support.waiting import PATIENCE, until
 
 QUICK = Timing(first_pause=0.02, longest_pause=0.1)
 BARE = ClientIdentity(NICK)

@@ -12,7 +12,7 @@ from culture.server.ircd import IRCd
 from tests.cli.shell import ROOT
 from tests.support.agents import agents_yaml, playbook, process
 from tests.support.client import registered
-from tests.support.mesh import eventually
+from tests.support.waiting import until
 
 NICK = "spark-claude"
 # Loses its environment and its parent, then asks for the nick of the person whose programs need no login.
@@ -47,8 +47,8 @@ async def test_an_orphan_without_environment_and_parent_is_still_an_agents(
         ori.send("JOIN #general")
         await ori.expect("JOIN", "#general", where=lambda line: line.source.startswith(NICK))
         ori.send(f"PRIVMSG {NICK} :hide")
-        await eventually(told.exists)
+        await until(told.exists)
         answer, agent, pid = json.loads(told.read_text(encoding="utf-8"))
         assert "you are a process of an agent: use irc_client" in answer
         assert agent == "an agent"
-        await eventually(lambda: not Path(f"/proc/{pid}").exists())
+        await until(lambda: not Path(f"/proc/{pid}").exists())

@@ -16,9 +16,10 @@ from culture.config import paths
 from culture.protocol.vocabulary import AgentState
 from culture.server.ircd import IRCd
 from culture.transport import Address
-from tests.clients.shared.test_daemon import NICK, answered, until
+from tests.clients.shared.test_daemon import NICK, answered
 from tests.support.agents import agents_yaml, playbook, running
-from tests.support.client import PATIENCE, registered
+from tests.support.client import registered
+from tests.support.waiting import PATIENCE, until
 
 PARTS = ("transport", "webhook", "socket", "supervision", "keeper")
 

@@ -11,10 +11,11 @@ from culture.clients.shared.questions import Outcome
 from culture.config.agents import TrustConfig
 from culture.server.ircd import IRCd
 from tests.clients.shared.test_asking import CLIENT, TRUST, told
-from tests.clients.shared.test_daemon import NICK, answered, until
+from tests.clients.shared.test_daemon import NICK, answered
 from tests.support.agents import agents_yaml, playbook, process, prompts, running
 from tests.support.asking import Scene
 from tests.support.client import registered
+from tests.support.waiting import until
 
 BOUND = 0.05
 ASK = f"{CLIENT.replace(' 2>/dev/null', '')} ask '#general' --options yes/no 'Delete it?' 2>&1"

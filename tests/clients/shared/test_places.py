@@ -10,9 +10,10 @@ from culture.protocol.vocabulary import UserClass
 from culture.server.ircd import IRCd
 from culture.transport import Message
 from tests.clients.shared.test_asking import CLIENT
-from tests.clients.shared.test_daemon import NICK, held, until
+from tests.clients.shared.test_daemon import NICK, held
 from tests.support.agents import agents_yaml, playbook, prompts, running
 from tests.support.client import Client, registered
+from tests.support.waiting import until
 
 RULES = [
     {"when": "send it", "steps": [{"run": f"{CLIENT} send '#general' 'sent by hand'"}, {"say": "it is sent"}]},

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from culture.server.ircd import IRCd
-from tests.clients.shared.test_daemon import until
 from tests.support.agents import agents_yaml, playbook, running
 from tests.support.client import registered
 from tests.support.receiver import HOST, receiving
+from tests.support.waiting import until
 
 CLIENT = "python3 -P -m culture.clients.shared.skill.irc_client"
 

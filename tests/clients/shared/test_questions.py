@@ -14,8 +14,8 @@ from culture.clients.shared.questions.store import KEPT_SECONDS
 from culture.config.agents import TrustConfig
 from culture.protocol.vocabulary import ClientTag, UserClass
 from culture.transport import Message, NotSent
-from tests.clients.shared.test_daemon import until
 from tests.support.asking import NICK, Scene
+from tests.support.waiting import until
 
 HUMAN, AGENT, UNKNOWN = UserClass.HUMAN, UserClass.AGENT, UserClass.UNKNOWN
 RULES = TrustConfig()

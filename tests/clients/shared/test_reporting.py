@@ -19,15 +19,16 @@ from culture.clients.shared.errors import WrongConfiguration
 from culture.config import paths
 from culture.config.model import Listen
 from culture.server.ircd import IRCd
-from tests.clients.shared.test_daemon import NICK, until
+from tests.clients.shared.test_daemon import NICK
 from tests.federation.meshes import linked
 from tests.skills.ledger.test_receipts import CAPS, is_receipt, said, told
 from tests.support.agents import agents_yaml, playbook, running
-from tests.support.client import PATIENCE, Client, registered
+from tests.support.client import Client, registered
 from tests.support.clock import after
 from tests.support.fleet import agent_at
 from tests.support.ports import reserved
 from tests.support.servers import serving
+from tests.support.waiting import PATIENCE, until
 
 STATES = ["stored", "delivered", "injected", "answered"]
 

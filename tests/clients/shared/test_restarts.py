@@ -12,10 +12,11 @@ from culture.config import paths
 from culture.lib.process.orphans import carrying
 from culture.protocol.vocabulary import Exit
 from culture.server.ircd import IRCd
-from tests.clients.shared.test_daemon import NICK, answered, held, until
+from tests.clients.shared.test_daemon import NICK, answered, held
 from tests.support.agents import DaemonProcess, agents_yaml, kill_watchdog, playbook, process, prompts
 from tests.support.client import registered
 from tests.support.proxy import proxied
+from tests.support.waiting import until
 
 
 def token() -> str:

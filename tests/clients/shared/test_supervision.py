@@ -12,10 +12,11 @@ from culture.clients.shared.whispering import Advice
 from culture.config.agents import AgentsConfig
 from culture.protocol.vocabulary import AgentState
 from culture.server.ircd import IRCd
-from tests.clients.shared.test_daemon import NICK, answered, held, until
+from tests.clients.shared.test_daemon import NICK, answered, held
 from tests.support.agents import agents_yaml, playbook, prompts, running
 from tests.support.client import Client, registered
 from tests.support.clock import after
+from tests.support.waiting import until
 
 RETRY: dict[str, Any] = {"run": "cmake --build build || true"}
 FIVE: dict[str, Any] = {"loop": {"times": 5, "steps": [RETRY]}}

@@ -10,10 +10,10 @@ from culture.clients.shared.daemon import AgentDaemon
 from culture.clients.shared.supervisor import Supervisor
 from culture.protocol.vocabulary import AgentState
 from culture.server.ircd import IRCd
-from tests.clients.shared.test_daemon import until
 from tests.clients.shared.test_supervision import BUILDING, STUCK, settled
 from tests.support.agents import agents_yaml, playbook, prompts, running
 from tests.support.client import Client, registered
+from tests.support.waiting import until
 
 ONE, OTHER = "spark-one", "spark-other"
 

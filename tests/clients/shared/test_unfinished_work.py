@@ -9,9 +9,10 @@ from culture.clients.shared.daemon import AgentDaemon
 from culture.clients.shared.queued import QueuedRunner
 from culture.server.ircd import IRCd
 from tests.clients.shared.test_asking import CLIENT, TRUST, told
-from tests.clients.shared.test_daemon import NICK, answered, held, until
+from tests.clients.shared.test_daemon import NICK, answered, held
 from tests.support.agents import FAST, agents_yaml, playbook, process, prompts, running
 from tests.support.client import Client, registered
+from tests.support.waiting import until
 
 ASK = f"{CLIENT} ask '#general' --options yes/no 'Delete it?'"
 CLEAN = {"when": f"{NICK} clean", "steps": [{"run": {"command": ASK, "timeout": 60}}, {"say": "code {code}"}]}

@@ -28,13 +28,13 @@ from culture.server.auth.account_store import AccountStore
 from culture.server.ircd import IRCd
 from culture.transport import IRCTransport, Message
 from tests.clients.ipc import Wire
-from tests.clients.shared.test_daemon import NICK, answered, until
+from tests.clients.shared.test_daemon import NICK, answered
 from tests.support.agents import agents_yaml, playbook, prompts, running
 from tests.support.client import Client, connected, registered
-from tests.support.mesh import eventually
 from tests.support.ngircd import ngircd
 from tests.support.people import PASSWORD, accounts_of
 from tests.support.servers import serving
+from tests.support.waiting import until
 
 HELD = f"held: {NOBODY}; a person can release it with `@{NICK} go on`"
 
@@ -279,7 +279,7 @@ async def test_a_link_without_authority_wakes_no_agent(home: Path, tmp_path: Pat
         jules = await stack.enter_async_context(
             registered(thor.port, "thor-jules", "message-tags", agent_login.token("thor-jules") or "")
         )
-        await eventually(lambda: thor.parts.network.user(NICK) is not None)
+        await until(lambda: thor.parts.network.user(NICK) is not None)
         await jules.join("#general")
         await jules.ask(f"PRIVMSG #general :@{NICK} from thor")
         await jules.ask(f"PRIVMSG {NICK} :from thor, in private")

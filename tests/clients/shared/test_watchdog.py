@@ -7,9 +7,10 @@ import pytest
 from culture.clients.shared import ending
 from culture.lib.process.orphans import carrying
 from culture.server.ircd import IRCd
-from tests.clients.shared.test_daemon import NICK, until
+from tests.clients.shared.test_daemon import NICK
 from tests.support.agents import agents_yaml, playbook, process, watchdog_of
 from tests.support.client import registered
+from tests.support.waiting import until
 
 
 def is_there(pid: int) -> bool:

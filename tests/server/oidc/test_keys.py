@@ -19,10 +19,10 @@ from culture.server.auth.oidc.jwks import LONGEST, PAUSE, Jwks
 from culture.server.auth.oidc.keys import read_keys
 from tests.server.oidc.conftest import Trust
 from tests.server.oidc.logins import logs_in
-from tests.support.client import PATIENCE
 from tests.support.clock import Clock
 from tests.support.issuer import Issuer, armoured, new_key, public_of
 from tests.support.tls import made
+from tests.support.waiting import PATIENCE
 
 DISCOVERY = "/.well-known/openid-configuration"
 

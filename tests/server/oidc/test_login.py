@@ -14,13 +14,14 @@ from culture.server.errors import StartError
 from culture.server.ircd import IRCd
 from tests.server.oidc.conftest import Trust
 from tests.server.oidc.logins import logs_in, reason, show
-from tests.support.client import PATIENCE, connected
+from tests.support.client import connected
 from tests.support.clock import Clock
 from tests.support.elsewhere import elsewhere
 from tests.support.issuer import Issuer, bearer, new_key
 from tests.support.people import PASSWORD, accounts_of, authenticate, come_in, mechanisms, plain
 from tests.support.servers import Serve, config_for
 from tests.support.tls import client_context, made
+from tests.support.waiting import PATIENCE
 
 
 @pytest.mark.requirement("A21")

@@ -13,10 +13,10 @@ from culture.server.events import Noted
 from culture.skills.audit import skill
 from culture.skills.audit.entries import Facts
 from culture.skills.audit.file import NAME, AuditFile
-from tests.clients.shared.test_daemon import until
 from tests.skills.ledger.test_ledger import agent, put
-from tests.support.client import PATIENCE, registered
+from tests.support.client import registered
 from tests.support.servers import Serve
+from tests.support.waiting import PATIENCE, until
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:

@@ -23,12 +23,12 @@ from culture.skills.history.sqlite import SQLiteStore
 from culture.skills.history.store import Arrival
 from tests.federation.raw import mesh_of
 from tests.skills.history import playing
-from tests.support.client import PATIENCE, Client, registered
+from tests.support.client import Client, registered
 from tests.support.lockholder import locked
-from tests.support.mesh import eventually
 from tests.support.servers import serving
 from tests.support.small_disk import fill, small_disk
 from tests.support.storm import kill_again_and_again
+from tests.support.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.requirement("D06")
 
@@ -146,7 +146,7 @@ async def test_what_links_have_no_room_for_gets_no_receipt(tmp_path: Path, monke
             for number in range(30):
                 ori.send(f"PRIVMSG #x :{number}")
             await ori.sync()
-        await eventually(lambda: log.waiting == 0)
+        await until(lambda: log.waiting == 0)
         ori.send("PRIVMSG #x :after")
         last = await ori.expect("PRIVMSG", "#x", "after")
         await ori.expect("TAGMSG", where=lambda line: line.tags.get("+draft/reply") == last.tags["msgid"])
@@ -246,7 +246,7 @@ async def test_what_waited_for_the_store_when_the_server_stopped_is_kept_at_the_
             await ori.sync()
             await stack.aclose()
     async with serving(tmp_path, **settings) as ircd, registered(ircd.port, "spark-ori", CAPS) as ori:
-        await eventually(lambda: "while it was locked" in kept(tmp_path))
+        await until(lambda: "while it was locked" in kept(tmp_path))
         await ori.join("#general")
         assert "while it was locked" in texts(await ori.ask("HISTORY RECENT #general 10"))
 
@@ -297,7 +297,7 @@ async def test_what_is_told_again_at_a_start_came_before_all_that_comes_then(
         ori.send("PRIVMSG #x :after the start")
         later = await ori.expect("PRIVMSG", "#x")
         has_begun.set()
-        await eventually(lambda: {"while it was locked", "after the start"} <= set(kept(tmp_path)))
+        await until(lambda: {"while it was locked", "after the start"} <= set(kept(tmp_path)))
         assert arrivals(tmp_path, seen.tags["msgid"]) < arrivals(tmp_path, later.tags["msgid"])
 
 

@@ -10,9 +10,10 @@ import pytest
 from culture.config.skills import Embeddings, HistoryConfig
 from culture.protocol.message import Message
 from tests.skills.history.playing import CAPS, END, answer, missed, room
-from tests.support.client import PATIENCE, Client
+from tests.support.client import Client
 from tests.support.fuzz import variants
 from tests.support.lockholder import locked
+from tests.support.waiting import PATIENCE
 
 pytestmark = pytest.mark.requirement("F23")
 ADA, BEN, CYD = "spark-ada", "spark-ben", "spark-cyd"

@@ -27,8 +27,8 @@ from tests.skills.history.entries import PLACE, START, ask, entry, event, number
 from tests.support.client import registered
 from tests.support.postgres import Postgres, postgres
 from tests.support.servers import serving
+from tests.support.waiting import PATIENCE
 
-PATIENCE = 30.0
 PASSWORD = "s3cret-Pa/ss"
 
 

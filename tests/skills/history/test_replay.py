@@ -14,9 +14,9 @@ from culture.protocol.message import Message
 from culture.skills.history.store import Unavailable
 from tests.federation.meshes import linked
 from tests.skills.history.playing import CAPS, EVENTS, Room, room, texts
-from tests.support.client import PATIENCE, Client
-from tests.support.mesh import eventually
+from tests.support.client import Client
 from tests.support.people import accounts_of
+from tests.support.waiting import PATIENCE, until
 
 NUMBERS = [str(number) for number in range(5)]
 
@@ -132,10 +132,10 @@ async def test_what_a_link_brings_while_the_replay_is_read_comes_once(
         monkeypatch.setattr(skill._archive.store, "page", read)
         bob = await servers.client("spark-bob", caps="message-tags server-time")
         bob.send("JOIN #x")
-        await eventually(asked.is_set)
+        await until(asked.is_set)
         servers.heal(*edge)
         await bob.expect("PRIVMSG", "#x", "in the split 4")
-        await eventually(lambda: skill._writer.waiting == 0)
+        await until(lambda: skill._writer.waiting == 0)
         gate.set()
         await bob.expect("PRIVMSG", "#x", "before 4")
         await bob.sync()

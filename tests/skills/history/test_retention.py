@@ -15,8 +15,9 @@ from culture.skills.history.retention import Excess, Keeper, Pieces
 from culture.skills.history.sqlite import SQLiteStore
 from culture.skills.history.store import Store, Unavailable
 from tests.skills.history.entries import SECOND, START, entry, numbers, private
-from tests.support.client import PATIENCE, registered
+from tests.support.client import registered
 from tests.support.servers import serving
+from tests.support.waiting import PATIENCE
 
 HOUR = 3600
 ADA, BOB = ("ada", "ada"), (None, "bob")

@@ -19,8 +19,9 @@ from culture.skills.history.sqlite import SQLiteStore
 from culture.skills.history.store import Damaged, Store, Unavailable
 from culture.skills.history.writer import Writer
 from tests.skills.history.entries import entry, redaction
-from tests.support.client import PATIENCE, registered
+from tests.support.client import registered
 from tests.support.servers import Serve, serving
+from tests.support.waiting import PATIENCE
 
 OPERATORS = (Operator(name="root", password="very secret"),)
 CAPS = "message-tags agentirc.dev/receipts"

@@ -12,8 +12,9 @@ from culture.lib.git import GitFailed
 from culture.skills.logger.repository import LogRepository
 from tests.skills.logger.conftest import Logging
 from tests.skills.logger.test_trouble import OPERATORS, operator, told
-from tests.support.client import PATIENCE, registered
+from tests.support.client import registered
 from tests.support.clock import Clock
+from tests.support.waiting import PATIENCE
 
 DAY = "2027-01-15"
 

@@ -19,9 +19,10 @@ from culture.skills.urlindex.facts import LinkPage
 from culture.skills.urlindex.skill import UrlIndex
 from tests.protocol.test_extensions import examples
 from tests.skills.urlindex.conftest import CAPS, Indexing
-from tests.support.client import PATIENCE, Client, registered
+from tests.support.client import Client, registered
 from tests.support.clock import Clock
 from tests.support.fuzz import SAMPLES, variants
+from tests.support.waiting import PATIENCE
 
 PAGE = Path(protocol.__file__).parent / "extensions" / "urls.md"
 TEN = 1_773_914_400.0  # 2026-03-19 10:00 UTC

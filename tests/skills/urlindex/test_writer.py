@@ -13,7 +13,7 @@ from culture.skills.urlindex.facts import OPEN, MessageWithLinks, RedactedMessag
 from culture.skills.urlindex.search import LinkReader
 from culture.skills.urlindex.store import UrlIndexStore
 from culture.skills.urlindex.writer import UrlIndexWriter
-from tests.support.client import PATIENCE
+from tests.support.waiting import PATIENCE
 
 
 class Ear:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.support.client import PATIENCE
+from tests.support.waiting import PATIENCE
 
 
 @dataclass(frozen=True, slots=True)

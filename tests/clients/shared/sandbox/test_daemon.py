@@ -16,10 +16,10 @@ from culture.lib.process.orphans import carrying
 from culture.server.ircd import IRCd
 from tests.clients.ipc import Wire
 from tests.clients.shared.sandbox.conftest import NICK, needs_bwrap
-from tests.clients.shared.test_daemon import until
 from tests.support.agents import DaemonProcess, agents_yaml, running
 from tests.support.client import registered
 from tests.support.squatter import USER
+from tests.support.waiting import until
 
 
 @needs_bwrap

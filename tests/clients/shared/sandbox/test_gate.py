@@ -14,8 +14,7 @@ from culture.config import paths
 from culture.config.sandbox import parse_host
 from culture.server.ircd import IRCd
 from tests.clients.shared.sandbox.conftest import NICK, Jail, needs_bwrap
-
-PATIENCE = 20.0
+from tests.support.waiting import PATIENCE
 
 
 @pytest.fixture(autouse=True)

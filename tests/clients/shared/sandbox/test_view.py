@@ -18,7 +18,7 @@ from culture.config.sandbox import SandboxConfig
 from culture.lib.process.orphans import carrying, end_all
 from culture.wiki.pages import Pages, folder_of
 from tests.clients.shared.sandbox.conftest import NICK, Jail, needs_bwrap
-from tests.clients.shared.test_daemon import until
+from tests.support.waiting import until
 
 pytestmark = needs_bwrap
 

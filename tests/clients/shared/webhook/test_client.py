@@ -15,11 +15,11 @@ from culture.clients.shared.records import Records
 from culture.clients.shared.webhook import WebhookClient, texts
 from culture.clients.shared.webhook.client import LINES
 from culture.config.agents import AlertEvent, WebhookConfig
-from tests.clients.shared.test_daemon import until
 from tests.clients.shared.webhook.conftest import LISTED
 from tests.clients.shared.webhook.test_formats import accept
 from tests.support.clock import after
 from tests.support.receiver import Receiver, hold, reset, status
+from tests.support.waiting import until
 
 NICK = "spark-claude"
 CRASH = texts.crashed(NICK, 1)

@@ -13,10 +13,10 @@ from culture.clients.shared.webhook.connecting import Ways
 from culture.clients.shared.webhook.posting import MOST_REDIRECTS, NotPosted, Post, post
 from culture.clients.shared.webhook.targets import Target
 from culture.config.listen_policy import Tls
-from tests.clients.shared.test_daemon import until
 from tests.clients.shared.webhook.conftest import LISTED
 from tests.support.receiver import Answer, Receiver, drip, endless, hold, raw, receiving, reset, status
 from tests.support.tls import client_context, made
+from tests.support.waiting import until
 
 NAME = "hooks.test"
 FORBIDDEN = [

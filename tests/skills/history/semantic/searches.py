@@ -8,8 +8,8 @@ from pathlib import Path
 from culture.skills.history.semantic import Semantic
 from culture.skills.history.store import Store, View
 from tests.skills.history.entries import PLACE
+from tests.support.waiting import PATIENCE
 
-PATIENCE = 30.0
 Start = Callable[..., Semantic]
 
 

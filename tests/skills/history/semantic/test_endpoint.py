@@ -12,7 +12,8 @@ from culture.skills.history.semantic.endpoint import Endpoint
 from culture.skills.history.store import Store, Unavailable, View
 from tests.skills.history.entries import PLACE, entry
 from tests.skills.history.semantic.double import Answer, Double, always, refusing, right, shorter, vector
-from tests.skills.history.semantic.searches import PATIENCE, Start, found, positions, stored
+from tests.skills.history.semantic.searches import Start, found, positions, stored
+from tests.support.waiting import PATIENCE
 
 KEY = "sk-very-secret"
 

@@ -11,7 +11,8 @@ import pytest
 from culture.skills.history.store import Store
 from tests.skills.history.entries import entry
 from tests.skills.history.semantic.double import Double
-from tests.skills.history.semantic.searches import PATIENCE, Start, found, positions, stored
+from tests.skills.history.semantic.searches import Start, found, positions, stored
+from tests.support.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[4]
 PROGRAM = """

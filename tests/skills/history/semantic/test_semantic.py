@@ -12,7 +12,8 @@ from culture.skills.history.semantic.worker import Worker
 from culture.skills.history.store import Kept, Store, Unavailable, View
 from tests.skills.history.entries import PLACE, SECOND, START, entry, private, redaction
 from tests.skills.history.semantic.double import Double
-from tests.skills.history.semantic.searches import PATIENCE, Start, found, positions, stored
+from tests.skills.history.semantic.searches import Start, found, positions, stored
+from tests.support.waiting import PATIENCE
 
 DOG = "the puppy chased a cat through the garden"
 MONEY = "the bank raised interest rates again"

@@ -9,9 +9,10 @@ import pytest
 from culture.config.skills import Embeddings, HistoryConfig
 from culture.protocol.message import Message
 from culture.skills.history.semantic.finder import SWITCHED_OFF
-from tests.skills.history.semantic.searches import PATIENCE, stored
+from tests.skills.history.semantic.searches import stored
 from tests.support.client import Client, registered
 from tests.support.servers import Serve
+from tests.support.waiting import PATIENCE
 
 DOG = "the puppy chased a cat through the garden"
 MONEY = "the bank raised interest rates again"
