@@ -14,7 +14,7 @@ from culture.lib.process.background import LAST_LINES, BackgroundProcess, EndedE
 from culture.lib.process.children import ChildProcesses, Interrupts, TooLate, end_child
 from culture.lib.process.orphans import of_sessions
 from culture.protocol.vocabulary import Exit
-from tests.support.client import PATIENCE
+from tests.support.waiting import PATIENCE
 
 STAY = "import time; print('here', flush=True); time.sleep(600)"
 

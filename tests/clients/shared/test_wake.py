@@ -309,7 +309,7 @@ async def test_what_a_link_without_authority_brings_later_is_held_too(home: Path
         async with with_people(tmp_path / "spark", links=(dials,)) as spark:
             config = agents_yaml(home, spark.port, {"nick": NICK, "playbook": playbook(home, [])})
             async with running(config, NICK):
-                await eventually(lambda: thor.parts.network.user(NICK) is not None)
+                await until(lambda: thor.parts.network.user(NICK) is not None)
         await tom.ask(f"PRIVMSG #general :@{NICK} secret orders")
         await tom.ask("PRIVMSG #general :secret talk")
         spark = await stack.enter_async_context(serving(tmp_path / "spark", links=(dials,)))
