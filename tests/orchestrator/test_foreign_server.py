@@ -145,6 +145,18 @@ def test_no_em_gets_the_name_of_an_account_that_is_there_already(home: Path, pro
     assert em == "Jules"
 
 
+async def test_no_member_gets_the_name_of_an_account_that_is_there_already(
+    ircd: IRCd, home: Path, project: Path
+) -> None:
+    config = team_yaml(home, project, ircd.port, {"manager": [{"when": "Your task is", "steps": [{"say": "ok"}]}]})
+    async with registered(ircd.port, "spark-ori") as ori, at_work(config) as team:
+        await ori.join("#standup-demo")
+        team.parts.daemons.has_account = lambda nick: nick == "spark-Ramona"
+        ori.send("PRIVMSG #standup-demo :TASK: say hello")
+        await until(lambda: "begun demo-1" in team.parts.book.state.told)
+        assert team.parts.book.state.tasks["demo-1"].manager == "spark-Jules"
+
+
 def test_a_team_whose_state_cannot_be_read_keeps_no_other_from_hiring(home: Path) -> None:
     broken = paths.team_dir("demo")
     broken.mkdir(parents=True)

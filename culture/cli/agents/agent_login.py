@@ -49,6 +49,12 @@ def withdraw(nick: str, address: ServerAddress) -> bool:
     return True
 
 
+def has_account(nick: str, address: ServerAddress) -> bool:
+    """Whether a nick belongs to an account of this machine's own server, also to one that is revoked."""
+    server = own_server(address)
+    return server is not None and AccountStore(server.accounts_file, server.account_prefix).owner_of(nick) is not None
+
+
 def ensure(nick: str, store: AccountStore, always_on: bool = True) -> None:
     """An account of class agent with a token that is in the agent's secret file."""
     account = _made(nick, store, always_on)

@@ -65,7 +65,11 @@ async def assemble(config: TeamConfig, launch: Launch | None = None) -> TeamPart
         em,
     )
     record = Record(QueuedWiki(_wiki(config), folder / "wiki-queue"), nick)
-    daemons = MemberDaemons(launch or launcher(config), dismiss=lambda nick: agent_login.withdraw(nick, config.server))
+    daemons = MemberDaemons(
+        launch or launcher(config),
+        dismiss=lambda nick: agent_login.withdraw(nick, config.server),
+        has_account=lambda nick: agent_login.has_account(nick, config.server),
+    )
     worktrees = Worktrees(project, config.worktrees)
     return TeamParts(
         config, server, folder, main, await _remote(config), book, rooms, roster, daemons, worktrees, record

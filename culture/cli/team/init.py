@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from culture.cli.agent_access import for_people
+from culture.cli.agents import agent_login
 from culture.cli.agents.irc_session import server_address
-from culture.cli.agents.local_servers import own_server
 from culture.cli.agents.sandbox_choice import SandboxOption, choose_sandbox
 from culture.cli.output import fail
 from culture.cli.team.select_team import ASK_THERE, TEAM, known
@@ -28,7 +28,6 @@ from culture.orchestrator.repository.git import git
 from culture.orchestrator.repository.merge import NotMerged, main_branch
 from culture.protocol.names import short_name
 from culture.protocol.vocabulary import Exit
-from culture.server.auth.account_store import AccountStore
 from culture.wiki.pages import Pages, folder_of
 
 _HEAD = "# A team. Every key is in docs/team/configuration.md; what is left out has its default.\n"
@@ -89,13 +88,11 @@ def _em_name(project: Path, folder: Path, address: ServerAddress) -> str:
     server = short_name(address.name) if address.name else ""
     configured = [load_team(paths.team_dir(slug) / TEAM).config.em_name for slug in known()]
     taken = [*configured, *names_of_others(folder, server, past=True)]
-    local = own_server(address)
-    accounts = AccountStore(local.accounts_file, local.account_prefix) if local is not None else None
 
     def is_known(name: str) -> bool:
         """Whether this nick has mail here, or belongs to an account: of a person, or of an agent that is revoked."""
         nick = f"{server}-{name}"
-        return paths.inbox_file(nick).exists() or (accounts is not None and accounts.owner_of(nick) is not None)
+        return paths.inbox_file(nick).exists() or agent_login.has_account(nick, address)
 
     return next_name([_DEFAULT_EM, *names(project)], taken, is_known)
 

@@ -48,12 +48,15 @@ class MemberDaemons:
         launch: Launch,
         *,
         dismiss: Callable[[str], object] = lambda nick: None,
+        has_account: Callable[[str], bool] = lambda nick: False,
         end: End = ending.end,
         start_patience: float = START_PATIENCE,
         answer_patience: float = ANSWER_PATIENCE,
     ) -> None:
         self._launch = launch
         self._dismiss = dismiss
+        self.has_account = has_account
+        """Whether a nick belongs to an account already, of a person or of a revoked agent for example."""
         self._end = end
         self._start_patience = start_patience
         self._answer_patience = answer_patience

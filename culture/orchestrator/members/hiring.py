@@ -82,7 +82,8 @@ class MemberHiring:
 
     def _was_here(self, name: str) -> bool:
         nick = self._parts.nick_of(name)
-        return paths.inbox_file(nick).exists() or self._parts.daemons.is_running(nick)
+        daemons = self._parts.daemons
+        return paths.inbox_file(nick).exists() or daemons.is_running(nick) or daemons.has_account(nick)
 
     def _free(self, name: str) -> str:
         if fold(name) in map(fold, names_of_others(self._parts.folder, self._parts.server, past=True)):
