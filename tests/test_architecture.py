@@ -40,7 +40,7 @@ OUTSIDE = {
     "protocol": set(),
     "lib": set(),
     "config": {"pydantic", "pydantic_core", "ruamel"},
-    "server": {"OpenSSL", "cryptography"},
+    "server": {"OpenSSL", "cryptography", "jwt"},
 }
 
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from culture.config.oidc import Oidc
 from culture.server.auth.oidc.errors import IssuerUnreachable
 from culture.server.auth.oidc.fetch import fetch
-from culture.server.auth.oidc.jwks import LONGEST, PAUSE, Jwks
-from culture.server.auth.oidc.keys import read_keys
+from culture.server.auth.oidc.keys import LONGEST, PAUSE, Jwks, read_keys
 from tests.server.oidc.conftest import Trust
 from tests.server.oidc.logins import logs_in
 from tests.support.clock import Clock
@@ -219,13 +219,22 @@ def test_keys_that_are_of_no_use_are_passed_over() -> None:
         {**weak, "kid": "weak"},
         {"kty": "oct", "k": "c2VjcmV0", "kid": "oct"},
         {"kty": "RSA", "kid": "bare"},
+        {**good["RS256"], "kid": "number", "n": 7},
+        {**good["ES256"], "kid": "short", "x": "AAAA"},
+        {**good["ES256"], "kid": "no point", "y": armoured(bytes(32))},
         {"kid": "bare"},
     ]
     assert read_keys({"keys": useless}) == {}
     right: list[object] = [{**key, "kid": alg, "alg": alg, "key_ops": ["verify"]} for alg, key in good.items()]
     again: list[object] = [{**public_of(new_key()), "kid": "ES256"}]
     keys = read_keys({"keys": useless + right + again})
-    assert {kid: key.algorithm for kid, key in keys.items()} == {alg: alg for alg in good}
-    public = keys["ES256"].public
+    assert {kid: key.algorithm_name for kid, key in keys.items()} == {alg: alg for alg in good}
+    public = keys["ES256"].key
     assert isinstance(public, EllipticCurvePublicKey)
     assert armoured(public.public_numbers().x.to_bytes(32, "big")) == good["ES256"]["x"]
+
+
+def test_the_private_half_of_a_published_key_is_not_read() -> None:
+    public = public_of(new_key("EdDSA"))
+    keys = read_keys({"keys": [{**public, "kid": "leaked", "d": armoured(bytes(32))}]})
+    assert isinstance(keys["leaked"].key, Ed25519PublicKey)

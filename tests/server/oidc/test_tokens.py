@@ -117,6 +117,8 @@ def forged(issuer: Issuer) -> dict[str, str]:
         "a kid that is no text": signed(headers(issuer, kid=["first"])),
         "another kid": signed(headers(issuer, kid="second")),
         "crit": signed(headers(issuer, crit=["exp"])),
+        "crit that PyJWT knows": signed(headers(issuer, crit=["b64"], b64=True)),
+        "a payload that is elsewhere": signed(headers(issuer, b64=False)),
         "another kind of token": signed(headers(issuer, typ="logout+jwt")),
         "an algorithm that is no text": signed(headers(issuer, alg=["ES256"])),
     }

@@ -1,5 +1,6 @@
 """Asking the issuer over HTTP: one answer, of bounded size, in bounded time, from the host that was asked."""
 
+import json
 import socket
 import ssl
 import time
@@ -7,11 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from threading import Timer
+from typing import NoReturn
 from urllib.parse import urlsplit
 
 from culture.config.peer_uid import check_peer
 from culture.server.auth.oidc.errors import IssuerUnreachable
-from culture.server.auth.oidc.strict import json_object
 from culture.server.shapes import Json
 
 _MOST_BYTES = 256 << 10
@@ -86,3 +87,25 @@ def _shut(sock: socket.socket) -> None:
         socket.socket.shutdown(sock, socket.SHUT_RDWR)
     except OSError:
         pass
+
+
+def json_object(data: bytes) -> Json:
+    """A JSON object without NaN or a key said twice; raises ValueError."""
+    try:
+        found = json.loads(data.decode(), object_pairs_hook=_once, parse_constant=_no_number)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    if not isinstance(found, dict):
+        raise ValueError("not an object")
+    return found
+
+
+def _once(pairs: list[tuple[str, object]]) -> Json:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key is there twice")
+    return found
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number")

@@ -1,98 +1,143 @@
-"""The keys that an issuer signs with (RFC 7517, RFC 7518 §6, RFC 8037)."""
+"""The issuer's keys (RFC 7517): read with PyJWT, asked for again after a while, and when a token names a new one.
 
+PyJWT has a client for this as well. It follows redirections to any address, waits for whoever asks first, and asks the
+issuer for every token that names an unknown key: here the address must be trusted, who has a key never waits, and keys
+that are known stay good for a day while the issuer is down.
+"""
+
+import logging
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from threading import Lock
+from typing import NamedTuple
 
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric import ec, padding
-from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey, EllipticCurvePublicNumbers
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey, RSAPublicNumbers
-from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
-from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from jwt import PyJWK
+from jwt.exceptions import PyJWTError
 
-from culture.server.auth.oidc.strict import unarmoured
+from culture.config.oidc import Oidc, trusted_address
+from culture.server.auth.oidc.errors import IssuerUnreachable
+from culture.server.auth.oidc.fetch import fetch
 from culture.server.shapes import Json, items, mapping, text
+
+log = logging.getLogger(__name__)
+
+PAUSE = 30.0
+"""Between two questions to the issuer: tokens that name keys at random must not make us bother it."""
+
+LONGEST = 86400.0
+"""How long keys are good while the issuer cannot be asked whether they still are."""
+
 
 _MOST_KEYS = 100
 _RSA_BITS = range(2048, 8192 + 1)
-_P256_BYTES = 32
-
-Public = RSAPublicKey | EllipticCurvePublicKey | Ed25519PublicKey
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """A public key, and the one algorithm that it is for: a token cannot choose another."""
-
-    algorithm: str
-    public: Public = field(repr=False)
-
-    def signed(self, signature: bytes, data: bytes) -> bool:
-        """Is this the issuer's signature of the data?"""
-        try:
-            match self.public:
-                case RSAPublicKey() as rsa:
-                    rsa.verify(signature, data, padding.PKCS1v15(), SHA256())
-                case EllipticCurvePublicKey() as curve:
-                    curve.verify(_as_der(signature), data, ec.ECDSA(SHA256()))
-                case Ed25519PublicKey() as edwards:
-                    edwards.verify(signature, data)
-        except InvalidSignature:
-            return False
-        return True
+_ALGORITHMS = {("RSA", None): "RS256", ("EC", "P-256"): "ES256", ("OKP", "Ed25519"): "EdDSA"}
+"""The one algorithm that a key of this type and curve is for: a token cannot choose another."""
+_PUBLIC = ("kty", "crv", "n", "e", "x", "y")
 
 
-def read_keys(document: Json) -> Mapping[str, Key]:
+def read_keys(document: Json) -> Mapping[str, PyJWK]:
     """The keys of a JWKS by their ids; what we cannot use is left out. Raises ValueError when it is no JWKS."""
-    keys: dict[str, Key] = {}
+    keys: dict[str, PyJWK] = {}
     for item in items(document.get("keys"))[:_MOST_KEYS]:
         try:
             kid, key = _key(mapping(item))
-        except (ValueError, KeyError, UnsupportedAlgorithm):  # RFC 7517 §5: pass over what is not understood
+        except (
+            ValueError,
+            KeyError,
+            PyJWTError,
+            UnsupportedAlgorithm,
+        ):  # RFC 7517 §5: pass over what is not understood
             continue
         keys.setdefault(kid, key)
     return keys
 
 
-def _key(item: Json) -> tuple[str, Key]:
+def _key(item: Json) -> tuple[str, PyJWK]:
     if item.get("use", "sig") != "sig" or "verify" not in items(item.get("key_ops", ["verify"])):
         raise ValueError("not for signatures")
-    algorithm, public = _KINDS[text(item["kty"])](item)
+    # The private parts of a key, should an issuer publish them, are none of our business.
+    public = {name: text(item[name]) for name in _PUBLIC if name in item}
+    algorithm = _ALGORITHMS[public["kty"], public.get("crv")]
     if item.get("alg", algorithm) != algorithm:
         raise ValueError("for another algorithm")
-    return text(item["kid"]), Key(algorithm, public)
-
-
-def _rsa(item: Json) -> tuple[str, Public]:
-    modulus, exponent = _integer(item["n"]), _integer(item["e"])
-    if modulus.bit_length() not in _RSA_BITS:
+    key = PyJWK(public, algorithm)
+    if isinstance(key.key, RSAPublicKey) and key.key.key_size not in _RSA_BITS:
         raise ValueError("too short or too long")
-    return "RS256", RSAPublicNumbers(exponent, modulus).public_key()
+    return text(item["kid"]), key
 
 
-def _curve(item: Json) -> tuple[str, Public]:
-    if item["crv"] != "P-256":
-        raise ValueError("another curve")
-    return "ES256", EllipticCurvePublicNumbers(_integer(item["x"]), _integer(item["y"]), ec.SECP256R1()).public_key()
+class _StoredKeys(NamedTuple):
+    keys: Mapping[str, PyJWK]
+    since: float
 
 
-def _edwards(item: Json) -> tuple[str, Public]:
-    if item["crv"] != "Ed25519":
-        raise ValueError("another curve")
-    return "EdDSA", Ed25519PublicKey.from_public_bytes(unarmoured(text(item["x"])))
+class Jwks:
+    """Keys by their ids; used by several threads at a time."""
+
+    def __init__(self, settings: Oidc, clock: Callable[[], float]) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._turn = Lock()
+        self._held = _StoredKeys({}, float("-inf"))
+        self._asked = float("-inf")
+
+    def key(self, kid: str) -> PyJWK | None:
+        """The key of that id, asked for where it is not known; None when the issuer has none."""
+        known = self._known(kid)
+        # Whoever has a key does not wait for somebody else's question.
+        if not (known and self._is_fresh()) and self._turn.acquire(blocking=known is None):
+            try:
+                self._look(kid)
+            finally:
+                self._turn.release()
+        return self._known(kid)
+
+    def _known(self, kid: str) -> PyJWK | None:
+        keys, since = self._held
+        return keys.get(kid) if self._clock() - since <= LONGEST else None
+
+    def _is_fresh(self) -> bool:
+        return 0 <= self._clock() - self._held.since < self._settings.refresh
+
+    def _look(self, kid: str) -> None:
+        """Ask, unless somebody just has."""
+        now = self._clock()
+        if (self._known(kid) and self._is_fresh()) or 0 <= now - self._asked < PAUSE:
+            return
+        self._asked = now
+        try:
+            self._held = _StoredKeys(self._ask(), now)
+        except IssuerUnreachable as error:
+            log.warning("the keys of %s could not be read: %s", self._settings.issuer, error)
+
+    def _ask(self) -> Mapping[str, PyJWK]:
+        end = time.monotonic() + self._settings.timeout
+        url = self._settings.jwks_url or self._discovered(end)
+        try:
+            keys = read_keys(fetch(url, end, self._settings.user))
+        except ValueError as error:
+            raise IssuerUnreachable(f"{url}: the answer is no set of keys") from error
+        if not keys:
+            log.warning("%s has no key that is of use: RSA from 2048 bits, P-256 or Ed25519, with a kid", url)
+        return keys
+
+    def _discovered(self, end: float) -> str:
+        """Where the keys are (OpenID Connect Discovery 1.0 §4.3: it must be this issuer that says so)."""
+        document = fetch(self._settings.configuration, end, self._settings.user)
+        url = document.get("jwks_uri")
+        if document.get("issuer") != self._settings.issuer:
+            raise IssuerUnreachable(f"{self._settings.configuration} speaks of another issuer")
+        if not isinstance(url, str) or not _may_lead_to(self._settings.issuer, url):
+            raise IssuerUnreachable(f"{self._settings.configuration} names no address of keys that can be trusted")
+        return url
 
 
-_KINDS: Mapping[str, Callable[[Json], tuple[str, Public]]] = {"RSA": _rsa, "EC": _curve, "OKP": _edwards}
-
-
-def _integer(value: object) -> int:
-    return int.from_bytes(unarmoured(text(value)), "big")
-
-
-def _as_der(signature: bytes) -> bytes:
-    """RFC 7518 §3.4: both numbers one after the other, always of full length."""
-    if len(signature) != 2 * _P256_BYTES:
-        raise InvalidSignature
-    first, second = signature[:_P256_BYTES], signature[_P256_BYTES:]
-    return encode_dss_signature(int.from_bytes(first, "big"), int.from_bytes(second, "big"))
+def _may_lead_to(issuer: str, url: str) -> bool:
+    """An issuer with https does not lead to keys without it, not even on this machine."""
+    try:
+        trusted_address(url)
+    except ValueError:
+        return False
+    return url.lower().startswith("https://") or issuer.lower().startswith("http://")

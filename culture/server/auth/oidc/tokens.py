@@ -10,8 +10,8 @@ from culture.server.auth.accounts import Account, AccountRefused, AccountsError,
 from culture.server.auth.credential_check import Done, LoginFailed
 from culture.server.auth.oidc.claims import Bearing, judged
 from culture.server.auth.oidc.errors import Rejected
-from culture.server.auth.oidc.jwks import Jwks
-from culture.server.auth.oidc.jwt import Jwt
+from culture.server.auth.oidc.jwt import read_header, verified_claims
+from culture.server.auth.oidc.keys import Jwks
 
 log = logging.getLogger(__name__)
 
@@ -45,13 +45,13 @@ class IssuedTokens:
         return Done(account.name, LoginProof.OIDC)
 
     def _bearing(self, token: str) -> Bearing:
-        jwt = Jwt.parse(token)
-        if jwt.algorithm not in self._settings.algorithms:
+        header = read_header(token)
+        if header.algorithm not in self._settings.algorithms:
             raise Rejected("it is signed by an algorithm that is not allowed")
-        key = self._keys.key(jwt.kid)
+        key = self._keys.key(header.kid)
         if key is None:
             raise Rejected("its key is unknown")
-        return judged(jwt.claims(key), self._settings, self._clock())
+        return judged(verified_claims(token, key), self._settings, self._clock())
 
     def _account(self, bearing: Bearing) -> Account:
         subject, name, kind = bearing
