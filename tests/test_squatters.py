@@ -27,6 +27,7 @@ from culture.config.agents import ServerAddress
 from culture.config.links import LinkConfig
 from culture.config.model import Listen
 from culture.config.peer_uid import PortHeld, check_peer
+from culture.lib.files import private_directory, replace_file
 from culture.protocol.vocabulary import UserClass
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import new_account
@@ -55,7 +56,7 @@ NICK = "spark-ada"
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home folder, and nothing in the environment that leads to another."""
-    folder = paths.private_directory(tmp_path / "home")
+    folder = private_directory(tmp_path / "home")
     monkeypatch.setenv("CULTURE_HOME", str(folder))
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
     return folder
@@ -77,7 +78,7 @@ async def daemon(home: Path, port: int, token: str) -> AsyncIterator[tuple[Reaso
     """An agent's daemon that begins."""
     config = agents_yaml(home, port, {"nick": NICK, "playbook": playbook(home, [])})
     if token:
-        paths.write_private(paths.secret_file(NICK), token)
+        replace_file(paths.secret_file(NICK), token)
     agent = assemble(config, NICK)
     reasons = []
     agent.transport._reconnector._on_state = lambda condition, reason: reasons.append(reason)
@@ -198,7 +199,7 @@ async def test_the_command_line_ends_at_a_squatter_and_says_who_it_is(
     token: str, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if token:
-        paths.write_private(paths.secret_file(NICK), token)
+        replace_file(paths.secret_file(NICK), token)
     async with squatting(monkeypatch) as squatter:
         there = Address("127.0.0.1", squatter.port)
         with pytest.raises(ServerUnreachable, match=f"held by user {USER}, not by you"):

@@ -14,8 +14,8 @@ from pydantic import ValidationError
 
 from culture.bridge.token_file import Client, Grant, TokenFileContents
 from culture.config import paths
-from culture.config.lockfile import LockFile, LockTaken
 from culture.config.secret_compare import same_secret
+from culture.lib.files import FileLock, FileStamp, LockTaken, file_stamp, replace_file
 from culture.protocol.names import fold
 
 DAY = 86400.0
@@ -54,7 +54,7 @@ class BridgeAccess:
     def __init__(self, file: Path | None = None, clock: Callable[[], float] = time.time) -> None:
         self.file = file or paths.home() / "bridge" / "access.json"
         self._clock = clock
-        self._stamp: tuple[int, int, int] | None = None
+        self._stamp: FileStamp | None = None
         self._contents = TokenFileContents()
 
     @property
@@ -189,8 +189,9 @@ class BridgeAccess:
 
     def _look(self) -> TokenFileContents:
         try:
-            status = self.file.stat()
-            stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
+            stamp = file_stamp(self.file)
+            if stamp is None:
+                return TokenFileContents()
             if stamp != self._stamp:
                 self._contents = TokenFileContents.model_validate_json(self.file.read_bytes())
                 self._stamp = stamp
@@ -216,7 +217,7 @@ class BridgeAccess:
 
     @contextmanager
     def _held(self) -> Iterator[None]:
-        lock = LockFile(self.file.with_suffix(".lock"))
+        lock = FileLock(self.file.with_suffix(".lock"))
         try:
             lock.acquire(str(os.getpid()))
         except LockTaken:
@@ -227,11 +228,4 @@ class BridgeAccess:
             lock.release()
 
     def _write(self, contents: TokenFileContents) -> None:
-        new = self.file.with_name(f".{self.file.name}.new")
-        new.unlink(missing_ok=True)
-        with open(paths.open_private(new, os.O_WRONLY | os.O_EXCL), "w", encoding="utf-8") as text:
-            json.dump(contents.model_dump(), text, indent=1)
-            text.flush()
-            os.fsync(text.fileno())
-        os.replace(new, self.file)
-        paths.sync_directory(self.file.parent)  # else a power cut gives back what was taken back
+        replace_file(self.file, json.dumps(contents.model_dump(), indent=1))

@@ -1,10 +1,8 @@
 """``culture skills``: what teaches an agent's program to use IRC, put where that program looks for it."""
 
-import os
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Annotated
 
 import typer
@@ -16,6 +14,7 @@ from culture.cli.output import fail
 from culture.clients.claude import hooks
 from culture.clients.shared.backends import NoBackend, backend, installed
 from culture.clients.shared.turn import Backend
+from culture.lib.files import replace_file
 from culture.protocol.vocabulary import Exit
 
 group = typer.Typer(help="Teach agents' programs to use IRC.", no_args_is_help=True)
@@ -156,12 +155,5 @@ def _put(path: Path, content: bytes) -> str:
     if before == content:
         return "unchanged"
     path.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as new:
-        new.write(content)
-    try:
-        os.chmod(new.name, _READABLE)
-        os.replace(new.name, path)
-    except OSError:
-        os.unlink(new.name)
-        raise
+    replace_file(path, content, mode=_READABLE)
     return "written" if before is None else "updated"

@@ -1,13 +1,12 @@
 """Changing a file of YAML that a person wrote: its comments stay, and it is replaced whole or not at all."""
 
 import io
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from culture.config import paths
 from culture.config.errors import ConfigError, Problem
+from culture.lib.files import replace_file
 
 
 def round_trip() -> Any:
@@ -31,19 +30,10 @@ def dumped(yaml: Any, document: Any) -> str:
 
 def replace(file: Path, text: str, load: Callable[[Path], object]) -> None:
     """Whole or not at all, and only what ``load`` can read back."""
-    new = file.with_name(f".{file.name}.new")
-    new.unlink(missing_ok=True)
     try:
-        with open(paths.open_private(new, os.O_WRONLY | os.O_EXCL), "w", encoding="utf-8") as target:
-            target.write(text)
-        if file.exists():
-            new.chmod(file.stat().st_mode & 0o777)
-        load(new)
-        os.replace(new, file)
+        replace_file(file, text, mode=None, check=load)
     except ConfigError as error:
         raise ConfigError([_as_of(file, problem) for problem in error.problems]) from None
-    finally:
-        new.unlink(missing_ok=True)
 
 
 def _as_of(file: Path, problem: Problem) -> Problem:

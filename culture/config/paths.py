@@ -11,8 +11,6 @@ from pathlib import Path
 from culture.protocol.names import valid_short_name
 from culture.protocol.vocabulary import Environment
 
-PRIVATE_DIRECTORY = 0o700
-PRIVATE_FILE = 0o600
 # The kernel's sun_path holds 104 bytes at the least (108 on Linux), the last of them a NUL.
 SOCKET_PATH_LIMIT = 103
 _SHARED = Path("/tmp")
@@ -141,39 +139,6 @@ def _is_default_home() -> bool:
     except KeyError:
         usual = Path.home()
     return os.path.realpath(home()) == os.path.realpath(usual / ".culture")
-
-
-def private_directory(path: Path) -> Path:
-    """Make the folder and the missing ones above it, each for its owner alone; what is there stays as it is."""
-    if not path.is_dir():
-        private_directory(path.parent)
-        path.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
-    return path
-
-
-def open_private(path: Path, flags: int) -> int:
-    """Open a file, made for its owner alone when it is new, and return its descriptor; a symlink is refused."""
-    private_directory(path.parent)
-    return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE)
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write a file for its owner alone, whole or not at all."""
-    new = path.with_name(f".{path.name}.new")
-    private_directory(path.parent)
-    new.unlink(missing_ok=True)
-    with open(open_private(new, os.O_WRONLY | os.O_EXCL), "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(new, path)
-
-
-def sync_directory(folder: Path) -> None:
-    """A file's new name is part of its folder, which has to be on disk as well."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def leads_out(file: Path, folder: Path) -> bool:

@@ -9,9 +9,8 @@ from pydantic import ValidationError
 
 from culture.config.links import LinkConfig, check_links
 from culture.config.model import ServerConfig
-from culture.config.paths import private_directory
 from culture.config.values import Misfit
-from culture.server import disk
+from culture.lib.files import read_private, replace_file, write_lock
 
 _LOOKED_LIKE = {"links", "unlinked"}
 
@@ -56,19 +55,18 @@ class Book:
 
     def read(self) -> Entries:
         """What is written there."""
-        found = disk.read(self.path)
+        found = read_private(self.path)
         return NOTHING if found is None else parsed(self.path, found[0])
 
     def change(self, change: Callable[[Entries], Entries]) -> Entries:
         """Write what ``change`` makes of it; whoever is interrupted leaves one or the other."""
-        private_directory(self.path.parent)
-        with disk.writing(self.path):
+        with write_lock(self.path):
             entries = change(self.read())
             said = {
                 "links": [link.model_dump(mode="json", exclude_none=True) for link in entries.links.values()],
                 "unlinked": sorted(entries.unlinked),
             }
-            disk.replace(self.path, json.dumps(said, indent=1).encode())
+            replace_file(self.path, json.dumps(said, indent=1).encode())
         return entries
 
 

@@ -5,7 +5,7 @@ import secrets
 from pathlib import Path
 
 from culture.config.secret_compare import same_secret
-from culture.server import disk
+from culture.lib.files import replace_file
 
 _SIZE = 32
 _SHOWN = 16  # bytes of the seal that travel
@@ -21,7 +21,7 @@ class Seal:
             self._key = b""
         if len(self._key) != _SIZE:
             self._key = secrets.token_bytes(_SIZE)
-            disk.replace(path, self._key)
+            replace_file(path, self._key)
         self._empty = hashlib.blake2s(key=self._key, digest_size=_SHOWN)
 
     def of(self, line: str) -> str:

@@ -7,7 +7,7 @@ from culture.config.links import LinkConfig as Settings
 from culture.config.values import Misfit
 from culture.federation import book
 from culture.federation.book import Book, Entries, UnreadableBook
-from culture.server import disk
+from culture.lib.files import FileStamp, file_stamp
 from culture.server.skill import Host
 
 if TYPE_CHECKING:
@@ -25,13 +25,13 @@ class Standing:
         self._mesh = mesh
         self._host = host
         self._book = Book(book.path_of(host.config))
-        self._stamp: disk.FileStamp | None = None
+        self._stamp: FileStamp | None = None
         self._entries: Entries = book.NOTHING
         self._configured: tuple[Settings, ...] | None = None
 
     def look(self) -> None:
         """Have the links that are wanted now, and no other."""
-        stamp, configured = disk.stamp(self._book.path), self._host.config.links
+        stamp, configured = file_stamp(self._book.path), self._host.config.links
         if stamp == self._stamp and configured is self._configured:
             return
         self._stamp, self._configured = stamp, configured

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from culture.config.model import ServerConfig
-from culture.config.paths import open_private
 from culture.config.secret_compare import same_secret
 from culture.federation.link import Link, Stage
+from culture.lib.files import replace_file
 from culture.server.skill import Host
 
 if TYPE_CHECKING:
@@ -92,10 +92,4 @@ class Status:
         return int(now - samples[0][0]) if samples else 0
 
     def _replace(self, data: bytes) -> None:
-        beside = self._path.with_name(f"{self._path.name}.new")
-        file = open_private(beside, os.O_WRONLY | os.O_TRUNC)
-        try:
-            os.write(file, data)
-        finally:
-            os.close(file)
-        os.replace(beside, self._path)
+        replace_file(self._path, data, durable=False)

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import os
 import re
 import time
 from collections import deque
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from culture.clients.shared.vouching import Nicks, Vouching
-from culture.config import paths
+from culture.lib.files import replace_file
 from culture.orchestrator.journal.state import What
 from culture.orchestrator.journal.store import TeamStore
 from culture.protocol.names import fold
@@ -61,10 +60,7 @@ class ReadCursor:
         """Everything up to here was acted upon."""
         if mark is None:
             return
-        beside = self._file.with_name(f"{self._file.name}.new")
-        with open(paths.open_private(beside, os.O_WRONLY | os.O_TRUNC), "w", encoding="utf-8") as text:
-            json.dump({"msgids": mark.msgids, "time": mark.time.isoformat()}, text)
-        beside.replace(self._file)
+        replace_file(self._file, json.dumps({"msgids": mark.msgids, "time": mark.time.isoformat()}))
 
 
 class TeamRooms:

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
 
-from culture.config import paths
+from culture.lib.files import create_private
 
 BUSY = 0.5  # seconds to wait for another writer
 _ROWS = 512  # most rows in one statement
@@ -60,11 +60,7 @@ def open_database(path: Path, steps: Sequence[Step], *, busy: float = BUSY) -> D
     A file of an older schema is migrated in one transaction; one of a newer schema raises TooNew. The connection is in
     autocommit mode: use ``transaction`` to write more than one row.
     """
-    paths.private_directory(path.parent)
-    if path.is_symlink() or not path.exists():
-        # Only for a new file: closing any descriptor of an open database drops all POSIX locks of this process on it,
-        # and the next program that closes the database would remove the -wal file.
-        os.close(paths.open_private(path, os.O_RDWR))
+    create_private(path)
     connection = sqlite3.connect(path, timeout=busy, isolation_level=None, check_same_thread=False, factory=Database)
     try:
         connection.execute("PRAGMA journal_mode=WAL")

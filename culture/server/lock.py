@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from culture.config.lockfile import LockFile, LockTaken
+from culture.lib.files import FileLock, LockTaken
 from culture.server.errors import StartError
 
 
@@ -12,7 +12,7 @@ class DataLock:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._lock = LockFile(folder / "lock")
+        self._lock = FileLock(folder / "lock")
 
     def acquire(self) -> None:
         """Make the folder if need be and hold it; raise StartError, naming the holder, when somebody else does."""

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from culture.config.model import ServerConfig
-from culture.config.paths import private_directory
 from culture.config.values import Settings
+from culture.lib.files import private_directory
 from culture.protocol.message import Message
 from culture.server.commands import marked
 from culture.server.context import Context, ServerParts

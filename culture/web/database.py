@@ -1,14 +1,13 @@
 """The page's SQLite file: browser sessions and login links, as SHA-256 digests, never as secrets."""
 
 import hashlib
-import os
 import secrets
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from culture.config import paths
+from culture.lib.files import create_private
 
 _VERSION = 2
 _SCHEMA = (
@@ -37,7 +36,7 @@ class WebDatabase:
 
     def __init__(self, folder: Path) -> None:
         file = database_file(folder)
-        os.close(paths.open_private(file, os.O_RDWR))
+        create_private(file)
         self._connection = sqlite3.connect(file, timeout=_BUSY_TIMEOUT, isolation_level=None, check_same_thread=False)
         self._connection.execute("PRAGMA journal_mode=WAL")
         if self._version() != _VERSION:

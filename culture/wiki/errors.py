@@ -1,5 +1,10 @@
 """Why a wiki does not do what it was asked for."""
 
+import errno
+
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""System errors of a full disk."""
+
 
 class WikiError(Exception):
     """What went wrong, in words for whoever asked."""

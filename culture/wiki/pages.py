@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Self
 
 from culture.config import paths
+from culture.lib.files import PRIVATE_DIRECTORY, private_directory
 from culture.protocol.names import valid_nick
 from culture.wiki import history, names, page_templates
 from culture.wiki.errors import Conflict, NoSuchPage, WikiRefused, WikiUnavailable
-from culture.wiki.locking import held
-from culture.wiki.repository import NOTHING, BareRepository, CommitFile
+from culture.wiki.repository import NOTHING, BareRepository, CommitFile, wiki_lock
 from culture.wiki.types import (
     REVISION_LENGTH,
     PageEntry,
@@ -103,12 +103,12 @@ class Pages:
     @classmethod
     def create(cls, folder: Path) -> Self:
         """Make the wiki with its first pages, whole or not at all; one that is there stays as it is."""
-        paths.private_directory(folder.parent)
-        with held(folder.parent / f".{folder.name}.lock"):
+        private_directory(folder.parent)
+        with wiki_lock(folder.parent / f".{folder.name}.lock"):
             if not BareRepository(folder).exists:
                 begun = folder.with_name(f".{folder.name}.new")
                 shutil.rmtree(begun, ignore_errors=True)
-                begun.mkdir(mode=paths.PRIVATE_DIRECTORY)
+                begun.mkdir(mode=PRIVATE_DIRECTORY)
                 repository = BareRepository(begun)
                 repository.create()
                 first = {names.path_of(name): text.encode() for name, text in page_templates.first_pages().items()}

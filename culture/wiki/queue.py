@@ -3,14 +3,12 @@
 import asyncio
 import json
 import logging
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from culture.config import paths
+from culture.lib.files import private_directory, replace_file
 from culture.wiki.client import WikiClient
-from culture.wiki.errors import Conflict, DiskFull, WikiError, WikiUnavailable
-from culture.wiki.locking import NO_ROOM
+from culture.wiki.errors import NO_ROOM, Conflict, DiskFull, WikiError, WikiUnavailable
 from culture.wiki.names import key, page_name
 from culture.wiki.pages import check
 from culture.wiki.types import PageEntry, PageHit, PageRevision, WikiPage, Written, revision_of
@@ -36,7 +34,7 @@ class QueuedWiki:
 
     def __init__(self, wiki: WikiClient, folder: Path) -> None:
         self._wiki = wiki
-        self._folder = paths.private_directory(folder)
+        self._folder = private_directory(folder)
         self._one_at_a_time = asyncio.Lock()
 
     @property
@@ -116,7 +114,7 @@ class QueuedWiki:
             raise WikiUnavailable(f"the wiki cannot be written, and {len(files)} writes wait already")
         number = int(files[-1].stem) + 1 if files else 1
         try:
-            _put(self._folder / f"{number:08}.json", json.dumps(asdict(write)).encode())
+            replace_file(self._folder / f"{number:08}.json", json.dumps(asdict(write)).encode())
         except OSError as error:
             kind = DiskFull if error.errno in NO_ROOM else WikiUnavailable
             raise kind(f"neither the wiki nor {self._folder} can be written: {error.strerror}") from error
@@ -130,19 +128,3 @@ def _put_aside(file: Path) -> Path:
 
 def _loaded(file: Path) -> Write:
     return Write(**json.loads(file.read_bytes()))
-
-
-def _put(path: Path, data: bytes) -> None:
-    """The file, whole and durable, or not at all."""
-    beside = path.with_suffix(".new")
-    file = paths.open_private(beside, os.O_WRONLY | os.O_TRUNC)
-    try:
-        with os.fdopen(file, "wb") as out:
-            out.write(data)
-            out.flush()
-            os.fsync(out.fileno())
-    except OSError:
-        beside.unlink(missing_ok=True)
-        raise
-    beside.rename(path)
-    paths.sync_directory(path.parent)

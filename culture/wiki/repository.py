@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from culture.lib.files import FileLock, LockTaken
 from culture.lib.git import QUIET, Git, GitFailed, isolated
-from culture.wiki.errors import DiskFull, WikiError, WikiRefused, WikiUnavailable
-from culture.wiki.locking import held
+from culture.wiki.errors import NO_ROOM, DiskFull, WikiError, WikiRefused, WikiUnavailable
 
 BRANCH = "refs/heads/main"
 NOTHING = "0" * 40
@@ -18,12 +18,32 @@ _TIMEOUT = 60.0
 _LOCKS = ("HEAD.lock", f"{BRANCH}.lock")
 # Git holds the lock of a branch for milliseconds: one that is older belongs to nobody who lives.
 _LEFT_BEHIND = 5.0
+_LOCK_TIMEOUT = 30.0
 _PATIENCE = 10.0
 _PAUSE = 0.05
 _NO_ROOM = ("No space left on device", "Disk quota exceeded")
 _ROOM_NEEDED = 64 * 1024
 # A folder of 256 with so many loose objects in it: about 6,000 of them in all.
 _LOOSE_LIMIT = 24
+
+
+@contextmanager
+def wiki_lock(path: Path) -> Iterator[None]:
+    """Hold the lock of those who write a wiki; WikiUnavailable when another process has it for 30 s."""
+    lock = FileLock(path, parents=False)  # a wiki that was removed must not come back empty
+    try:
+        lock.acquire(timeout=_LOCK_TIMEOUT)
+    except LockTaken:
+        raise WikiUnavailable(f"somebody else has been writing the wiki for {_LOCK_TIMEOUT:g} s") from None
+    except FileNotFoundError:
+        raise WikiUnavailable(f"there is no wiki in {path.parent}") from None
+    except OSError as error:
+        kind = DiskFull if error.errno in NO_ROOM else WikiUnavailable
+        raise kind(f"the wiki cannot be written: {path}: {error.strerror}") from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 class GitRefused(WikiUnavailable):
@@ -60,7 +80,7 @@ class BareRepository:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Be the one who writes, also among processes."""
-        with held(self.folder / "culture.lock"):
+        with wiki_lock(self.folder / "culture.lock"):
             yield
 
     def head(self) -> str:

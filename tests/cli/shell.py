@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from culture.cli.server.pid_file import ServerNote
-from culture.config.lockfile import note_of_holder
+from culture.lib.files import note_of_holder
 from tests.support.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]

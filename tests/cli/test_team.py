@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from culture.config.lockfile import note_of_holder
+from culture.lib.files import note_of_holder
 from culture.orchestrator.prompts import IRC
 from culture.protocol.vocabulary import Exit
 from tests.cli.agents.conftest import Machine, at_home, machine

@@ -267,10 +267,10 @@ async def test_ctrl_c_while_it_is_loaded_ends_it_quietly(shell: Shell, module: s
 
 HOLDS = """
 import json, os, pathlib, signal, sys
-from culture.config.lockfile import LockFile
+from culture.lib.files import FileLock
 if "deaf" in sys.argv:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-LockFile(pathlib.Path(sys.argv[1])).acquire(json.dumps({"pid": os.getpid(), "team": "demo"}))
+FileLock(pathlib.Path(sys.argv[1])).acquire(json.dumps({"pid": os.getpid(), "team": "demo"}))
 print("held", flush=True)
 sys.stdin.read()
 """

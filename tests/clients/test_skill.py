@@ -20,6 +20,7 @@ from culture.clients.shared.skill import irc
 from culture.clients.shared.skill.call import NoDaemon, call
 from culture.clients.shared.socket_server import SocketServer
 from culture.config import paths
+from culture.lib.files import private_directory
 from culture.protocol.vocabulary import Exit
 from tests.clients.desks import NotedDesk, answered, message
 from tests.support.waiting import PATIENCE
@@ -256,7 +257,7 @@ async def test_without_a_nick_it_says_so() -> None:
 async def test_without_a_daemon_it_says_how_to_start_one(place: Path) -> None:
     wanted = "irc_client: the daemon of spark-culture is not running: start it with: culture start spark-culture\n"
     assert await client("channels") == Ended(Exit.FAILED, "", wanted)
-    paths.private_directory(place.parent)
+    private_directory(place.parent)
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(place))
     assert await client("channels") == Ended(Exit.FAILED, "", wanted)
@@ -283,7 +284,7 @@ async def test_a_daemon_that_ends_meanwhile_is_noticed(daemon: SocketServer, des
 
 @pytest.mark.fault("E15")
 async def test_a_socket_that_is_not_the_daemon_s_is_not_used(place: Path, tmp_path: Path) -> None:
-    paths.private_directory(place.parent)
+    private_directory(place.parent)
     os.symlink(tmp_path / "elsewhere", place)
     ended = await client("channels")
     assert (ended.code, "is no socket; it is not used" in ended.err) == (Exit.FAILED, True)
@@ -299,7 +300,7 @@ async def test_the_socket_of_another_user_is_not_used(daemon: SocketServer, plac
 
 @pytest.mark.fault("E17")
 def test_a_daemon_that_never_answers_is_left_in_the_end(place: Path) -> None:
-    paths.private_directory(place.parent)
+    private_directory(place.parent)
     with socket.socket(socket.AF_UNIX) as deaf:
         deaf.bind(str(place))
         deaf.listen()

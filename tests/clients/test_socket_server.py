@@ -19,6 +19,7 @@ from culture.clients.shared.socket_connection import Limits
 from culture.clients.shared.socket_file import SocketTaken
 from culture.clients.shared.socket_server import MOST_WHISPERS, SocketServer
 from culture.config import paths
+from culture.lib.files import private_directory
 from tests.clients.ipc import Wire
 from tests.support.waiting import PATIENCE
 
@@ -349,7 +350,7 @@ async def test_the_socket_is_for_its_owner_alone(serve: Serve, place: Path) -> N
 
 @pytest.mark.fault("E15")
 async def test_a_symlink_is_not_followed(serve: Serve, place: Path, tmp_path: Path) -> None:
-    paths.private_directory(place.parent)
+    private_directory(place.parent)
     os.symlink(tmp_path / "elsewhere", place)
     with pytest.raises(SocketTaken, match="is a symlink"):
         await serve()
@@ -359,7 +360,7 @@ async def test_a_symlink_is_not_followed(serve: Serve, place: Path, tmp_path: Pa
 
 @pytest.mark.fault("E15")
 async def test_a_file_that_is_no_socket_is_left_alone(serve: Serve, place: Path) -> None:
-    paths.private_directory(place.parent)
+    private_directory(place.parent)
     os.mkfifo(place)
     with pytest.raises(SocketTaken, match="is no socket"):
         await serve()
@@ -387,7 +388,7 @@ def test_a_nick_cannot_lead_elsewhere(nick: str) -> None:
 
 @pytest.mark.fault("E15")
 async def test_a_folder_that_others_may_write_to_is_refused(serve: Serve, place: Path) -> None:
-    paths.private_directory(place.parent).chmod(0o777)
+    private_directory(place.parent).chmod(0o777)
     with pytest.raises(SocketTaken, match="others may write"):
         await serve()
     place.parent.chmod(0o1777)
@@ -396,7 +397,7 @@ async def test_a_folder_that_others_may_write_to_is_refused(serve: Serve, place:
 
 @pytest.mark.fault("B15")
 async def test_the_socket_of_a_dead_daemon_is_replaced(serve: Serve, place: Path) -> None:
-    paths.private_directory(place.parent)
+    private_directory(place.parent)
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(place))
     await works(await serve())

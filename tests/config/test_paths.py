@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culture.config import paths
+from culture.lib.files import open_private, private_directory
 from culture.protocol.names import valid_short_name
 
 
@@ -41,7 +42,7 @@ def test_folders_and_files_are_for_their_owner_alone(home: Path) -> None:
     """Each folder on the way too, whatever the umask."""
     before = os.umask(0)
     try:
-        os.close(paths.open_private(paths.log_file("spark"), os.O_WRONLY))
+        os.close(open_private(paths.log_file("spark"), os.O_WRONLY))
     finally:
         os.umask(before)
     assert mode(home) == mode(home / "log") == 0o700
@@ -49,10 +50,10 @@ def test_folders_and_files_are_for_their_owner_alone(home: Path) -> None:
 
 
 def test_a_symlink_in_place_of_a_file_is_refused(home: Path, tmp_path: Path) -> None:
-    paths.private_directory(home / "run")
+    private_directory(home / "run")
     paths.pid_file("spark").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match="symbolic links"):
-        paths.open_private(paths.pid_file("spark"), os.O_WRONLY)
+        open_private(paths.pid_file("spark"), os.O_WRONLY)
     assert not (tmp_path / "elsewhere").exists()
 
 

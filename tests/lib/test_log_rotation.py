@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.lib.process.log_files import open_private
+from culture.lib.files import open_private
 from culture.lib.process.log_rotation import LogRotation, rotate_own_log, rotated
 
 PROGRAM = """

@@ -173,7 +173,7 @@ async def test_a_file_that_cannot_be_written_is_nobodys_account(serve: Serve, mo
         raise OSError(28, "No space left on device")
 
     async with serve(self_registration="inside") as ircd, registered(ircd.port, "spark-ori") as ori:
-        monkeypatch.setattr("culture.server.disk.replace", full)
+        monkeypatch.setattr("culture.server.auth.account_store.replace_file", full)
         answer = await ori.ask(f"REGISTER * * {PASSWORD}")
         assert told(answer) == ("FAIL", "REGISTER", "TEMPORARILY_UNAVAILABLE", "ori")
         assert account_of(ircd, "spark-ori") is None

@@ -14,8 +14,8 @@ import pytest
 
 from culture.config import peer_uid
 from culture.config.model import ServerLimits
+from culture.lib.files import FileStamp, file_stamp
 from culture.protocol.vocabulary import UserClass
-from culture.server import disk
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import new_account
 from culture.server.auth.credential_check import WRONG, CredentialCheck, LoginFailed
@@ -231,15 +231,15 @@ async def test_revoking_works_after_the_file_could_not_be_looked_at(
     ircd: IRCd, store: AccountStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failed = asyncio.Event()
-    real = disk.stamp
+    real = file_stamp
 
-    def stamp(path: Path) -> disk.FileStamp | None:
+    def stamp(path: Path) -> FileStamp | None:
         if not failed.is_set():
             failed.set()
             raise PermissionError(13, "Permission denied")
         return real(path)
 
-    monkeypatch.setattr(disk, "stamp", stamp)
+    monkeypatch.setattr("culture.server.auth.account_store.file_stamp", stamp)
     async with asyncio.timeout(30), connected(ircd.port) as ori:
         await failed.wait()
         await authenticate(ori, "PLAIN", plain("ori", PASSWORD))

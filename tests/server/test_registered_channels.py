@@ -212,7 +212,7 @@ async def test_it_is_written_once_a_turn_and_only_when_it_changed(
         if path.name == "channels.json":
             written.append(data)
 
-    monkeypatch.setattr(module.disk, "replace", replace)
+    monkeypatch.setattr(module, "replace_file", replace)
     async with house(tmp_path) as home:
         ori = await home.enter("ori", "#a", "#b")
         eve = await home.enter("eve", "#a")

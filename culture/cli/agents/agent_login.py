@@ -4,6 +4,7 @@ from culture.cli.agents.local_servers import own_server
 from culture.config import paths
 from culture.config.agents import ServerAddress
 from culture.config.listen_policy import is_loopback
+from culture.lib.files import replace_file
 from culture.protocol.vocabulary import UserClass
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import Account, AccountRefused, new_account
@@ -99,4 +100,4 @@ def _has_token(nick: str, account: Account) -> bool:
 
 def keep(nick: str, token: str) -> None:
     """Write the token where only its owner reads it, whole or not at all."""
-    paths.write_private(paths.secret_file(nick), f"{token}\n")
+    replace_file(paths.secret_file(nick), f"{token}\n")

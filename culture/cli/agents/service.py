@@ -19,6 +19,7 @@ from culture.clients.shared import pidfile
 from culture.config import paths
 from culture.config.peer_uid import user_name
 from culture.config.services import DigestConfig
+from culture.lib.files import replace_file
 from culture.protocol.vocabulary import Environment, Exit
 
 SERVER_UNIT = "culture-server.service"
@@ -315,10 +316,7 @@ def _agents(nicks: list[str] | None, everyone: bool, system: bool) -> dict[str, 
 def _write(file: Path, text: str) -> None:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        new = file.with_name(f".{file.name}.new")
-        new.write_text(text, encoding="utf-8")
-        new.chmod(_READABLE)
-        os.replace(new, file)
+        replace_file(file, text, mode=_READABLE)
     except OSError as error:
         fail(f"{file}: {error.strerror}; --folder puts it elsewhere, --user where you may write")
 

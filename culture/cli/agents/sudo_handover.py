@@ -1,7 +1,6 @@
 """Hands agents over to another user: their part of agents.yaml and their tokens, through a pipe."""
 
 import json
-import os
 import pwd
 import sys
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from culture.cli.agents.sudo import run_as
 from culture.config import paths
 from culture.config.agents import AgentConfig
 from culture.config.yaml_document import read
+from culture.lib.files import replace_file
 
 MARK = "# Handed over by the user who starts these agents; it is replaced at each start."
 
@@ -45,8 +45,7 @@ def receive(nicks: Sequence[str], given: str) -> int:
     if file.exists() and not file.read_text(encoding="utf-8").startswith(MARK):
         print(f"culture: {file} is this user's own: move those agents there, without `user:`", file=sys.stderr)
         return 1
-    with open(paths.open_private(file, os.O_WRONLY | os.O_TRUNC), "w", encoding="utf-8") as text:
-        text.write(f"{MARK}\n{json.dumps(handed['config'], indent=1)}\n")
+    replace_file(file, f"{MARK}\n{json.dumps(handed['config'], indent=1)}\n")
     for nick, token in handed["tokens"].items():
         agent_login.keep(nick, token)
     settings = load()

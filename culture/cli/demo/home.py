@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from culture.config import paths
+from culture.lib.files import private_directory
 from culture.lib.process.orphans import carrying, end_all_blocking
 from culture.protocol.vocabulary import Environment
 
@@ -22,7 +22,7 @@ def temporary_home() -> Iterator[Path]:
     try:
         os.environ.clear()
         os.environ.update({name: before[name] for name in _KEPT if name in before})
-        runtime = paths.private_directory(folder / "run")
+        runtime = private_directory(folder / "run")
         os.environ.update({Environment.HOME: str(folder), "HOME": str(folder), "XDG_RUNTIME_DIR": str(runtime)})
         yield folder
     finally:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from culture.cli.agents import agent_login
-from culture.config import paths
 from culture.config.agents import ALERT_EVENTS
+from culture.lib.files import PRIVATE_FILE, private_directory
 from culture.protocol.vocabulary import UserClass, WellKnownChannel
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import new_account
@@ -150,7 +150,7 @@ def write_agents(folder: Path, server: str, port: int) -> list[str]:
 
 
 def _agent(folder: Path, nick: str) -> dict[str, Any]:
-    work = paths.private_directory(folder / "work" / nick)
+    work = private_directory(folder / "work" / nick)
     _write(work / "playbook.yaml", PLAYBOOKS[nick])
     watched = {"supervisor": {"agent": "scripted", "eval_interval": 1}} if "judge" in PLAYBOOKS[nick] else {}
     said = {"nick": nick, "agent": "scripted", "directory": str(work), "playbook": "playbook.yaml"}
@@ -169,5 +169,5 @@ def admit(folder: Path, nick: str) -> DemoPerson:
 
 def _write(file: Path, said: Mapping[str, Any]) -> Path:
     file.write_text(json.dumps(said, indent=2), encoding="utf-8")
-    file.chmod(paths.PRIVATE_FILE)
+    file.chmod(PRIVATE_FILE)
     return file

@@ -17,6 +17,7 @@ from culture.cli.demo.participants import EVE, HERE, THERE, YOU, DemoPerson
 from culture.cli.server import background
 from culture.clients.shared import ending
 from culture.config import paths
+from culture.lib.files import PRIVATE_FILE
 from culture.lib.process.background import EndedEarly
 from culture.protocol.names import fold
 from culture.transport import Address, ClientIdentity, IRCTransport, Message
@@ -141,7 +142,7 @@ async def raised(port: int, web: bool) -> AsyncIterator[DemoStage]:
 async def _raise(folder: Path, port: int, web: bool, hands: ThreadPoolExecutor, stack: AsyncExitStack) -> DemoStage:
     secret = folder / "link.secret"
     secret.write_text(participants.new_secret(), encoding="utf-8")
-    secret.chmod(paths.PRIVATE_FILE)
+    secret.chmod(PRIVATE_FILE)
     shared = secret.read_text(encoding="utf-8")
     thor = await _serve(hands, participants.write_server(folder, THERE, 0, {"name": HERE, "secret": shared}), THERE)
     link = {"name": THERE, "address": f"{HOST}:{thor}", "secret": shared}

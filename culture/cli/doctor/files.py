@@ -13,9 +13,9 @@ from culture.cli.humanize import counted, shown_size
 from culture.config import paths
 from culture.config.errors import ConfigError
 from culture.config.load import load_agents, load_server
-from culture.config.lockfile import note_of_holder
 from culture.config.provenance import has_secrets
 from culture.federation import book
+from culture.lib.files import PRIVATE_DIRECTORY, note_of_holder
 
 _FULL, _LOW = 50_000_000, 500_000_000
 _NO_INODES, _FEW_INODES = 500, 5_000
@@ -128,7 +128,7 @@ def home(scene: Inventory) -> Iterator[Finding]:
         yield error(f"{shown(scene.home)} is no folder", "nothing can be kept there", f"rename it: {_move(scene.home)}")
     elif status.st_uid != os.geteuid():
         yield _foreign([scene.home], scene.home)
-    elif stat.S_IMODE(status.st_mode) & paths.PRIVATE_DIRECTORY != paths.PRIVATE_DIRECTORY:
+    elif stat.S_IMODE(status.st_mode) & PRIVATE_DIRECTORY != PRIVATE_DIRECTORY:
         yield error(
             f"you may not read and write {shown(scene.home)} yourself ({_mode(status)})",
             "nothing works without it",
@@ -245,7 +245,7 @@ def _move(path: Path) -> str:
 
 
 def _opened(folder: Path) -> Callable[[], None]:
-    return lambda: folder.chmod(paths.PRIVATE_DIRECTORY)
+    return lambda: folder.chmod(PRIVATE_DIRECTORY)
 
 
 def _chmod(found: Sequence[Path]) -> Callable[[], None]:

@@ -13,6 +13,7 @@ from culture.cli.doctor.runner import Finding, error, hint, warning
 from culture.clients.shared.skill.call import find_socket
 from culture.config import paths
 from culture.config.peer_uid import user_name
+from culture.lib.files import PRIVATE_FILE
 from culture.protocol.vocabulary import Environment
 
 _PATIENCE = 1.0
@@ -137,7 +138,7 @@ def _answers(path: Path) -> bool:
 
 
 def _shut(path: Path) -> Callable[[], None]:
-    return lambda: path.chmod(paths.PRIVATE_FILE)
+    return lambda: path.chmod(PRIVATE_FILE)
 
 
 def _remove(path: Path) -> Callable[[], None]:

@@ -17,7 +17,7 @@ from culture.cli.humanize import exact_moment
 from culture.cli.options import Choices, ConfigFile, DataDir, Name
 from culture.cli.output import fail
 from culture.cli.progress import Progress
-from culture.config import paths
+from culture.lib.files import PRIVATE_FILE
 from culture.protocol import text
 from culture.protocol.text import Profile, clean
 from culture.skills.history.entry import Entry, Sort, event_of
@@ -159,7 +159,7 @@ def _target(path: Path | None) -> Iterator[TextIO]:
             yield out
         return
     try:
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, paths.PRIVATE_FILE)
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE)
     except FileExistsError:
         fail(f"{path} is there already, and stays as it is")
     except OSError as error:

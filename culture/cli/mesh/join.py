@@ -35,10 +35,10 @@ from culture.cli.server import pid_file
 from culture.config import paths
 from culture.config.links import LinkConfig, endpoint
 from culture.config.model import ServerConfig
-from culture.config.paths import open_private
 from culture.config.peer_uid import PortHeld
 from culture.config.values import Misfit
 from culture.federation import book, certificate
+from culture.lib.files import open_private, replace_file
 from culture.protocol.names import fold, short_name, valid_nick
 from culture.protocol.vocabulary import Exit
 from culture.transport import Address, ClientIdentity, Hopeless
@@ -61,9 +61,7 @@ def welcome(code: InviteCode, nick: str, token: str) -> str:
 
 def _keep(nick: str, token: str) -> None:
     file = paths.secret_file(nick)
-    with os.fdopen(open_private(file, os.O_WRONLY | os.O_TRUNC), "w", encoding="utf-8") as target:
-        os.fchmod(target.fileno(), paths.PRIVATE_FILE)
-        target.write(f"{token}\n")
+    replace_file(file, f"{token}\n")
 
 
 def _command_line(code: InviteCode, nick: str) -> list[str]:

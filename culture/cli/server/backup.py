@@ -19,8 +19,8 @@ from culture.cli.server.running_server import as_running, certainly
 from culture.config import paths
 from culture.config.load import ServerOptions, load_server
 from culture.config.model import ServerConfig
+from culture.lib.files import replace_file
 from culture.lib.process.background import EndedEarly
-from culture.server import disk
 from culture.server.auth.accounts import AccountsError
 from culture.server.backup import collect, tarball
 from culture.server.backup import restore as restoring
@@ -181,7 +181,7 @@ def _settings(choices: Choices, said: bytes | None) -> tuple[ServerConfig, bool]
     if file.exists() or said is None:
         return choices.load().config, False
     looked_at = file.with_name(f".{file.name}.restoring")
-    disk.replace(looked_at, said)
+    replace_file(looked_at, said)
     try:
         return load_server(looked_at, ServerOptions(choices.name, data_dir=choices.data_dir)).config, True
     finally:
@@ -250,5 +250,5 @@ def _put_file(new: Path, path: Path, now: str) -> None:
 
 
 def _put_config(new: Path, path: Path) -> None:
-    disk.replace(path, new.read_bytes())
+    replace_file(path, new.read_bytes())
     typer.echo(f"Wrote {path}.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from culture import __version__
 from culture.config import paths
-from culture.config.lockfile import LockFile, LockTaken, note_of_holder
+from culture.lib.files import FileLock, LockTaken, note_of_holder
 from culture.lib.process import handle
 from culture.lib.process.log_rotation import is_own_output
 from culture.server.errors import StartError
@@ -61,7 +61,7 @@ class PidFile:
 
     def __init__(self, config: "ServerConfig", options: Sequence[str]) -> None:
         self._server = config.name
-        self._lock = LockFile(paths.pid_file(config.name))
+        self._lock = FileLock(paths.pid_file(config.name))
         timeout = config.limits.shutdown_timeout
         log = paths.log_file(config.name)
         self._note = ServerNote(

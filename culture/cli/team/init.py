@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import re
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,6 +18,7 @@ from culture.config import paths
 from culture.config.agents import ServerAddress
 from culture.config.load import load_team
 from culture.config.team import TeamConfig
+from culture.lib.files import replace_file
 from culture.lib.git import GitFailed
 from culture.orchestrator.journal.store import look
 from culture.orchestrator.members.other_teams import names_of_others
@@ -132,5 +132,4 @@ def _server(address: ServerAddress) -> dict[str, Any]:
 def _write(file: Path, said: dict[str, Any]) -> None:
     comments = {"budget": _BUDGET_COMMENT}
     lines = [f"{comments.get(key, '')}{key}: {json.dumps(value, ensure_ascii=False)}\n" for key, value in said.items()]
-    with open(paths.open_private(file, os.O_WRONLY | os.O_TRUNC), "w", encoding="utf-8") as text:
-        text.write(_HEAD + "".join(lines))
+    replace_file(file, _HEAD + "".join(lines))

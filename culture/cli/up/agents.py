@@ -21,6 +21,7 @@ from culture.clients.shared.programs import Found, Login
 from culture.config import paths
 from culture.config.agents import AgentsConfig, ServerAddress
 from culture.config.model import ServerConfig
+from culture.lib.files import private_directory
 from culture.lib.process.background import BackgroundProcess
 from culture.lib.process.children import Launch
 from culture.protocol.names import fold, owner
@@ -179,7 +180,7 @@ class UpAgents:
         return f"{self.server.account_prefix or self.server.short_name}-{name}"
 
     def _private(self, nick: str) -> Path:
-        return paths.private_directory(paths.home() / "work" / nick)
+        return private_directory(paths.home() / "work" / nick)
 
 
 def belongs(nick: str, server: ServerConfig) -> bool:

@@ -13,6 +13,7 @@ from culture.cli.options import Choices
 from culture.config import paths
 from culture.config.model import Listen, ServerConfig
 from culture.config.peer_uid import user_name
+from culture.lib.files import open_private
 from culture.protocol.names import short_name, valid_short_name
 from culture.protocol.vocabulary import UserClass
 from culture.server.auth.account_store import AccountStore
@@ -44,7 +45,7 @@ def settle_the_server(choices: Choices) -> None:
         text += OTHER_PORT.format(why=f"Port {usual.port} was in use when this file was made.", port=free)
     elif choices.port and choices.host is None:
         text += OTHER_PORT.format(why="The port that was chosen the first time.", port=choices.port)
-    with open(paths.open_private(file, os.O_WRONLY | os.O_EXCL), "w", encoding="utf-8") as written:
+    with open(open_private(file, os.O_WRONLY | os.O_EXCL), "w", encoding="utf-8") as written:
         written.write(text)
     typer.echo(f"Wrote {file}: this server is called {name}.")
     if free != usual.port:

@@ -19,7 +19,7 @@ from culture.clients.shared import ending
 from culture.clients.shared import pidfile as daemons
 from culture.clients.shared.ending import Ended
 from culture.config import paths
-from culture.config.lockfile import note_of_holder
+from culture.lib.files import note_of_holder
 from culture.lib.process.children import end_child
 from culture.lib.process.handle import is_gone, pinned
 from culture.lib.process.orphans import carrying, end_sessions

@@ -16,8 +16,8 @@ from culture.cli.connect_hints import example_nick
 from culture.cli.server import pid_file
 from culture.cli.up.live_view import watch
 from culture.cli.up.shutdown import view_file
-from culture.config.lockfile import LockFile, LockTaken
 from culture.config.model import ServerConfig
+from culture.lib.files import FileLock, LockTaken
 from culture.lib.process.children import Interrupts
 from culture.transport import Address, Hopeless
 
@@ -46,7 +46,7 @@ def stay(settings: ServerConfig, in_terminal: bool, nick: str | None = None) -> 
     note = pid_file.running(settings.name)
     if note is None:
         return
-    lock = LockFile(view_file())
+    lock = FileLock(view_file())
     try:
         lock.acquire(f"{os.getpid()}\n")
     except LockTaken:

@@ -5,8 +5,8 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 
-from culture.config import paths
 from culture.config.model import ServerConfig
+from culture.lib.files import replace_file
 from culture.protocol.vocabulary import UserClass
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import Account, AccountRefused, AccountsError, new_account
@@ -31,7 +31,7 @@ def ensure(settings: ServerConfig) -> str:
         return kept
     # Several servers may share one file of accounts: each has a token of its own.
     token = store.add_token(account.name, f"web-{settings.short_name}")
-    paths.write_private(secret_file(settings), f"{token}\n")
+    replace_file(secret_file(settings), f"{token}\n")
     return token
 
 

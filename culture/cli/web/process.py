@@ -15,8 +15,8 @@ from culture.cli.server import background, certificate, pid_file
 from culture.cli.server.background import PATIENCE
 from culture.cli.web import account as webaccount
 from culture.config import listen_policy, paths
-from culture.config.lockfile import LockFile, LockTaken, note_of_holder
 from culture.config.model import ServerConfig
+from culture.lib.files import FileLock, LockTaken, note_of_holder
 from culture.lib.process import handle
 from culture.lib.process.background import BackgroundProcess
 from culture.lib.process.children import Launch, launch_unrecorded
@@ -64,7 +64,7 @@ def running(server: str) -> WebNote | None:
 @contextmanager
 def held(server: str) -> Iterator[Callable[..., None]]:
     """Be the page of that server; call with the fields of the note that are new. ``StartError`` for a second one."""
-    lock = LockFile(_file(server))
+    lock = FileLock(_file(server))
     note = WebNote(os.getpid(), time.time())
 
     def change(**fields: str | int) -> None:

@@ -17,8 +17,8 @@ from culture.clients.shared.watchdog import Watchdog
 from culture.config import paths
 from culture.config.agents import ServerAddress
 from culture.config.errors import ConfigError
-from culture.config.lockfile import LockTaken
 from culture.lib import sd_notify
+from culture.lib.files import LockTaken
 from culture.lib.log_lines import start_logging
 from culture.lib.process.log_rotation import rotate_own_log
 from culture.protocol.vocabulary import Exit

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Self
 
 from culture.config import paths
-from culture.config.lockfile import LockFile, note_of_holder
+from culture.lib.files import FileLock, note_of_holder
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class DaemonFile:
     """The running daemon's own side: hold the file, and say in it how far it is."""
 
     def __init__(self, nick: str) -> None:
-        self._lock = LockFile(paths.pid_file(nick))
+        self._lock = FileLock(paths.pid_file(nick))
         self._note = DaemonNote(os.getpid(), time.time())
 
     def acquire(self) -> None:

@@ -1,13 +1,12 @@
 """The file in which a daemon remembers: one SQLite database per agent, every change committed at once."""
 
-import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from culture.config import paths
+from culture.lib.files import create_private
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS messages (
@@ -139,7 +138,7 @@ class Records:
         self.path = path
         self.on_full: Callable[[str], None] = lambda why: None
         """Called with the reason of each write that the disk refused."""
-        os.close(paths.open_private(path, os.O_RDWR))
+        create_private(path)
         self._connection = sqlite3.connect(path, isolation_level=None)
         self.execute("PRAGMA journal_mode = WAL")
         # Survives kill -9. A power cut takes messages and the mark behind them together, so they come again.

@@ -1,6 +1,5 @@
 """The file of a daemon's socket: for its owner alone from the first moment, and never taken from a living daemon."""
 
-import fcntl
 import logging
 import os
 import re
@@ -9,6 +8,7 @@ import stat
 from pathlib import Path
 
 from culture.config import paths
+from culture.lib.files import PRIVATE_FILE, FileLock, private_directory
 
 BACKLOG = 128
 _PROBE_PATIENCE = 2.0
@@ -36,7 +36,7 @@ class SocketFile:
             _remove_dead(path)
             self.socket = _listen(path)
         except BaseException:
-            os.close(self._lock)
+            self._lock.release()
             raise
         self._inode = path.lstat().st_ino
         self._alias = alias if alias is not None and alias != path and _link(alias, path) else None
@@ -50,18 +50,15 @@ class SocketFile:
                 self.path.unlink()
         except FileNotFoundError:
             pass
-        os.close(self._lock)
+        self._lock.release()
 
 
-def _lock(path: Path) -> int:
+def _lock(path: Path) -> FileLock:
     """Two daemons that start at once must not both find the old socket dead."""
-    descriptor = paths.open_private(paths.home() / "run" / f"{path.name}.lock", os.O_RDWR)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise _living(path) from None
-    return descriptor
+    lock = FileLock(paths.home() / "run" / f"{path.name}.lock")
+    if not lock.try_acquire():
+        raise _living(path)
+    return lock
 
 
 def _living(path: Path) -> SocketTaken:
@@ -70,7 +67,7 @@ def _living(path: Path) -> SocketTaken:
 
 def _check_folder(folder: Path) -> None:
     try:
-        paths.private_directory(folder)
+        private_directory(folder)
         status = folder.stat()
     except OSError as error:
         raise SocketTaken(f"{folder}: {error.strerror}; set XDG_RUNTIME_DIR to a folder of your own") from None
@@ -155,9 +152,9 @@ def _listen(path: Path) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         # bind() gives the file the mode that the socket itself has; the umask is everybody's, and stays as it is.
-        os.fchmod(listener.fileno(), paths.PRIVATE_FILE)
+        os.fchmod(listener.fileno(), PRIVATE_FILE)
         listener.bind(str(path))
-        if stat.S_IMODE(path.lstat().st_mode) != paths.PRIVATE_FILE:
+        if stat.S_IMODE(path.lstat().st_mode) != PRIVATE_FILE:
             raise SocketTaken(f"{path} cannot be made for its owner alone: set XDG_RUNTIME_DIR to another folder")
         listener.listen(BACKLOG)
         listener.setblocking(False)

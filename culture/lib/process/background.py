@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from culture.lib.files import open_private
 from culture.lib.process.children import Launch, launch_unrecorded
-from culture.lib.process.log_files import open_private
 from culture.protocol.vocabulary import Exit
 
 LAST_LINES = 20

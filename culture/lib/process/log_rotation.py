@@ -14,7 +14,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from culture.lib.process.log_files import open_private
+from culture.lib.files import open_private
 
 MAX_BYTES = 10_000_000
 """Bytes after which a log is copied to ``.1``, what was ``.1`` is renamed to ``.2``, and so on."""

@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from culture.config import paths
+from culture.lib.files import open_private, sync_directory
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class TeamJournal:
         entry = JournalEntry(self._next, at, what, phase, dict(data))
         line = _line(entry)
         if self._handle < 0:
-            self._handle = paths.open_private(self._file, os.O_WRONLY | os.O_APPEND)
+            self._handle = open_private(self._file, os.O_WRONLY | os.O_APPEND)
         size = os.fstat(self._handle).st_size
         try:
             if os.write(self._handle, line) < len(line):
@@ -76,7 +76,7 @@ class TeamJournal:
     def restart(self, after: int) -> None:
         """Everything up to this number is kept in a file beside it: begin anew behind it."""
         self.close()
-        _sync(self._file.parent)
+        sync_directory(self._file.parent)
         _shorten(self._file, 0)
         self._next = after + 1
 
@@ -127,15 +127,6 @@ def _shorten(file: Path, length: int) -> None:
     handle = os.open(file, os.O_WRONLY)
     try:
         os.ftruncate(handle, length)
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _sync(folder: Path) -> None:
-    """A file that was put in another's place is there after a power cut, too."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
         os.fsync(handle)
     finally:
         os.close(handle)

@@ -2,14 +2,13 @@
 
 import json
 import logging
-import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from culture.config import paths
+from culture.lib.files import private_directory, replace_file
 from culture.orchestrator.journal.journal import JournalEntry, Phase, TeamJournal, peek
 from culture.orchestrator.journal.replay import after, replayed
 from culture.orchestrator.journal.state import TaskStage, TeamMember, TeamState, TeamTask, What, key_of
@@ -89,7 +88,7 @@ class TeamStore:
 
     def open(self) -> None:
         """Read what there is."""
-        paths.private_directory(self._folder)
+        private_directory(self._folder)
         entries = self._journal.read()
         self.state = replayed(entries, _snapshot(self._folder / STATE))
         self._entries = len(entries)
@@ -143,10 +142,4 @@ def _snapshot(file: Path) -> TeamState:
 
 
 def _put(file: Path, data: dict[str, Any]) -> None:
-    beside = file.with_name(f"{file.name}.new")
-    handle = paths.open_private(beside, os.O_WRONLY | os.O_TRUNC)
-    with os.fdopen(handle, "w", encoding="utf-8") as text:
-        json.dump(data, text, ensure_ascii=False, indent=1)
-        text.flush()
-        os.fsync(text.fileno())
-    beside.replace(file)
+    replace_file(file, json.dumps(data, ensure_ascii=False, indent=1))

@@ -1,13 +1,11 @@
 """The other teams of this machine: no two members share a nick, and so no name is given to two."""
 
-import fcntl
 import logging
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from culture.config import paths
+from culture.lib.files import FileLock
 from culture.orchestrator.journal.state import What
 from culture.orchestrator.journal.store import JOURNAL, look
 from culture.protocol.names import fold
@@ -20,12 +18,8 @@ _LOCK = "names.lock"
 @contextmanager
 def one_at_a_time(folder: Path) -> Iterator[None]:
     """While a name is chosen and written down no other team chooses one; ``folder`` is that of this team."""
-    lock = paths.open_private(folder.parent / _LOCK, os.O_RDWR)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with FileLock(folder.parent / _LOCK).held(timeout=None):
         yield
-    finally:
-        os.close(lock)
 
 
 def names_of_others(folder: Path, server: str, past: bool = False) -> Iterator[str]:

@@ -1,14 +1,13 @@
 """The members' own agents.yaml and what each is told of itself, made from team.yaml and the state."""
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from culture.config import paths
 from culture.config.team import TeamConfig
+from culture.lib.files import replace_file
 from culture.orchestrator.journal.state import TeamMember, TeamState
 from culture.orchestrator.prompts import IRC, load, on_wiki
 from culture.orchestrator.repository.worktrees import branch_of
@@ -49,7 +48,7 @@ class MemberConfigs:
             **_LOOPS,
             "agents": [self._described(member, state) for member in state.members.values()],
         }
-        _put(self.file, json.dumps(said, ensure_ascii=False, indent=1))
+        replace_file(self.file, json.dumps(said, ensure_ascii=False, indent=1))
 
     def facts(self, member: TeamMember, state: TeamState) -> dict[str, str]:
         """What the places in a prompt are filled with."""
@@ -93,7 +92,7 @@ class MemberConfigs:
     def instructions(self, member: TeamMember, state: TeamState) -> Path:
         """The file with that."""
         file = self._folder / INSTRUCTIONS / f"{member.nick}.md"
-        _put(file, self.told(member, state))
+        replace_file(file, self.told(member, state))
         return file
 
     def mcp_servers(self, nick: str) -> dict[str, dict[str, object]]:
@@ -144,10 +143,3 @@ class MemberConfigs:
 
 def _as_nick(url: str, nick: str) -> str:
     return f"{url}{'&' if '?' in url else '?'}nick={nick}"
-
-
-def _put(file: Path, text: str) -> None:
-    beside = file.with_name(f"{file.name}.new")
-    with open(paths.open_private(beside, os.O_WRONLY | os.O_TRUNC), "w", encoding="utf-8") as out:
-        out.write(text)
-    beside.replace(file)

@@ -3,10 +3,10 @@
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from culture.config.lockfile import LockFile, LockTaken, note_of_holder
+from culture.lib.files import FileLock, LockTaken, note_of_holder
 from culture.orchestrator.repository.git import git
 
 FILE = "lock"
@@ -26,19 +26,13 @@ async def lock_files(folder: Path, project: Path) -> tuple[Path, Path]:
 @contextmanager
 def held(slug: str, *files: Path) -> Iterator[None]:
     """Hold these files; Busy when somebody else does."""
-    held = []
-    try:
+    with ExitStack() as locks:
         for file in files:
-            lock = LockFile(file)
             try:
-                lock.acquire(json.dumps({"pid": os.getpid(), "team": slug}))
+                locks.enter_context(FileLock(file).held(json.dumps({"pid": os.getpid(), "team": slug})))
             except LockTaken as taken:
                 raise Busy(_who(taken.note)) from None
-            held.append(lock)
         yield
-    finally:
-        for lock in reversed(held):
-            lock.release()
 
 
 def note_of(file: Path) -> int | None:

@@ -1,8 +1,6 @@
 """The worktrees of tasks: made and removed here and nowhere else, and never while something in them would be lost."""
 
 import asyncio
-import fcntl
-import os
 import re
 import shutil
 from collections.abc import AsyncIterator, Iterator
@@ -12,6 +10,7 @@ from pathlib import Path
 from shlex import quote
 
 from culture.config.paths import leads_out
+from culture.lib.files import LOCK_PAUSE, FileLock
 from culture.lib.git import GitFailed
 from culture.orchestrator.repository.git import commit_of, git, holds
 
@@ -208,12 +207,13 @@ class Worktrees:
         """One at a time, also of several processes: git does not like to be asked twice at once."""
         async with self._turn:
             self.folder.mkdir(exist_ok=True)
-            handle = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            lock = FileLock(self.folder / ".lock", parents=False)
+            while not lock.try_acquire():  # noqa: ASYNC110 - the kernel tells nobody
+                await asyncio.sleep(LOCK_PAUSE)
             try:
-                await asyncio.to_thread(fcntl.flock, handle, fcntl.LOCK_EX)
                 yield
             finally:
-                os.close(handle)
+                lock.release()
 
 
 def inside(path: Path) -> Iterator[int]:

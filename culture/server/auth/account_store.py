@@ -6,9 +6,9 @@ from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
 
+from culture.lib.files import FileStamp, file_stamp, read_private, replace_file, write_lock
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import UserClass
-from culture.server import disk
 from culture.server.auth import account_file
 from culture.server.auth.account_file import AccountFileContents
 from culture.server.auth.accounts import (
@@ -44,7 +44,7 @@ class AccountSnapshot(NamedTuple):
     owners: Mapping[str, Account]
     certificates: Mapping[str, Account]
     subjects: Mapping[Subject, Account]
-    stamp: disk.FileStamp | None
+    stamp: FileStamp | None
 
 
 class AccountStore:
@@ -200,7 +200,7 @@ class AccountStore:
         if not self._changing.acquire(blocking=False):
             return
         try:
-            if disk.stamp(self.path) != self._now.stamp:
+            if file_stamp(self.path) != self._now.stamp:
                 self._now = self._load(self._now)
         except OSError as error:
             raise AccountsError(f"cannot read {self.path}: {error.strerror}") from error
@@ -233,11 +233,11 @@ class AccountStore:
     def _put(self, make: Callable[[AccountSnapshot], Account]) -> Account:
         """Read, change and write the file as one step, locked against other writers."""
         try:
-            with self._changing, disk.writing(self.path):
+            with self._changing, write_lock(self.path):
                 current = self._load(self._now)
                 account = make(current)
                 accounts = {**current.contents.accounts, fold(account.name): account}
-                disk.replace(self.path, account_file.dump(AccountFileContents(accounts, current.contents.key)))
+                replace_file(self.path, account_file.dump(AccountFileContents(accounts, current.contents.key)))
                 self._now = self._load(current)
                 return account
         except OSError as error:
@@ -255,7 +255,7 @@ class AccountStore:
 
     def _load(self, current: AccountSnapshot | None) -> AccountSnapshot:
         try:
-            file = disk.read(self.path)
+            file = read_private(self.path)
         except OSError as error:
             raise AccountsError(f"cannot read {self.path}: {error.strerror}") from error
         if file is None:
@@ -270,7 +270,7 @@ class AccountStore:
                 f"{self.path} cannot be read: {error}\nNothing was changed. Put it right or back from a backup."
             ) from error
 
-    def _indexed(self, contents: AccountFileContents, stamp: disk.FileStamp | None) -> AccountSnapshot:
+    def _indexed(self, contents: AccountFileContents, stamp: FileStamp | None) -> AccountSnapshot:
         accounts = contents.accounts.values()
         names = {self.bare(account.name): account for account in accounts}
         listed = {self.bare(nick): account for account in accounts for nick in account.nicks}

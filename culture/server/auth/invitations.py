@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Literal
 
 from culture.config.model import ServerConfig
-from culture.config.paths import private_directory
 from culture.config.secret_compare import same_secret
+from culture.lib.files import private_directory, read_private, replace_file, write_lock
 from culture.protocol.names import fold, short_name
-from culture.server import disk
 
 MOST = 100  # open invitations
 _KEPT = 86_400.0
@@ -82,7 +81,7 @@ class Invitations:
 
     def all(self) -> tuple[Invitation, ...]:
         """Return all invitations, also used and expired ones."""
-        found = disk.read(self._path)
+        found = read_private(self._path)
         if found is None:
             return ()
         try:
@@ -120,7 +119,7 @@ class Invitations:
 
         Raises NotInvited.
         """
-        with disk.writing(self._path):
+        with write_lock(self._path):
             invitations = self.all()
             position, invitation = _find(invitations, kind, key)
             _check(invitation, guest, now)
@@ -135,12 +134,12 @@ class Invitations:
 
     def _change(self, change: Callable[[tuple[Invitation, ...]], tuple[Invitation, ...]], now: float) -> None:
         private_directory(self._path.parent)
-        with disk.writing(self._path):
+        with write_lock(self._path):
             invitations = tuple(each for each in self.all() if now < max(each.expires, each.used or 0.0) + _KEPT)
             self._write(change(invitations))
 
     def _write(self, invitations: tuple[Invitation, ...]) -> None:
-        disk.replace(self._path, json.dumps([asdict(each) for each in invitations], indent=1).encode())
+        replace_file(self._path, json.dumps([asdict(each) for each in invitations], indent=1).encode())
 
 
 def _parse(values: dict[str, object]) -> Invitation:

@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-from culture.config import paths
+from culture.lib.files import open_private
 from culture.server import database
 from culture.server.backup.manifest import DATA, BackupFile, is_known
 from culture.server.backup.tarball import Count
@@ -72,7 +72,7 @@ def copy(source: Source, folder: Path, count: Count) -> BackupFile:
     """Copy it into the folder as it is at one moment, for its owner alone; FileNotFoundError when it is gone."""
     source.path.lstat()
     target = folder / source.name
-    os.close(paths.open_private(target, os.O_WRONLY | os.O_EXCL))
+    os.close(open_private(target, os.O_WRONLY | os.O_EXCL))
     schema = None
     if is_database(source.path):
         schema = _copy_database(source.path, target, count)

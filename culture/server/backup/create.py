@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from culture.config import paths
-from culture.server import disk
+from culture.lib.files import open_private, place_new_file
 from culture.server.backup import collect, tarball
 from culture.server.backup.collect import Source
 from culture.server.backup.manifest import BackupFile, Manifest
@@ -58,13 +57,11 @@ def _copies(sources: Sequence[Source], stage: Path, count: Count) -> tuple[Backu
 
 def _write(part: Path, file: Path, manifest: Manifest, at: float, count: Count) -> None:
     """Write all of it before it gets its name, which it never takes from another file."""
-    with os.fdopen(paths.open_private(part, os.O_WRONLY | os.O_EXCL), "wb") as out:
+    with os.fdopen(open_private(part, os.O_WRONLY | os.O_EXCL), "wb") as out:
         tarball.pack(out, manifest, part.parent, at, count)
         out.flush()
         os.fsync(out.fileno())
-    os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, paths.PRIVATE_FILE))
-    os.replace(part, file)
-    disk.make_durable(file.parent)
+    place_new_file(part, file)
 
 
 def _check_room(sources: Sequence[Source], folder: Path) -> None:

@@ -8,9 +8,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from culture.config import paths
-from culture.config.lockfile import LockFile, LockTaken
-from culture.server import disk
+from culture.lib.files import (
+    FileLock,
+    LockTaken,
+    open_private,
+    private_directory,
+    read_private,
+    replace_file,
+    sync_directory,
+    write_lock,
+)
 from culture.server.auth.account_store import AccountStore
 from culture.server.backup import tarball
 from culture.server.backup.manifest import ACCOUNTS, CONFIG, DATA, TLS, BadBackup, Manifest, schemas
@@ -75,7 +82,7 @@ def unpacked(source: IO[bytes], beside: Path, known: Mapping[str, int], stamp: s
     with _alone(beside):
         folder = beside.with_name(f"{beside.name}{_UNPACKING}{stamp}")
         try:
-            paths.private_directory(folder / DATA)
+            private_directory(folder / DATA)
             for member in members:
                 _write(folder / member.name, member.chunks, count)
             ids.begin_epoch(folder / DATA / ids.FILE)
@@ -88,7 +95,7 @@ def unpacked(source: IO[bytes], beside: Path, known: Mapping[str, int], stamp: s
 @contextmanager
 def _alone(beside: Path) -> Iterator[None]:
     """Let nobody else restore here meanwhile, and remove what one that was killed left unpacked."""
-    lock = LockFile(beside.with_name(f"{beside.name}.restoring"))
+    lock = FileLock(beside.with_name(f"{beside.name}.restoring"))
     try:
         lock.acquire(f"{os.getpid()}\n")
     except LockTaken as taken:
@@ -106,13 +113,13 @@ def _check(manifest: Manifest, folder: Path, known: Mapping[str, int]) -> None:
     for name, schema in schemas(manifest).items():
         if schema > known.get(name, schema):
             raise BadBackup(f"{name} has schema {schema}, written by culture {manifest.program}: use that version")
-    free = shutil.disk_usage(paths.private_directory(folder)).free
+    free = shutil.disk_usage(private_directory(folder)).free
     if manifest.size > free:
         raise BadBackup(f"{folder} has {free} bytes free, and it needs {manifest.size}")
 
 
 def _write(path: Path, chunks: Iterator[bytes], count: Count) -> None:
-    with os.fdopen(paths.open_private(path, os.O_WRONLY | os.O_EXCL), "wb") as file:
+    with os.fdopen(open_private(path, os.O_WRONLY | os.O_EXCL), "wb") as file:
         for chunk in chunks:
             file.write(chunk)
             count(len(chunk))
@@ -122,7 +129,7 @@ def _write(path: Path, chunks: Iterator[bytes], count: Count) -> None:
 
 def _make_durable(folder: Path) -> None:
     for each, _, _ in os.walk(folder):
-        disk.make_durable(Path(each))
+        sync_directory(Path(each))
 
 
 def put_in_place(new: Path, folder: Path, aside: Path) -> bool:
@@ -136,7 +143,7 @@ def put_in_place(new: Path, folder: Path, aside: Path) -> bool:
     except BaseException:
         os.rename(aside, new)
         raise
-    disk.make_durable(folder.parent)
+    sync_directory(folder.parent)
     if any(each.name != "lock" for each in aside.iterdir()):
         return True
     shutil.rmtree(aside)
@@ -158,12 +165,12 @@ def keep_revoked(new: Path, present: Path, prefix: str) -> list[str]:
 def put_file(new: Path, path: Path, stamp: str) -> Path | None:
     """Put a file in place and keep a different one that was there aside; where that is, if anywhere."""
     data = new.read_bytes()
-    with disk.writing(path):
-        former = disk.read(path)
+    with write_lock(path):
+        former = read_private(path)
         if former is not None and former[0] == data:
             return None
         aside = path.with_name(f"{path.name}.before-{stamp}")
         if former is not None:
-            disk.replace(aside, former[0])
-        disk.replace(path, data)
+            replace_file(aside, former[0])
+        replace_file(path, data)
     return aside if former is not None else None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from culture.config.paths import PRIVATE_FILE
+from culture.lib.files import PRIVATE_FILE
 from culture.server.backup import manifest as manifests
 from culture.server.backup.manifest import BackupFile, BadBackup, Manifest
 

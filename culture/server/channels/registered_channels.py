@@ -6,11 +6,11 @@ import logging
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from culture.lib.files import read_private, replace_file
 from culture.protocol.channel_names import fault_in
 from culture.protocol.modes import ModeKind
 from culture.protocol.names import fold, valid_channel
 from culture.protocol.vocabulary import ChannelMode
-from culture.server import disk
 from culture.server.core.isupport import MODE_KINDS
 from culture.server.core.network import Network
 from culture.server.core.router import Router
@@ -175,7 +175,7 @@ class RegisteredChannels:
     def restore(self) -> None:
         """Add the saved channels to the network, without members."""
         try:
-            file = disk.read(self._path)
+            file = read_private(self._path)
             channels = parse(file[0]) if file is not None else []
         except (UnreadableJson, OSError) as error:
             raise StartError(
@@ -193,7 +193,7 @@ class RegisteredChannels:
         if not self._pending:
             return
         try:
-            disk.replace(self._path, dump(self._lines.values()))
+            replace_file(self._path, dump(self._lines.values()))
         except OSError as error:
             log.error("cannot write %s (%s); trying again until it works", self._path, error.strerror)
             if not self._is_trying:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from culture.server import disk
+from culture.lib.files import replace_file
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class EventId(NamedTuple):
 def begin_epoch(path: Path) -> str:
     """Write a file with a new random epoch and return that; for a restored backup."""
     epoch = secrets.token_hex(4)
-    disk.replace(path, _document(epoch, 1))
+    replace_file(path, _document(epoch, 1))
     return epoch
 
 
@@ -99,5 +99,5 @@ class Ids:
             log.error("cannot reserve ids in %s: %s; going on as epoch %s", self._path, error.strerror, self.epoch)
 
     def _reserve(self, until: int) -> None:
-        disk.replace(self._path, _document(self.epoch, until))
+        replace_file(self._path, _document(self.epoch, until))
         self._reserved = until

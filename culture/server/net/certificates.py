@@ -1,7 +1,6 @@
 """Self-signed certificates, for links and clients that check the fingerprint."""
 
 import ipaddress
-import os
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,7 +11,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from culture.config.paths import open_private
+from culture.lib.files import replace_file
 
 _LONGEST_COMMON_NAME = 64
 _SKEW = timedelta(hours=1)  # the client's clock may be behind ours
@@ -22,8 +21,8 @@ def make(names: Sequence[str], days: int, certificate: Path, key: Path, now: dat
     """Write a new key and certificate for these hosts; return the fingerprint (SHA-256, hex)."""
     secret = ec.generate_private_key(ec.SECP256R1())
     signed = _signed(secret, names, days, now or datetime.now(UTC))
-    _write(key, secret.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    _write(certificate, signed.public_bytes(Encoding.PEM))
+    replace_file(key, secret.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    replace_file(certificate, signed.public_bytes(Encoding.PEM))
     return signed.fingerprint(SHA256()).hex()
 
 
@@ -50,14 +49,3 @@ def _alternative(name: str) -> x509.GeneralName:
         return x509.IPAddress(ipaddress.ip_address(name))
     except ValueError:
         return x509.DNSName(name)
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Replace a file as a whole: a reloading server reads the old one or the new one."""
-    fresh = path.with_name(f"{path.name}.new")
-    fresh.unlink(missing_ok=True)
-    with os.fdopen(open_private(fresh, os.O_WRONLY | os.O_EXCL), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)

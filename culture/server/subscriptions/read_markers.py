@@ -9,9 +9,9 @@ from itertools import chain
 from pathlib import Path
 from threading import Lock
 
+from culture.lib.files import read_private, replace_file
 from culture.protocol.message import Message
 from culture.protocol.names import fold
-from culture.server import disk
 from culture.server.core.encode import wire
 from culture.server.core.router import Router
 from culture.server.core.session import Session
@@ -98,7 +98,7 @@ class ReadMarkers:
         """Write the file, in any thread; after a failure it is written with the next change."""
         with self._writing:
             try:
-                disk.replace(self._path, data)
+                replace_file(self._path, data)
             except OSError as error:
                 self._is_changed = True
                 log.error("cannot write %s: %s", self._path, error.strerror)
@@ -133,7 +133,7 @@ class ReadMarkers:
 
 def _load(path: Path) -> dict[str, Markers]:
     """Return the saved markers; move an unreadable file aside instead of refusing to start."""
-    file = disk.read(path)
+    file = read_private(path)
     if file is None:
         return {}
     try:

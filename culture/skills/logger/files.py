@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from culture.config import paths
+from culture.lib.files import open_private
 
 ROOM = 8 * 1024 * 1024  # bytes of lines that wait for the disk
 RETRY = 5.0
@@ -125,7 +125,7 @@ class Files:
 
 def append(path: Path, data: bytes) -> None:
     """Add whole lines to a file, all of them or none; the file is made for its owner alone."""
-    file = paths.open_private(path, os.O_RDWR | os.O_APPEND)
+    file = open_private(path, os.O_RDWR | os.O_APPEND)
     try:
         size = os.fstat(file).st_size
         if size and os.pread(file, 1, size - 1) != b"\n":

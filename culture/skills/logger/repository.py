@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 from threading import Lock
 
-from culture.config.paths import private_directory
+from culture.lib.files import private_directory
 from culture.lib.git import Git, GitFailed, isolated
 
 # Packing is waited for: a commit leaves no process behind.

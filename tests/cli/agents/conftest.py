@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from culture.clients.shared.pidfile import DaemonNote
-from culture.config.lockfile import note_of_holder
+from culture.lib.files import note_of_holder
 from culture.lib.process.orphans import end_all
 from tests.cli.shell import Process, Result, Shell
 from tests.support.agents import FAST

@@ -24,8 +24,8 @@ from culture.cli.up.agents import UpAgents
 from culture.cli.up.command import UpRun
 from culture.clients.shared.pidfile import DaemonNote
 from culture.config.agents import ServerAddress
-from culture.config.lockfile import note_of_holder
 from culture.config.model import ServerConfig
+from culture.lib.files import note_of_holder
 from culture.lib.process import orphans
 from culture.lib.process.children import ChildProcesses, Interrupts
 from culture.protocol.vocabulary import UserClass

@@ -8,6 +8,7 @@ import pytest
 
 from culture.cli.doctor.runner import FindingSeverity
 from culture.config import paths
+from culture.lib.files import private_directory
 from tests.cli.doctor.conftest import NICK, NOBODY, Patient
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
@@ -69,7 +70,7 @@ def test_a_path_that_is_too_long(patient: Patient, monkeypatch: pytest.MonkeyPat
 
 def test_a_socket_with_nobody_behind_it(patient: Patient) -> None:
     path = paths.agent_socket("spark-gone")
-    paths.private_directory(path.parent)
+    private_directory(path.parent)
     with socket.socket(socket.AF_UNIX) as made:
         made.bind(str(path))
         path.chmod(0o600)
@@ -81,7 +82,7 @@ def test_a_socket_with_nobody_behind_it(patient: Patient) -> None:
 
 def test_a_socket_that_others_may_speak_to(patient: Patient) -> None:
     patient.agents()
-    paths.private_directory(paths.agent_socket(NICK).parent)
+    private_directory(paths.agent_socket(NICK).parent)
     with socket.socket(socket.AF_UNIX) as made:
         made.bind(str(paths.agent_socket(NICK)))
         paths.agent_socket(NICK).chmod(0o666)
@@ -94,7 +95,7 @@ def test_a_socket_that_others_may_speak_to(patient: Patient) -> None:
 def test_something_else_in_the_place_of_a_socket(patient: Patient, kind: str) -> None:
     patient.agents()
     path = paths.agent_socket(NICK)
-    paths.private_directory(path.parent)
+    private_directory(path.parent)
     path.symlink_to("/nowhere") if kind == "symlink" else path.write_text("")
     assert patient.one("sockets.states").severity is FindingSeverity.ERROR
 
@@ -102,7 +103,7 @@ def test_something_else_in_the_place_of_a_socket(patient: Patient, kind: str) ->
 @root_only
 def test_a_socket_of_another_user(patient: Patient) -> None:
     patient.agents()
-    paths.private_directory(paths.agent_socket(NICK).parent)
+    private_directory(paths.agent_socket(NICK).parent)
     with socket.socket(socket.AF_UNIX) as made:
         made.bind(str(paths.agent_socket(NICK)))
         made.listen()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from culture.clients.shared.main import LOG_BYTES
 from culture.config import paths
+from culture.lib.files import open_private
 from culture.lib.process.log_rotation import rotated
 from culture.server.ircd import IRCd
 from tests.clients.shared.test_daemon import NICK
@@ -17,7 +18,7 @@ async def test_a_daemon_keeps_its_own_log_within_bounds(ircd: IRCd, home: Path) 
     agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, [])})
     daemon = DaemonProcess(NICK, home)
     daemon.log = paths.log_file(NICK)
-    os.close(paths.open_private(daemon.log, os.O_WRONLY))
+    os.close(open_private(daemon.log, os.O_WRONLY))
     with daemon.log.open("w") as log:
         log.write("x" * (LOG_BYTES + 1))
     async with registered(ircd.port, "spark-ori") as ori:

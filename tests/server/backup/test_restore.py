@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from culture.config.lockfile import LockFile
-from culture.server import database, disk
+from culture.lib import files
+from culture.lib.files import FileLock
+from culture.server import database
 from culture.server.backup import collect, restore
 from culture.server.backup.create import Label, create
 from culture.server.backup.manifest import BadBackup, Manifest
@@ -95,7 +96,7 @@ def test_ids_go_on_in_a_new_epoch(file: Path, data: Path) -> None:
 
 def test_where_there_was_nothing_nothing_is_kept(file: Path, data: Path) -> None:
     shutil.rmtree(data)
-    lock = LockFile(data / "lock")
+    lock = FileLock(data / "lock")
     lock.acquire("me")
     aside = put_back(file, data)
     lock.release()
@@ -128,7 +129,8 @@ def test_whoever_is_killed_leaves_one_or_the_other(
             (os, "rename"),
             (os, "replace"),
             (restore, "exchange"),
-            (disk, "make_durable"),
+            (files, "sync_directory"),
+            (restore, "sync_directory"),
             (shutil, "rmtree"),
         ):
             patch.setattr(place, name, mortal(getattr(place, name)))

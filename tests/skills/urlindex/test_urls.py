@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.config.paths import private_directory
+from culture.lib.files import private_directory
 from culture.protocol import message as protocol
 from culture.protocol.message import Message
 from culture.server.ircd import IRCd

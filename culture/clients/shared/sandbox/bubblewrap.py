@@ -18,6 +18,7 @@ from culture.clients.shared.sandbox.mounts import View, program_places
 from culture.clients.shared.sandbox.needs import ProgramNeeds
 from culture.config import paths
 from culture.config.sandbox import HostRule, SandboxConfig, parse_host
+from culture.lib.files import replace_file
 from culture.protocol.vocabulary import Environment
 
 PROGRAM = "bwrap"
@@ -120,8 +121,8 @@ class Sandbox:
     def launcher(self, program: Path, environment: Mapping[str, str]) -> Path:
         """A file that runs the program inside, for a library that takes the path of a program and no more."""
         file = paths.home() / "sandbox" / f"{self._name}.launch"
-        paths.write_private(file, f'#!/bin/sh\nexec {shlex.join(self.command([str(program)], environment))} "$@"\n')
-        file.chmod(0o700)
+        text = f'#!/bin/sh\nexec {shlex.join(self.command([str(program)], environment))} "$@"\n'
+        replace_file(file, text, mode=0o700)
         return file
 
     def _view(self, program: Sequence[str], environment: Mapping[str, str]) -> View:

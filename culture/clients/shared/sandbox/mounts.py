@@ -19,6 +19,7 @@ from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.programs import home_of
 from culture.clients.shared.sandbox.needs import ProgramNeeds
 from culture.config import paths
+from culture.lib.files import private_directory, replace_file
 
 SYSTEM = ("/usr", "/opt", "/nix/store", "/gnu/store")
 MERGED = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -129,7 +130,7 @@ class View:
     def _state(self) -> Iterator[Sequence[str]]:
         """The program's own files: private folders, the owner's login in them, the owner's settings read-only."""
         for name in self.needs.folders:
-            yield "--bind", str(paths.private_directory(self._own(name))), str(self.home / name)
+            yield "--bind", str(private_directory(self._own(name))), str(self.home / name)
         for option, names in (("--bind", self.needs.logins), ("--ro-bind", self.needs.settings)):
             for name in names:
                 if (source := self._outside(name)).exists():
@@ -152,7 +153,7 @@ class View:
         if found.returncode == 0 and pairs:
             lines = [f'\t{key.removeprefix("user.")} = "{_escaped(value)}"' for key, value in pairs]
             file = self.private / "gitconfig"
-            paths.write_private(file, "\n".join(["[user]", *lines, ""]))
+            replace_file(file, "\n".join(["[user]", *lines, ""]))
             yield "--ro-bind", str(file), str(self.home / ".gitconfig")
 
     def _own(self, name: str) -> Path:
@@ -161,7 +162,7 @@ class View:
         return self.private / name
 
     def _clear_way(self, name: str) -> None:
-        place = paths.private_directory(self.private)
+        place = private_directory(self.private)
         for part in Path(name).parts:
             place = place / part
             if place.is_symlink():
@@ -180,7 +181,7 @@ class View:
         moved = (Path(self.environment[each]) / name for each in self.needs.moved if self.environment.get(each))
         source = next((each for each in moved if each.is_file()), source)
         if source.is_file() and not (own.is_file() and own.stat().st_mtime >= source.stat().st_mtime):
-            paths.write_private(own, source.read_text(encoding="utf-8"))
+            replace_file(own, source.read_text(encoding="utf-8"))
         return own
 
 

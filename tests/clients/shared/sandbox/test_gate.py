@@ -10,8 +10,8 @@ import pytest
 
 from culture.clients.shared.sandbox import gate as gates
 from culture.clients.shared.sandbox.gate import ForbiddenPorts, NetworkGate, permitted
-from culture.config import paths
 from culture.config.sandbox import parse_host
+from culture.lib.files import private_directory
 from culture.server.ircd import IRCd
 from tests.clients.shared.sandbox.conftest import NICK, Jail, needs_bwrap
 from tests.support.waiting import PATIENCE
@@ -26,7 +26,7 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @asynccontextmanager
 async def gate(folder: Path, *hosts: str, server: int = 0) -> AsyncIterator[NetworkGate]:
     """A gate for these hosts."""
-    paths.private_directory(folder)
+    private_directory(folder)
     forbidden = ForbiddenPorts("127.0.0.1", server, frozenset({server} - {0}))
     running = NetworkGate(NICK, folder / "gate.net", [parse_host(each) for each in hosts], forbidden)
     await running.start()

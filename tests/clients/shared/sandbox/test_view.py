@@ -15,6 +15,7 @@ from culture.clients.shared.sandbox.bubblewrap import Sandbox
 from culture.clients.shared.sandbox.needs import ProgramNeeds
 from culture.config import paths
 from culture.config.sandbox import SandboxConfig
+from culture.lib.files import private_directory
 from culture.lib.process.orphans import carrying, end_all
 from culture.wiki.pages import Pages, folder_of
 from tests.clients.shared.sandbox.conftest import NICK, Jail, needs_bwrap
@@ -83,7 +84,7 @@ async def test_link_that_agent_put_in_the_way_of_a_mount_is_not_followed(
     (owner / ".prog").mkdir()
     (owner / ".prog" / "settings").write_text("the owner's settings")
     needs = ProgramNeeds((".prog",), settings=(".prog/settings",))
-    private = paths.private_directory(paths.home() / "sandbox" / NICK / ".prog")
+    private = private_directory(paths.home() / "sandbox" / NICK / ".prog")
     (private / "settings").symlink_to("/oldroot" + str(owner / ".ssh" / "planted"))
     inmate = await jail(needs=needs)
     assert await inmate.shell("cat ~/.prog/settings") == "the owner's settings"

@@ -1,0 +1,314 @@
+"""Private files, atomic file replacement, and file locks.
+
+**Replacement.** A program can be killed, and a machine can lose power, between any two system calls. ``replace_file``
+leaves the old contents or the new ones at every moment, never a part and never an empty file:
+
+1. write a temporary file in the same folder (``rename`` is atomic only within one file system);
+2. ``fsync`` the file: otherwise the name can reach the disk before the contents, and power loss leaves an empty file;
+3. ``rename`` it over the path;
+4. ``fsync`` the folder: otherwise power loss can bring back the old file after the caller was told that the new one
+   is there. A revoked token would be valid again.
+
+When ``replace_file`` returns, the new contents survive power loss. The temporary file is ``NAME.new``, a fixed name:
+after ``kill -9`` at most one is left, and the next replacement removes it. It is always created anew (``O_EXCL``), so
+nobody can prepare it, and it is locked while it is written, so of two writers one waits for the other. Two writers
+that each read, change and replace a file must hold ``write_lock`` from the reading on, or one loses its change.
+A symlink at the path is replaced, not followed.
+
+**Locks.** ``FileLock`` uses ``flock``, which belongs to the open file. The kernel releases it when the process ends,
+however it ends, so there are no stale locks. The POSIX locks of ``fcntl.lockf`` belong to the process: closing *any*
+descriptor of the file drops them all. SQLite uses those, so a database must never be opened by a second descriptor
+while it is in use; ``flock`` neither has that fault nor disturbs them. A lock file may be removed by its holder:
+therefore whoever gets the lock checks that the path still leads to the file that was locked, and tries again if not.
+"""
+
+import errno
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple, Self
+
+PRIVATE_DIRECTORY = 0o700
+PRIVATE_FILE = 0o600
+# A program that only looks who holds a lock holds it for a moment, which must not keep a server from starting.
+LOCK_TIMEOUT = 0.2
+LOCK_PAUSE = 0.02
+# Seconds that one writer of a file waits for another; programs in a sandbox can hold the lock of a file they may write.
+_WRITER_TIMEOUT = 5.0
+_WRITER_PAUSE = 0.002
+_MOST_TRIES = 1000
+
+
+class FileStamp(NamedTuple):
+    """Identifies one version of a file: every replacement makes a new inode."""
+
+    inode: int
+    changed: int
+    size: int
+
+
+def private_directory(path: Path) -> Path:
+    """Create the folder and its missing parents with mode 0700; a folder that exists is left unchanged."""
+    if not path.is_dir():
+        private_directory(path.parent)
+        path.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
+    return path
+
+
+def open_private(path: Path, flags: int) -> int:
+    """Open a file and return its descriptor; a new file has mode 0600, and a symlink raises OSError."""
+    private_directory(path.parent)
+    return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE)
+
+
+def create_private(path: Path) -> None:
+    """Create an empty file with mode 0600 unless it exists; an existing file is not opened, a symlink raises OSError.
+
+    For SQLite databases: closing any descriptor of an open database would drop this process's locks on it.
+    """
+    if path.is_symlink() or not path.exists():
+        os.close(open_private(path, os.O_RDWR))
+
+
+def read_private(path: Path) -> tuple[bytes, FileStamp] | None:
+    """The contents and their stamp, or None without a file; a file that others could read becomes private."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return None
+    with os.fdopen(file, "rb") as source:
+        if os.fstat(file).st_mode & 0o077:
+            os.fchmod(file, PRIVATE_FILE)
+        data = source.read()
+        return data, _stamp(os.fstat(file))
+
+
+def file_stamp(path: Path) -> FileStamp | None:
+    """The stamp of the file that is there now, or None; one system call."""
+    try:
+        return _stamp(os.stat(path, follow_symlinks=False))
+    except FileNotFoundError:
+        return None
+
+
+def _stamp(status: os.stat_result) -> FileStamp:
+    return FileStamp(status.st_ino, status.st_mtime_ns, status.st_size)
+
+
+def replace_file(
+    path: Path,
+    contents: bytes | str,
+    *,
+    mode: int | None = PRIVATE_FILE,
+    durable: bool = True,
+    check: Callable[[Path], object] | None = None,
+) -> None:
+    """Replace a file as a whole; missing folders are created private.
+
+    ``mode`` None keeps the permissions of the replaced file. ``durable`` False leaves out both fsyncs, for a file that
+    is written often and whose loss does no harm. ``check`` is called with the path of the complete temporary file; if
+    it raises, the file stays as it was.
+    """
+    temporary = path.with_name(f"{path.name}.new")
+    private_directory(path.parent)
+    file = _open_temporary(temporary)
+    try:
+        try:
+            _write(file, contents.encode() if isinstance(contents, str) else contents)
+            os.fchmod(file, _present_mode(path) if mode is None else mode)
+            if durable:
+                os.fsync(file)
+            if check is not None:
+                check(temporary)
+            os.replace(temporary, path)
+        except BaseException:
+            if _is_same(temporary, file):
+                temporary.unlink()
+            raise
+    finally:
+        os.close(file)
+    if durable:
+        sync_directory(path.parent)
+
+
+def place_new_file(source: Path, path: Path) -> None:
+    """Move a complete file of the same file system to a path; FileExistsError if the path is taken."""
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE))
+    os.replace(source, path)
+    sync_directory(path.parent)
+
+
+def sync_directory(folder: Path) -> None:
+    """Write the names in a folder to disk: a new or renamed file is part of its folder."""
+    file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _open_temporary(path: Path) -> int:
+    """Create the temporary file and lock it, after another writer has finished."""
+    for _ in range(_MOST_TRIES):
+        try:
+            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE)
+        except FileExistsError:
+            _remove_leftover(path)
+            continue
+        if _flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB) and _is_same(path, file):
+            return file
+        os.close(file)  # another writer took it for a leftover before it was locked
+    raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), str(path))
+
+
+def _remove_leftover(path: Path) -> None:
+    """Remove the temporary file of a killed writer; wait for a living one, but not for ever."""
+    if path.is_symlink():
+        path.unlink(missing_ok=True)
+        return
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return
+    try:
+        deadline = time.monotonic() + _WRITER_TIMEOUT
+        while not _flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB) and time.monotonic() < deadline:
+            time.sleep(_WRITER_PAUSE)
+        if _is_same(path, file):
+            path.unlink()
+    finally:
+        os.close(file)
+
+
+def _write(file: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(file, rest) :]
+
+
+def _present_mode(path: Path) -> int:
+    try:
+        return path.stat().st_mode & 0o777
+    except FileNotFoundError:
+        return PRIVATE_FILE
+
+
+class LockTaken(Exception):
+    """Another process, or another part of this one, holds the lock; ``note`` is the text it wrote into the file."""
+
+    def __init__(self, note: str) -> None:
+        super().__init__(note)
+        self.note = note
+
+
+class FileLock:
+    """An exclusive lock on a file, with a note in the file that tells others who holds it."""
+
+    def __init__(self, path: Path, *, parents: bool = True) -> None:
+        """``parents`` False: do not create the folder; acquiring raises FileNotFoundError when it is missing."""
+        self.path = path
+        self._parents = parents
+        self._file = -1
+
+    def acquire(self, note: str = "", timeout: float | None = LOCK_TIMEOUT) -> None:
+        """Take the lock; LockTaken after ``timeout`` seconds, None waits without end."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not self._try(note, wait=deadline is None):
+            if deadline is not None and time.monotonic() >= deadline:
+                raise LockTaken(_read_note(self.path))
+            if deadline is not None:
+                time.sleep(LOCK_PAUSE)
+
+    def try_acquire(self, note: str = "") -> bool:
+        """Take the lock if it is free, without waiting; whether it was."""
+        return self._try(note, wait=False)
+
+    @contextmanager
+    def held(self, note: str = "", timeout: float | None = LOCK_TIMEOUT) -> Iterator[Self]:
+        """Hold the lock within a ``with`` block; LockTaken as in ``acquire``."""
+        self.acquire(note, timeout)
+        try:
+            yield self
+        finally:
+            self.release()
+
+    def write(self, note: str) -> None:
+        """Replace the note; only the holder may."""
+        _put_note(self._file, note)
+
+    def release(self, *, remove: bool = False) -> None:
+        """Release the lock, and remove the file if asked to; does nothing when it is not held."""
+        if self._file >= 0:
+            if remove:
+                self.path.unlink(missing_ok=True)
+            os.close(self._file)
+            self._file = -1
+
+    def _try(self, note: str, *, wait: bool) -> bool:
+        file = self._open()
+        try:
+            if _flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB) and _is_same(self.path, file):
+                _put_note(file, note)
+                self._file, file = file, -1
+                return True
+            return False
+        finally:
+            if file >= 0:
+                os.close(file)
+
+    def _open(self) -> int:
+        if self._parents:
+            return open_private(self.path, os.O_RDWR)
+        return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE)
+
+
+@contextmanager
+def write_lock(path: Path) -> Iterator[None]:
+    """Hold ``NAME.lock``, the lock of those who read, change and replace a file; wait until it is free."""
+    with FileLock(path.with_name(f"{path.name}.lock")).held(timeout=None):
+        yield
+
+
+def note_of_holder(path: Path) -> str | None:
+    """The note of the process that holds a lock; None when nobody holds it."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return None
+    try:
+        return None if _flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB) else _read_note(path)
+    finally:
+        os.close(file)
+
+
+def _flock(file: int, operation: int) -> bool:
+    """Whether the lock was taken."""
+    try:
+        fcntl.flock(file, operation)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_same(path: Path, file: int) -> bool:
+    """Whether the path still leads to the open file."""
+    try:
+        return os.path.samestat(os.fstat(file), path.stat(follow_symlinks=False))
+    except FileNotFoundError:
+        return False
+
+
+def _put_note(file: int, note: str) -> None:
+    data = note.encode()
+    os.pwrite(file, data, 0)
+    os.ftruncate(file, len(data))
+
+
+def _read_note(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return ""
