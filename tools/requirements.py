@@ -198,7 +198,9 @@ def _judge(row: Row, tests: tuple[Marked, ...], plan: Plan, shown: Shown | None,
             state = State.SUPERSEDED if decision else State.PROVEN
         return Standing(row, state, grounds)
     if shown:
-        return Standing(row, State.STALE if old else State.BY_HAND, "<br>".join((hand, *old)))
+        missing = [f"not yet: {plan.reasons[row.id]}"] if row.id in plan.reasons else []
+        state = State.STALE if old else State.PART if missing else State.BY_HAND
+        return Standing(row, state, "<br>".join((hand, *missing, *old)))
     part = plan.parts.get(row.id)
     reason = plan.reasons.get(row.id) or (f"comes with {part}" if part else "in no part of the plan")
     return Standing(row, State.OPEN, f"{reason}; replaced {replaced}" if decision else reason)

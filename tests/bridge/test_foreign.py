@@ -20,7 +20,7 @@ async def irc_port(tmp_path: Path) -> AsyncIterator[int]:
         yield port
 
 
-@pytest.mark.requirement("N17")
+@pytest.mark.requirement("N17", part="ergo itself: ngIRCd stands for it")
 async def test_the_tools_work_without_anything_of_ours(irc_port: int, bridge: Bridge) -> None:
     async with registered(irc_port, "ori") as ori, bridge(irc_port) as port, over_http(port) as program:
         await ori.join("#general")
@@ -43,7 +43,8 @@ async def test_the_tools_work_without_anything_of_ours(irc_port: int, bridge: Br
         assert lines["311"] == "jules via mcp-bridge"
 
 
-@pytest.mark.requirement("N17", "N11")
+@pytest.mark.requirement("N11")
+@pytest.mark.requirement("N17", part="ergo itself: ngIRCd stands for it")
 async def test_long_texts_come_in_lines_and_what_was_said_before_is_not_there(irc_port: int, bridge: Bridge) -> None:
     async with registered(irc_port, "ori") as ori:
         await ori.join("#general")

@@ -35,7 +35,7 @@ def flood(peer: RawPeer, count: int) -> None:
     peer.send_raw("".join(lines).encode())
 
 
-@pytest.mark.fault("D14")
+@pytest.mark.fault("D14", part="at 10,000 lines a second: the bound is set to 2,000 here")
 async def test_a_peer_that_floods_is_read_slowly_and_others_are_served(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,7 +78,7 @@ async def linked(folder: Path) -> AsyncIterator[tuple[IRCd, Proxy]]:
             yield spark, proxy
 
 
-@pytest.mark.fault("D23")
+@pytest.mark.fault("D23", part="a delay of 2 s: it is 0.2 s here")
 async def test_a_slow_link_is_not_filled_beyond_its_bound_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

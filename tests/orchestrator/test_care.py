@@ -107,7 +107,8 @@ async def test_a_full_context_is_warned_of_then_handed_over_even_without_a_note(
         assert (fact["worktree"], fact["tokens"] > 0) == (worktree(team).name, True)
 
 
-@pytest.mark.requirement("M13", "O16", "O26")
+@pytest.mark.requirement("M13", "O16")
+@pytest.mark.requirement("O26", part="the prompt names the pages; no test sees that IRC history is not read")
 async def test_the_em_keeps_its_name_and_begins_anew(ircd: IRCd, home: Path, project: Path) -> None:
     rules = [HANDS_OVER, used("You are on line", context_pct=95), used("Your context was full", context_pct=5)]
     config = team_yaml(home, project, ircd.port, {"em": rules})

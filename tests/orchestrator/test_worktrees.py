@@ -164,6 +164,14 @@ async def test_a_branch_goes_only_when_it_is_merged_or_archived(project: Path) -
     ref = await trees.archive("demo-1")
     assert await trees.delete_branch("demo-1", "main")
     assert git_in(project, "show", f"{ref}:new") == "x"
+    merged = await trees.ensure("demo-2", "main")
+    (merged.path / "other").write_text("y")
+    git_in(merged.path, "add", "other")
+    git_in(merged.path, "commit", "--quiet", "-m", "other")
+    await trees.remove("demo-2")
+    assert not await trees.delete_branch("demo-2", "main")
+    git_in(project, "merge", "--quiet", "--no-edit", "task/demo-2")
+    assert await trees.delete_branch("demo-2", "main")
 
 
 async def test_a_worktree_of_a_person_that_is_not_there_at_the_moment_stays_known(

@@ -151,7 +151,8 @@ async def test_whoever_looks_after_it_does_so_over_the_socket(ircd: IRCd, home: 
             await daemon.finished.wait()
 
 
-@pytest.mark.requirement("F25", "H25")
+@pytest.mark.requirement("H25")
+@pytest.mark.requirement("F25", part="one daemon of a kind on a machine: several are allowed, under several nicks")
 async def test_the_agent_has_one_connection_under_its_nick(ircd: IRCd, home: Path) -> None:
     rules = [{"when": "go", "steps": [{"send": {"to": "#general", "text": "sent"}}, {"say": "said"}]}]
     config = agents_yaml(

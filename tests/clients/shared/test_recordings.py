@@ -152,8 +152,8 @@ def test_there_are_enough_recordings_and_they_differ() -> None:
     assert all(len(recording.turns) >= 10 for recording in SPIRALS + GOOD)
 
 
-@pytest.mark.fault("E27")
-@pytest.mark.requirement("I04", "I10", "I11")
+@pytest.mark.fault("E27", part="the judge's rules were written for these recordings; no model judges them")
+@pytest.mark.requirement("I04", part="the judge's rules were written for these recordings; no model judges them")
 @pytest.mark.parametrize("recording", SPIRALS, ids=lambda recording: recording.name)
 async def test_an_agent_that_is_stuck_is_told_and_if_that_does_not_help_people_are(recording: Recording) -> None:
     watching = Watching(recording)
@@ -165,8 +165,8 @@ async def test_an_agent_that_is_stuck_is_told_and_if_that_does_not_help_people_a
         assert len(watching.whispers) == 1
 
 
-@pytest.mark.fault("E27")
-@pytest.mark.requirement("I07")
+@pytest.mark.fault("E27", part="the judge's rules were written for these recordings; no model judges them")
+@pytest.mark.requirement("I07", part="the judge's rules were written for these recordings; no model judges them")
 @pytest.mark.parametrize("recording", GOOD, ids=lambda recording: recording.name)
 async def test_an_agent_that_works_well_hears_nothing(recording: Recording) -> None:
     watching = Watching(recording)

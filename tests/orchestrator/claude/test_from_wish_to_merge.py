@@ -115,7 +115,8 @@ async def test_what_a_person_wants_is_planned_written_tested_reviewed_and_merged
     }
 
 
-@pytest.mark.requirement("O16", "O17", "O25", "O36")
+@pytest.mark.requirement("O16", "O17", "O36")
+@pytest.mark.requirement("O25", part="the decision log")
 async def test_a_manager_whose_context_is_full_is_followed_by_one_who_reads_and_finishes(
     team: None, ircd: IRCd, project: Path, story: Story, wiki: tuple[Pages, str], tmp_path: Path, model: Model
 ) -> None:
