@@ -470,9 +470,12 @@ async def test_a_stranger_s_invitation_leads_nowhere(home: Path, tmp_path: Path)
         ori = await stack.enter_async_context(person(ircd.port))
         eve = await stack.enter_async_context(registered(ircd.port, "spark-eve", "message-tags"))
         for client, channel in ((eve, "#trap"), (ori, "#work")):
-            await client.join(channel)
-            await client.ask(f"METADATA {channel} SET agentirc.dev/tags :cmake")
-            await client.ask(f"INVITE {NICK} {channel}")
+            # The server lets no stranger set tags: a person has tagged both channels.
+            await ori.join(channel)
+            await ori.ask(f"METADATA {channel} SET agentirc.dev/tags :cmake")
+            if client is eve:
+                await eve.join(channel)
+            assert (await client.ask(f"INVITE {NICK} {channel}"))[0].verb == "341"
         await until(lambda: "#work" in daemon.transport.channels)
         await until(lambda: not daemon.rooms._joining)
         assert "#trap" not in daemon.transport.channels
