@@ -103,7 +103,7 @@ def test_a_founding_decision_names_every_page_that_amends_it() -> None:
         decisions[number] = decisions.get(number, "") + text
     amended = set[str]()
     for page in folder.glob("*.md"):
-        said = re.search(r"^Amends decisions? ([\d, and]+)", page.read_text(encoding="utf-8"), re.MULTILINE)
+        said = re.search(r"^Amends .*?\bdecisions? ([\d, and]+)", page.read_text(encoding="utf-8"), re.MULTILINE)
         for number in re.findall(r"\d+", said[1]) if said is not None else ():
             amended.add(number)
             assert f"]({page.name})" in decisions[number], f"decision {number} does not name {page.name}"
