@@ -16,10 +16,8 @@ from culture.cli.agents.talk import answer_of
 from culture.cli.options import Choices, ConfigFile
 from culture.cli.output import as_json as in_json
 from culture.cli.output import fail
-from culture.clients.shared.webhook.connecting import Ways
 from culture.clients.shared.webhook.formats import Kind, fitted, kind_of, split_topic
 from culture.clients.shared.webhook.posting import NotPosted, Post, post
-from culture.clients.shared.webhook.targets import Target, TargetRefused
 from culture.config.services import DigestConfig as Settings
 from culture.ledger_views.digest import AgentDigest, ChannelActivity, DigestView, LinkOutage, digest
 from culture.ledger_views.digest_query import facts_since, messages_since
@@ -27,6 +25,8 @@ from culture.ledger_views.ledger import online
 from culture.ledger_views.questions import QuestionView
 from culture.ledger_views.spend import SpendTotal
 from culture.ledger_views.tasks import TurnPurpose
+from culture.lib.http import HttpAccess
+from culture.lib.ssrf_guard import HttpTarget, TargetRefused
 from culture.protocol.names import fold, is_channel, nearest
 from culture.protocol.vocabulary import Exit, FactKind
 from culture.transport import IRCTransport, Message, NotSent
@@ -56,12 +56,12 @@ async def to_channel(transport: IRCTransport, channel: str, text: str) -> None:
 async def to_web(settings: Settings, text: str) -> None:
     """Post it there; NotSent says why it was not."""
     try:
-        target = Target.parse(settings.webhook or "")
+        target = HttpTarget.parse(settings.webhook or "")
         kind: Kind = kind_of(target.host) if settings.format == "auto" else settings.format
         target, topic = split_topic(target) if kind == "ntfy" else (target, "")
         body = json.dumps(_body(kind, text, topic), ensure_ascii=False).encode()
         headers = {"Content-Type": "application/json", "User-Agent": "culture"}
-        await post(Post(target, headers, body, Ways(settings.allow_private)), _TIMEOUT)
+        await post(Post(target, headers, body, HttpAccess(settings.allow_private)), _TIMEOUT)
     except (NotPosted, TargetRefused) as failure:
         raise NotSent(f"the digest was not posted: {failure}") from None
 

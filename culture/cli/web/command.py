@@ -20,16 +20,16 @@ from culture.cli.output import as_json as shown_json
 from culture.cli.output import fail
 from culture.cli.server.running_server import as_running
 from culture.cli.web import process
-from culture.clients.shared.webhook.connecting import Ways
 from culture.clients.shared.webhook.formats import split_topic
 from culture.clients.shared.webhook.posting import NotPosted, Post
 from culture.clients.shared.webhook.posting import post as posted
-from culture.clients.shared.webhook.targets import Target, TargetRefused
 from culture.config.errors import ConfigError
 from culture.config.model import ServerConfig
 from culture.lib import sd_notify
+from culture.lib.http import HttpAccess
 from culture.lib.log_lines import start_logging
 from culture.lib.process.background import EndedEarly
+from culture.lib.ssrf_guard import HttpTarget, TargetRefused
 from culture.protocol.names import nearest
 from culture.protocol.vocabulary import Exit, UserClass
 from culture.server.auth.account_store import AccountStore
@@ -50,10 +50,10 @@ _ANYWHERE = tuple(map(ipaddress.ip_network, ("0.0.0.0/0", "::/0")))
 async def post(address: str, push: Push) -> None:
     """Post it; ``NotPushed`` says why it failed, and names nothing secret."""
     try:
-        target, topic = split_topic(Target.parse(address))
+        target, topic = split_topic(HttpTarget.parse(address))
         body = json.dumps({"topic": topic, "title": push.title, "message": push.text, "click": push.link}).encode()
         headers = {"Content-Type": "application/json", "User-Agent": "culture"}
-        await posted(Post(target, headers, body, Ways(listed=_ANYWHERE)), _TIMEOUT)
+        await posted(Post(target, headers, body, HttpAccess(listed=_ANYWHERE)), _TIMEOUT)
     except (NotPosted, TargetRefused) as failure:
         raise NotPushed(str(failure)) from None
 

@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 
 from culture.clients.shared.socket_connection import peer_uid
 from culture.clients.shared.socket_file import SocketFile
-from culture.clients.shared.webhook.targets import Ip, is_public
 from culture.config.sandbox import LOOPBACK_NAME, HostRule
+from culture.lib.ssrf_guard import Ip, is_public
 
 log = logging.getLogger(__name__)
 

@@ -15,13 +15,13 @@ from culture.clients.shared.records import Records
 from culture.clients.shared.webhook import texts
 from culture.clients.shared.webhook.alerts import Alert, Bundle, and_more
 from culture.clients.shared.webhook.coalescing import Bucket
-from culture.clients.shared.webhook.connecting import Ways
 from culture.clients.shared.webhook.courier import Courier, Deliver, Sleep
 from culture.clients.shared.webhook.journal import Journal
 from culture.clients.shared.webhook.poster import Poster
 from culture.clients.shared.webhook.posting import NotPosted
-from culture.clients.shared.webhook.targets import TargetRefused
 from culture.config.agents import AlertEvent, WebhookConfig
+from culture.lib.http import HttpAccess
+from culture.lib.ssrf_guard import TargetRefused
 from culture.protocol.names import is_channel
 from culture.protocol.text import Profile, one_line
 
@@ -65,7 +65,7 @@ class WebhookClient:
         records: Records,
         server: str = "irc://localhost:6667",
         page: str | None = None,
-        ways: Ways | None = None,
+        ways: HttpAccess | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._config = config
@@ -78,7 +78,7 @@ class WebhookClient:
         """Called with each alert: its event, text and place."""
         self._failures = 0
         self._last_failure: tuple[str, datetime] | None = None
-        self._ways = ways or Ways(config.allow_private)
+        self._ways = ways or HttpAccess(config.allow_private)
         self._sleep = sleep
         self._lines = Courier(self.channel, self._tell, Bucket(*LINES), self._journal, bus, sleep)
         addresses = {self._address(event) for event in config.events} - {None}

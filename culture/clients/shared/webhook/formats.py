@@ -8,8 +8,8 @@ from typing import Literal
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from culture.clients.shared.webhook.alerts import Bundle, Severity
-from culture.clients.shared.webhook.targets import Target, TargetRefused
 from culture.config.agents import AlertEvent
+from culture.lib.ssrf_guard import HttpTarget, TargetRefused
 
 Kind = Literal["discord", "slack", "ntfy", "json"]
 
@@ -151,10 +151,10 @@ _BODIES: Mapping[Kind, Callable[[Bundle, str], dict[str, object]]] = {
 }
 
 
-def split_topic(target: Target) -> tuple[Target, str]:
+def split_topic(target: HttpTarget) -> tuple[HttpTarget, str]:
     """Where ntfy takes JSON, and the topic that the address names."""
     parts = urlsplit(target.url)
     folder, _, topic = parts.path.rstrip("/").rpartition("/")
     if not topic:
         raise TargetRefused(f"the address at {target} names no topic")
-    return Target.parse(urlunsplit(parts._replace(path=quote(f"{unquote(folder)}/")))), unquote(topic)
+    return HttpTarget.parse(urlunsplit(parts._replace(path=quote(f"{unquote(folder)}/")))), unquote(topic)

@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 
 from culture.clients.shared.webhook.alerts import Bundle
 from culture.clients.shared.webhook.coalescing import Bucket
-from culture.clients.shared.webhook.connecting import Ways
 from culture.clients.shared.webhook.courier import Sleep
 from culture.clients.shared.webhook.formats import Kind, body_for, kind_of, split_topic
 from culture.clients.shared.webhook.posting import NotPosted, Post, post
 from culture.clients.shared.webhook.retrying import delay
 from culture.clients.shared.webhook.signing import signed
-from culture.clients.shared.webhook.targets import Target
 from culture.config.agents import WebhookConfig
+from culture.lib.http import HttpAccess
+from culture.lib.ssrf_guard import HttpTarget
 
 # How many posts at once, and then one every so many seconds: below what each receiver allows.
 LIMITS: Mapping[Kind, tuple[int, float]] = {
@@ -32,13 +32,13 @@ class Poster:
         self,
         config: WebhookConfig,
         url: str,
-        ways: Ways,
+        ways: HttpAccess,
         *,
         sleep: Sleep = asyncio.sleep,
         chance: Callable[[], float] = random.random,
     ) -> None:
         """Raises TargetRefused where nothing can be posted."""
-        target = Target.parse(url)
+        target = HttpTarget.parse(url)
         self.kind: Kind = kind_of(target.host) if config.format == "auto" else config.format
         self.target, self._topic = split_topic(target) if self.kind == "ntfy" else (target, "")
         self.bucket = Bucket(*LIMITS[self.kind])

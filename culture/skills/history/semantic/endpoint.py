@@ -1,17 +1,18 @@
 """A model behind an endpoint that speaks OpenAI's embeddings: llama.cpp, vLLM, a cloud."""
 
 import json
-import socket
+import ssl
 import threading
 import time
 from collections.abc import Sequence
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from http.client import HTTPException
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 
 from culture.config.skills import Embeddings
+from culture.lib.http import HttpAccess, HttpRequest
+from culture.lib.ssrf_guard import HttpTarget
 from culture.skills.history.semantic.embedder import Floats, Indigestible
 from culture.skills.history.store import Unavailable
 
@@ -28,12 +29,15 @@ class Endpoint:
 
     def __init__(self, settings: Embeddings) -> None:
         self.name = settings.model
-        self._address = urlsplit(settings.url or "")
+        base = settings.url or ""
+        self._target = HttpTarget.parse(f"{_service(base)}/embeddings")
+        trust = ssl.create_default_context()
+        self._access = HttpAccess(trust=lambda: trust, is_configured=True)
         self._timeout = settings.timeout
         self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if settings.key is not None:
             self._headers["Authorization"] = f"Bearer {settings.key}"
-        self._open: set[HTTPConnection] = set()
+        self._open: set[HttpRequest] = set()
         self._turn = threading.Lock()
         self._is_closed = False
 
@@ -53,54 +57,33 @@ class Endpoint:
         """End what other threads wait for."""
         with self._turn:
             self._is_closed = True
-            for connection in self._open:
-                if connection.sock is not None:
-                    _shut(connection.sock)
+            for request in self._open:
+                request.break_off()
 
     def _ask(self, question: dict[str, Any], end: float) -> bytes:
-        connection = self._connection(end)
-        try:
-            connection.request("POST", self._path, json.dumps(question), self._headers)
-            with connection.getresponse() as response:
-                return _body(response, end)
-        finally:
-            with self._turn:
-                self._open.discard(connection)
-            connection.close()
-
-    def _connection(self, end: float) -> HTTPConnection:
-        left = end - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        kind = HTTPSConnection if self._address.scheme == "https" else HTTPConnection
-        connection = kind(self._address.hostname or "", self._address.port, timeout=left)
+        body = json.dumps(question).encode()
+        request = HttpRequest("POST", self._target, self._headers, body, self._access, max_body=_MOST_BYTES)
         with self._turn:
             if self._is_closed:
                 raise Unavailable("the search is being stopped")
-            self._open.add(connection)
-        return connection
+            self._open.add(request)
+        try:
+            answer = request.run(max(0.0, end - time.monotonic()))
+        finally:
+            with self._turn:
+                self._open.discard(request)
+        if answer.status in _TEXTS_FAULT:
+            raise Indigestible(f"the embeddings endpoint answered {answer.status}")
+        if answer.status != 200:
+            # What else it says may repeat the key.
+            raise Unavailable(f"the embeddings endpoint answered {answer.status}")
+        return answer.body
 
-    @property
-    def _path(self) -> str:
-        """``http://host``, ``http://host/v1`` and ``http://host/v1/embeddings`` mean the same."""
-        base = self._address.path.rstrip("/").removesuffix("/embeddings")
-        return f"{base}/embeddings" if base.endswith("/v1") else f"{base}/v1/embeddings"
 
-
-def _body(response: HTTPResponse, end: float) -> bytes:
-    if response.status in _TEXTS_FAULT:
-        raise Indigestible(f"the embeddings endpoint answered {response.status}")
-    if response.status != 200:
-        # What else it says may repeat the key.
-        raise Unavailable(f"the embeddings endpoint answered {response.status}")
-    answer = bytearray()
-    while chunk := response.read1(_CHUNK):
-        answer += chunk
-        if time.monotonic() > end:
-            raise TimeoutError
-        if len(answer) > _MOST_BYTES:
-            raise Unavailable("the embeddings endpoint answers with far too much")
-    return bytes(answer)
+def _service(url: str) -> str:
+    """``http://host``, ``http://host/v1`` and ``http://host/v1/embeddings`` mean the same."""
+    base = url.rstrip("/").removesuffix("/embeddings")
+    return base if base.endswith("/v1") else f"{base}/v1"
 
 
 def _rows(answer: bytes, number: int) -> Floats:
@@ -118,10 +101,3 @@ def _rows(answer: bytes, number: int) -> Floats:
     ):
         raise Unavailable("the embeddings endpoint answers with something else than a vector for each text")
     return rows
-
-
-def _shut(sock: socket.socket) -> None:
-    try:
-        sock.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        pass

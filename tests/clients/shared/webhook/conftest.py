@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from culture.clients.shared.webhook.connecting import Ways
+from culture.lib.http import HttpAccess
 from tests.support.receiver import HOST, Receiver, receiving
 
 LISTED = (ipaddress.ip_network(HOST),)
@@ -20,9 +20,9 @@ async def receiver() -> AsyncIterator[Receiver]:
 
 
 @pytest.fixture
-def ways() -> Ways:
+def ways() -> HttpAccess:
     """The receiver's address is listed, and no other."""
-    return Ways(LISTED)
+    return HttpAccess(LISTED)
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from culture.clients.shared.webhook import texts
 from culture.clients.shared.webhook.alerts import SEVERITY, Alert, Bundle
 from culture.clients.shared.webhook.formats import STYLES, Kind, body_for, kind_of, split_topic, text_for
 from culture.clients.shared.webhook.signing import signed
-from culture.clients.shared.webhook.targets import Target, TargetRefused
 from culture.config.agents import AlertEvent
+from culture.lib.ssrf_guard import HttpTarget, TargetRefused
 from culture.protocol.mentions import calls_all, mentions
 from culture.protocol.text import Profile, one_line
 
@@ -86,10 +86,10 @@ def test_the_host_tells_the_kind(host: str, kind: Kind) -> None:
 
 
 def test_ntfy_is_told_the_topic_in_the_body() -> None:
-    target, topic = split_topic(Target.parse("https://u:p@ntfy.example.org/under/my%20topic?x=1"))
+    target, topic = split_topic(HttpTarget.parse("https://u:p@ntfy.example.org/under/my%20topic?x=1"))
     assert (topic, target.path, target.authorization) == ("my topic", "/under/?x=1", "Basic dTpw")
     with pytest.raises(TargetRefused, match="no topic"):
-        split_topic(Target.parse("https://ntfy.sh/"))
+        split_topic(HttpTarget.parse("https://ntfy.sh/"))
 
 
 NASTY = "@everyone @here <@123> <!channel> <https://evil|ok> **bold** [a](https://evil) `code` ||spoiler|| # head &amp;"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from culture.clients.shared.webhook.connecting import Ways
 from culture.clients.shared.webhook.posting import MOST_REDIRECTS, NotPosted, Post, post
-from culture.clients.shared.webhook.targets import Target
 from culture.config.listen_policy import Tls
+from culture.lib.http import HttpAccess
+from culture.lib.ssrf_guard import HttpTarget
 from tests.clients.shared.webhook.conftest import LISTED
 from tests.support.receiver import Answer, Receiver, drip, endless, hold, raw, receiving, reset, status
 from tests.support.tls import client_context, made
@@ -39,18 +39,18 @@ FORBIDDEN = [
 ]
 
 
-async def posted(url: str, ways: Ways, timeout: float = 10.0) -> None:
-    await post(Post(Target.parse(url), {"Content-Type": "application/json"}, b'{"text": "hi"}', ways), timeout)
+async def posted(url: str, ways: HttpAccess, timeout: float = 10.0) -> None:
+    await post(Post(HttpTarget.parse(url), {"Content-Type": "application/json"}, b'{"text": "hi"}', ways), timeout)
 
 
-async def refused(url: str, ways: Ways, timeout: float = 10.0) -> NotPosted:
+async def refused(url: str, ways: HttpAccess, timeout: float = 10.0) -> NotPosted:
     with pytest.raises(NotPosted) as failure:
         await posted(url, ways, timeout)
     assert "s3cret" not in str(failure.value), "H6"
     return failure.value
 
 
-async def test_it_arrives(receiver: Receiver, ways: Ways) -> None:
+async def test_it_arrives(receiver: Receiver, ways: HttpAccess) -> None:
     await posted(receiver.url("/hook/s3cret?x=1"), ways)
     (got,) = receiver.posts
     assert (got.path, got.said) == ("/hook/s3cret?x=1", {"text": "hi"})
@@ -59,7 +59,7 @@ async def test_it_arrives(receiver: Receiver, ways: Ways) -> None:
 
 @pytest.mark.parametrize("manner", [hold, drip])
 @pytest.mark.fault("H1")
-async def test_one_that_is_too_slow_is_left(receiver: Receiver, ways: Ways, manner: Answer) -> None:
+async def test_one_that_is_too_slow_is_left(receiver: Receiver, ways: HttpAccess, manner: Answer) -> None:
     receiver.answers = [manner]
     failure = await refused(receiver.url(), ways, timeout=0.3)
     assert str(failure) == "no answer within 0.3 s" and failure.passing
@@ -74,14 +74,14 @@ async def test_a_name_that_is_not_found_out_in_time_is_left(receiver: Receiver) 
         known.wait()
         return ["127.0.0.2"]
 
-    failure = await refused(receiver.url(host=NAME), Ways(LISTED, slow), timeout=0.2)
+    failure = await refused(receiver.url(host=NAME), HttpAccess(LISTED, slow), timeout=0.2)
     assert failure.passing
     known.set()
     await until(lambda: not [thread for thread in threading.enumerate() if thread.name == "webhook"])
     assert receiver.posts == []
 
 
-async def test_much_of_an_answer_is_not_read(receiver: Receiver, ways: Ways) -> None:
+async def test_much_of_an_answer_is_not_read(receiver: Receiver, ways: HttpAccess) -> None:
     receiver.answers = [endless]
     await posted(receiver.url(), ways)
     assert len(receiver.posts) == 1
@@ -101,7 +101,7 @@ async def test_much_of_an_answer_is_not_read(receiver: Receiver, ways: Ways) -> 
 )
 @pytest.mark.fault("H2", "H6")
 async def test_what_is_no_success_is_told(
-    receiver: Receiver, ways: Ways, manner: Answer, why: str, passing: bool
+    receiver: Receiver, ways: HttpAccess, manner: Answer, why: str, passing: bool
 ) -> None:
     receiver.answers = [manner]
     failure = await refused(receiver.url(), ways)
@@ -109,7 +109,7 @@ async def test_what_is_no_success_is_told(
     assert failure.retry_after == (7.0 if "429" in why else None)
 
 
-async def test_nobody_there(receiver: Receiver, ways: Ways) -> None:
+async def test_nobody_there(receiver: Receiver, ways: HttpAccess) -> None:
     failure = await refused(f"http://127.0.0.2:{_free_port()}/s3cret", ways)
     assert str(failure) == "no connection to 127.0.0.2: Connection refused" and failure.passing
 
@@ -123,7 +123,7 @@ def _free_port() -> int:
 @pytest.mark.parametrize("host", FORBIDDEN)
 @pytest.mark.fault("H3")
 async def test_a_redirect_to_around_here_is_refused(
-    receiver: Receiver, ways: Ways, connected: list[str], host: str
+    receiver: Receiver, ways: HttpAccess, connected: list[str], host: str
 ) -> None:
     receiver.answers = [status(307, Location="/again"), status(302, Location=f"http://{host}:{receiver.port}/s3cret")]
     failure = await refused(receiver.url(), ways)
@@ -134,12 +134,12 @@ async def test_a_redirect_to_around_here_is_refused(
 @pytest.mark.parametrize("host", FORBIDDEN)
 @pytest.mark.fault("H3", "H5")
 async def test_such_an_address_is_refused_from_the_start(receiver: Receiver, connected: list[str], host: str) -> None:
-    failure = await refused(f"http://{host}:{receiver.port}/s3cret", Ways())
+    failure = await refused(f"http://{host}:{receiver.port}/s3cret", HttpAccess())
     assert "not listed in allow_private" in str(failure) and connected == [] and receiver.calls == 0
 
 
 @pytest.mark.fault("H3")
-async def test_redirects_are_followed_so_far(receiver: Receiver, ways: Ways) -> None:
+async def test_redirects_are_followed_so_far(receiver: Receiver, ways: HttpAccess) -> None:
     again = status(308, Location="/next?x=s3cret")
     receiver.answers = [again] * MOST_REDIRECTS
     await posted(receiver.url(), ways)
@@ -164,7 +164,7 @@ class Rebinding:
 @pytest.mark.fault("H3", "H5")
 async def test_what_is_checked_is_what_is_called(receiver: Receiver, connected: list[str]) -> None:
     names = Rebinding(["127.0.0.2"], ["127.0.0.1"], ["10.0.0.1", "127.0.0.2"], ["::ffff:127.0.0.1"])
-    url, ways = receiver.url(host=NAME), Ways(LISTED, names)
+    url, ways = receiver.url(host=NAME), HttpAccess(LISTED, names)
     await posted(url, ways)
     assert names.asked == 1 and connected == ["127.0.0.2"], "asked once, and called there"
     assert "hooks.test is at an address of a private network" in str(await refused(url, ways))
@@ -178,7 +178,7 @@ async def test_what_is_checked_is_what_is_called(receiver: Receiver, connected: 
 @pytest.mark.fault("H3")
 async def test_a_name_that_moves_during_a_redirect_is_checked_again(receiver: Receiver, connected: list[str]) -> None:
     receiver.answers = [status(307, Location="/again")]
-    await refused(receiver.url(host=NAME), Ways(LISTED, Rebinding(["127.0.0.2"], ["169.254.169.254"])))
+    await refused(receiver.url(host=NAME), HttpAccess(LISTED, Rebinding(["127.0.0.2"], ["169.254.169.254"])))
     assert connected == ["127.0.0.2"]
 
 
@@ -188,8 +188,8 @@ def served(files: Tls) -> ssl.SSLContext:
     return context
 
 
-def trusting(file: Path) -> Ways:
-    return Ways(LISTED, lambda host, port: ["127.0.0.2"], lambda: client_context(trusted=file))
+def trusting(file: Path) -> HttpAccess:
+    return HttpAccess(LISTED, lambda host, port: ["127.0.0.2"], lambda: client_context(trusted=file))
 
 
 async def test_with_tls_it_is_the_name_that_is_checked(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ async def test_there_is_no_way_from_https_to_http(tmp_path: Path, receiver: Rece
         assert str(failure) == "redirects from https to http, at 127.0.0.2" and receiver.posts == []
 
 
-async def test_a_post_that_is_cancelled_leaves_no_thread(receiver: Receiver, ways: Ways) -> None:
+async def test_a_post_that_is_cancelled_leaves_no_thread(receiver: Receiver, ways: HttpAccess) -> None:
     receiver.answers = [hold]
     task = asyncio.create_task(posted(receiver.url(), ways))
     await receiver.got()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culture.clients.shared.webhook.targets import Target, TargetRefused, permitted
+from culture.lib.ssrf_guard import HttpTarget, TargetRefused, permitted
 
 PRIVATE = [
     "127.0.0.1",
@@ -81,20 +81,20 @@ def test_only_the_listed_network_opens(address: ipaddress.IPv4Address) -> None:
 @pytest.mark.fault("H6")
 def test_what_is_no_address_is_refused_without_a_word_of_it(url: str) -> None:
     with pytest.raises(TargetRefused) as refusal:
-        Target.parse(url)
+        HttpTarget.parse(url)
     assert "s3cret" not in str(refusal.value)
 
 
 @pytest.mark.fault("H6")
 def test_only_the_host_is_shown() -> None:
-    target = Target.parse("https://user:pass@Discord.com/api/webhooks/1/s3cret?wait=1 2")
+    target = HttpTarget.parse("https://user:pass@Discord.com/api/webhooks/1/s3cret?wait=1 2")
     assert str(target) == "discord.com" and target.port == 443 and target.path == "/api/webhooks/1/s3cret?wait=1%202"
     assert not any(secret in repr(target) for secret in ("s3cret", "pass", "wait"))
     assert target.authorization == "Basic dXNlcjpwYXNz"
 
 
 def test_a_redirect_goes_on_from_where_it_came() -> None:
-    target = Target.parse("https://user:pass@example.com/a/b")
+    target = HttpTarget.parse("https://user:pass@example.com/a/b")
     assert target.redirected("/c").url == "https://user:pass@example.com/c"
     assert target.redirected("https://example.org/c").authorization is None
 
@@ -102,7 +102,7 @@ def test_a_redirect_goes_on_from_where_it_came() -> None:
 @pytest.mark.parametrize("location", ["http://example.com/a/b", "", "gopher://example.com", "https://[::1"])
 @pytest.mark.fault("H3", "H11")
 def test_a_redirect_to_less_is_refused(location: str) -> None:
-    target = Target.parse("https://example.com/a/b")
+    target = HttpTarget.parse("https://example.com/a/b")
     if location == "":
         assert target.redirected("").url == target.url  # the same again, and again, until it is too often
     else:

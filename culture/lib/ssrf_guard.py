@@ -1,4 +1,10 @@
-"""Where alerts may be posted: which addresses, and what is told of them."""
+"""The SSRF guard of outgoing requests: which addresses may be called, and what of a URL may be shown.
+
+Somebody who may choose a URL must not reach through us what they cannot reach themselves: services of this machine, the
+private network around it, the metadata service of a cloud. So an address must be public, or in a network that the
+configuration lists. IPv6 has many ways to write an IPv4 address (mapped, 6to4, Teredo, NAT64); all of them are
+unwrapped first. The check is on numbers, after the name is resolved, since a name can lead anywhere.
+"""
 
 import base64
 import ipaddress
@@ -20,12 +26,12 @@ _PATH = "/%:@!$&'()*+,;=~-._"
 
 
 class TargetRefused(Exception):
-    """Nothing is posted there; the text says why and names the host at most."""
+    """Nothing is sent there; the text says why and names the host at most."""
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """An address on the web. Whoever knows it whole may post there: only the host is ever shown."""
+class HttpTarget:
+    """A URL, of which only the host is ever shown: whoever knows all of it may use it."""
 
     url: str = field(repr=False)
     scheme: str
@@ -38,8 +44,8 @@ class Target:
         return self.host
 
     @classmethod
-    def parse(cls, url: str) -> "Target":
-        """Read an address; TargetRefused when nothing can be posted there."""
+    def parse(cls, url: str) -> "HttpTarget":
+        """Read a URL; TargetRefused when nothing can be sent there."""
         try:
             parts = urlsplit(url)
             port, host = parts.port, (parts.hostname or "").encode("idna").decode()
@@ -53,10 +59,10 @@ class Target:
         login = _login(parts.username, parts.password)
         return cls(url, parts.scheme, host, PORTS[parts.scheme] if port is None else port, path, login)
 
-    def redirected(self, location: str) -> "Target":
-        """Where an answer sends us on to."""
+    def redirected(self, location: str) -> "HttpTarget":
+        """The target that a redirect leads to; TargetRefused from https to http."""
         try:
-            target = Target.parse(urljoin(self.url, location))
+            target = HttpTarget.parse(urljoin(self.url, location))
         except (ValueError, TargetRefused):
             raise TargetRefused("redirects to an address that cannot be read") from None
         if self.scheme == "https" and target.scheme != "https":
@@ -65,7 +71,7 @@ class Target:
 
 
 def permitted(address: str, listed: Sequence[Network] = ()) -> bool:
-    """Whether one may connect to this numeric address: it is a public one, or in a network that is listed."""
+    """Whether requests may go to this numeric address: it is public, or in a network that is listed."""
     try:
         ip = _plain(ipaddress.ip_address(address.partition("%")[0]))
     except ValueError:
@@ -76,7 +82,7 @@ def permitted(address: str, listed: Sequence[Network] = ()) -> bool:
 
 
 def is_public(ip: Ip) -> bool:
-    """Whether an address belongs to somebody out there, and to no network around here."""
+    """Whether an address is reachable from anywhere, and in no private or special network."""
     ip = _plain(ip)
     if isinstance(ip, IPv6Address) and (inner := _carried(ip)) is not None:
         return is_public(inner)
