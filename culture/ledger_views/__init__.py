@@ -1,1 +1,1 @@
-"""Read-only views of ledger facts (agents, questions, tasks, spend, links), for terminal, web page and digest."""
+"""Read-only views of ledger facts, shared by terminal, web page and digest."""

@@ -1,4 +1,4 @@
-"""Alerts: errors, timeouts and other calls of agents for people, from the ``alert`` facts of the ledger."""
+"""Alerts of agents (errors, timeouts and others), from the ``alert`` facts."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

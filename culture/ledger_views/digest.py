@@ -1,4 +1,4 @@
-"""Summary of what happened between two moments, computed from ledger facts and messages without a model.
+"""Summary of what happened in some time, from ledger facts and messages, without a model.
 
 Used by ``culture digest`` and the web page. ``digest`` is a pure function; :mod:`culture.ledger_views.digest_query`
 fetches its input. An agent is *stuck* for one of nine reasons (see ``_stuck``); a message is *unanswered* if it
@@ -125,7 +125,7 @@ def digest(
     online: Collection[str] | None = None,
     agent: str = "",
 ) -> DigestView:
-    """Build the digest for a reader; ``online``: folded nicks on the mesh; ``agent``: only about this one."""
+    """Build the digest for a reader; ``online``: folded nicks; ``agent``: only this one."""
     relevant = [fact for fact in facts if not agent or fold(fact.nick) == fold(agent) or fact.kind == FactKind.LINK]
     recent = [each for each in messages if since <= each.timestamp <= until]
     everyone = [_agent_digest(each, relevant, since, until) for each in agents(relevant, online)]
@@ -144,7 +144,7 @@ def digest(
 
 
 def unanswered(messages: Sequence[Message], reader: str) -> list[Message]:
-    """Messages that address the reader and have no answer yet: the last one per channel and sender, oldest first.
+    """Messages to the reader without an answer: the last per channel and sender, oldest first.
 
     A message counts as answered if the reader wrote later in that channel or to its sender, and a reply to a message of
     the reader's needs no answer.
@@ -198,7 +198,7 @@ def _agent_digest(agent: AgentView, facts: Sequence[LedgerFact], since: datetime
 
 
 def _is_within(turn: TurnPurpose, agent: AgentView, since: datetime, until: datetime) -> bool:
-    """Whether a turn overlaps this time; one without an end runs only if its agent works (else it crashed)."""
+    """Whether a turn overlaps this time; without an end, only if its agent still works."""
     if turn.ended is not None:
         return since <= turn.ended and turn.began <= until
     return since <= turn.began <= until or (

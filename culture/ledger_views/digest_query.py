@@ -20,7 +20,7 @@ _PAGES = 100
 
 
 async def facts_since(transport: IRCTransport, since: datetime, agent: str = "") -> list[LedgerFact]:
-    """The facts that a digest needs; if one answer is too small for all, they are requested per agent."""
+    """The facts that a digest needs, requested per agent if one answer is too small."""
     current = [fact for kind in _CURRENT for fact in await facts(transport, kind, "*", _LIMIT)]
     nicks = {fold(fact.nick): fact.nick for fact in current if fact.kind == FactKind.STATE}
     when = f"since={since.isoformat()}"

@@ -19,7 +19,7 @@ _MOST_LINES = 200
 
 
 def text(value: Mapping[str, Any], name: str, longest: int = LONGEST) -> str:
-    """A field as one line of text, without control characters, cut to ``longest``; empty if it is none."""
+    """A field as one cleaned line of text, cut to ``longest``; empty if it is none."""
     raw = value.get(name)
     if raw is None or isinstance(raw, dict | list):
         return ""

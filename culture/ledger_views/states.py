@@ -7,7 +7,7 @@ HELD, STANDING_DOWN = "held", "standing down"
 
 
 def display_state(state: str, *, stood_down: bool, held: int) -> str:
-    """The state to display: for an idle agent that agents cannot wake, the reason instead of ``idle``."""
+    """The state to display: instead of ``idle``, why agents cannot wake it."""
     if state != AgentState.IDLE:
         return state
     return STANDING_DOWN if stood_down else HELD if held else state

@@ -1,4 +1,4 @@
-"""Tasks of teams, and the purpose of each turn of an agent, from the ``task`` facts of the ledger."""
+"""Tasks of teams, and the purposes of agents' turns, from the ``task`` facts."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

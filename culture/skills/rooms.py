@@ -1,4 +1,4 @@
-"""Rooms that organise themselves: agents are invited to the channels that have a tag of theirs."""
+"""The rooms skill: invites agents to channels that share a tag with them."""
 
 from collections import OrderedDict
 from collections.abc import Iterable
@@ -11,53 +11,53 @@ from culture.server.events import Invited, MetadataSet
 from culture.server.skill import Host, Skill, hook
 
 MOST_INVITATIONS = 50
-"""So many follow from one change; a tag that everybody has is of no use."""
-_REMEMBERED = 10_000
+"""Invitations per change of tags, at most; a tag that everybody has is of no use."""
+_MAX_REMEMBERED = 10_000
 
 
 class Rooms(Skill):
-    """Invites the agents of this server; whoever runs a channel has set its tags, so it is their word."""
+    """Invites agents of this server in the server's name; a channel's tags are set by its operators."""
 
     name = "rooms"
     Settings = Wanted
 
     def __init__(self, host: Host, settings: Wanted) -> None:
         super().__init__(host, settings)
-        # An agent says its tags again after every reconnect, and is invited once all the same.
+        # Agents publish their tags after every reconnect; each is invited to a channel once.
         self._invited: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     @hook(MetadataSet)
     def tagged(self, event: MetadataSet) -> None:
-        """A channel or an agent has other tags."""
+        """Invite the matching agents when the tags of a channel or an agent change."""
         if event.value is None:
             return
         if is_channel(event.target) and event.key == ChannelKey.TAGS:
-            self._fill(event.target)
+            self._invite_agents_to(event.target)
         elif event.key == UserKey.TAGS:
-            self._place(event.target)
+            self._invite_to_channels(event.target)
 
-    def _fill(self, name: str) -> None:
+    def _invite_agents_to(self, name: str) -> None:
         channel = self.host.network.channel(name)
         if channel is not None:
             self._invite((user, channel) for user in list(self.host.network.users.values()))
 
-    def _place(self, nick: str) -> None:
+    def _invite_to_channels(self, nick: str) -> None:
         user = self.host.network.user(nick)
         if user is not None:
             self._invite((user, channel) for channel in list(self.host.network.channels.values()))
 
     def _invite(self, pairs: Iterable[tuple[User, Channel]]) -> None:
-        left = MOST_INVITATIONS
+        remaining = MOST_INVITATIONS
         for user, channel in pairs:
             key = (fold(channel.name), fold(user.nick))
-            if left and key not in self._invited and self._belongs(user, channel):
-                left -= 1
+            if remaining and key not in self._invited and self._matches(user, channel):
+                remaining -= 1
                 self._invited[key] = None
-                if len(self._invited) > _REMEMBERED:
+                if len(self._invited) > _MAX_REMEMBERED:
                     self._invited.popitem(last=False)
                 self.host.publish(Invited(self.host.stamp(), self.host.name, user.nick, channel.name))
 
-    def _belongs(self, user: User, channel: Channel) -> bool:
+    def _matches(self, user: User, channel: Channel) -> bool:
         return (
             self.host.network.is_agent(user)
             and user not in channel.members
@@ -67,5 +67,5 @@ class Rooms(Skill):
 
 
 def _tags(metadata: dict[str, str] | None, key: str) -> set[str]:
-    said = (metadata or {}).get(key, "")
-    return {tag.strip().casefold() for tag in said.split(",") if tag.strip()}
+    tags = (metadata or {}).get(key, "")
+    return {tag.strip().casefold() for tag in tags.split(",") if tag.strip()}

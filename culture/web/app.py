@@ -32,7 +32,7 @@ def create(
     post: Post | None = None,
     on_problem: OnProblem | None = None,
 ) -> Starlette:
-    """The ASGI application of the page; its connections are opened at its startup and closed at its shutdown.
+    """The ASGI application of the page; connections live from its startup to its shutdown.
 
     ``post`` sends push notifications; without it there are none. ``on_problem`` is called with the reason why the page
     is not connected to its server.

@@ -1,4 +1,4 @@
-"""IRC connections of the people at the page: one per account, in their name, shared by all their tabs.
+"""IRC connections of people at the page: one per account, shared by all tabs.
 
 A connection is opened by the first request of a person and closed after five minutes without an open tab. What arrives
 on it becomes events for the tabs (:mod:`culture.web.event_stream`) and unread counts (:mod:`culture.web.unread`).
@@ -116,7 +116,7 @@ class WebConnection:
 
 
 class WebConnectionPool:
-    """The open connections, by account; ``on_refused`` is called with an account that the server refuses."""
+    """Open connections by account; calls ``on_refused`` with an account that the server refuses."""
 
     def __init__(
         self,
@@ -160,7 +160,7 @@ class WebConnectionPool:
         return self._connections.get(fold(account))
 
     async def of(self, person: WebPerson) -> WebConnection:
-        """The connection of a person, opened if needed; ``NotSent`` if the server refuses or does not answer."""
+        """The connection of a person, opened if needed; ``NotSent`` if that fails."""
         key = fold(person.account)
         async with self._locks.setdefault(key, asyncio.Lock()):
             connection = self._connections.get(key)

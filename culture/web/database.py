@@ -1,4 +1,4 @@
-"""The page's SQLite file: browser sessions and login links, as SHA-256 digests, never as secrets."""
+"""The page's SQLite file: browser sessions and login links, as SHA-256 digests."""
 
 import hashlib
 import secrets

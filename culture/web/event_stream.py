@@ -57,7 +57,7 @@ class EventStream:
         return f"{self._run}.0"
 
     def publish(self, kind: str, data: Mapping[str, object]) -> None:
-        """Send an event to all tabs; a tab whose queue is full is disconnected, and reconnects by itself."""
+        """Send an event to all tabs; disconnect a tab whose queue is full (it reconnects)."""
         self._number += 1
         event = StreamEvent(f"{self._run}.{self._number}", kind, json.dumps(data))
         self._backlog.append(event)
@@ -69,7 +69,7 @@ class EventStream:
                 queue.put_nowait(event)
 
     async def listen(self, last: str, every: float) -> AsyncIterator[StreamEvent | None]:
-        """Events after ``last``, the id of the last one that the tab had; None after ``every`` idle seconds."""
+        """Yield events after the one with id ``last``; None after ``every`` idle seconds."""
         queue: asyncio.Queue[StreamEvent | None] = asyncio.Queue()
         for event in self._missed(last):
             queue.put_nowait(event)

@@ -1,4 +1,4 @@
-"""A copy of the ledger in memory, refreshed every second over one connection of the page's own account.
+"""A copy of the ledger in memory, refreshed every second over one IRC connection.
 
 Every second the client reads the facts since the newest one it has, with 30 s of overlap. That misses facts of other
 servers: they arrive late, under the time of their origin. So the last hour is read again every minute, and everything
@@ -180,7 +180,7 @@ class LedgerClient:
             self.on_change(frozenset(changed))
 
     def _check_relink(self, old: LedgerFact | None, fact: LedgerFact) -> None:
-        """Read everything again when a link is back: facts of its other side arrive with their old times."""
+        """Read everything again when a link is back: late facts have their old times."""
         before, now = (each.value.get("state") if each is not None else LINKED for each in (old, fact))
         if fact.kind == FactKind.LINK and before != LINKED and now == LINKED:
             self._all_read_at = -_REREAD_ALL

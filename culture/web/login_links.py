@@ -21,7 +21,7 @@ def link_path(token: str) -> str:
 
 
 def make_link(folder: Path, account: str, minutes: int = MINUTES) -> str:
-    """Make a token that logs an account in once, within ``minutes``; ``folder``: the page's data folder."""
+    """Make a token that logs an account in once, within ``minutes``; in the page's data folder."""
     with open_database(folder) as database:
         return LoginLinks(database).make(account, minutes * 60.0)
 

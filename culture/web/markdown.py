@@ -1,4 +1,4 @@
-"""Render wiki pages as safe HTML: no raw HTML, no foreign images, links to wiki pages and http(s) only."""
+"""Render wiki pages as safe HTML: no raw HTML, no images, only wiki and http(s) links."""
 
 from collections.abc import Collection, Mapping
 from functools import cache

@@ -1,4 +1,4 @@
-"""What the pages show of the mesh: ledger views, presence of agents, and the last message of each.
+"""What pages show of the mesh: ledger views, presence and last message of each agent.
 
 One ``MeshModel`` serves all requests of the site. Ledger views are computed from the facts that ``LedgerClient`` holds
 in memory, and cached until there are new facts of their kinds. Presence (ISON) and last messages (HISTORY) are

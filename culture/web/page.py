@@ -1,4 +1,4 @@
-"""``PageRequest``: what a handler gets (person, form, connections) and how it answers (templates, redirects)."""
+"""``PageRequest``: what a handler gets (person, form, connection) and how it answers."""
 
 import hashlib
 import hmac

@@ -1,4 +1,4 @@
-"""Push notifications to phones: for mentions and private messages that a person has not read within 10 seconds."""
+"""Push notifications: mentions and private messages that are unread after 10 seconds."""
 
 import asyncio
 import logging
@@ -44,7 +44,7 @@ Post = Callable[[str, Push], Awaitable[None]]
 
 
 def is_pushed(message: Message, nick: str) -> bool:
-    """Whether a message is pushed: a mention by nick or a private message, and not older than 10 minutes."""
+    """Whether to push a message: a mention or private message, at most 10 minutes old."""
     if message.own or message.notice or datetime.now(UTC) - message.timestamp > _MAX_AGE:
         return False
     return message.private or fold(nick) in map(fold, message.mentions)

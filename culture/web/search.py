@@ -37,7 +37,7 @@ class SearchResult:
 
 
 async def search_rooms(irc: IRCTransport, rooms: Sequence[str], text: str, how: str) -> SearchResult:
-    """Search these rooms; by words: newest first; by meaning: the best hit of each room in semaphore."""
+    """Search these rooms; by words newest first, by meaning the best hit of each room in turn."""
     semaphore = asyncio.Semaphore(_MAX_CONCURRENT)
 
     async def search(room: str) -> list[SearchHit] | NotSent:

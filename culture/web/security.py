@@ -1,4 +1,4 @@
-"""The middleware in front of all handlers: checks of Host, Origin, CSRF token and login, and security headers.
+"""Middleware for all requests: checks Host, Origin, CSRF token and login; adds headers.
 
 A request passes four checks, in this order: ``Host`` is a name of this page (against DNS rebinding), ``Origin`` and
 ``Sec-Fetch-Site`` are those of this page (against forms and requests of other sites), a POST has the CSRF token of the
@@ -62,12 +62,12 @@ class RequestRefused(Exception):
 
 
 def cookie_name(settings: WebSettings) -> str:
-    """Name of the session cookie; it has the port, as browsers share cookies between ports of a host."""
+    """Name of the session cookie, with the port: browsers share cookies between ports."""
     return f"{'__Host-' if settings.is_secure else ''}culture_{settings.port}"
 
 
 def set_cookie(response: Response, settings: WebSettings, value: str, seconds: int | None) -> None:
-    """Set the session cookie: HttpOnly, SameSite=Lax, Secure over https; ``seconds`` None: until the browser closes."""
+    """Set the session cookie for so many seconds; None: until the browser closes."""
     response.set_cookie(
         cookie_name(settings),
         value,
@@ -138,7 +138,7 @@ class _CheckedRequest:
         return self.scope["method"] not in ("GET", "HEAD")
 
     def check_host(self, names: frozenset[str]) -> None:
-        """Refuse a ``Host`` that is no name of this page (DNS rebinding), and other methods than GET, HEAD, POST."""
+        """Refuse a foreign ``Host`` (DNS rebinding) and methods other than GET, HEAD, POST."""
         hosts = self.headers.getlist("host")
         if len(hosts) != 1 or _host(hosts[0]) not in names:
             raise RequestRefused(421, "unknown host name: set web.url in culture.yaml to the name that people use")
@@ -157,7 +157,7 @@ class _CheckedRequest:
             raise RequestRefused(403, "the request was made by another site")
 
     async def read(self, receive: Receive) -> Receive:
-        """Read the whole body of a form into ``form``, up to 64 KiB; returns what to receive from afterwards."""
+        """Read the body of a form, up to 64 KiB, into ``form``; returns ``receive``."""
         if not self._is_write:
             return receive
         length = self.headers.get("content-length", "0")
@@ -211,7 +211,7 @@ class _CheckedRequest:
         return RedirectResponse("/login" + (f"?next={quote(here, safe='')}" if here != "/" else ""), 303)
 
     def with_headers(self, send: Send) -> Send:
-        """Wrap ``send`` so that every response has the security headers, and is not cached unless it says so."""
+        """Wrap ``send``: add the security headers, and ``no-store`` unless set otherwise."""
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -227,7 +227,7 @@ class _CheckedRequest:
 
 
 def _caller_uid(scope: Scope) -> int | None:
-    """Uid of the client's process on this machine; None for other clients and if the system cannot tell.
+    """Uid of the client's process on this machine; None if remote or unknown.
 
     Sessions on loopback are bound to it: browsers send our cookie to every port of the host, and another user of the
     machine may listen on one of them.

@@ -52,7 +52,7 @@ class BrowserSessions:
         self._login_version = login_version
 
     def start(self, account: str, browser: str, uid: int | None = None) -> str:
-        """Start a session and return its secret, for the cookie; ``uid``: the only local user who may use it."""
+        """Start a session and return its secret; ``uid``: the only local user who may use it."""
         secret, now = new_secret(), self._clock()
         self._database.do("DELETE FROM sessions WHERE ends <= ?", now)
         values = (

@@ -15,7 +15,7 @@ NextPath = str | None
 
 
 async def send_input(irc: IRCTransport, room: str, text: str) -> NextPath:
-    """Send a message or run a slash command; ``NotSent`` with the server's reason, or with what is wrong."""
+    """Send a message or run a slash command; ``NotSent`` says what is wrong."""
     typed = text.strip("\n\r")
     if not typed.strip():
         raise NotSent("the message is empty")

@@ -1,4 +1,4 @@
-"""Serve style, scripts and icons, cached for a year under an address that changes with their contents."""
+"""Serve style, scripts and icons, under cacheable addresses that have the file's hash."""
 
 import hashlib
 from functools import cache
@@ -60,7 +60,7 @@ async def _icon(_request: Request) -> Response:
 
 
 def file_routes() -> list[Route]:
-    """Routes of all static files; the service worker is at the root, so that its scope is the whole page."""
+    """Routes of all static files; the service worker is at the root, for its scope."""
     return [
         Route("/static/{name}", _file),
         Route("/vendor/{name}", _file),

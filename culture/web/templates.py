@@ -1,4 +1,4 @@
-"""The Jinja environment: autoescape, strict names, and filters for numbers, times and foreign text."""
+"""The Jinja environment: autoescape, strict names, filters for numbers, times and text."""
 
 import re
 import string

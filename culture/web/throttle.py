@@ -17,7 +17,7 @@ ADDRESS = "address "
 
 
 class LoginThrottle:
-    """After ``tries`` failures in ``period`` seconds a key has to wait until the oldest of them expires."""
+    """Makes a key wait after ``tries`` failures in ``period`` seconds."""
 
     def __init__(self, tries: int = TRIES, period: float = PERIOD, clock: Callable[[], float] = time.monotonic) -> None:
         self._tries = tries

@@ -1,4 +1,4 @@
-"""UnreadMessage counts of one person: per room and private conversation, how many messages and how many address them.
+"""Unread counts of one person: messages and mentions per room and private conversation.
 
 Counts are kept in memory per connection. At the start they come from the server: the read marker (``MARKREAD``) of each
 room says from when on to read the history. Later, every received message is counted and every ``MARKREAD`` line, also
@@ -60,7 +60,7 @@ class Conversation:
             self._insert(UnreadMessage(message.timestamp, is_for_reader, message.msgid))
 
     def _insert(self, new: UnreadMessage) -> None:
-        """Insert by time, unless it is there: a message may arrive live and from the history, in any order."""
+        """Insert by time, without duplicates: messages come live and from the history."""
         if all(each.id != new.id for each in self.unread_messages):
             self.unread_messages.append(new)
             if len(self.unread_messages) > 1 and self.unread_messages[-2].at > new.at:
@@ -113,14 +113,14 @@ _TIMESTAMP = "timestamp="
 
 
 def is_addressed_to(message: Message, nick: str) -> bool:
-    """Whether a message mentions this person, mentions all, or is private; never for own messages and notices."""
+    """Whether a message of somebody else mentions this person or all, or is private."""
     if message.own or message.notice:
         return False
     return message.private or message.calls_all or fold(nick) in map(fold, message.mentions)
 
 
 async def load_unread(irc: IRCTransport, conversations: Conversations) -> None:
-    """Add the private conversations of the last 60 days, and count what is unread in rooms and conversations."""
+    """Add the conversations of the last 60 days, and count unread messages everywhere."""
     await irc.request("CAP", "REQ", _CAP)
     for name in await _correspondents(irc):
         conversations.get_or_add(name, private=True)

@@ -1,4 +1,4 @@
-"""Views: each module in ``culture/web/views`` declares its routes and its place in the navigation."""
+"""Views: each module in ``web/views`` declares its routes and its navigation entry."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Who said, asked, answered, was paused and spent what, when: a skill that writes it to files which only grow."""
+"""The audit skill: an append-only log of messages, questions, answers, states and spend."""
 
 from culture.skills.audit.skill import Audit
 

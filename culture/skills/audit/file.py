@@ -1,4 +1,4 @@
-"""The files of the audit: one that grows, and those that were full."""
+"""The audit files: one that is appended to, and the full ones, renamed by time."""
 
 import os
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ NAME = "audit.jsonl"
 
 
 class AuditFile:
-    """Appends lines, each group on disk when it returns; a full file is put aside under the time at which that was."""
+    """Appends entries and syncs them; renames a full file, and deletes old ones above ``keep``."""
 
     def __init__(self, folder: Path, size: int, keep: int) -> None:
         self._folder = folder
@@ -20,15 +20,15 @@ class AuditFile:
         self._file = -1
 
     def write(self, entries: Sequence[Entry]) -> None:
-        """Append a line for each."""
+        """Append these entries."""
         self.append([line(entry) for entry in entries])
 
     def append(self, lines: Sequence[bytes]) -> None:
-        """Write them; OSError where that cannot be, and then none of them counts as written."""
+        """Append these lines and sync; on OSError none of them is in the file."""
         if self._file < 0:
             self._open()
         elif os.fstat(self._file).st_size >= self._size:
-            self._put_aside()
+            self._rotate()
         data = b"".join(lines)
         before = os.fstat(self._file).st_size
         try:
@@ -37,11 +37,11 @@ class AuditFile:
                 written += os.write(self._file, data[written:])
             os.fsync(self._file)
         except OSError:
-            os.ftruncate(self._file, before)  # half a group is none
+            os.ftruncate(self._file, before)  # all or none
             raise
 
     def close(self) -> None:
-        """Nothing more is written."""
+        """Close the file."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -51,13 +51,13 @@ class AuditFile:
         self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         size = os.fstat(self._file).st_size
         if size and os.pread(self._file, 1, size - 1) != b"\n":
-            os.write(self._file, b"\n")  # a kill cut the last line off
+            os.write(self._file, b"\n")  # a crash cut off the last line
 
-    def _put_aside(self) -> None:
+    def _rotate(self) -> None:
         self.close()
-        while (aside := self._folder / f"audit-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}.jsonl").exists():
+        while (rotated := self._folder / f"audit-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}.jsonl").exists():
             pass
-        (self._folder / NAME).rename(aside)
+        (self._folder / NAME).rename(rotated)
         for old in sorted(self._folder.glob("audit-*.jsonl"))[: -self._keep]:
             old.unlink()
         self._open()

@@ -1,4 +1,4 @@
-"""The skill: hears what people and agents of this server do, and has it written by a thread of its own."""
+"""The skill object: turns events of local users into audit entries for the writer."""
 
 import asyncio
 from functools import partial
@@ -13,20 +13,20 @@ from culture.skills.audit.file import AuditFile
 from culture.skills.keeping import Keeping
 
 MOST = 20_000
-"""So many lines may wait for the disk; what comes then is lost, and how many were is written."""
+"""Entries that may wait for the disk; further ones are dropped, and their number is logged."""
 _AGENTS = frozenset({UserClass.AGENT.value, UserClass.BOT.value})
 
 
 class AuditWriter(Keeping[Entry, AuditFile]):
-    """Lines that wait; those that found no room leave one behind."""
+    """The queue of entries; dropped ones leave an entry with their number."""
 
     def note_lost(self, count: int, last: Entry) -> None:
-        """Write how many are missing here."""
+        """Add an entry with the number of dropped entries."""
         self.add({"at": last["at"], "what": "lost", "lines": count})
 
 
 class Audit(Skill):
-    """What was done on this server; each writes of its own users, so that in a mesh everything is written once."""
+    """Logs what users of this server do; every server of a mesh logs its own users."""
 
     name = "audit"
     Settings = Wanted
@@ -42,19 +42,19 @@ class Audit(Skill):
         self._writer = AuditWriter("lines of the audit", MOST, file, host.tell_operators, host.failed)
 
     async def start(self) -> None:
-        """Write from now on."""
+        """Create the folder and start the writer thread."""
         if self.settings.folder is not None:
             await asyncio.to_thread(self.settings.folder.mkdir, 0o700, True, True)
         self._writer.start()
 
     async def stop(self) -> None:
-        """Write what waits, if it can be written."""
+        """Write the waiting entries and end the writer thread."""
         await self._writer.stop()
 
     @hook(Said)
     def said(self, event: Said) -> None:
-        """Somebody here said something, as far as agents are concerned or everything is wanted."""
-        # Nearly everything is between people, and this is on the way of every message.
+        """Log a message from or to agents, or every message with ``messages: all``."""
+        # This runs for every message, and most are between people: check that first.
         if not (event.kind in _AGENTS or self._is_for_agents(event) or self._all):
             return
         if event.id.origin == self._own and event.verb != "TAGMSG":
@@ -62,13 +62,13 @@ class Audit(Skill):
 
     @hook(Redacted)
     def redacted(self, event: Redacted) -> None:
-        """Somebody here took a message back."""
+        """Log a redaction."""
         if event.id.origin == self._own:
             self._writer.add(redacted(event))
 
     @hook(Noted)
     def noted(self, event: Noted) -> None:
-        """An agent here asked, was answered, spent, warned, or is in another state."""
+        """Log a fact of an agent: question, answer, spend, alert, task or change of state."""
         if event.id.origin == self._own and (entry := self._facts.entry(event)) is not None:
             self._writer.add(entry)
 

@@ -1,4 +1,4 @@
-"""What the agents of the mesh say of themselves, kept as facts: a skill that answers LEDGER and RECEIPT."""
+"""The ledger skill: stores facts that agents publish; answers LEDGER and RECEIPT."""
 
 from culture.skills.ledger.skill import Ledger
 

@@ -1,4 +1,4 @@
-"""Approvals in facts: the server looks up the message that an agent names as the answer to its question.
+"""Approvals: the server checks the message that an agent names as the answer it got.
 
 An agent publishes who answered its question, and with that it could claim anything. So it also names the msgid of the
 answer, and the server on which it publishes the fact finds that message in its own history. The verdict is
@@ -29,7 +29,7 @@ _LONGEST_NAME = 64
 
 
 class ApprovalVerdict(NamedTuple):
-    """What the server found, the reason, and whether the sender had proven who they are (None: not known)."""
+    """Result of the check, the reason, and whether the sender's login was proven (None: unknown)."""
 
     verified: Verified
     why: str
@@ -37,7 +37,7 @@ class ApprovalVerdict(NamedTuple):
 
 
 async def verdict_on(host: Host, agent: User, fields: Mapping[str, Any]) -> ApprovalVerdict:
-    """Look up the answer that a closed question of this agent names."""
+    """Look up the message that a closed question names as its answer, and compare it with the fact."""
     msgid = fields.get("answer")
     if not isinstance(msgid, str) or not msgid:
         return ApprovalVerdict(Verified.UNKNOWN, "the fact names no message", False)
@@ -45,24 +45,24 @@ async def verdict_on(host: Host, agent: User, fields: Mapping[str, Any]) -> Appr
         said = await host.find_stored(msgid)
     except LookupError as error:
         return ApprovalVerdict(Verified.UNKNOWN, str(error.args[0]))
-    if said is None or not _is_for(host, agent, said):
-        # Nobody learns from the reason who said something that was not for them.
+    if said is None or not _is_readable_by(host, agent, said):
+        # The reason must not reveal who sent a message that was not for this agent.
         is_own = msgid.partition(".")[0] == host.config.short_name
         why = f"the history of {host.config.short_name} has no such message to {agent.nick}"
         return ApprovalVerdict(Verified.FALSE if is_own else Verified.UNKNOWN, why)
-    if not _is_called(agent, said):
+    if not _is_addressed_to(agent, said):
         return ApprovalVerdict(Verified.UNKNOWN, f"the message was said where {agent.nick} is, and not to it", False)
-    return _compared(said, fields)
+    return _compare(said, fields)
 
 
 def corrected(fields: Mapping[str, Any], verdict: ApprovalVerdict) -> dict[str, Any]:
-    """The fields of the fact; that a person confirmed it is taken out where the server knows better."""
+    """The fields of the fact, without ``human_confirmed`` if the verdict contradicts it."""
     is_wrong = verdict.verified is Verified.FALSE or verdict.is_proven is False
     return {key: each for key, each in fields.items() if not (key == CONFIRMED and is_wrong)}
 
 
-def _is_for(host: Host, agent: User, said: Said) -> bool:
-    """Could the agent read it: in private, called by name, or in a channel where it is?"""
+def _is_readable_by(host: Host, agent: User, said: Said) -> bool:
+    """Whether the agent could read a message: private, a mention, or in its channel."""
     if said.verb == "TAGMSG":
         return False
     if not is_channel(said.target):
@@ -72,17 +72,17 @@ def _is_for(host: Host, agent: User, said: Said) -> bool:
     return is_member or fold(agent.nick) in map(fold, said.mentions)
 
 
-def _is_called(agent: User, said: Said) -> bool:
-    """Was it said to the agent? A yes to somebody else in the same channel is no answer to this one.
+def _is_addressed_to(agent: User, said: Said) -> bool:
+    """Whether a message addresses the agent, and not another one in the channel.
 
-    A NOTICE, by which another agent's daemon gives up, calls nobody.
+    A NOTICE counts as addressed: another agent's daemon answers with one, and it mentions nobody.
     """
     if not is_channel(said.target) or said.verb == "NOTICE" or fold(agent.nick) in map(fold, said.mentions):
         return True
     return calls_all(said.text) or bool(mentions(said.text, [agent.nick]))
 
 
-def _compared(said: Said, fields: Mapping[str, Any]) -> ApprovalVerdict:
+def _compare(said: Said, fields: Mapping[str, Any]) -> ApprovalVerdict:
     nick, claimed, asked = nick_of(said.source), str(fields.get("class")), moment(fields.get("asked"))
     if fold(nick) != fold(str(fields.get("by"))):
         return ApprovalVerdict(Verified.FALSE, f"the message is from {_short(nick)}")

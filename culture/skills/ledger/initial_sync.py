@@ -1,4 +1,8 @@
-"""Telling a server that was never here what was noted before it came."""
+"""Send this server's facts to a server that links for the first time.
+
+The log of federation starts with the first link, and is limited. So a server of which no fact is known gets this
+server's own facts published once more, with their original time; servers that have them ignore the repetition.
+"""
 
 import asyncio
 import logging
@@ -14,63 +18,60 @@ from culture.skills.ledger.store import LedgerStore
 log = logging.getLogger(__name__)
 
 MOST = 2_000
-"""So many facts of this server are told, the newest."""
-_AT_ONCE = 200
+"""Number of facts sent, the newest, at most."""
+_BATCH = 200
 
 
-class Introduction:
-    """Says the facts of this server once more, as of their own time, when a server comes of which none is known.
-
-    The log of the links does not have what was said before the first of them, or longer ago than it goes back.
-    """
+class InitialSync:
+    """Publishes this server's facts again when a server links from which no fact is known."""
 
     def __init__(self, host: Host, keeping: Keeping[Fact, LedgerStore]) -> None:
         self._host = host
         self._keeping = keeping
-        self._known: set[str] | None = None
-        """The servers of which there is a fact; None until the file was read."""
-        self._came: set[str] = set()
-        """Those that came before that."""
+        self._known_origins: set[str] | None = None
+        """Servers that have published a fact here; None until the file is read."""
+        self._linked_early: set[str] = set()
+        """Servers that linked before that."""
 
     @hook(Linked)
     def linked(self, event: Linked) -> None:
-        """A server can be reached."""
-        if self._known is None:
-            self._came.add(event.name)
-        elif event.name not in self._known:
-            self._known.add(event.name)
-            self._host.start(self._tell())
+        """A server has linked: send it the facts, if it is new."""
+        if self._known_origins is None:
+            self._linked_early.add(event.name)
+        elif event.name not in self._known_origins:
+            self._known_origins.add(event.name)
+            self._host.start(self._publish_facts())
 
     @hook(Noted)
     def noted(self, event: Noted) -> None:
-        """Whoever has said something here was here."""
-        if self._known is not None:
-            self._known.add(event.id.origin)
+        """Remember the origin of a fact as known."""
+        if self._known_origins is not None:
+            self._known_origins.add(event.id.origin)
 
     async def begin(self) -> None:
-        """Learn who was here before."""
+        """Read the known origins from the file, and send the facts if a new server has linked meanwhile."""
         await self._keeping.opened.wait()
         try:
-            known = await self._keeping.use(LedgerStore.origins)
+            origins = await self._keeping.use(LedgerStore.origins)
         except (sqlite3.Error, OSError) as error:
-            log.warning("who was linked before is not known: %s", error)
-            known = set()
-        new = self._came - known
-        self._known = known | new
-        self._came.clear()
+            log.warning("cannot read which servers were linked before: %s", error)
+            origins = set()
+        new = self._linked_early - origins
+        self._known_origins = origins | new
+        self._linked_early.clear()
         if new:
-            await self._tell()
+            await self._publish_facts()
 
-    async def _tell(self) -> None:
+    async def _publish_facts(self) -> None:
         try:
             facts = await self._keeping.use(lambda store: store.said_by(self._host.name, MOST))
         except (sqlite3.Error, OSError) as error:
-            log.warning("a new server is not told what was noted before: %s", error)
+            log.warning("cannot send the earlier facts to a new server: %s", error)
             return
-        for start in range(0, len(facts), _AT_ONCE):
+        for start in range(0, len(facts), _BATCH):
             with self._host.turn():
-                for fact in facts[start : start + _AT_ONCE]:
+                for fact in facts[start : start + _BATCH]:
                     stamp = self._host.stamp()._replace(at=fact.at / MICROSECONDS)
-                    said = (fact.nick, fact.kind, fact.key, fact.value, fact.verified, fact.why)
-                    self._host.publish(Noted(stamp, *said))
+                    fields = (fact.nick, fact.kind, fact.key, fact.value, fact.verified, fact.why)
+                    self._host.publish(Noted(stamp, *fields))
             await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""What a client asks of the ledger, and the lines that answer it."""
+"""Parse ``LEDGER GET``, and format its answer."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -15,27 +15,27 @@ _USAGE = "LEDGER GET kind [nick] [key=…] [since=…] [before=…] [limit=…]"
 
 
 def read(words: Sequence[str]) -> FactQuery:
-    """``kind|* [nick|*] [key=…] [since=…] [before=…] [limit=…]``."""
+    """Parse ``kind|* [nick|*] [key=…] [since=…] [before=…] [limit=…]``, or ``Failed``."""
     kind, *rest = words
-    asked = FactQuery(None if kind == "*" else kind)
+    query = FactQuery(None if kind == "*" else kind)
     if rest and "=" not in rest[0]:
         nick, *rest = rest
-        asked = asked._replace(nick=None if nick == "*" else nick)
+        query = query._replace(nick=None if nick == "*" else nick)
     for word in rest:
-        asked = _narrowed(asked, word)
-    return asked
+        query = _with_option(query, word)
+    return query
 
 
-def _narrowed(asked: FactQuery, word: str) -> FactQuery:
+def _with_option(query: FactQuery, word: str) -> FactQuery:
     name, _, value = word.partition("=")
     if name == "key" and value:
-        return asked._replace(key=value)
+        return query._replace(key=value)
     if name == "since" and (since := _time(value)) is not None:
-        return asked._replace(since=since)
+        return query._replace(since=since)
     if name == "before" and (before := _time(value)) is not None:
-        return asked._replace(before=before)
+        return query._replace(before=before)
     if name == "limit" and value.isascii() and value.isdigit() and int(value[:5]) > 0:
-        return asked._replace(most=min(int(value[:5]), MOST_ROWS))
+        return query._replace(most=min(int(value[:5]), MOST_ROWS))
     raise Failed(ExtensionVerb.LEDGER, "INVALID_PARAMS", word, text=_USAGE)
 
 
@@ -50,11 +50,11 @@ def _time(text: str) -> int | None:
         return None
 
 
-def rows(server: str, asked: FactQuery, found: Sequence[Fact]) -> Iterator[Message]:
-    """A line for each fact, the newest first, and the one that ends them."""
-    for fact in found[: asked.most]:
-        words = (fact.nick, fact.kind, fact.key, iso_time(fact.at / MICROSECONDS), fact.origin)
-        yield Message(ExtensionVerb.LEDGER, words, server, {ClientTag.FACT.value: with_verdict(fact)})
-    is_all = len(found) <= asked.most
-    end = "End of facts" if is_all else f"The newest {asked.most}; there are more"
-    yield Message(ExtensionVerb.LEDGEREND, (asked.kind or "*", "*", end), server)
+def rows(server: str, query: FactQuery, facts: Sequence[Fact]) -> Iterator[Message]:
+    """The answer: one line per fact, newest first, then the end line."""
+    for fact in facts[: query.most]:
+        params = (fact.nick, fact.kind, fact.key, iso_time(fact.at / MICROSECONDS), fact.origin)
+        yield Message(ExtensionVerb.LEDGER, params, server, {ClientTag.FACT.value: with_verdict(fact)})
+    is_all = len(facts) <= query.most
+    end = "End of facts" if is_all else f"The newest {query.most}; there are more"
+    yield Message(ExtensionVerb.LEDGEREND, (query.kind or "*", "*", end), server)

@@ -1,4 +1,4 @@
-"""The table of the ledger."""
+"""Schema of the ledger's SQLite file, as a list of migrations."""
 
 from culture.server.database import Step
 

@@ -1,4 +1,4 @@
-"""The skill: hears facts, from here and from the mesh, keeps them and answers LEDGER."""
+"""The skill object: stores facts of this server and of the mesh, and answers LEDGER."""
 
 import asyncio
 import json
@@ -38,17 +38,17 @@ from culture.skills.ledger.facts import (
     verdict_fields,
     without_verdict,
 )
-from culture.skills.ledger.initial_sync import Introduction
+from culture.skills.ledger.initial_sync import InitialSync
 from culture.skills.ledger.receipts import ReceiptRelay
 from culture.skills.ledger.store import LedgerStore
 
 _FILE = "ledger.db"
-_WAITING = 20_000  # so many facts may wait for the disk
-_OTHERS = 2.0  # seconds that links, which must not lack what is in the ledger, may take before operators hear of it
-_PATIENCE = 5.0  # seconds for the disk, before a client hears that it is busy
+_MAX_WAITING = 20_000  # facts that may wait for the disk
+_LINK_PATIENCE = 2.0  # seconds for federation to store the same facts, before operators are warned
+_PATIENCE = 5.0  # seconds for the disk, before a client is told that it is busy
 _HOURLY = 3600.0
-_PACE = Rate(burst=600, rate=10)
-_NICKS = 10_000  # whose pace is remembered
+_PUT_RATE = Rate(burst=600, rate=10)
+_MAX_BUCKETS = 10_000
 _READERS = (UserClass.HUMAN, UserClass.AGENT, UserClass.BOT)
 _NO_AGENT = "Only agents publish facts, about themselves: log in with an account of class agent"
 _NO_READER = "Only people and agents of the mesh may read the ledger: log in"
@@ -56,7 +56,7 @@ _PUBLISHED = frozenset(FactKind) - {FactKind.RECEIPT, FactKind.LINK}
 
 
 class Ledger(Skill):
-    """Facts of every agent of the mesh: its state, its questions, what it spent, its alerts, its receipts."""
+    """Stores the facts of all agents of the mesh: state, questions, spend, alerts, tasks, receipts."""
 
     name = "ledger"
     Settings = Wanted
@@ -67,38 +67,38 @@ class Ledger(Skill):
         open_store = partial(LedgerStore, host.folder / _FILE)
         self._keeping = Keeping[Fact, LedgerStore](
             "facts",
-            _WAITING,
+            _MAX_WAITING,
             open_store,
             host.tell_operators,
             host.failed,
             before=partial(_await_links, host),
         )
         host.keeps(self._keeping.mark)
-        self._introduction = Introduction(host, self._keeping)
-        self._receipts = ReceiptRelay(host, self._kept_receipts)
-        self._paces: dict[str, FloodBucket] = {}
+        self._initial_sync = InitialSync(host, self._keeping)
+        self._receipts = ReceiptRelay(host, self._confirm_receipts)
+        self._buckets: dict[str, FloodBucket] = {}
 
     def places(self) -> Iterable[object]:
-        """Besides the skill itself, what takes receipts, and what looks at who comes."""
-        return (self, self._receipts, self._introduction)
+        """The objects with hooks and commands: the skill, the receipts and the initial sync."""
+        return (self, self._receipts, self._initial_sync)
 
     async def start(self) -> None:
-        """Open the file; one that is not to be had yet is tried again beside everything else."""
+        """Open the file within five seconds; if it cannot be opened yet, retry in the background."""
         self._keeping.start()
         with suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE):
                 await self._keeping.opened.wait()
-        self.host.start(self._introduction.begin())
+        self.host.start(self._initial_sync.begin())
         self.host.start(self._prune())
 
     async def stop(self) -> None:
-        """Write what is left."""
+        """Write the waiting facts and close the file."""
         await self._keeping.stop()
 
     @hook(Noted)
     @repeatable
     def noted(self, event: Noted) -> None:
-        """Keep a fact, from here or from elsewhere; heard twice it is the same."""
+        """Store a fact of this or another server; a repeated one changes nothing."""
         fact = fact_of(event)
         if fact is not None:
             self._keeping.add(fact)
@@ -128,37 +128,37 @@ class Ledger(Skill):
         if not is_value(value):
             text = f"A fact is an object in JSON of at most {LONGEST} bytes, in the tag {ClientTag.FACT.value}"
             raise Failed(ExtensionVerb.LEDGER, "INVALID_FACT", kind, key, text=text)
-        self._check_pace(ctx)
-        value = without_verdict(kind, value)  # only the server says whether an approval is what it says
+        self._check_rate(ctx)
+        value = without_verdict(kind, value)  # only the server sets the verdict of an approval
         fields = json.loads(value)
         if kind == FactKind.QUESTION and is_approval(fields):
             look_up = verdict_on(self.host, ctx.user, fields)
             return Later(look_up, lambda verdict: self._publish_approval(ctx, key, fields, verdict))
         ctx.publish(Noted(ctx.stamp(), ctx.user.source, kind, key, value))
-        return self._kept(ctx, kind, key)
+        return self._confirm(ctx, kind, key)
 
     def _publish_approval(self, ctx: Context, key: str, fields: Mapping[str, Any], verdict: ApprovalVerdict) -> Later:
-        """A closed question with what the server found of its answer, which its publisher is told as well."""
+        """Publish a closed question with the server's verdict; send the verdict to the agent."""
         verified, why, _ = verdict
         value = dumped(corrected(fields, verdict))
         if not is_value(value):
             text = f"A fact is an object in JSON of at most {LONGEST} bytes"
             raise Failed(ExtensionVerb.LEDGER, "INVALID_FACT", FactKind.QUESTION, key, text=text)
         ctx.publish(Noted(ctx.stamp(), ctx.user.source, FactKind.QUESTION, key, value, verified, why))
-        return self._kept(ctx, FactKind.QUESTION, key, verdict_fields(verified, why))
+        return self._confirm(ctx, FactKind.QUESTION, key, verdict_fields(verified, why))
 
-    def _kept(self, ctx: Context, kind: str, key: str, verdict: Mapping[str, Any] | None = None) -> Later:
-        """The line that tells that it is on disk, once it is."""
+    def _confirm(self, ctx: Context, kind: str, key: str, verdict: Mapping[str, Any] | None = None) -> Later:
+        """Confirm to the client once the fact is on disk."""
         with_tags = bool(verdict) and "message-tags" in ctx.session.caps.enabled
         tags = {ClientTag.FACT.value: dumped(verdict or {})} if with_tags else {}
         line = Message(ExtensionVerb.LEDGEREND, (kind, key, "Kept"), self.host.name, tags)
         return Later(self._settled(ExtensionVerb.LEDGER), lambda _: ctx.session.send(wire(line)))
 
-    def _check_pace(self, ctx: Context) -> None:
+    def _check_rate(self, ctx: Context) -> None:
         now, nick = self.host.monotonic(), fold(ctx.nick)
-        if nick not in self._paces and len(self._paces) >= _NICKS:
-            self._paces.clear()
-        if not self._paces.setdefault(nick, FloodBucket(now)).take(1, _PACE, now):
+        if nick not in self._buckets and len(self._buckets) >= _MAX_BUCKETS:
+            self._buckets.clear()
+        if not self._buckets.setdefault(nick, FloodBucket(now)).take(1, _PUT_RATE, now):
             raise Failed(
                 ExtensionVerb.LEDGER, "RATE_LIMITED", text="So many facts at once are not taken: wait a little"
             )
@@ -173,7 +173,7 @@ class Ledger(Skill):
         return Later(self._find(asked), lambda found: ctx.pull(query.rows(self.host.name, asked, found)))
 
     async def _find(self, asked: FactQuery) -> list[Fact]:
-        """What was said before the question is part of the answer."""
+        """Facts that match, after all earlier ones are on disk."""
         await self._settled(ExtensionVerb.LEDGER)
         try:
             return await self._keeping.use(lambda store: store.find(asked))
@@ -184,8 +184,8 @@ class Ledger(Skill):
         if not await self._keeping.settled(_PATIENCE):
             raise _unavailable(verb, "the disk is busy or full")
 
-    def _kept_receipts(self, forget: Callable[[], None]) -> Later:
-        """Receipts are answered when they are on disk; where they are not, ``forget`` is called."""
+    def _confirm_receipts(self, forget: Callable[[], None]) -> Later:
+        """Answer receipts once they are on disk; ``forget`` is called if they cannot be stored."""
         return Later(self._settled_or(forget), lambda _: None)
 
     async def _settled_or(self, forget: Callable[[], None]) -> None:
@@ -199,23 +199,23 @@ class Ledger(Skill):
         while True:
             await asyncio.sleep(_HOURLY)
             before = round((self.host.now() - self.settings.age) * MICROSECONDS)
-            wanted = {"before": before, "most": self.settings.keep, "most_each": self.settings.keep_each}
+            limits = {"before": before, "most": self.settings.keep, "most_each": self.settings.keep_each}
             try:
-                await self._keeping.use(methodcaller("prune", **wanted))
+                await self._keeping.use(methodcaller("prune", **limits))
             except (sqlite3.Error, OSError) as error:
                 self.host.tell_operators(f"old facts stay for another hour: {error}")
 
 
 def _await_links(host: Host) -> None:
-    """What is confirmed is told to peers too, whatever happens next."""
-    if not host.await_first(_OTHERS):
-        raise OSError("what links carry is not on disk yet")
+    """Wait until federation has stored the facts too: a confirmed fact must reach the peers."""
+    if not host.await_first(_LINK_PATIENCE):
+        raise OSError("the log of the links is not on disk yet")
 
 
 def _may_publish(ctx: Context) -> bool:
-    """Is this an agent? Where people have accounts only an account says so, and +B does not."""
+    """Whether the client is an agent; if accounts exist, by its account and not by user mode +B."""
     return ctx.network.is_agent(ctx.user)
 
 
 def _unavailable(verb: str, why: str) -> Failed:
-    return Failed(verb, "UNAVAILABLE", text=f"The ledger is not to be had now: {why}")
+    return Failed(verb, "UNAVAILABLE", text=f"The ledger is not available: {why}")

@@ -1,4 +1,4 @@
-"""Channel logs as files that people read: one per channel and day."""
+"""The logger skill: readable channel logs, one file per channel and day, optionally in git."""
 
 from culture.skills.logger.skill import Logger
 

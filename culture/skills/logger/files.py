@@ -1,4 +1,4 @@
-"""Appending to the log files; what the disk does not take is kept within bounds and tried again."""
+"""Append to log files; keep a limited number of failed lines in memory and retry."""
 
 import os
 import time
@@ -7,15 +7,15 @@ from pathlib import Path
 
 from culture.lib.files import open_private
 
-ROOM = 8 * 1024 * 1024  # bytes of lines that wait for the disk
-RETRY = 5.0
+ROOM = 8 * 1024 * 1024  # bytes of lines that may wait for the disk
+RETRY = 5.0  # seconds
 
 Line = tuple[Path, bytes]
 _MOMENT = len("2026-03-19 10:00:00")
 
 
 class _Waiting:
-    """The lines of one file that the disk did not take, and how many more had no room."""
+    """Lines of one file that could not be written, and the number of those dropped for lack of room."""
 
     def __init__(self) -> None:
         self.lines: list[bytes] = []
@@ -23,24 +23,24 @@ class _Waiting:
         self.lost = 0
 
     def add(self, line: bytes) -> None:
-        """Keep a line behind those before it, and behind a note on those in between that are lost."""
+        """Queue a line, after a note about lines dropped before it."""
         self.lines += [*self._note(), line]
         self.size += len(line)
         self.lost = 0
 
     def all(self) -> list[bytes]:
-        """What to write."""
+        """All lines to write, with a note about dropped ones at the end."""
         return [*self.lines, *self._note()]
 
     def _note(self) -> list[bytes]:
-        """What the log itself says about the lines that are missing in it."""
+        """A log line that says how many lines are missing here; empty if none."""
         if not self.lost:
             return []
         return [self.lines[-1][:_MOMENT] + f"\t--\t{self.lost} lines are missing here: the disk took none\n".encode()]
 
 
 class Files:
-    """The files, opened anew for each write, since others may move them away; for one thread alone."""
+    """Writes to log files, opened for each write as others may move them; for use by one thread."""
 
     def __init__(
         self,
@@ -57,32 +57,32 @@ class Files:
         self._size = 0
         self._next = 0.0
         self._why = ""
-        self._told = False
+        self._is_reported = False
         self.lost = 0
 
     @property
     def patience(self) -> float | None:
-        """How long to wait at most before ``write`` is called again, with or without lines."""
+        """Seconds until ``write`` must be called again, with or without lines; None if nothing waits."""
         return max(0.0, self._next - self._clock()) if self._waiting else None
 
     @property
     def waiting(self) -> int:
-        """How many lines the disk did not take yet."""
+        """Number of lines that wait for the disk."""
         return sum(len(each.lines) for each in self._waiting.values())
 
     def write(self, lines: Iterable[Line], now: bool = False) -> None:
-        """Append the lines; those that could not be written before are tried again when it is time, or ``now``."""
+        """Append these lines; waiting ones are retried first if it is time, or with ``now``."""
         if self._waiting and (now or self._clock() >= self._next):
-            self._try_again()
+            self._retry_waiting()
         fresh: dict[Path, list[bytes]] = {}
         for path, line in lines:
             fresh.setdefault(path, []).append(line)
         for path, of_one in fresh.items():
             if path in self._waiting or not self._append(path, of_one):
-                self._keep(path, of_one)
-        self._tell()
+                self._queue(path, of_one)
+        self._report_state()
 
-    def _try_again(self) -> None:
+    def _retry_waiting(self) -> None:
         self._next = self._clock() + self._retry
         for path, waiting in list(self._waiting.items()):
             if self._append(path, waiting.all()):
@@ -99,7 +99,7 @@ class Files:
             return False
         return True
 
-    def _keep(self, path: Path, lines: list[bytes]) -> None:
+    def _queue(self, path: Path, lines: list[bytes]) -> None:
         for line in lines:
             waiting = self._waiting.get(path)
             if self._size + len(line) <= self._room:
@@ -112,24 +112,24 @@ class Files:
                 if waiting is not None:
                     waiting.lost += 1
 
-    def _tell(self) -> None:
-        """Say once that something is wrong, and once that it is over."""
-        if self._waiting and not self._told:
-            self._told = True
+    def _report_state(self) -> None:
+        """Report once that writing fails, and once that it works again."""
+        if self._waiting and not self._is_reported:
+            self._is_reported = True
             self._report(f"cannot write {self._why}; lines are kept in memory until it works again")
-        elif self._told and not self._waiting:
-            self._told = False
+        elif self._is_reported and not self._waiting:
+            self._is_reported = False
             lost, self.lost = self.lost, 0
             self._report(f"logs are written again; {lost or 'no'} lines were lost")
 
 
 def append(path: Path, data: bytes) -> None:
-    """Add whole lines to a file, all of them or none; the file is made for its owner alone."""
+    """Append whole lines to a file, all of them or none; a new file has mode 0600."""
     file = open_private(path, os.O_RDWR | os.O_APPEND)
     try:
         size = os.fstat(file).st_size
         if size and os.pread(file, 1, size - 1) != b"\n":
-            data = b"\n" + data  # what was interrupted there stays a line of its own
+            data = b"\n" + data  # end a line that a crash cut off
         try:
             _write(file, data)
         except OSError:

@@ -1,4 +1,4 @@
-"""What happened, as lines that people read, in the manner of weechat's logs."""
+"""Format events as log lines for people, in the format of weechat's logs."""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
@@ -22,16 +22,16 @@ from culture.server.events import (
 )
 
 CAME, WENT, NOTED, ACTED, CONTINUED = "-->", "<--", "--", " *", " |"
-"""What stands in place of a nick; nobody can be called so."""
+"""Marks in place of a nick; none of them is a valid nick."""
 
-_REMEMBERED = 10_000  # messages, to say which one was taken back
+_MAX_REMEMBERED = 10_000  # messages, to say which one was redacted
 _ONE_LINE = 1_000_000
 
 Logged = Said | Joined | Parted | Left | Renamed | Kicked | TopicSet | ModeSet | Redacted | ChannelRenamed
 
 
 class LogLine(NamedTuple):
-    """A line of a channel's log, its text as it was written."""
+    """One line of a channel's log, before its text is cleaned."""
 
     channel: str
     at: float
@@ -40,36 +40,36 @@ class LogLine(NamedTuple):
 
 
 class ChannelLogFormat:
-    """Knows how each event reads."""
+    """Formats events; remembers recent messages, to name the one that a redaction removes."""
 
     def __init__(self) -> None:
-        self._said: OrderedDict[str, tuple[float, str]] = OrderedDict()
+        self._recent: OrderedDict[str, tuple[float, str]] = OrderedDict()
 
     def rows(self, event: Logged, concerned: Iterable[str] = ()) -> Iterator[LogLine]:
-        """The lines of an event; ``concerned`` are the channels of whoever left or has another nick."""
+        """The log lines of an event; ``concerned``: the channels of a user who quit or changed nick."""
         if isinstance(event, Said):
             self._remember(event)
             yield from _said(event)
         elif isinstance(event, Redacted):
-            yield LogLine(event.target, event.id.at, NOTED, self._taken_back(event))
+            yield LogLine(event.target, event.id.at, NOTED, self._redaction_text(event))
         else:
-            who, text = _happened(event)
+            who, text = _text_of(event)
             for channel in _channels(event, concerned):
                 yield LogLine(channel, event.id.at, who, text)
 
     def _remember(self, said: Said) -> None:
-        self._said[said.id.msgid] = said.id.at, nick_of(said.source)
-        if len(self._said) > _REMEMBERED:
-            self._said.popitem(last=False)
+        self._recent[said.id.msgid] = said.id.at, nick_of(said.source)
+        if len(self._recent) > _MAX_REMEMBERED:
+            self._recent.popitem(last=False)
 
-    def _taken_back(self, event: Redacted) -> str:
-        at, nick = self._said.pop(event.msgid, (None, ""))
+    def _redaction_text(self, event: Redacted) -> str:
+        at, nick = self._recent.pop(event.msgid, (None, ""))
         what = "an earlier message" if at is None else f"what {nick} said at {moment(at)}"
         return f"{nick_of(event.source)} took back {what}{_because(event.reason)}"
 
 
 def moment(at: float) -> str:
-    """A time as the logs have it, UTC: ``2026-03-19 10:00:00``."""
+    """A time in UTC as in the logs: ``2026-03-19 10:00:00``."""
     return _second(int(at))
 
 
@@ -103,7 +103,7 @@ def _channels(event: Logged, concerned: Iterable[str]) -> Iterable[str]:
     return (event.channel,)
 
 
-def _happened(event: Logged) -> tuple[str, str]:
+def _text_of(event: Logged) -> tuple[str, str]:
     nick, _, address = event.source.partition("!")
     shown = f"{nick} ({address})" if address else nick
     match event:
@@ -115,10 +115,10 @@ def _happened(event: Logged) -> tuple[str, str]:
             return WENT, f"{shown} has quit{_because(event.reason)}"
         case Kicked():
             return WENT, f"{nick} has kicked {event.nick}{_because(event.reason)}"
-    return NOTED, _changed(event, nick)
+    return NOTED, _change_text(event, nick)
 
 
-def _changed(event: Logged, nick: str) -> str:
+def _change_text(event: Logged, nick: str) -> str:
     match event:
         case Renamed():
             return f"{nick} is now known as {event.new}"
@@ -138,6 +138,6 @@ def _because(reason: str | None) -> str:
 
 
 def _modes(changes: Iterable[ModeChange]) -> str:
-    """The changes without the channel's key: a log is read by more people, and for longer, than the channel."""
-    shown = [change._replace(param="*") if change.mode == "k" and change.param else change for change in changes]
-    return " ".join(format_changes(shown, len(shown), _ONE_LINE)[0])
+    """The mode changes as text, without the channel key: more people read logs."""
+    masked = [change._replace(param="*") if change.mode == "k" and change.param else change for change in changes]
+    return " ".join(format_changes(masked, len(masked), _ONE_LINE)[0])

@@ -1,4 +1,4 @@
-"""Where a channel's log is: its name as the name of a folder, and its day as that of a file."""
+"""Path of a channel's log: a folder per channel (name escaped), a file per day."""
 
 import hashlib
 import string
@@ -8,22 +8,22 @@ from pathlib import Path
 
 from culture.protocol.names import fold
 
-_KEPT = frozenset(string.ascii_lowercase + string.digits + "_-+.")
-_NOT_FIRST = frozenset("-.")  # an option, a hidden folder, a way up
+_UNESCAPED = frozenset(string.ascii_lowercase + string.digits + "_-+.")
+_NOT_FIRST = frozenset("-.")  # would look like an option or a hidden folder, or be ".."
 _LONGEST = 255  # bytes in the name of a file
-_HEAD = 200
+_HEAD = 200  # bytes before the digest
 
 
 @lru_cache(maxsize=4096)
 def file_of(folder: Path, channel: str, day: str) -> Path:
-    """The log of a channel's day (``2026-11-16``)."""
+    """Path of the log of a channel on a day (``2026-11-16``)."""
     return folder / folder_of(channel) / f"{day}.log"
 
 
 def folder_of(channel: str) -> str:
-    """The name, folded, without its first ``#``, everything unusual as %XX; equal for equal channels only.
+    """Folder name of a channel: folded, without the first ``#``, escaped as %XX; unique.
 
-    ``urllib.parse.unquote`` reads it back. Where that would be too long for a file system, the end is a digest.
+    ``urllib.parse.unquote`` reverses it, unless the name is too long for a file system: then it ends in a digest.
     """
     name = fold(channel)[1:]
     escaped = "".join(_escaped(character, at == 0) for at, character in enumerate(name))
@@ -40,7 +40,7 @@ def _escaped(character: str, first: bool) -> str:
 
 
 def _is_plain(character: str) -> bool:
-    """Does it read well, and is it the same on file systems that fold or normalise names in ways that IRC does not?"""
+    """Whether a character is readable and survives file systems that normalise names."""
     if character.isascii():
-        return character in _KEPT
+        return character in _UNESCAPED
     return character.isalnum() and unicodedata.normalize("NFKD", character.casefold()) == character

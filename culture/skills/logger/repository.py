@@ -1,4 +1,4 @@
-"""The logs as a git repository: what is new is committed, by git itself, in a process of its own."""
+"""The log folder as a git repository: commits new lines by running git."""
 
 import time
 from pathlib import Path
@@ -7,12 +7,12 @@ from threading import Lock
 from culture.lib.files import private_directory
 from culture.lib.git import Git, GitFailed, isolated
 
-# Packing is waited for: a commit leaves no process behind.
+# No detached packing: a commit must leave no process behind.
 _SETTINGS = {"commit.gpgSign": "false", "gc.autoDetach": "false", "init.defaultBranch": "main"}
 
 
 class LogRepository:
-    """A folder under git; its calls block, and one commit is made at a time."""
+    """The log folder under git; calls block, and one commit runs at a time."""
 
     def __init__(self, folder: Path, server: str) -> None:
         self._folder = folder
@@ -20,10 +20,10 @@ class LogRepository:
         self._lock = Lock()
 
     def commit(self, message: str, patience: float, tidy: bool = True) -> bool:
-        """Commit what is new; False when nothing is. ``tidy``: git may pack what has piled up."""
+        """Commit all changes within ``patience`` seconds; False if there are none."""
         until = time.monotonic() + patience
         if not self._lock.acquire(timeout=patience):
-            raise GitFailed(("commit",), -1, "the commit before this one takes too long")
+            raise GitFailed(("commit",), -1, "the previous commit is still running")
         try:
             return self._commit(message, until, tidy)
         except OSError as error:
@@ -43,7 +43,7 @@ class LogRepository:
         return True
 
     def _git(self, until: float, *arguments: str) -> bytes:
-        """What git prints; only these settings count, not those of whoever runs the server."""
+        """Run git and return its output; only our settings apply, not those of the server's user."""
         environment = isolated(self._folder / ".git", GIT_WORK_TREE=str(self._folder))
         git = Git(self._folder, environment, self._settings, umask=0o077)
         return git.run(*arguments, patience=max(0.0, until - time.monotonic()))

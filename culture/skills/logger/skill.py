@@ -1,4 +1,4 @@
-"""The skill: notes what happens in channels, hands it to the writer, and has the logs committed."""
+"""The skill object: hands channel events to the writer thread, and commits the logs."""
 
 import asyncio
 from pathlib import Path
@@ -23,13 +23,13 @@ from culture.skills.logger.format import Logged, moment
 from culture.skills.logger.repository import LogRepository
 from culture.skills.logger.writer import LogWriter, Noted
 
-_PAUSE = 0.2  # seconds in which events gather, so that a busy channel's file is not opened for each
-_MOST = 10_000  # events that wait for the writer
+_PAUSE = 0.2  # seconds in which events are collected, so that a file is not opened for each event
+_MOST = 10_000  # events that may wait for the writer
 _WRITE_PATIENCE, _COMMIT_PATIENCE, _LAST_COMMIT_PATIENCE = 3.0, 30.0, 5.0
 
 
 class Logger(Skill):
-    """One file per channel and day; what is private is never in them."""
+    """Writes one log file per channel and day; private messages are never logged."""
 
     name = "logger"
     Settings = config.LoggerConfig
@@ -38,22 +38,22 @@ class Logger(Skill):
     def __init__(self, host: Host, settings: config.LoggerConfig) -> None:
         super().__init__(host, settings)
         self.folder: Path = settings.folder or paths.home() / "log" / host.name
-        self._fresh: list[Noted] = []
-        self._missed = 0
+        self._pending: list[Noted] = []
+        self._dropped = 0
         self._writer: LogWriter | None = None
-        self._at_rest = asyncio.Event()
-        self._at_rest.set()
+        self._writer_idle = asyncio.Event()
+        self._writer_idle.set()
         self._repository = LogRepository(self.folder, host.name) if settings.git else None
-        self._commits = True
+        self._commit_works = True
 
     async def start(self) -> None:
-        """Begin to write, and to commit where that is wanted."""
-        self._writer = LogWriter(self.folder, self.settings.channels, self.host.tell_operators, self._broke)
+        """Start the writer thread, and regular commits if ``git`` is set."""
+        self._writer = LogWriter(self.folder, self.settings.channels, self.host.tell_operators, self._on_writer_failure)
         if self._repository is not None:
             self.host.start(self._commit_regularly(self._repository))
 
     async def stop(self) -> None:
-        """Write what is left, as far as the disk lets us, and commit it."""
+        """Write the pending lines within three seconds, and commit them."""
         if self._writer is None:
             return
         try:
@@ -61,7 +61,7 @@ class Logger(Skill):
                 await self.flush()
                 await self._writer.stop()
         except TimeoutError:
-            self.host.tell_operators("the disk does not answer; the last lines are lost")
+            self.host.tell_operators("the disk does not respond; the last log lines are lost")
         else:
             files = self._writer.files
             if files.waiting or files.lost:
@@ -69,67 +69,67 @@ class Logger(Skill):
         if self._repository is not None:
             await self._commit(self._repository, last=True)
 
-    def _broke(self, error: BaseException) -> None:
+    def _on_writer_failure(self, error: BaseException) -> None:
         self._writer = None
-        self._at_rest.set()
+        self._writer_idle.set()
         self.host.failed(error)
 
     async def flush(self) -> None:
-        """Wait until all that happened so far was written, or at least tried."""
-        await self._at_rest.wait()
+        """Wait until all events so far have been written, or the write has failed."""
+        await self._writer_idle.wait()
         self._hand_over()
-        await self._at_rest.wait()
+        await self._writer_idle.wait()
 
     @hook(Said)
     def on_said(self, said: Said) -> None:
-        """Note a message that is for everybody in a channel."""
+        """Log a message to a whole channel."""
         if said.target[0] == "#" and not said.status and said.verb != "TAGMSG":
-            self._note(said)
+            self._collect(said)
 
     @hook(Redacted)
     def on_redacted(self, event: Redacted) -> None:
-        """Note that a message to a channel was taken back."""
+        """Log the redaction of a message in a channel."""
         if event.target[0] == "#":
-            self._note(event)
+            self._collect(event)
 
     @hook(Left, Renamed)
     def on_user(self, event: Left | Renamed) -> None:
-        """Note what concerns every channel of somebody."""
+        """Log a quit or a change of nick, in every channel of the user."""
         if self.host.concerned:
-            self._note(event, self.host.concerned)
+            self._collect(event, self.host.concerned)
 
     @hook(Joined, Parted, Kicked, TopicSet, ModeSet, ChannelRenamed)
     def on_channel(self, event: Joined | Parted | Kicked | TopicSet | ModeSet | ChannelRenamed) -> None:
-        """Note what concerns one channel."""
-        self._note(event)
+        """Log an event of one channel."""
+        self._collect(event)
 
-    def _note(self, event: Logged, concerned: tuple[str, ...] = ()) -> None:
-        fresh = self._fresh
-        if not fresh:
+    def _collect(self, event: Logged, concerned: tuple[str, ...] = ()) -> None:
+        pending = self._pending
+        if not pending:
             asyncio.get_running_loop().call_later(_PAUSE, self._hand_over)
-        if len(fresh) < _MOST:
-            fresh.append((event, concerned))
+        if len(pending) < _MOST:
+            pending.append((event, concerned))
         else:
-            self._miss()
+            self._drop()
 
-    def _miss(self) -> None:
-        self._missed += 1
-        if self._missed == 1:
-            self.host.tell_operators("the disk is slower than the talk; lines are lost until it has caught up")
+    def _drop(self) -> None:
+        self._dropped += 1
+        if self._dropped == 1:
+            self.host.tell_operators("the disk is too slow for the log; lines are lost until it has caught up")
 
     def _hand_over(self) -> None:
-        """Give the writer what has gathered, unless it is still at work: ``_written`` sees to the rest."""
-        if self._fresh and self._writer is not None and self._at_rest.is_set():
-            batch, self._fresh = self._fresh, []
-            self._at_rest.clear()
+        """Hand the pending events to the writer; while it is busy, ``_written`` does that later."""
+        if self._pending and self._writer is not None and self._writer_idle.is_set():
+            batch, self._pending = self._pending, []
+            self._writer_idle.clear()
             self._writer.write(batch, self._written)
 
     def _written(self) -> None:
-        self._at_rest.set()
-        if self._missed:
-            missed, self._missed = self._missed, 0
-            self.host.tell_operators(f"the disk has caught up; {missed} lines were lost")
-        if self._fresh:
+        self._writer_idle.set()
+        if self._dropped:
+            dropped, self._dropped = self._dropped, 0
+            self.host.tell_operators(f"the disk has caught up; {dropped} lines were lost")
+        if self._pending:
             asyncio.get_running_loop().call_later(_PAUSE, self._hand_over)
 
     async def _commit_regularly(self, repository: LogRepository) -> None:
@@ -145,10 +145,10 @@ class Logger(Skill):
         try:
             await asyncio.to_thread(repository.commit, message, patience, not last)
         except GitFailed as failed:
-            if self._commits:
-                self.host.tell_operators(f"cannot commit the logs: {failed.reason}; they are written all the same")
-            self._commits = False
+            if self._commit_works:
+                self.host.tell_operators(f"cannot commit the logs: {failed.reason}; lines are still written")
+            self._commit_works = False
         else:
-            if not self._commits:
+            if not self._commit_works:
                 self.host.tell_operators("logs are committed again")
-            self._commits = True
+            self._commit_works = True

@@ -1,4 +1,4 @@
-"""The links that were shared: a skill that remembers them and answers URLS."""
+"""The urlindex skill: an index of the links shared in channels; answers URLS."""
 
 from culture.skills.urlindex.skill import UrlIndex
 

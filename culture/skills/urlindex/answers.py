@@ -1,4 +1,4 @@
-"""Links as lines: for programs (URLS), and for people (NOTICE)."""
+"""Format links as answer lines: URLS for programs, NOTICE for people."""
 
 import time
 from collections.abc import Iterator
@@ -9,22 +9,22 @@ from culture.protocol.vocabulary import ExtensionVerb
 from culture.skills.urlindex.facts import LinkPage, Shared
 
 _END = "End of results"
-_UNNAMED = "*"  # in place of a link that is too long for a line
+_UNNAMED = "*"  # instead of a link that is too long for a line
 
 
-def rows(server: str, about: str, found: LinkPage) -> Iterator[Message]:
-    """A line per link and the one that ends them."""
-    for shared in found.links:
-        yield row(server, shared)
-    if not found.complete:
+def rows(server: str, about: str, page: LinkPage) -> Iterator[Message]:
+    """The answer for programs: one line per link, then the end line."""
+    for link in page.links:
+        yield row(server, link)
+    if not page.complete:
         text = "The time for a search is over; older links were not looked at"
         yield Message("WARN", (ExtensionVerb.URLS, "TIMEOUT", about, text), server)
     yield Message(ExtensionVerb.URLSEND, (about, _END), server)
 
 
-def row(server: str, shared: Shared) -> Message:
-    """One link. What is too long to be told whole is named by its message, never cut."""
-    channel, nick, at, times, url, context, msgid = shared
+def row(server: str, link: Shared) -> Message:
+    """One link as a line; a link that is too long for it is not cut but replaced by its msgid."""
+    channel, nick, at, times, url, context, msgid = link
     head = (channel, nick, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at)), str(times))
     made = Message(ExtensionVerb.URLS, (*head, url, context), server)
     if len(bytes(made._replace(params=(*head, url, "")))) <= LINE_LIMIT:
@@ -32,22 +32,22 @@ def row(server: str, shared: Shared) -> Message:
     return made._replace(params=(*head, _UNNAMED, _too_long(url, msgid)))
 
 
-def notices(server: str, nick: str, channel: str, found: LinkPage) -> Iterator[Message]:
-    """The same for somebody who reads it, without a word for programs."""
-    head = f"Links in {channel}, newest first:" if found.links else f"No links were shared in {channel}"
+def notices(server: str, nick: str, channel: str, page: LinkPage) -> Iterator[Message]:
+    """The answer for people: notices with one link each."""
+    head = f"Links in {channel}, newest first:" if page.links else f"No links were shared in {channel}"
     yield Message("NOTICE", (nick, head), server)
-    for shared in found.links:
-        yield _notice(server, nick, shared)
+    for link in page.links:
+        yield _notice(server, nick, link)
 
 
-def _notice(server: str, nick: str, shared: Shared) -> Message:
-    when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(shared.at))
-    often = "" if shared.times == 1 else f" ({shared.times} times)"
-    text = f"{when} <{shared.nick}> {shared.url}{often}"
+def _notice(server: str, nick: str, link: Shared) -> Message:
+    when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(link.at))
+    count = "" if link.times == 1 else f" ({link.times} times)"
+    text = f"{when} <{link.nick}> {link.url}{count}"
     if len(bytes(Message("NOTICE", (nick, text), server))) > LINE_LIMIT:
-        text = f"{when} <{shared.nick}> {_too_long(shared.url, shared.msgid)}{often}"
-    elif shared.context != shared.url:
-        text += f" – {shared.context}"
+        text = f"{when} <{link.nick}> {_too_long(link.url, link.msgid)}{count}"
+    elif link.context != link.url:
+        text += f" – {link.context}"
     return Message("NOTICE", (nick, text), server)
 
 

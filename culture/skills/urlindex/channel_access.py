@@ -1,4 +1,9 @@
-"""Who may read the links of a channel."""
+"""Access to the links of a channel.
+
+A link that was shared while anybody could join is readable by anybody who may join now. A link that was shared in a
+closed channel (+i, +k, +s) is readable by members only, and only if the channel still is the same one: not if it was
+empty in between and founded anew. So the index stores the founding time with such a link, and compares it here.
+"""
 
 from culture.protocol.names import fold
 from culture.protocol.numerics import Numeric
@@ -8,45 +13,45 @@ from culture.server.events import ChannelRenamed, Joined
 from culture.server.skill import Host, hook
 from culture.skills.urlindex.facts import OPEN, ReadableChannels
 
-_GONE = 100  # channels that are no more, before they are forgotten
+_GONE = 100  # ended channels that may be remembered
 
 
 class ChannelAccess:
-    """Knows since when a channel is what it is: what was said behind its closed door is for those who came since."""
+    """Knows when each channel was founded, and from that which links a user may read."""
 
     def __init__(self, host: Host) -> None:
         self._network = host.network
         self._now = host.now
-        self._entered: dict[str, float] = {}
+        self._founded: dict[str, float] = {}
 
     @hook(Joined)
     def enter(self, event: Joined) -> None:
-        """Whoever comes first into a channel finds nothing of those who were there before.
+        """Record the founding time when the first member joins: earlier closed links are not theirs.
 
-        When that was we know ourselves: other servers may say that the channel is older.
+        The time is our own: another server may say that the channel is older.
         """
         channel = self._network.channel(event.channel)
         if channel is not None and not channel.is_registered and len(channel.members) == 1:
-            self._entered[fold(channel.name)] = self._now()
+            self._founded[fold(channel.name)] = self._now()
             self._tidy()
 
     @hook(ChannelRenamed)
     def renamed(self, event: ChannelRenamed) -> None:
-        """The same channel under another name."""
-        entered = self._entered.pop(fold(event.channel), None)
-        self._entered.pop(fold(event.new), None)
-        if entered is not None:
-            self._entered[fold(event.new)] = entered
+        """Keep the founding time of a renamed channel."""
+        founded = self._founded.pop(fold(event.channel), None)
+        self._founded.pop(fold(event.new), None)
+        if founded is not None:
+            self._founded[fold(event.new)] = founded
 
     def _tidy(self) -> None:
         channels = self._network.channels
-        if len(self._entered) > 2 * len(channels) + _GONE:
-            self._entered = {name: at for name, at in self._entered.items() if name in channels}
+        if len(self._founded) > 2 * len(channels) + _GONE:
+            self._founded = {name: at for name, at in self._founded.items() if name in channels}
 
     def room(self, channel: Channel | None, closed: bool | None) -> float | None:
-        """Where a message was said: in the open, or behind the door of this very channel; None where nobody can tell.
+        """Room of a message: ``OPEN``, or the founding time of its closed channel, or None.
 
-        ``closed`` is what the server of its sender says of that; the channel may be another one by now, or none.
+        ``closed`` is what the sender's server says; the channel may be another one by now, or gone.
         """
         if closed is None and channel is not None:
             closed = not channel.is_open
@@ -55,7 +60,7 @@ class ChannelAccess:
         return None if channel is None else self._since(channel)
 
     def since(self, user: User, name: str) -> float | None:
-        """From when on the user may also read what was closed; None: never. 442 where they may not read at all."""
+        """Founding time from which the user may read closed links; None: open links only."""
         channel = self._network.channel(name)
         if channel is None:
             return None
@@ -64,8 +69,8 @@ class ChannelAccess:
         return self._since(channel) if user in channel.members else None
 
     def view(self, user: User) -> ReadableChannels:
-        """All that the user may read."""
-        # There may be many channels: few of them need a closer look.
+        """The channels that are hidden from the user, and the founding times of the user's own."""
+        # There may be many channels, and few of them can be hidden.
         doubtful = ((name, channel) for name, channel in self._network.channels.items() if _may_be_hidden(channel))
         hidden = (name for name, channel in doubtful if not may_read(user, channel))
         return ReadableChannels(
@@ -73,7 +78,7 @@ class ChannelAccess:
         )
 
     def _since(self, channel: Channel) -> float:
-        return max(channel.created, self._entered.get(fold(channel.name), OPEN))
+        return max(channel.created, self._founded.get(fold(channel.name), OPEN))
 
 
 def _may_be_hidden(channel: Channel) -> bool:
@@ -81,7 +86,7 @@ def _may_be_hidden(channel: Channel) -> bool:
 
 
 def may_read(user: User, channel: Channel) -> bool:
-    """Is the user a member, or could they become one?"""
+    """Whether the user is a member of the channel or may join it."""
     if user in channel.members:
         return True
     return channel.is_open and (not channel.listed("b", user) or channel.listed("e", user))

@@ -1,9 +1,9 @@
-"""What the index is told, and what it answers."""
+"""Types of the index: what is written to it, and what it returns."""
 
 from typing import NamedTuple
 
 OPEN = 0.0
-"""The room of what was said where anybody could come in."""
+"""Room of a message in an open channel."""
 
 
 class MessageWithLinks(NamedTuple):
@@ -22,13 +22,13 @@ class MessageWithLinks(NamedTuple):
 
 
 class RedactedMessage(NamedTuple):
-    """A message that is no more."""
+    """A redacted message: its links are removed."""
 
     msgid: str
 
 
 class Moved(NamedTuple):
-    """A channel under another name."""
+    """A renamed channel: its links get the new name."""
 
     channel: str
     new: str
@@ -38,7 +38,7 @@ Fact = MessageWithLinks | RedactedMessage | Moved
 
 
 class Shared(NamedTuple):
-    """A link as it is shown: where, by whom and when last, how often, and what was said with it then."""
+    """A link with its last mention, the number of mentions, and the text around it."""
 
     channel: str
     nick: str
@@ -50,14 +50,14 @@ class Shared(NamedTuple):
 
 
 class LinkPage(NamedTuple):
-    """The links asked for, newest first; ``complete`` unless time ran out before the older ones were looked at."""
+    """Matching links, newest first; ``complete`` is False if the time limit stopped the search."""
 
     links: list[Shared]
     complete: bool
 
 
 class ReadableChannels(NamedTuple):
-    """What somebody may read: not these channels, and of their own (folded) also what was closed, since this time."""
+    """What a user may read: all but hidden channels, and closed links of own channels."""
 
     hidden: frozenset[str]
     since: dict[str, float]

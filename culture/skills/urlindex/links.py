@@ -1,4 +1,4 @@
-"""The links in a text: found in one pass, without what is only next to them."""
+"""Find the links in a text, in one pass, without surrounding punctuation and brackets."""
 
 import re
 from collections.abc import Iterator
@@ -8,9 +8,9 @@ from typing import NamedTuple
 from culture.protocol.text import Profile, clean, one_line
 
 LONGEST = 2000
-"""Bytes; what is longer is data rather than an address, and is no link here."""
+"""Bytes of a link, at most; longer ones are ignored."""
 MOST = 20
-"""So many links of one message are taken."""
+"""Links per message, at most."""
 
 _CONTEXT = 300  # characters
 _BEFORE = 100  # of them before the link, where the text is longer
@@ -27,7 +27,7 @@ _ACTION = "\x01ACTION "
 
 
 class FoundLink(NamedTuple):
-    """A link as it was written, the form in which it compares, and the text around it."""
+    """A link as written, its normal form for comparison, and the text around it."""
 
     url: str
     key: str
@@ -35,29 +35,29 @@ class FoundLink(NamedTuple):
 
 
 def may_link(text: str) -> bool:
-    """Whether it is worth looking closer."""
+    """Whether a text may contain a link; a fast check before ``links``."""
     return "://" in text
 
 
 def links(text: str) -> list[FoundLink]:
-    """The links of a message, each once, in the order of the text."""
+    """The links in a message without duplicates, in order, at most ``MOST``."""
     if text.startswith("\x01"):
         if not text.startswith(_ACTION):
             return []
         text = text[len(_ACTION) :]
     text = clean(text, Profile.INDEX)
-    found: dict[str, FoundLink] = {}
+    by_key: dict[str, FoundLink] = {}
     for start, url in _written(text):
         key = normal(url)
-        if key not in found:
-            found[key] = FoundLink(url, key, around(text, start))
-            if len(found) == MOST:
+        if key not in by_key:
+            by_key[key] = FoundLink(url, key, around(text, start))
+            if len(by_key) == MOST:
                 break
-    return list(found.values())
+    return list(by_key.values())
 
 
 def normal(url: str) -> str:
-    """The form in which links compare: scheme and host in small letters, the root as a path; the rest as it is."""
+    """Normal form of a link: scheme and host in lower case, ``/`` as the path if there is none."""
     head = _HEAD.match(url)
     if head is None:
         return url
@@ -68,14 +68,14 @@ def normal(url: str) -> str:
 
 
 def around(text: str, start: int) -> str:
-    """The text of a message as one line; of a long one the part about the link."""
+    """The text around a link as one line, at most 300 characters."""
     begin = 0 if len(text) <= _CONTEXT else max(0, start - _BEFORE)
     context = one_line(text[begin : begin + _CONTEXT], Profile.INDEX)
     return f"…{context}" if begin else context
 
 
 def _written(text: str) -> Iterator[tuple[int, str]]:
-    """Where each link begins, and the link; every character is looked at once."""
+    """Start and text of each link; every character is scanned once."""
     place = 0
     while match := _START.search(text, place):
         place = _end(text, match.end())
@@ -85,7 +85,7 @@ def _written(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _end(text: str, begin: int) -> int:
-    """Where a link ends: a bracket belongs to it only where it was opened in it."""
+    """End of a link: at a space, quote or unpaired closing bracket."""
     opened = dict.fromkeys(_OPENED.values(), 0)
     for match in _PLACE.finditer(text, begin):
         character = match[0]

@@ -1,4 +1,4 @@
-"""What a URLS line asks for."""
+"""Parse the parameters of a ``URLS`` line."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,39 +10,39 @@ from culture.protocol.vocabulary import ExtensionVerb
 from culture.server.errors import Failed, Refused
 
 SEARCH = "SEARCH"
-USUAL = 10
-"""How many links are shown where nobody says how many."""
-_LONGEST_NUMBER = 9  # digits; more is as good as all
+DEFAULT_COUNT = 10
+"""Number of links if the client names none."""
+_LONGEST_NUMBER = 9  # digits; a longer number means all
 
 
 class RecentLinks(NamedTuple):
-    """The latest links of a channel; None: of the one where the asker is."""
+    """A query for the latest links of a channel; None: the client's current one."""
 
     channel: str | None
     most: int
 
 
 class LinkSearch(NamedTuple):
-    """The latest links with these words."""
+    """A query for the latest links that contain these words."""
 
     term: str
     most: int
 
 
 def read(params: Sequence[str], limit: int) -> RecentLinks | LinkSearch:
-    """The question in these parameters; nobody gets more than ``limit`` links."""
+    """Parse the parameters into a query for at most ``limit`` links."""
     first, *rest = params or ("",)
     if is_channel(first):
-        return RecentLinks(first, number(rest[0], limit) if rest else min(USUAL, limit))
+        return RecentLinks(first, number(rest[0], limit) if rest else min(DEFAULT_COUNT, limit))
     if first.upper() == SEARCH:
         if not rest:
             raise Refused(Numeric.ERR_NEEDMOREPARAMS, ExtensionVerb.URLS)
         return LinkSearch(one_line(" ".join(rest), Profile.INDEX), limit)
-    return RecentLinks(None, number(first, limit) if params else min(USUAL, limit))
+    return RecentLinks(None, number(first, limit) if params else min(DEFAULT_COUNT, limit))
 
 
 def number(text: str, limit: int) -> int:
-    """How many are wanted: 1 or more."""
+    """Parse a number of links from 1 to ``limit``; ``Failed`` if it is none."""
     if not (text.isascii() and text.isdigit()) or not text.strip("0"):
         urls = ExtensionVerb.URLS
         hint = f"{urls} #channel [how many], {urls} {SEARCH} :words, or {urls} [how many]"

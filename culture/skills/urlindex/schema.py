@@ -1,4 +1,4 @@
-"""The tables of the index, step by step."""
+"""Schema of the index's SQLite file, as a list of migrations."""
 
 from culture.server.database import Step
 

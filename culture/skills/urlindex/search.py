@@ -1,4 +1,4 @@
-"""Reading the index, within a time."""
+"""Read the index, with a time limit per query."""
 
 import json
 import math
@@ -11,7 +11,7 @@ from culture.protocol.names import fold
 from culture.server.database import open_reader
 from culture.skills.urlindex.facts import OPEN, LinkPage, ReadableChannels, Shared
 
-_STEPS = 1000  # of SQLite's machine between two looks at the clock
+_STEPS = 1000  # SQLite instructions between two checks of the time limit
 
 # A link that was shared in the open and behind a closed door is there twice; it is shown once, with both counted.
 # The order of the join is fixed (CROSS), so that the newest links are found first and without sorting.
@@ -41,37 +41,37 @@ _SEARCH = """
 
 
 class IndexUnreadable(Exception):
-    """The file cannot be read right now."""
+    """The file cannot be read at the moment."""
 
 
 class LinkReader:
-    """Answers from the file; may be used by several threads at once."""
+    """Queries the SQLite file; safe for several threads."""
 
     def __init__(self, path: Path, patience: float) -> None:
         self._path = path
         self._patience = patience
 
     def recent(self, channel: str, since: float | None, most: int) -> LinkPage:
-        """The latest links of a channel: the open ones, and those that were closed since then."""
+        """The latest links of a channel: open ones, and closed ones with a room from ``since`` on."""
         bound = math.inf if since is None else since
         return self._find(_RECENT, {"channel": fold(channel), "since": bound, "most": most})
 
     def search(self, view: ReadableChannels, term: str, most: int) -> LinkPage:
-        """The latest links of what is in view that have the term in them, or were shared with it."""
+        """The latest readable links that contain the term, or whose message contains it."""
         mine = json.dumps(list(view.since.items()), ensure_ascii=False)
         hidden = json.dumps(list(view.hidden), ensure_ascii=False)
         return self._find(_SEARCH, {"mine": mine, "hidden": hidden, "term": term.casefold(), "most": most})
 
-    def _find(self, query: str, asked: dict[str, object]) -> LinkPage:
+    def _find(self, query: str, parameters: dict[str, object]) -> LinkPage:
         until = time.monotonic() + self._patience
-        found: list[Shared] = []
+        links: list[Shared] = []
         try:
             with closing(open_reader(self._path)) as file:
                 file.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
-                for row in file.execute(query, asked):
-                    found.append(Shared(*row))
+                for row in file.execute(query, parameters):
+                    links.append(Shared(*row))
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
                 raise IndexUnreadable(str(error)) from error
-            return LinkPage(found, False)
-        return LinkPage(found, True)
+            return LinkPage(links, False)
+        return LinkPage(links, True)

@@ -1,4 +1,4 @@
-"""The skill: hears messages, answers URLS."""
+"""The skill object: collects links from channel messages and answers URLS."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -26,15 +26,15 @@ from culture.skills.urlindex.store import UrlIndexStore
 from culture.skills.urlindex.writer import UrlIndexWriter
 
 _FILE = "links.db"
-_READERS = 2  # threads for each kind of question
+_READERS = 2  # threads per kind of query
 MOST_SEARCHES = 20
-"""So many may wait or be under way, each of which may take a second."""
-_OPENING = 5.0  # seconds to wait for the file before clients come
-_PATIENCE = 1.0  # seconds for a search; and for what was just said to be on disk before it
+"""Searches waiting or running, at most; each may take a second."""
+_OPEN_TIMEOUT = 5.0  # seconds to wait for the file at the start
+_PATIENCE = 1.0  # seconds for a query, and for earlier messages to reach the disk before it
 
 
 class UrlIndex(Skill):
-    """Remembers the links shared in channels: who, where, when, how often, and what was said with them."""
+    """Indexes links shared in channels, with nick, time, count and the text around them."""
 
     name = "urlindex"
     Settings = Wanted
@@ -42,7 +42,7 @@ class UrlIndex(Skill):
     def __init__(self, host: Host, settings: Wanted) -> None:
         super().__init__(host, settings)
         self._rows = settings.rows
-        self._doors = ChannelAccess(host)
+        self._access = ChannelAccess(host)
         path = host.folder / _FILE
         self._open = partial(UrlIndexStore, path, settings.keep)
         self._reader = LinkReader(path, _PATIENCE)
@@ -52,44 +52,44 @@ class UrlIndex(Skill):
         self._writer: UrlIndexWriter | None = None
 
     def places(self) -> Iterable[object]:
-        """Besides the skill itself, what watches the channels' doors."""
-        return (self, self._doors)
+        """The objects with hooks and commands: the skill and the channel access."""
+        return (self, self._access)
 
     async def start(self) -> None:
-        """Open the file; one that is not to be had yet is tried again beside everything else."""
+        """Open the file within five seconds; if it cannot be opened yet, retry in the background."""
         writer = self._writer = UrlIndexWriter(self._open, self.host.tell_operators, self.host.failed)
         writer.start()
         with suppress(TimeoutError):
-            async with asyncio.timeout(_OPENING):
+            async with asyncio.timeout(_OPEN_TIMEOUT):
                 await writer.opened.wait()
 
     async def stop(self) -> None:
-        """Write what is left and close it."""
+        """Write the waiting messages, close the file and end the threads."""
         if self._writer is not None:
             await self._writer.stop()
         for threads in (self._readers, self._searchers):
             threads.shutdown(wait=False, cancel_futures=True)
 
     @hook(Said)
-    def hear(self, said: Said) -> None:
-        """Take a message to a whole channel that may hold links; what is private, or for some of them, is not."""
+    def on_said(self, said: Said) -> None:
+        """Index the links of a message to a whole channel; private and status messages are skipped."""
         if not may_link(said.text) or said.status or not is_channel(said.target):
             return
         channel = self.host.network.channel(said.target)
-        room = self._doors.room(channel, said.closed)
+        room = self._access.room(channel, said.closed)
         if room is not None:
             name = said.target if channel is None else channel.name
             self._write(MessageWithLinks(name, room, nick_of(said.source), said.id.at, said.id.msgid, said.text))
 
     @hook(Redacted)
-    def forget(self, event: Redacted) -> None:
-        """What is taken back was not shared."""
+    def on_redacted(self, event: Redacted) -> None:
+        """Remove the links of a redacted message."""
         if is_channel(event.target):
             self._write(RedactedMessage(event.msgid))
 
     @hook(ChannelRenamed)
-    def move(self, event: ChannelRenamed) -> None:
-        """The links stay with the channel."""
+    def on_renamed(self, event: ChannelRenamed) -> None:
+        """Move the links of a renamed channel."""
         self._write(Moved(event.channel, event.new))
 
     @command(ExtensionVerb.URLS)
@@ -100,20 +100,20 @@ class UrlIndex(Skill):
 
         URLS [how many] is for people: the links of the channel that you last spoke in or joined.
         """
-        asked = query.read(message.params, self._rows)
-        if isinstance(asked, query.LinkSearch):
-            view = self._doors.view(ctx.user)
-            find = partial(self._reader.search, view, asked.term, asked.most)
-            return Later(self._searched(find), lambda found: ctx.pull(rows(self.host.name, "*", found)))
-        name = asked.channel or ctx.session.place
+        request = query.read(message.params, self._rows)
+        if isinstance(request, query.LinkSearch):
+            view = self._access.view(ctx.user)
+            find = partial(self._reader.search, view, request.term, request.most)
+            return Later(self._run_search(find), lambda found: ctx.pull(rows(self.host.name, "*", found)))
+        name = request.channel or ctx.session.place
         if name is None:
             raise Refused(Numeric.ERR_NEEDMOREPARAMS, ExtensionVerb.URLS)
-        since = self._doors.since(ctx.user, name)
-        find = partial(self._reader.recent, name, since, asked.most)
-        return Later(self._found(self._readers, find), partial(self._show, ctx, name, asked.channel is None))
+        since = self._access.since(ctx.user, name)
+        find = partial(self._reader.recent, name, since, request.most)
+        return Later(self._run(self._readers, find), partial(self._show, ctx, name, request.channel is None))
 
     def _show(self, ctx: Context, name: str, is_read: bool, found: LinkPage) -> None:
-        """Answer about one channel; one that has left no links, and is none, is unknown."""
+        """Answer for one channel; 403 if it has no links and does not exist."""
         channel = ctx.network.channel(name) if found.links else ctx.find_channel(name)
         shown = channel.name if channel is not None else found.links[0].channel
         if is_read:
@@ -121,8 +121,8 @@ class UrlIndex(Skill):
         else:
             ctx.pull(rows(self.host.name, shown, found))
 
-    async def _found(self, threads: ThreadPoolExecutor, find: Callable[[], LinkPage]) -> LinkPage:
-        """What was said before the question is part of the answer, unless the disk is in the way."""
+    async def _run(self, threads: ThreadPoolExecutor, find: Callable[[], LinkPage]) -> LinkPage:
+        """Run a query in a thread, after earlier messages reached the disk or ``_PATIENCE`` passed."""
         if self._writer is not None:
             await self._writer.settled(_PATIENCE)
         try:
@@ -130,13 +130,13 @@ class UrlIndex(Skill):
         except IndexUnreadable as error:
             raise _unavailable(str(error)) from error
 
-    async def _searched(self, find: Callable[[], LinkPage]) -> LinkPage:
-        """The same for a search: nobody who asks for the latest waits for them."""
+    async def _run_search(self, find: Callable[[], LinkPage]) -> LinkPage:
+        """Run a search in threads of its own, so that it does not delay other queries."""
         if self._searches >= MOST_SEARCHES:
-            raise _unavailable("many searches are under way, ask again in a moment")
+            raise _unavailable("too many searches are running, try again in a moment")
         self._searches += 1
         try:
-            return await self._found(self._searchers, find)
+            return await self._run(self._searchers, find)
         finally:
             self._searches -= 1
 
@@ -146,4 +146,4 @@ class UrlIndex(Skill):
 
 
 def _unavailable(why: str) -> Failed:
-    return Failed(ExtensionVerb.URLS, "UNAVAILABLE", text=f"The links cannot be read now: {why}")
+    return Failed(ExtensionVerb.URLS, "UNAVAILABLE", text=f"The link index is not available: {why}")

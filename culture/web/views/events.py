@@ -29,7 +29,7 @@ async def _events(page: PageRequest) -> Response:
 
 
 async def _stream(page: PageRequest, events: EventStream, last: str, first: str) -> AsyncIterator[str]:
-    """Events until the tab is closed or the session ends, with a comment every 15 s to keep proxies open."""
+    """Events until the tab closes or the session ends; a comment every 15 s as keepalive."""
     yield first
     checked_at = sent_at = time.monotonic()
     async for event in events.listen(last, _SESSION_CHECK):

@@ -51,7 +51,7 @@ async def _use_link(page: PageRequest) -> Response:
 
 
 def start_session(page: PageRequest, account: str, next_path: str) -> Response:
-    """Start a session and redirect to ``next_path``; the cookie is always new, against session fixation."""
+    """Start a session with a new cookie (against fixation), and go to ``next_path``."""
     if page.visitor is not None:
         page.web.sessions.revoke(page.visitor.session)
     secret = page.web.sessions.start(account, page.request.headers.get("user-agent", ""), page.caller_uid)

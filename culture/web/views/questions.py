@@ -1,4 +1,4 @@
-"""The pages *Questions* and of one question: the open ones with a form to answer, then the closed ones."""
+"""The pages *Questions* and of one question: open ones with a form, then closed ones."""
 
 import re
 from datetime import UTC, datetime

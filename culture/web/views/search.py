@@ -1,4 +1,4 @@
-"""The page *Search*: messages by words or by meaning, in one room or in all of the person's rooms."""
+"""The page *Search*: messages by words or by meaning, in one room or in all."""
 
 from starlette.responses import Response
 

@@ -110,9 +110,9 @@ async def test_a_disk_that_hangs_costs_bounded_memory(logging: Logging, monkeypa
             assert await asyncio.to_thread(disk.asked.wait, 10)
             for number in range(25):
                 op.send(f"PRIVMSG #a :{number}")
-            await told(op, "slower than the talk")
+            await told(op, "too slow for the log")
             await op.sync()
-            assert len(skill._fresh) == 10
+            assert len(skill._pending) == 10
             disk.free.set()
             assert "15 lines were lost" in await told(op, "caught up")
             await skill.flush()
@@ -131,7 +131,7 @@ async def test_a_disk_that_hangs_does_not_hold_up_the_end(
         async with logging(Clock()) as (ircd, _), registered(ircd.port, "spark-ori") as ori:
             await ori.join("#a")
             assert await asyncio.to_thread(disk.asked.wait, 10)
-        assert "the disk does not answer" in caplog.text
+        assert "the disk does not respond" in caplog.text
     finally:
         disk.free.set()
 

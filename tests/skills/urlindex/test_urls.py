@@ -345,7 +345,7 @@ async def test_whether_it_is_the_same_channel_is_told_by_when_it_was_made(indexi
         await ori.join("#a")
         index = ircd.parts.skills.get("urlindex")
         assert isinstance(index, UrlIndex)
-        index._doors._entered.clear()  # as after a start
+        index._access._founded.clear()  # as after a start
         assert len(links(await ori.ask("URLS #a"))) == 1
 
 
@@ -375,7 +375,7 @@ async def test_a_file_that_is_locked_at_the_start_is_opened_later(
     indexing: Indexing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Until then a question is declined, and counts for no failure of the skill; nothing that is said is lost."""
-    monkeypatch.setattr(skill, "_OPENING", 0.0)
+    monkeypatch.setattr(skill, "_OPEN_TIMEOUT", 0.0)
     monkeypatch.setattr(skill, "_PATIENCE", 0.05)
     folder = private_directory(tmp_path / "data" / "urlindex")
     other = sqlite3.connect(folder / "links.db", isolation_level=None)
@@ -457,7 +457,7 @@ async def test_searches_keep_nobody_from_the_latest_links(room: Room) -> None:
         gate.wait(PATIENCE)
         return LinkPage([], True)
 
-    searches = [asyncio.create_task(index._searched(long)) for _ in range(skill.MOST_SEARCHES)]
+    searches = [asyncio.create_task(index._run_search(long)) for _ in range(skill.MOST_SEARCHES)]
     assert links(await ori.ask("URLS #a")) == [("#a", "1", "https://a.b/")]
     assert refused(await ori.ask("URLS SEARCH :a.b")) == [("FAIL", "URLS", "UNAVAILABLE")]
     gate.set()
