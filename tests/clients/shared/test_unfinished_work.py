@@ -97,6 +97,23 @@ async def test_task_is_complete_when_nothing_of_its_place_is_unread_or_in_the_ba
         assert await complete(ori) == "end"
 
 
+async def test_task_of_an_agent_that_the_supervisor_holds_is_not_complete(ircd: IRCd, home: Path) -> None:
+    config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, [{**WORK, "steps": held(home)}])})
+    async with registered(ircd.port, "spark-ori") as ori, running(config, NICK) as daemon:
+        for channel in ("#general", "#alerts"):
+            await ori.join(channel)
+        ori.send(f"PRIVMSG #general :@{NICK} work")
+        await until(lambda: daemon.work.busy)
+        daemon.notes.held = "work"
+        (home / "go").touch()
+        assert await answered(ori, "#general") == "done"
+        await until(lambda: not daemon.work.busy)
+        daemon.notes.held = None
+        ori.send(f"PRIVMSG #general :@{NICK} end")
+        assert await complete(ori) == "end"
+        assert completed(ori) == ["end"]
+
+
 async def test_silence_pauses_a_task_and_resume_takes_it_up_again(ircd: IRCd, home: Path) -> None:
     rules = {"trust": {"timeout": 0.5, "timeout_action": "pause"}}
     config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, [CLEAN])}, rules=rules)

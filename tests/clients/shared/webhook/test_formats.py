@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -119,6 +120,13 @@ def test_ten_kilobytes_are_cut_with_a_link(kind: Kind, letter: str) -> None:
     style = STYLES[kind]
     assert style.longest - 20 <= style.size(text) <= style.longest
     assert LINK in text and text.endswith("\n… and 7 more")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_question_has_its_link_in_the_text_where_the_receiver_has_no_field_for_it(kind: Kind) -> None:
+    asked = Alert("agent_question", "spark-a", "Delete it?", LINK, "#general", "q7", ("yes", "no"))
+    text = text_for(kind, replace(bundle(), alerts=(asked,)))
+    assert (LINK in text) == (kind in ("discord", "slack"))
 
 
 @given(st.sampled_from(KINDS), st.lists(st.text(max_size=900), min_size=1, max_size=5), st.integers(0, 10**6))
