@@ -16,7 +16,7 @@ from culture.bridge.client import BridgeClient
 from culture.bridge.settings import from_environment
 from culture.cli.agents import irc_session
 from culture.cli.agents.questions import questions
-from culture.cli.doctor import ports
+from culture.cli.doctor import network
 from culture.cli.doctor.inventory import Inventory
 from culture.cli.doctor.runner import FindingSeverity
 from culture.cli.server import background
@@ -173,12 +173,12 @@ async def test_doctor_tells_who_holds_the_port_and_which_programs_wait(
     async with squatting(monkeypatch) as squatter:
         (home / "culture.yaml").write_text(f'{{"name": "spark", "listen": [{{"port": {squatter.port}}}]}}')
         agents_yaml(home, squatter.port, {"nick": NICK, "playbook": playbook(home, [])})
-        [finding] = await asyncio.to_thread(lambda: list(ports.held(Inventory())))
+        [finding] = await asyncio.to_thread(lambda: list(network.check_held_ports(Inventory())))
         assert finding.severity is FindingSeverity.ERROR
         assert finding.what == f"port {squatter.port} of this machine is held by user {USER}, not by you"
         assert finding.why.startswith("the agents, the page and the command line cannot connect")
         assert f"server.user: {USER} in agents.yaml" in finding.next
-        await asyncio.to_thread(lambda: list(ports.agents(Inventory())))
+        await asyncio.to_thread(lambda: list(network.check_agents_address(Inventory())))
         assert await squatter.heard(tries=1) == b""
 
 
@@ -186,12 +186,12 @@ def test_doctor_tells_of_a_page_that_is_not_connected(home: Path) -> None:
     (home / "culture.yaml").write_text('{"name": "spark"}')
     with process.held("spark") as change_note:
         change_note(url="http://127.0.0.1:6680", port=6680)
-        assert list(ports.pages(Inventory())) == []
+        assert list(network.check_pages(Inventory())) == []
         change_note(problem="port 6667 of this machine is held by user nobody")
-        [finding] = ports.pages(Inventory())
+        [finding] = network.check_pages(Inventory())
         assert "is not connected to it: port 6667 of this machine is held by user nobody" in finding.what
         change_note(problem="")
-        assert list(ports.pages(Inventory())) == []
+        assert list(network.check_pages(Inventory())) == []
 
 
 @pytest.mark.parametrize("token", ["", TOKEN], ids=["without a token", "with a token"])
@@ -203,7 +203,7 @@ async def test_the_command_line_ends_at_a_squatter_and_says_who_it_is(
     async with squatting(monkeypatch) as squatter:
         there = Address("127.0.0.1", squatter.port)
         with pytest.raises(ServerUnreachable, match=f"held by user {USER}, not by you"):
-            async with irc_session.present(irc_session.IrcPerson(there, NICK)):
+            async with irc_session.connected(irc_session.IrcPerson(there, NICK)):
                 pass
         with pytest.raises(PortHeld, match="nothing was said to them"):
             await ask_once(there, ClientIdentity("ori"), "REDEEM", "ori", "key", "password")

@@ -1,4 +1,36 @@
-"""The command line: one file per group of commands, and the only place that builds everything."""
+"""The command line, `culture …`: the only package that imports and connects all others.
+
+`main` is the entry point. `commands.COMMANDS` names the module and the function of each command; only the module of
+the command that was typed is loaded, since loading all of them takes longer than most commands need.
+
+One typed command: `main` → `commands.assembled` → `agent_access.GuardedCommand.invoke` (refuses agents) → the
+function of the command → `output` (prints, cleans foreign text) → the exit code (`protocol.vocabulary.Exit`).
+
+Commands of one file each:
+
+- account: `culture account`
+- bridge: `culture bridge`, `culture bridge token`
+- config: `culture config`
+- digest: `culture digest`
+- help: `culture help`; its pages are topics/*.txt
+- skills: `culture skills`
+- wiki: `culture wiki`
+
+Folders, each with a map in its own docstring: agents, completion, demo, doctor, history, mesh, server, team, up, web.
+
+Helpers:
+
+- agent_access: which commands an agent may run
+- app, commands, command_tree: the table of commands, and the command line as data
+- humanize: sizes, ages and dates, read and printed
+- local_servers: the servers of this machine and how to connect to them
+- mcp_serve: runs an MCP server over HTTP or stdio
+- options: options that select a server
+- output: errors, confirmation, JSON, cleaned text
+- progress: progress bars
+- secret_input: passwords and link secrets from a terminal, a pipe or a file
+- yaml_edit: changes a YAML file and keeps its comments
+"""
 
 import gc
 import os
@@ -18,7 +50,7 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """Run the command line; what went wrong is said on stderr and by the exit code."""
+    """Run the command line: print errors on stderr and exit with the code of `Exit`."""
     if conflict := name_conflict():
         print(f"culture: {conflict}", file=sys.stderr)
         sys.exit(Exit.WRONG_CONFIGURATION)
@@ -36,23 +68,23 @@ def main() -> None:
         if not _is_of_home(error):
             raise
         print(
-            f"culture: {error.filename}: {error.strerror}. Everything of culture is in {paths.home()}; "
-            f"{Environment.HOME} names another place",
+            f"culture: {error.filename}: {error.strerror}. All files of culture are in {paths.home()}; "
+            f"set {Environment.HOME} to use another folder",
             file=sys.stderr,
         )
         sys.exit(Exit.FAILED)
 
 
 def _is_of_home(error: OSError) -> bool:
-    """Whether the folder of all our files cannot be used, which is no mistake of ours."""
+    """Tell whether the error is about a file in our home folder, which is no bug of ours."""
     named = error.filename
     return isinstance(named, str | os.PathLike) and Path(named).is_relative_to(paths.home())
 
 
 def _assembled(word: str) -> "typer.Typer":
-    """The command line; what is loaded for it stays, so that looking for garbage meanwhile would find none.
+    """Build the command line for one command, without garbage collection while modules load.
 
-    From here on Ctrl-C is an exception, as there will be something to put in order.
+    Afterwards SIGINT raises KeyboardInterrupt, since a command may have something to clean up.
     """
     gc.disable()
     try:
@@ -67,6 +99,6 @@ def _assembled(word: str) -> "typer.Typer":
 
 
 def _code(error: StartError) -> Exit:
-    from culture.server.skill_host.loader import WrongSkill  # brings the server with it
+    from culture.server.skill_host.loader import WrongSkill  # imports the server
 
     return Exit.WRONG_CONFIGURATION if isinstance(error, WrongSkill) else Exit.FAILED

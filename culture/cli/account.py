@@ -1,4 +1,4 @@
-"""``culture account``: who may log in to the server."""
+"""``culture account``: accounts of people, agents and bots on the server."""
 
 from enum import StrEnum
 from typing import Annotated, NoReturn
@@ -15,61 +15,66 @@ from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import Account, AccountRefused, NoSuchAccount, account_name, new_account, via_word
 from culture.server.auth.password import PasswordVerifier, UnfitPassword, prepare
 
-group = typer.Typer(help="Say who may log in to the server.", no_args_is_help=True)
+group = typer.Typer(help="Manage accounts.", no_args_is_help=True)
 
 
 class AccountClass(StrEnum):
-    """The classes an account may have; which of them is a person decides what others may rely on."""
+    """Class of a new account. It decides what others may rely on, so a person chooses it."""
 
     HUMAN = UserClass.HUMAN
     AGENT = UserClass.AGENT
     BOT = UserClass.BOT
 
 
-Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="The account, for example ori.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="Name of the account, for example ori.")]
 PasswordStdin = Annotated[
-    bool, typer.Option("--password-stdin", help="Read the password from standard input, do not ask for it.")
+    bool, typer.Option("--password-stdin", help="Read the password from standard input instead of asking.")
 ]
 
 
 @group.command()
 def add(
     name: Name,
-    kind: Annotated[AccountClass, typer.Option("--class", help="What the account's owner is.")] = AccountClass.HUMAN,
+    kind: Annotated[AccountClass, typer.Option("--class", help="Class of the account's owner.")] = AccountClass.HUMAN,
     nick: Annotated[
-        list[str] | None, typer.Option("--nick", metavar="NICK", help="A further nick of theirs; may be repeated.")
+        list[str] | None, typer.Option("--nick", metavar="NICK", help="Another nick of the account; may be repeated.")
     ] = None,
     certificate: Annotated[
         list[str] | None,
-        typer.Option("--certificate", metavar="FINGERPRINT", help="SHA-256 of a certificate to log in with; likewise."),
+        typer.Option(
+            "--certificate", metavar="FINGERPRINT", help="SHA-256 of a certificate for login; may be repeated."
+        ),
     ] = None,
     via: Annotated[
         str | None,
         typer.Option(
             "--via",
             metavar="WORD",
-            help="A program (of class bot) that logs in for people; WHOIS then says that they are here via WORD.",
+            help="For a bot that logs in for people: WHOIS shows them as connected via WORD.",
         ),
     ] = None,
     user: Annotated[
         str | None,
         typer.Option(
-            "--user", metavar="USER", help="A user of this machine, whose own programs need no login for this account."
+            "--user", metavar="USER", help="User of this machine whose programs use this account without a login."
         ),
     ] = None,
     always_on: Annotated[
         bool | None,
-        typer.Option("--always-on/--no-always-on", help="Stay when the last client leaves.  [default: people do]"),
+        typer.Option(
+            "--always-on/--no-always-on", help="Stay online when the last client leaves.  [default: on for people]"
+        ),
     ] = None,
     no_password: Annotated[
-        bool, typer.Option("--no-password", help="Log in by token or certificate only; so with --certificate.")
+        bool, typer.Option("--no-password", help="Allow login by token or certificate only.")
     ] = False,
     password_stdin: PasswordStdin = False,
     config: ConfigFile = None,
 ) -> None:
-    """Make an account.
+    """Add an account.
 
-    The password is asked for, or read from standard input; it is never an argument, as others can see those.
+    The password is asked for, or read from standard input. It is never an argument, since other users can see
+    arguments.
     """
     store = _store(config)
     try:
@@ -78,13 +83,13 @@ def add(
             via_word(via, UserClass(kind))
         owner = store.owner_of(name)
         if owner:
-            _fail(_taken(name, owner))
-        asked = password_stdin or not (no_password or certificate or user)
+            _fail(_name_taken(name, owner))
+        needs_password = password_stdin or not (no_password or certificate or user)
         store.add(
             new_account(
                 name,
                 UserClass(kind),
-                verifier=_new_verifier(name, password_stdin) if asked else None,
+                verifier=_new_verifier(name, password_stdin) if needs_password else None,
                 certificates=tuple(certificate or ()),
                 nicks=tuple(nick or ()),
                 always_on=always_on,
@@ -94,19 +99,19 @@ def add(
         )
     except AccountRefused as refused:
         _fail(str(refused))
-    typer.echo(f"{name} may log in: {_described(store, name)}.")
-    if not asked and not certificate and not user:
-        typer.echo(f"It has no way to do so yet; make one with `culture account token {name}`.")
+    typer.echo(f"{name} may log in: {_describe(store, name)}.")
+    if not needs_password and not certificate and not user:
+        typer.echo(f"It has no password, token or certificate yet: `culture account token {name}` makes a token.")
 
 
 @group.command()
 def passwd(name: Name, password_stdin: PasswordStdin = False, config: ConfigFile = None) -> None:
-    """Give an account another password.
+    """Set a new password for an account.
 
-    A revoked account may log in again with it.
+    This also activates a revoked account again.
     """
     store = _store(config)
-    account = _known(store, name)
+    account = _find(store, name)
     store.set_password(account.name, _new_verifier(account.name, password_stdin))
     typer.echo(f"{account.name} has a new password{'' if account.is_active else ', and may log in again'}.")
 
@@ -115,22 +120,23 @@ def passwd(name: Name, password_stdin: PasswordStdin = False, config: ConfigFile
 def token(
     name: Name,
     label: Annotated[
-        str, typer.Option("--label", metavar="LABEL", help="Which token; the one of the same label is replaced.")
+        str,
+        typer.Option("--label", metavar="LABEL", help="Label of the token; it replaces the token with the same label."),
     ] = "default",
     config: ConfigFile = None,
 ) -> None:
-    """Make a token: a random secret that is used in place of the password.
+    """Make a token: a random secret that replaces the password.
 
-    It is printed this once. Programs log in with it by SASL PLAIN or PASS.
+    It is printed only once. Programs log in with it by SASL PLAIN or PASS.
     """
     store = _store(config)
-    account = _known(store, name)
+    account = _find(store, name)
     try:
-        made = store.add_token(account.name, label)
+        secret = store.add_token(account.name, label)
     except AccountRefused as refused:
         _fail(str(refused))
-    typer.echo(made)
-    typer.echo(f"Keep it: it is not shown again. It replaces the password of {account.name}.", err=True)
+    typer.echo(secret)
+    typer.echo(f"Save it now: it is not shown again. It works in place of the password of {account.name}.", err=True)
 
 
 @group.command()
@@ -141,18 +147,18 @@ def certificate(
     ],
     config: ConfigFile = None,
 ) -> None:
-    """Let an account log in with a certificate too (SASL EXTERNAL)."""
+    """Allow an account to log in with a TLS certificate (SASL EXTERNAL)."""
     store = _store(config)
-    account = _known(store, name)
+    account = _find(store, name)
     try:
         store.add_certificate(account.name, fingerprint)
     except AccountRefused as refused:
         _fail(str(refused))
-    typer.echo(f"{account.name} may log in with it: {_described(store, account.name)}.")
+    typer.echo(f"{account.name} may log in with it: {_describe(store, account.name)}.")
 
 
 class Program(StrEnum):
-    """The classes of programs."""
+    """Class of an account that a program uses."""
 
     AGENT = UserClass.AGENT
     BOT = UserClass.BOT
@@ -164,13 +170,13 @@ def change_class(
     kind: Annotated[Program, typer.Argument(show_default=False, help="What the program is.")],
     config: ConfigFile = None,
 ) -> None:
-    """Make a program's account one of class agent, or bot.
+    """Change the class of a program's account to agent or bot.
 
-    Agents wake agents, vote on questions and publish in the ledger; bots do not.
-    It counts from the program's next login on.
+    Agents can wake agents, vote on questions and publish in the ledger; bots cannot. The change takes effect at the
+    program's next login.
     """
     store = _store(config)
-    account = _known(store, name)
+    account = _find(store, name)
     try:
         store.set_class(account.name, UserClass(kind))
     except AccountRefused as refused:
@@ -181,7 +187,7 @@ def change_class(
 @group.command("list")
 @open_to_agents
 def show(config: ConfigFile = None, as_json: AsJson = False) -> None:
-    """Show all accounts."""
+    """List all accounts."""
     store = _store(config)
     accounts = sorted(store.all(), key=lambda account: account.name.lower())
     if as_json:
@@ -191,23 +197,23 @@ def show(config: ConfigFile = None, as_json: AsJson = False) -> None:
         typer.echo("There are no accounts. Make one with `culture account add NAME`.")
     width = max((len(account.name) for account in accounts), default=0)
     for account in accounts:
-        typer.echo(f"{account.name:<{width}}  {_described(store, account.name)}")
+        typer.echo(f"{account.name:<{width}}  {_describe(store, account.name)}")
 
 
 @group.command()
 def revoke(name: Name, config: ConfigFile = None) -> None:
-    """Take away every way to log in: password, tokens and certificates.
+    """Revoke an account: its password, tokens and certificates stop working.
 
-    A running server ends the account's sessions within 5 seconds. Its nicks stay its own.
+    A running server ends the account's sessions within 5 seconds. Its nicks stay reserved.
     """
     store = _store(config)
-    account = _known(store, name)
+    account = _find(store, name)
     store.revoke(account.name)
-    typer.echo(f"{account.name} is revoked. `culture account passwd {account.name}` would let it in again.")
+    typer.echo(f"{account.name} is revoked. `culture account passwd {account.name}` activates it again.")
 
 
 def _entry(account: Account) -> dict[str, object]:
-    """What may be known of an account; nothing with which one could log in."""
+    """Return the fields of an account for --json; none of them can be used to log in."""
     return {
         "name": account.name,
         "class": account.kind.value,
@@ -228,7 +234,7 @@ def _store(config: ConfigFile) -> AccountStore:
     return AccountStore(settings.accounts_file, settings.account_prefix)
 
 
-def _known(store: AccountStore, name: str) -> Account:
+def _find(store: AccountStore, name: str) -> Account:
     account = store.get(name)
     if account is None:
         close = nearest(name, [account.name for account in store.all()])
@@ -247,13 +253,13 @@ def _new_verifier(name: str, from_stdin: bool) -> PasswordVerifier:
     return PasswordVerifier.of(password)
 
 
-def _taken(name: str, owner: Account) -> str:
+def _name_taken(name: str, owner: Account) -> str:
     if owner.is_active:
         return f"{name} belongs to the account {owner.name} already"
-    return f"{owner.name} was revoked; `culture account passwd {owner.name}` would let it in again"
+    return f"{owner.name} was revoked; `culture account passwd {owner.name}` activates it again"
 
 
-def _described(store: AccountStore, name: str) -> str:
+def _describe(store: AccountStore, name: str) -> str:
     account = store.get(name)
     assert account is not None
     ways = [

@@ -1,8 +1,12 @@
-"""Which commands an agent's process may run: those that say so, and no other.
+"""Decides which commands an agent's process may run.
 
-An agent has the user id of its owner, so the command line would let it act as its owner. A command that only shows
-something is marked with ``open_to_agents``; every other one is refused, a new one included. ``for_people`` says what an
-agent does in its place. Where only an option of an open command is for people, the command calls ``refuse_agents``.
+Problem: an agent has the user id of its owner, so the command line would let it act as its owner.
+
+Rule: an agent may run only the commands that are marked with ``open_to_agents``; they only show something. Every
+other command, a new one included, is refused with exit code 4. ``for_people`` names what an agent does instead. Where
+only one option of an open command is for people, the command calls ``refuse_agents``.
+
+Example: `culture status` is marked. `culture stop` is not: an agent that types it reads "this command is for people".
 """
 
 from collections.abc import Callable
@@ -21,13 +25,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def open_to_agents(function: F) -> F:
-    """Mark a command that an agent may run, too."""
+    """Mark a command that agents may run too."""
     setattr(function, _OPEN, True)
     return function
 
 
 def for_people(instead: str) -> Callable[[F], F]:
-    """Mark a command that agents are refused, with what an agent does in its place."""
+    """Mark a command that is refused to agents, and say what an agent does instead."""
 
     def mark(function: F) -> F:
         setattr(function, _INSTEAD, instead)
@@ -37,34 +41,34 @@ def for_people(instead: str) -> Callable[[F], F]:
 
 
 def refuse_agents(instead: str = ASK) -> None:
-    """End the command if an agent's process runs it."""
+    """End the command with DENIED if an agent's process runs it."""
     from culture.config.process_owner import own_agent
 
     agent = own_agent()
     if agent is not None:
-        fail(f"this is for people, and you are {agent}: {instead}", Exit.DENIED)
+        fail(f"this command is for people, and you are {agent}: {instead}", Exit.DENIED)
 
 
 class GuardedCommand(TyperCommand):
-    """A command that looks who runs it; its help is for everybody."""
+    """Command that refuses agents unless it is marked as open; its help is for everybody."""
 
     @property
     def is_open(self) -> bool:
-        """Whether an agent may run it."""
+        """Whether agents may run this command."""
         return getattr(self.callback, _OPEN, False)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command."""
+        """Run the command, unless an agent runs it and may not."""
         if not self.is_open:
             refuse_agents(getattr(self.callback, _INSTEAD, ASK))
         return super().invoke(ctx)
 
 
-def guarded(group: typer.Typer) -> typer.Typer:
-    """The group with each of its commands, and of the groups in it, guarded."""
+def guard_group(group: typer.Typer) -> typer.Typer:
+    """Make every command of the group, and of the groups in it, a GuardedCommand."""
     for command in group.registered_commands:
         command.cls = GuardedCommand
     for inner in group.registered_groups:
         if inner.typer_instance is not None:
-            guarded(inner.typer_instance)
+            guard_group(inner.typer_instance)
     return group

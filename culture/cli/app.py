@@ -1,4 +1,4 @@
-"""All commands, put together."""
+"""The command line with all commands loaded, for tests and for tools that list the commands."""
 
 from culture.cli.commands import assembled
 

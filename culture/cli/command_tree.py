@@ -1,4 +1,4 @@
-"""The command line as a value: which commands there are, what each takes, and what is to be filled in."""
+"""The command line as data: the commands, their options, and what each value can be."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -11,31 +11,31 @@ import typer
 from culture.cli.commands import assembled
 
 NICKS, FILES = "nicks", "files"
-"""What can stand in a place, where it is not one of some words: the nick of an agent, a file."""
+"""Kinds of values that are not one of a few words: the nick of an agent, a file."""
 _METAVARS = {"NICK": NICKS, "AGENT": NICKS, "TARGET": NICKS, "FILE": FILES, "FOLDER": FILES}
 _OWN = "--nick"
-"""The nick that it takes is the person's."""
+"""Option whose nick is the person's own, not an agent's."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandNode:
-    """A command, or a group of them."""
+    """A command, or a group of commands."""
 
     help: str
-    """What it does, in a sentence."""
+    """First sentence of its help."""
     inner: dict[str, "CommandNode"] = field(default_factory=dict)
     options: dict[str, str] = field(default_factory=dict)
-    """Every option, and what it is for."""
+    """Name of every option → its help."""
     takes: dict[str, str] = field(default_factory=dict)
-    """The options that take a value, and what that can be: NICKS, FILES, some words, or nothing that is known."""
+    """Options that take a value → NICKS, FILES, the possible words, or an empty string if unknown."""
     argument: str = ""
-    """What its first argument can be."""
+    """Kind of its first argument, as in ``takes``."""
 
 
 def tree(words: Mapping[str, Iterable[str]] | None = None) -> CommandNode:
-    """All commands; ``words`` says what can stand for a metavar, such as ``BACKEND``."""
-    known = {name: " ".join(choices) for name, choices in (words or {}).items()}
-    return _node(typer.main.get_command(assembled()), {**_METAVARS, **known})
+    """Return the tree of all commands; ``words``: metavar such as ``BACKEND`` → possible values."""
+    kinds = {name: " ".join(choices) for name, choices in (words or {}).items()}
+    return _node(typer.main.get_command(assembled()), {**_METAVARS, **kinds})
 
 
 def _node(command: Any, kinds: Mapping[str, str]) -> CommandNode:

@@ -1,4 +1,4 @@
-"""Which commands there are, and putting them together: all, or only the one that is about to run."""
+"""The table of commands; builds the command line with all of them, or only the typed one."""
 
 from collections.abc import Iterable
 from importlib import import_module
@@ -8,21 +8,21 @@ import typer
 from typer.core import TyperGroup
 
 from culture import __version__
-from culture.cli.agent_access import GuardedCommand, guarded
+from culture.cli.agent_access import GuardedCommand, guard_group
 
 _AGENTS = "culture.cli.agents"
 _SENTENCE = 200
 COMMANDS = {
     "up": "culture.cli.up.command:up",
-    "down": "culture.cli.up.down:down",
+    "down": "culture.cli.up.command:down",
     "demo": "culture.cli.demo.command:demo",
-    "start": f"{_AGENTS}.start:start",
-    "stop": f"{_AGENTS}.stop:stop",
-    "restart": f"{_AGENTS}.stop:restart",
+    "start": f"{_AGENTS}.lifecycle:start",
+    "stop": f"{_AGENTS}.lifecycle:stop",
+    "restart": f"{_AGENTS}.lifecycle:restart",
     "status": f"{_AGENTS}.status:status",
-    "pause": f"{_AGENTS}.pause:pause",
-    "resume": f"{_AGENTS}.pause:resume",
-    "logs": f"{_AGENTS}.logs:logs",
+    "pause": f"{_AGENTS}.lifecycle:pause",
+    "resume": f"{_AGENTS}.lifecycle:resume",
+    "logs": f"{_AGENTS}.status:logs",
     "say": f"{_AGENTS}.talk:say",
     "read": f"{_AGENTS}.talk:read",
     "ask": f"{_AGENTS}.talk:ask",
@@ -30,9 +30,9 @@ COMMANDS = {
     "questions": f"{_AGENTS}.questions:questions",
     "answer": f"{_AGENTS}.questions:answer",
     "trace": f"{_AGENTS}.trace:trace",
-    "digest": "culture.cli.digest:command",
+    "digest": "culture.cli.digest:digest_command",
     "agents": f"{_AGENTS}.agents:group",
-    "backends": f"{_AGENTS}.backends:backends",
+    "backends": f"{_AGENTS}.agents:backends",
     "service": f"{_AGENTS}.service:group",
     "server": "culture.cli.server.command:group",
     "account": "culture.cli.account:group",
@@ -46,62 +46,61 @@ COMMANDS = {
     "restore": "culture.cli.server.backup:restore",
     "web": "culture.cli.web.command:group",
     "wiki": "culture.cli.wiki:group",
-    "team": "culture.cli.team.group:group",
+    "team": "culture.cli.team.command:group",
     "help": "culture.cli.help:help_",
     "completion": "culture.cli.completion.command:completion",
 }
 
 
 SECTIONS = {
-    "Begin and end": ("up", "down", "demo", "doctor", "help"),
+    "Start and stop": ("up", "down", "demo", "doctor", "help"),
     "Agents": ("status", "start", "stop", "restart", "pause", "resume", "logs", "agents", "backends", "service"),
-    "Talking": ("say", "read", "ask", "who", "questions", "answer", "trace", "digest"),
-    "Teams, and what they know": ("team", "wiki", "skills", "bridge"),
-    "The server": ("server", "web", "account", "mesh", "history", "backup", "restore", "config", "completion"),
+    "Messages": ("say", "read", "ask", "who", "questions", "answer", "trace", "digest"),
+    "Teams and knowledge": ("team", "wiki", "skills", "bridge"),
+    "Server": ("server", "web", "account", "mesh", "history", "backup", "restore", "config", "completion"),
 }
-"""The commands as they are listed, those of every day first."""
+"""Headings of `culture --help` and the commands below each, the most used first."""
 
 
 class Listing(TyperGroup):
-    """A group that tells of each of its commands a whole sentence, however long."""
+    """Command group whose help shows a whole sentence for each command."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write down the commands that there are."""
+        """Write the list of commands into the help."""
         self._write(formatter, "Commands", self.list_commands(ctx))
 
     def _write(self, formatter: Any, title: str, names: Iterable[str]) -> None:
-        shown = {name: self.commands[name] for name in names if name in self.commands}
-        rows = [(name, each.get_short_help_str(_SENTENCE)) for name, each in shown.items() if not each.hidden]
+        listed = {name: self.commands[name] for name in names if name in self.commands}
+        rows = [(name, each.get_short_help_str(_SENTENCE)) for name, each in listed.items() if not each.hidden]
         if rows:
             with formatter.section(title):
                 formatter.write_dl(rows)
 
 
 class Root(Listing):
-    """The outermost of the commands: says of what is missing what it is."""
+    """The outermost command group: it names a missing argument by its help text."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write down the commands, by what they are for."""
+        """Write the commands into the help, in the sections of SECTIONS."""
         for title, names in SECTIONS.items():
             self._write(formatter, title, names)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command that is meant."""
+        """Run the chosen command."""
         try:
             return super().invoke(ctx)
         except typer.BadParameter as wrong:
-            # Of a missing argument it is known only that it is missing.
+            # Click gives a missing argument no message.
             if not wrong.message and wrong.param is not None:
                 wrong.message = str(getattr(wrong.param, "help", None) or "").rstrip(".")
             raise
 
 
 def assembled(word: str = "") -> typer.Typer:
-    """The command line; with a command's name that one alone, as loading all of them takes longer than most need."""
+    """Build the command line: with the name of a command that command alone, else all."""
     app = typer.Typer(
         name="culture",
         cls=Root,
-        help="An IRC server where people and agents talk as equals.\n\nBegin with: culture up. Topics: culture help",
         no_args_is_help=True,
         context_settings={"help_option_names": ["-h", "--help"]},
         add_completion=False,
@@ -119,15 +118,15 @@ def assembled(word: str = "") -> typer.Typer:
 
 def _add(app: typer.Typer, name: str, place: str) -> None:
     module, _, attribute = place.partition(":")
-    found = getattr(import_module(module), attribute)
-    if isinstance(found, typer.Typer):
-        app.add_typer(guarded(found), name=name, cls=Listing)
+    command = getattr(import_module(module), attribute)
+    if isinstance(command, typer.Typer):
+        app.add_typer(guard_group(command), name=name, cls=Listing)
     else:
-        app.command(name, cls=GuardedCommand)(found)
+        app.command(name, cls=GuardedCommand)(command)
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(is_given: bool) -> None:
+    if is_given:
         typer.echo(f"culture {__version__}")
         raise typer.Exit
 
@@ -137,7 +136,7 @@ def root(
         bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
     ] = False,
 ) -> None:
-    """An IRC server where people and agents talk as equals.
+    """Chat rooms for people and AI coding agents, over IRC.
 
-    Begin with: culture up. Topics: culture help
+    Start with: culture up. Help topics: culture help
     """

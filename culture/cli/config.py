@@ -1,4 +1,4 @@
-"""``culture config``: the configuration files."""
+"""``culture config``: checks the configuration files."""
 
 from pathlib import Path
 
@@ -15,20 +15,20 @@ from culture.config.values import Settings
 from culture.protocol.vocabulary import Exit
 from culture.server.skill_host.loader import WrongSkill, wanted
 
-group = typer.Typer(help="Look at the configuration files.", no_args_is_help=True)
+group = typer.Typer(help="Check the configuration files.", no_args_is_help=True)
 
 
 @group.callback()
 def root() -> None:
-    """Look at the configuration files."""
+    """Check the configuration files."""
 
 
 @group.command()
 @open_to_agents
 def check() -> None:
-    """Say what is wrong with culture.yaml and agents.yaml.
+    """Check culture.yaml and agents.yaml, and print what is wrong in them.
 
-    The exit code is 78 when something is.
+    The exit code is 78 when something is wrong.
     """
     faults = 0
     for file, load in ((paths.server_file(), load_server), (paths.agents_file(), load_agents)):
@@ -39,15 +39,17 @@ def check() -> None:
             faults += len(error.problems)
             typer.echo(error, err=True)
         else:
-            typer.echo(f"{file}: {'fine' if file.exists() else 'not there, defaults hold'}")
+            typer.echo(f"{file}: {'no errors' if file.exists() else 'does not exist, defaults are used'}")
             if has_secrets(loaded) and is_open_to_others(file):
-                typer.echo(f"{file}: others on this machine may read the secrets in it: `chmod 600 {file}`", err=True)
+                typer.echo(
+                    f"{file}: other users of this machine can read the secrets in it: `chmod 600 {file}`", err=True
+                )
     if faults:
         raise typer.Exit(Exit.WRONG_CONFIGURATION)
 
 
 def check_skills(loaded: Loaded[Settings]) -> None:
-    """Raise ConfigError where a server's configuration wants a skill that is not there, or not so."""
+    """Raise ConfigError if the server's configuration names a skill that is missing or wrong."""
     if isinstance(loaded.config, ServerConfig):
         try:
             list(wanted(loaded.config))

@@ -1,4 +1,4 @@
-"""``culture digest`` itself."""
+"""``culture digest``: what agents did, asked and spent; printed, as JSON, or posted."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -9,13 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from culture.cli import humanize
-from culture.cli.agents.irc_session import AsNick, IrcPerson, person, present, run
-from culture.cli.agents.questions import span
-from culture.cli.agents.report_table import plain
-from culture.cli.agents.talk import answer_of
+from culture.cli.agents.irc_session import AsNick, IrcPerson, connected, current_person, run
+from culture.cli.agents.questions import format_span
+from culture.cli.agents.talk import ask_and_wait
 from culture.cli.options import Choices, ConfigFile
 from culture.cli.output import as_json as in_json
-from culture.cli.output import fail
+from culture.cli.output import fail, one_line
 from culture.clients.shared.webhook.formats import Kind, fitted, kind_of, split_topic
 from culture.clients.shared.webhook.posting import NotPosted, Post, post
 from culture.config.services import DigestConfig as Settings
@@ -41,8 +40,8 @@ _QUESTION = (
 )
 
 
-async def to_channel(transport: IRCTransport, channel: str, text: str) -> None:
-    """Post it as notices, which wake nobody; the channel is made where there is none."""
+async def post_to_channel(transport: IRCTransport, channel: str, text: str) -> None:
+    """Post the text as notices, which wake no agent; create the channel if it does not exist."""
     was_there = fold(channel) in map(fold, transport.channels)
     if not was_there:
         await transport.join_channel(channel)
@@ -53,8 +52,8 @@ async def to_channel(transport: IRCTransport, channel: str, text: str) -> None:
         await transport.part_channel(channel)
 
 
-async def to_web(settings: Settings, text: str) -> None:
-    """Post it there; NotSent says why it was not."""
+async def post_to_webhook(settings: Settings, text: str) -> None:
+    """Post the text to the webhook; raise NotSent with the reason if that fails."""
     try:
         target = HttpTarget.parse(settings.webhook or "")
         kind: Kind = kind_of(target.host) if settings.format == "auto" else settings.format
@@ -67,39 +66,39 @@ async def to_web(settings: Settings, text: str) -> None:
 
 
 def _body(kind: Kind, text: str, topic: str) -> dict[str, object]:
-    said = fitted(kind, text, "… (cut)")
+    cut_text = fitted(kind, text, "… (cut)")
     match kind:
         case "discord":
-            return {"content": said, "allowed_mentions": {"parse": []}}
+            return {"content": cut_text, "allowed_mentions": {"parse": []}}
         case "slack":
-            return {"text": said, "mrkdwn": False, "unfurl_links": False}
+            return {"text": cut_text, "mrkdwn": False, "unfurl_links": False}
         case "ntfy":
-            return {"topic": topic, "title": _TITLE, "message": said}
+            return {"topic": topic, "title": _TITLE, "message": cut_text}
         case "json":
-            return {"event": "digest", "text": said, "time": datetime.now(UTC).isoformat(timespec="seconds")}
+            return {"event": "digest", "text": cut_text, "time": datetime.now(UTC).isoformat(timespec="seconds")}
 
 
 async def summary(who: IrcPerson, agent: str, text: str, timeout: float) -> str:
-    """The agent's own words, marked as such; that there are none, where it says nothing in time."""
-    told = text.encode()[:_LONGEST_QUESTION].decode(errors="ignore")
-    # The agent hears it from a person: no line of it may read as that person's word, such as `q7 yes`.
-    question = _QUESTION.format(text="\n".join(f"> {line}" for line in told.splitlines() if line.strip()))
+    """Return a summary written by an agent, or a line that says why there is none."""
+    excerpt = text.encode()[:_LONGEST_QUESTION].decode(errors="ignore")
+    # The agent reads it as a person's message: no line may look like that person's word, such as `q7 yes`.
+    question = _QUESTION.format(text="\n".join(f"> {line}" for line in excerpt.splitlines() if line.strip()))
     try:
-        answer = await answer_of(who, agent, question, timeout)
+        answer = await ask_and_wait(who, agent, question, timeout)
     except NotSent as refusal:
         return f"({agent} could not be asked for a summary: {refusal})"
     if answer is None or answer.notice:
         return f"({agent} gave no summary within {timeout:g} s; these are the facts.)"
-    return f"{agent} puts it so, in the words of a model (the facts are below):\n{answer.text}"
+    return f"Summary by {agent}, written by a model (the facts are below):\n{answer.text}"
 
 
 async def post_all(who: IrcPerson, settings: Settings, text: str) -> None:
-    """To wherever the settings say."""
+    """Post the text to the channel and the webhook that the settings name."""
     if settings.channel is not None:
-        async with present(who) as transport:
-            await to_channel(transport, settings.channel, text)
+        async with connected(who) as transport:
+            await post_to_channel(transport, settings.channel, text)
     if settings.webhook is not None:
-        await to_web(settings, text)
+        await post_to_webhook(settings, text)
 
 
 _LONGEST = 90
@@ -117,8 +116,8 @@ _REMEDY = {
 }
 
 
-def shown(digest: DigestView, brief: bool = False) -> str:
-    """The digest in lines; a brief one is for a channel, and says of each agent one line."""
+def render(digest: DigestView, brief: bool = False) -> str:
+    """Render the digest as text; a brief one is for a channel and has one line for each agent."""
     parts = [
         ("", _head(digest)),
         ("Waiting for an answer", [*map(_waiting_at(digest), digest.waiting), *map(_call, digest.unanswered)]),
@@ -131,7 +130,7 @@ def shown(digest: DigestView, brief: bool = False) -> str:
 
 
 def as_data(digest: DigestView) -> dict[str, Any]:
-    """The same for programs."""
+    """Return the digest as data for --json."""
     data: dict[str, Any] = _simple(asdict(digest))
     data["calls"] = [_message(each) for each in digest.unanswered]
     for agent, row in zip(digest.agents, data["deeds"], strict=True):
@@ -140,49 +139,49 @@ def as_data(digest: DigestView) -> dict[str, Any]:
 
 
 def _part(title: str, lines: Iterable[str], brief: bool) -> Iterator[str]:
-    kept = list(lines)
-    if not kept:
+    rows = list(lines)
+    if not rows:
         return
     if title:
         yield from ([title + ":"] if brief else ["", title])
-    yield from (f"  {line}" if title else line for line in kept)
+    yield from (f"  {line}" if title else line for line in rows)
 
 
 def _head(digest: DigestView) -> list[str]:
-    length = span((digest.until - digest.since).total_seconds())
+    length = format_span((digest.until - digest.since).total_seconds())
     first = f"From {_moment(digest.since)} to {_moment(digest.until)} ({length}): {_spent(digest.spent)}."
     if not (digest.agents or digest.waiting or digest.rooms or digest.unanswered or digest.broken):
         return [first, "Nothing happened."]
-    quiet = [plain(f"Nothing to tell of {', '.join(digest.quiet)}.", 300)] if digest.quiet else []
+    quiet = [one_line(f"Nothing new about {', '.join(digest.quiet)}.", 300)] if digest.quiet else []
     return [first, *quiet]
 
 
 def _waiting_at(digest: DigestView) -> Any:
     def line(question: QuestionView) -> str:
         where = f" in {question.place}" if question.place else " in private"
-        text = plain(question.text or "(asked in private)", _LONGEST)
-        open_for = span(question.age(digest.until))
-        return plain(f"{question.nick} {question.id}, open for {open_for}{where}: {text}")
+        text = one_line(question.text or "(asked in private)", _LONGEST)
+        open_for = format_span(question.age(digest.until))
+        return one_line(f"{question.nick} {question.id}, open for {open_for}{where}: {text}")
 
     return line
 
 
 def _call(message: Message) -> str:
-    where = "wrote to you" if message.private else f"called you in {message.channel}"
-    return plain(f"{message.sender} {where} at {_moment(message.timestamp)}: {plain(message.text, _LONGEST)}")
+    where = "wrote to you" if message.private else f"mentioned you in {message.channel}"
+    return one_line(f"{message.sender} {where} at {_moment(message.timestamp)}: {one_line(message.text, _LONGEST)}")
 
 
 def _stuck(agent: AgentDigest, now: datetime) -> Iterator[str]:
     for each in agent.stuck:
-        since = f" (for {span((now - each.since).total_seconds())})" if each.since else ""
+        since = f" (for {format_span((now - each.since).total_seconds())})" if each.since else ""
         remedy = _REMEDY.get(each.reason, "").format(nick=agent.nick)
-        yield plain(f"{agent.nick}{since}: {plain(each.text, 200)}") + (f"  → {remedy}" if remedy else "")
+        yield one_line(f"{agent.nick}{since}: {one_line(each.text, 200)}") + (f"  → {remedy}" if remedy else "")
 
 
 def _agent(agent: AgentDigest, brief: bool) -> Iterator[str]:
     ended = ", ".join(f"{number} {outcome}" for outcome, number in agent.outcomes.items())
     how = f" ({ended})" if ended else ""
-    yield plain(f"{agent.nick}, {agent.state}: {_spent(agent.spent)}{how}")
+    yield one_line(f"{agent.nick}, {agent.state}: {_spent(agent.spent)}{how}")
     if brief:
         return
     for purpose in agent.purposes[:_TURNS]:
@@ -194,42 +193,42 @@ def _agent(agent: AgentDigest, brief: bool) -> Iterator[str]:
             yield f"  {_closed(question)}"
     for alert in agent.alerts:
         if alert.gravity != "info":
-            yield plain(f"  called people at {_moment(alert.at)}: {plain(alert.text or alert.event, 120)}")
+            yield one_line(f"  alerted people at {_moment(alert.at)}: {one_line(alert.text or alert.event, 120)}")
 
 
 def _purpose(turn: TurnPurpose) -> str:
-    text = plain(turn.text or "(in private)", 60)
+    text = one_line(turn.text or "(in private)", 60)
     by = f", for {turn.by}" if turn.by else ""
     where = f" in {turn.place}" if turn.place else ""
-    return plain(f"{text}{where}{by}: {turn.outcome or 'at work'}")
+    return one_line(f"{text}{where}{by}: {turn.outcome or 'at work'}")
 
 
 def _closed(question: QuestionView) -> str:
     verdict = f" ({question.verdict})" if question.verdict else ""
     by = f" by {question.by}{verdict}" if question.by else ""
-    choice = f" “{plain(question.choice, 40)}”" if question.choice else ""
-    text = plain(question.text or "(in private)", 60)
-    return plain(f"asked {question.id} “{text}”: {question.outcome or 'closed'}{choice}{by}")
+    choice = f" “{one_line(question.choice, 40)}”" if question.choice else ""
+    text = one_line(question.text or "(in private)", 60)
+    return one_line(f"asked {question.id} “{text}”: {question.outcome or 'closed'}{choice}{by}")
 
 
 def _room(room: ChannelActivity) -> str:
     by = ", ".join(f"{nick} {number}" for nick, number in room.senders[:_SENDERS])
     more = f" and {len(room.senders) - _SENDERS} more" if len(room.senders) > _SENDERS else ""
-    return plain(f"{room.name}: {room.messages} said, by {by}{more}")
+    return one_line(f"{room.name}: {room.messages} said, by {by}{more}")
 
 
 def _link(link: LinkOutage) -> str:
     when = f" since {_moment(link.since)}" if link.since else ""
     new = "" if link.is_down or link.outages else "; it was not there before"
-    return plain(f"{link.ends[0]} – {link.ends[1]}: {link.state}{when}{new or _outages(link)}")
+    return one_line(f"{link.ends[0]} – {link.ends[1]}: {link.state}{when}{new or _outages(link)}")
 
 
 def _outages(link: LinkOutage) -> str:
-    told = [
-        f"{span((ended - began).total_seconds())} ({_moment(began)} – {_moment(ended)})"
+    spans = [
+        f"{format_span((ended - began).total_seconds())} ({_moment(began)} – {_moment(ended)})"
         for began, ended in link.outages
     ]
-    return f"; it was down for {', '.join(told)}" if told else ""
+    return f"; it was down for {', '.join(spans)}" if spans else ""
 
 
 def _spent(spent: SpendTotal) -> str:
@@ -265,7 +264,7 @@ _JSON_NAMES = {
 
 
 def _simple(value: Any) -> Any:
-    """Convert a value to what JSON can express, with the keys of ``--json``."""
+    """Convert a value to what JSON can hold."""
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, dict):
@@ -279,79 +278,84 @@ _WEBHOOK = "webhook"
 _LOOK_BACK = 8 * 3600.0
 
 
-def command(
+def digest_command(
     since: Annotated[
         float | None,
         typer.Option(
-            "--since", metavar="AGE", parser=humanize.option(humanize.duration), help="So far back.  [default: 8h]"
+            "--since",
+            metavar="AGE",
+            parser=humanize.parser(humanize.parse_age),
+            help="How far to look back.  [default: 8h]",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Everything there is to know, for programs.")] = False,
-    agent: Annotated[str | None, typer.Option("--agent", metavar="NICK", help="About this agent alone.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all fields as JSON.")] = False,
+    agent: Annotated[str | None, typer.Option("--agent", metavar="NICK", help="Only this agent.")] = None,
     to: Annotated[
         str | None,
-        typer.Option("--to", metavar="PLACE", help="Post it: a channel in quotes, or webhook, as culture.yaml has it."),
+        typer.Option(
+            "--to", metavar="PLACE", help="Post it to a channel (in quotes), or to the `webhook` of culture.yaml."
+        ),
     ] = None,
     scheduled: Annotated[
-        bool, typer.Option("--scheduled", help="Post it where and as `digest` in culture.yaml says.")
+        bool, typer.Option("--scheduled", help="Post it as configured under `digest` in culture.yaml.")
     ] = False,
     config: ConfigFile = None,
     nick: AsNick = None,
 ) -> None:
-    """Say what happened while you were away.
+    """Show what happened while you were away.
 
-    What each agent did, asked and spent, and where it is stuck; what was said and
-    to you; which links were down. These are facts of the ledger and the history;
-    no model is asked, unless `digest.summarise` in culture.yaml names an agent.
+    For each agent: what it did, asked and spent, and where it is stuck. Also: messages to you, activity of rooms, and
+    links that were down. These are facts of the ledger and the history. No model is asked, unless `digest.summarise`
+    in culture.yaml names an agent.
     """
     settings = Choices(config).load().config.digest
     if to is not None and to != _WEBHOOK and not is_channel(to):
         fail(f"{to!r} is neither a channel such as '#digest' nor {_WEBHOOK}", Exit.USAGE)
     if (to == _WEBHOOK and settings.webhook is None) or (scheduled and not settings.is_posted):
         fail("culture.yaml does not say where to: set digest.webhook or digest.channel", Exit.WRONG_CONFIGURATION)
-    who = person(nick)
+    who = current_person(nick)
     look_back = since if since is not None else settings.every if scheduled else _LOOK_BACK
     is_posted = scheduled or to is not None
-    found = run(_gathered(who, look_back, agent or "", in_public=is_posted))
+    digest_view = run(_gather(who, look_back, agent or "", in_public=is_posted))
     if as_json:
-        typer.echo(in_json(as_data(found)))
+        typer.echo(in_json(as_data(digest_view)))
     if is_posted:
-        _post(who, settings if scheduled else _narrowed(settings, to or ""), found)
+        _post(who, settings if scheduled else _only_to(settings, to or ""), digest_view)
     elif not as_json:
-        typer.echo(_in_words(who, settings, shown(found)))
+        typer.echo(_with_summary(who, settings, render(digest_view)))
 
 
-async def _gathered(who: IrcPerson, look_back: float, agent: str, *, in_public: bool) -> DigestView:
-    """What there is to tell; in public nothing that not everybody may know."""
+async def _gather(who: IrcPerson, look_back: float, agent: str, *, in_public: bool) -> DigestView:
+    """Read facts and messages for the digest; ``in_public``: only what everybody may read."""
     until = datetime.now(UTC)
     since = until - timedelta(seconds=look_back)
-    async with present(who) as transport:
+    async with connected(who) as transport:
         facts = await facts_since(transport, since, agent)
-        known = {fold(fact.nick): fact.nick for fact in facts if fact.kind == FactKind.STATE}
-        if agent and fold(agent) not in known:
-            near = nearest(agent, list(known.values()))
+        nicks = {fold(fact.nick): fact.nick for fact in facts if fact.kind == FactKind.STATE}
+        if agent and fold(agent) not in nicks:
+            near = nearest(agent, list(nicks.values()))
             fail(f"the ledger knows no agent {agent}{f'; did you mean {near}?' if near else ''}")
-        said = await messages_since(transport, since, until, in_public=in_public)
-        here = await online(transport, list(known.values()))
+        messages = await messages_since(transport, since, until, in_public=in_public)
+        here = await online(transport, list(nicks.values()))
         you = "" if in_public else transport.nick
-    return digest(facts, said, since, until, you, here, agent)
+    return digest(facts, messages, since, until, you, here, agent)
 
 
-def _narrowed(settings: Settings, to: str) -> Settings:
-    """The settings with this place alone."""
+def _only_to(settings: Settings, to: str) -> Settings:
+    """Return the settings with this single destination."""
     places = {"webhook": settings.webhook, "channel": None} if to == _WEBHOOK else {"webhook": None, "channel": to}
     return settings.model_copy(update=places)
 
 
-def _post(who: IrcPerson, settings: Settings, found: DigestView) -> None:
-    text = _in_words(who, settings, shown(found, brief=True))
+def _post(who: IrcPerson, settings: Settings, digest_view: DigestView) -> None:
+    text = _with_summary(who, settings, render(digest_view, brief=True))
     run(post_all(who, settings, text))
     places = [place for place in (settings.channel, "the web" if settings.webhook else None) if place]
     typer.echo(f"The digest was posted to {' and '.join(places)}.", err=True)
 
 
-def _in_words(who: IrcPerson, settings: Settings, text: str) -> str:
-    """With an agent's summary before the facts, where one is asked for."""
+def _with_summary(who: IrcPerson, settings: Settings, text: str) -> str:
+    """Put the summary of an agent before the facts, if the settings ask for one."""
     if settings.summarise is None:
         return text
     words = run(summary(who, settings.summarise, text, settings.summary_timeout))

@@ -1,4 +1,4 @@
-"""Sizes, durations and dates as people write and read them."""
+"""Reads and prints sizes, ages and dates as people write them."""
 
 import datetime as dt
 import re
@@ -20,8 +20,8 @@ _FORMS = ("%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M:%S", "
 Result = TypeVar("Result")
 
 
-def option(read: Callable[[str], Result]) -> Callable[[str], Result]:
-    """What reads an option's value: a wrong one is told as the command line tells others."""
+def parser(read: Callable[[str], Result]) -> Callable[[str], Result]:
+    """Wrap a parser of an option's value: its ValueError becomes a usage error."""
 
     def parse(text: str) -> Result:
         try:
@@ -32,8 +32,8 @@ def option(read: Callable[[str], Result]) -> Callable[[str], Result]:
     return parse
 
 
-def shown_size(size: int) -> str:
-    """``1.5 MB``."""
+def format_size(size: int) -> str:
+    """Format a number of bytes: ``1.5 MB``."""
     amount = float(size)
     for unit in _UNITS:
         if amount < _THOUSAND or unit == _UNITS[-1]:
@@ -43,20 +43,20 @@ def shown_size(size: int) -> str:
 
 
 def counted(number: int, what: str = "entry", many: str = "entries") -> str:
-    """``1 entry``, ``2 entries``."""
+    """Format a number with its noun: ``1 entry``, ``2 entries``."""
     return f"{number} {what if number == 1 else many}"
 
 
-def size(text: str) -> int:
-    """Read ``100MB``; ValueError says what was expected."""
-    found = _SIZE.fullmatch(text.strip())
-    if found is None:
+def parse_size(text: str) -> int:
+    """Parse a size such as ``100MB`` into bytes; ValueError if it is none."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
         raise ValueError(f"{text!r} is not a size such as 500kB, 100MB or 2GB")
-    return int(float(found[1]) * _THOUSAND ** _POWERS[found[2].lower()])
+    return int(float(match[1]) * _THOUSAND ** _POWERS[match[2].lower()])
 
 
-def duration(text: str) -> float:
-    """Read ``90d`` as seconds."""
+def parse_age(text: str) -> float:
+    """Parse an age such as ``90d`` into seconds; ValueError if it is none."""
     try:
         value = seconds(text)
     except ValueError:
@@ -66,24 +66,24 @@ def duration(text: str) -> float:
     return value
 
 
-def moment(text: str) -> int:
-    """Read a date or a time in UTC as microseconds since 1970."""
+def parse_time(text: str) -> int:
+    """Parse a date or time (UTC) into microseconds since 1970; ValueError if it is none."""
     for form in _FORMS:
         try:
-            found = dt.datetime.strptime(text.strip().removesuffix("Z"), form)
+            date = dt.datetime.strptime(text.strip().removesuffix("Z"), form)
         except ValueError:
             continue
-        return int(found.replace(tzinfo=dt.UTC).timestamp()) * MICROSECONDS
+        return int(date.replace(tzinfo=dt.UTC).timestamp()) * MICROSECONDS
     raise ValueError(f"{text!r} is not a date such as 2026-03-19, or 2026-03-19T10:00 (UTC)")
 
 
-def shown_moment(at: int) -> str:
-    """``2026-03-19 10:00:00``, in UTC."""
+def format_time(at: int) -> str:
+    """Format microseconds since 1970 as ``2026-03-19 10:00:00`` (UTC)."""
     return _as_date(at).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def exact_moment(at: int) -> str:
-    """The same to the microsecond, as programs read it."""
+def format_exact_time(at: int) -> str:
+    """Format microseconds since 1970 as ISO 8601 with microseconds, for programs."""
     return _as_date(at).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 

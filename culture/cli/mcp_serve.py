@@ -1,4 +1,4 @@
-"""MCP servers as commands: for many programs until told to stop, or for the one that started us."""
+"""Runs an MCP server as a command: over HTTP until stopped, or over stdio for one program."""
 
 import asyncio
 import logging
@@ -22,43 +22,43 @@ from culture.protocol.vocabulary import Exit
 _CHATTY = ("uvicorn", "mcp")
 
 
-def loaded(module: str) -> ModuleType:
-    """What serves; it needs packages that not everybody has, and loading them takes a while."""
+def load_module(module: str) -> ModuleType:
+    """Import a module that needs optional packages; end with how to install missing ones."""
     try:
         return import_module(module)
     except ModuleNotFoundError as missing:
         fail(f"{missing.name} is not installed: {installation().extend('bridge')}", Exit.WRONG_CONFIGURATION)
 
 
-def shown_place(host: str, port: int) -> str:
-    """An address as it stands in a URL."""
+def format_address(host: str, port: int) -> str:
+    """Format host and port for a URL."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def over_http(serving: AbstractAsyncContextManager[int], host: str, port: int, shown: Callable[[int], str]) -> None:
-    """Serve until told to stop; ``shown`` is what to say when programs may come, given the port."""
+def serve_http(serving: AbstractAsyncContextManager[int], host: str, port: int, message: Callable[[int], str]) -> None:
+    """Serve until SIGTERM or SIGINT; print ``shown(port)`` when clients can connect."""
     start_logging()
     for name in _CHATTY:
         logging.getLogger(name).setLevel(logging.WARNING)
     try:
-        asyncio.run(_until_told(serving, shown))
+        asyncio.run(_until_told(serving, message))
     except OSError as error:
         fail(f"{host} port {port}: {error.strerror or error}")
 
 
-def over_stdio(serving: Coroutine[None, None, None]) -> NoReturn:
-    """Serve the one program that started this, and end."""
+def serve_stdio(serving: Coroutine[None, None, None]) -> NoReturn:
+    """Serve the program that started this process, then exit."""
     start_logging(logging.WARNING)
     asyncio.run(serving)
     sys.stdout.flush()
-    os._exit(Exit.DONE)  # a thread may still wait for input that never comes
+    os._exit(Exit.DONE)  # a thread may still be waiting for input
 
 
-async def _until_told(serving: AbstractAsyncContextManager[int], shown: Callable[[int], str]) -> None:
-    told = asyncio.Event()
+async def _until_told(serving: AbstractAsyncContextManager[int], message: Callable[[int], str]) -> None:
+    stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, told.set)
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with serving as port:
-        typer.echo(shown(port))
+        typer.echo(message(port))
         sd_notify.notify("READY=1")
-        await told.wait()
+        await stop.wait()

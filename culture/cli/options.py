@@ -1,4 +1,4 @@
-"""The options that say which server is meant and where it runs."""
+"""Options that select a server: configuration file, name, address and data folder."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,24 +12,24 @@ if TYPE_CHECKING:
     from culture.config.model import ServerConfig
 
 ConfigFile = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="Read this file, not ~/.culture/culture.yaml.")
+    Path | None, typer.Option("--config", metavar="FILE", help="Read this file instead of ~/.culture/culture.yaml.")
 ]
 Name = Annotated[
     str | None,
     typer.Option("--name", metavar="NAME", help="The server's name; every nick begins with its first label."),
 ]
-Host = Annotated[str | None, typer.Option("--host", metavar="ADDRESS", help="Listen on this address alone.")]
+Host = Annotated[str | None, typer.Option("--host", metavar="ADDRESS", help="Listen on this address only.")]
 Port = Annotated[
     int | None,
-    typer.Option("--port", min=0, max=65535, metavar="PORT", help="Listen on this port; 0 takes a free one."),
+    typer.Option("--port", min=0, max=65535, metavar="PORT", help="Listen on this port; 0 picks a free one."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="The same for programs.")]
-DataDir = Annotated[Path | None, typer.Option("--data-dir", metavar="FOLDER", help="Keep the server's data here.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+DataDir = Annotated[Path | None, typer.Option("--data-dir", metavar="FOLDER", help="Folder for the server's data.")]
 
 
 @dataclass(frozen=True)
 class Choices:
-    """What the command line says; None leaves it to the file, and where that is silent to the defaults."""
+    """Options that select a server; None leaves a value to the file or its default."""
 
     config: Path | None = None
     name: str | None = None
@@ -39,19 +39,19 @@ class Choices:
 
     @classmethod
     def parse(cls, arguments: tuple[str, ...]) -> Self:
-        """What ``arguments`` wrote."""
-        said = dict(zip(arguments[::2], arguments[1::2], strict=True))
+        """Read the options back from what ``arguments`` returned."""
+        values = dict(zip(arguments[::2], arguments[1::2], strict=True))
         return cls(
-            config=Path(said["--config"]) if "--config" in said else None,
-            name=said.get("--name"),
-            host=said.get("--host"),
-            port=int(said["--port"]) if "--port" in said else None,
-            data_dir=Path(said["--data-dir"]) if "--data-dir" in said else None,
+            config=Path(values["--config"]) if "--config" in values else None,
+            name=values.get("--name"),
+            host=values.get("--host"),
+            port=int(values["--port"]) if "--port" in values else None,
+            data_dir=Path(values["--data-dir"]) if "--data-dir" in values else None,
         )
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The same choices for another process, whatever its working directory."""
+        """The options as arguments for another process, with absolute paths."""
         pairs = {
             "--config": self.config and self.config.absolute(),
             "--name": self.name,
@@ -62,14 +62,14 @@ class Choices:
         return tuple(word for option, value in pairs.items() if value is not None for word in (option, str(value)))
 
     def over(self, others: Self) -> Self:
-        """These choices, and those of ``others`` where these are silent."""
+        """Return these options, filled up from ``others`` where they are None."""
         return replace(others, **{key: value for key, value in vars(self).items() if value is not None})
 
     def load(self) -> "Loaded[ServerConfig]":
-        """The configuration with these choices in it."""
+        """Load the server's configuration with these options applied."""
         data_dir = self.data_dir.absolute() if self.data_dir else None
         return load_server(self.config, ServerOptions(self.name, self.host, self.port, data_dir))
 
     def server_name(self) -> str:
-        """Which server is meant, also where the file is broken but the name was given."""
+        """Return the server's name; a given name works also if the file is broken."""
         return self.name or self.load().config.name

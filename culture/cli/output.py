@@ -1,4 +1,4 @@
-"""Ending a command that cannot do what it was asked for, or that nobody agreed to."""
+"""Output of commands: errors, confirmation, JSON, and foreign text made safe for its reader."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ from culture.protocol.vocabulary import Environment, Exit
 
 
 def reader() -> Profile:
-    """MODEL for a command that an agent runs, else TERMINAL."""
+    """Return who reads the output: MODEL if an agent runs the command, else TERMINAL."""
     return _reader(os.environ.get(Environment.NICK))
 
 
@@ -23,34 +23,40 @@ def _reader(nick: str | None) -> Profile:
     return Profile.MODEL if nick or own_agent() else Profile.TERMINAL
 
 
-def shown(words: str) -> str:
-    """The text in its lines, cleaned for whoever reads the output."""
+def clean(words: str) -> str:
+    """Clean foreign text for whoever reads the output; its lines are kept."""
     return text.clean(words, reader())
 
 
+def one_line(words: str, longest: int | None = None) -> str:
+    """Return foreign text as one clean line, cut to ``longest`` characters."""
+    line = clean(words).replace("\n", " ").replace("\t", " ")
+    return line if longest is None or len(line) <= longest else f"{line[: longest - 1]}…"
+
+
 def as_json(data: object) -> str:
-    """The data as JSON that a terminal shows and does not obey, and in which no model finds a frame."""
-    made = text.as_json(data)
-    return text.clean(made, Profile.MODEL) if reader() is Profile.MODEL else made
+    """Format data as JSON that is safe on a terminal and in a model's prompt."""
+    encoded = text.as_json(data)
+    return text.clean(encoded, Profile.MODEL) if reader() is Profile.MODEL else encoded
 
 
 def fail(text: str, code: Exit = Exit.FAILED) -> NoReturn:
-    """Say why, and end."""
-    typer.echo(f"culture: {shown(text)}", err=True)
+    """Print an error and exit with the code."""
+    typer.echo(f"culture: {clean(text)}", err=True)
     raise typer.Exit(code)
 
 
 def confirm(question: str, is_sure: bool) -> None:
-    """Go on when the person at the terminal agrees, or said so before with ``--yes``."""
+    """Ask the person at the terminal; end the command unless they agree or gave ``--yes``."""
     if is_sure:
         return
     if not sys.stdin.isatty():
-        fail(f"{question} Nobody is there to be asked: add --yes.", Exit.USAGE)
+        fail(f"{question} There is no terminal to ask at: add --yes.", Exit.USAGE)
     if not typer.confirm(question, err=True):
         typer.echo("Nothing was changed.", err=True)
         raise typer.Exit(Exit.FAILED)
 
 
 def is_coloured() -> bool:
-    """Whether standard output is a terminal, and NO_COLOR is not set (no-color.org)."""
+    """Whether standard output is a terminal and NO_COLOR is not set (no-color.org)."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")

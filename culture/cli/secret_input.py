@@ -1,4 +1,4 @@
-"""Getting a secret from a person or a pipe, never from the command line: there everybody can read it."""
+"""Reads secrets from a terminal, a pipe or a file, never from arguments: others see those."""
 
 import getpass
 import os
@@ -18,14 +18,14 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class NoTerminal(Exception):
-    """There is nobody to ask."""
+    """There is no terminal to ask for a password."""
 
     def __init__(self) -> None:
         super().__init__("there is no terminal to ask for the password at; give it with --password-stdin")
 
 
 def ask_password(name: str, from_stdin: bool) -> str:
-    """The password for an account: asked for twice without showing it, or the first line of standard input."""
+    """Read an account's password: twice from the terminal, or the first line of standard input."""
     if from_stdin:
         return sys.stdin.buffer.readline().decode("utf-8", "surrogateescape").removesuffix("\n").removesuffix("\r")
     if not sys.stdin.isatty():
@@ -34,18 +34,20 @@ def ask_password(name: str, from_stdin: bool) -> str:
         password = getpass.getpass(f"Password for {name}: ")
         if not password or same_secret(getpass.getpass("Once more: "), password):
             return password
-        typer.echo("These were two different passwords.", err=True)
+        typer.echo("The passwords differ.", err=True)
     raise typer.Abort
 
 
 def link_secret(peer: str, file: Path | None, from_stdin: bool, new: Path | None) -> str:
-    """The secret that both sides show, never an argument."""
+    """Return the secret of a link: from a file, stdin, the terminal, or newly made."""
     if new is not None:
         return _made(new)
     try:
         if file is not None:
             if is_open_to_others(file):
-                typer.echo(f"Others on this machine may read {file}: remove it when both sides have it.", err=True)
+                typer.echo(
+                    f"Other users of this machine can read {file}: delete it when both sides have the secret.", err=True
+                )
             return file.read_text(encoding="utf-8").partition("\n")[0].strip()
         if from_stdin:
             return sys.stdin.readline().strip()
@@ -62,7 +64,7 @@ def link_secret(peer: str, file: Path | None, from_stdin: bool, new: Path | None
 
 
 def is_open_to_others(file: Path) -> bool:
-    """Whether anybody but its owner may read a file."""
+    """Whether users other than its owner may access a file."""
     try:
         return bool(file.stat().st_mode & 0o077)
     except OSError:
@@ -72,11 +74,13 @@ def is_open_to_others(file: Path) -> bool:
 def _made(file: Path) -> str:
     secret = secrets.token_urlsafe(32)
     if file.exists():
-        fail(f"{file} is there already: give a name that is free, or use the secret that is in it with --secret-file")
+        fail(f"{file} exists already: choose another name, or use its secret with --secret-file")
     try:
         with os.fdopen(os.open(file, _NEW, PRIVATE_FILE), "w", encoding="utf-8") as target:
             target.write(f"{secret}\n")
     except OSError as error:
         fail(f"{file} cannot be written: {error.strerror}")
-    typer.echo(f"The secret is in {file}: take it to the other side, and remove the file on both.", err=True)
+    typer.echo(
+        f"The secret is in {file}: copy it to the other side, use it, then delete the file on both sides.", err=True
+    )
     return secret

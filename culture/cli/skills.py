@@ -1,4 +1,4 @@
-"""``culture skills``: what teaches an agent's program to use IRC, put where that program looks for it."""
+"""``culture skills``: installs the irc skill, which teaches an agent's program to use IRC."""
 
 from collections.abc import Iterator
 from importlib.resources import files
@@ -23,25 +23,25 @@ SKILL = "irc"
 PAGE = "SKILL.md"
 MISSING = "not installed"
 LOADED = "at its start"
-"""The program is given the skill whenever an agent starts."""
+"""State of a skill that the program gets whenever an agent starts."""
 _READABLE = 0o644
 
 Home = Annotated[
-    Path | None, typer.Option("--home", metavar="FOLDER", help="The agent's home folder, when it is not yours.")
+    Path | None, typer.Option("--home", metavar="FOLDER", help="Home folder of the agent, if it is not yours.")
 ]
 
 
 @group.command()
 def install(
-    name: Annotated[str, typer.Argument(metavar="BACKEND", help="The kind of agent: claude, …")],
+    name: Annotated[str, typer.Argument(metavar="BACKEND", help="Kind of agent, for example claude.")],
     home: Home = None,
     with_hooks: Annotated[
         bool, typer.Option("--hooks", help="Let the supervisor see a Claude Code that you start by hand.")
     ] = False,
 ) -> None:
-    """Copy the skill to where the agent's program looks for it.
+    """Install the irc skill where the agent's program looks for it.
 
-    Run it again after an update; what is already there and the same stays untouched.
+    Run it again after an update; files that did not change are left alone.
     """
     try:
         kind = backend(name)
@@ -49,7 +49,7 @@ def install(
         fail(str(unknown), Exit.USAGE)
     contents = skill_files(kind)
     if not contents:
-        fail(f"{name} needs no skill: there is nothing to install")
+        fail(f"{name} needs no skill")
     for folder in folders(kind, home):
         for file, content in contents.items():
             try:
@@ -63,7 +63,7 @@ def install(
 
 def _install_hooks(name: str, home: Path | None) -> None:
     if name != "claude":
-        fail(f"{name} has no settings for hooks: they are for claude", Exit.USAGE)
+        fail(f"{name} has no hooks: only claude has", Exit.USAGE)
     file = (home or Path.home()).expanduser().absolute() / hooks.SETTINGS
     before = _content(file)
     try:
@@ -78,7 +78,7 @@ def _install_hooks(name: str, home: Path | None) -> None:
 @group.command("list")
 @open_to_agents
 def list_skills(home: Home = None, as_json: AsJson = False) -> None:
-    """Show the kinds of agents, and whether their skill is installed."""
+    """List the kinds of agents, and whether their skill is installed."""
     rows = [row for name, kind in sorted(installed().items()) for row in _rows(name, kind, home)]
     if as_json:
         typer.echo(
@@ -95,35 +95,35 @@ def _rows(name: str, kind: Backend, home: Path | None) -> Iterator[tuple[str, st
         yield name, "needs none", ""
         return
     states = {folder: _state(folder, contents) for folder in folders(kind, home)}
-    # What is installed wins: then nothing is loaded at the start.
+    # An installed skill wins; then none is loaded at the start.
     is_loaded = kind.loads_skill and set(states.values()) == {MISSING}
     for folder, state in states.items():
         yield name, LOADED if is_loaded else state, str(folder)
 
 
 def folders(kind: Backend, home: Path | None = None) -> Iterator[Path]:
-    """Where the skill belongs."""
+    """Return the folders where the skill of this kind belongs."""
     for folder in kind.skill_folders:
         yield (home or Path.home()).expanduser().absolute() / folder / SKILL
 
 
 def has_skill(kind: Backend, home: Path) -> bool:
-    """Whether agents of this kind have the skill in that home; True as well for kinds that need none."""
+    """Whether agents of this kind have the skill in that home folder, or need none."""
     contents = skill_files(kind)
     return not contents or kind.loads_skill or any((folder / PAGE).exists() for folder in folders(kind, home))
 
 
 def has_other_skill(kind: Backend, home: Path) -> bool:
-    """Whether that home has a skill of another version, which wins over the one of this version.
+    """Whether that home folder has a skill of another version, which wins over ours.
 
-    Several kinds of agents share a folder, where the skill is that of the kind which was installed last.
+    Several kinds of agents share a folder, which holds the skill of the kind that was installed last.
     """
-    known = {None, *(skill_files(each).get(PAGE) for each in installed().values())}
-    return bool(skill_files(kind)) and any(_content(folder / PAGE) not in known for folder in folders(kind, home))
+    pages = {None, *(skill_files(each).get(PAGE) for each in installed().values())}
+    return bool(skill_files(kind)) and any(_content(folder / PAGE) not in pages for folder in folders(kind, home))
 
 
 def skill_files(kind: Backend) -> dict[str, bytes]:
-    """What the skill consists of."""
+    """Return file name → content of this kind's skill; empty if it has none."""
     if not kind.skill or not kind.skill_folders:
         return {}
     folder = files(kind.skill) / "skill"

@@ -1,4 +1,4 @@
-"""Changing a file of YAML that a person wrote: its comments stay, and it is replaced whole or not at all."""
+"""Changes a YAML file that a person wrote: keeps comments, replaces the file atomically."""
 
 import io
 from collections.abc import Callable
@@ -9,9 +9,9 @@ from culture.config.errors import ConfigError, Problem
 from culture.lib.files import replace_file
 
 
-def round_trip() -> Any:
-    """What reads and writes YAML with its comments."""
-    # For this alone, since it takes its time to load.
+def yaml_editor() -> Any:
+    """Return a YAML parser and writer that keeps comments."""
+    # Imported here because it takes long to load.
     from ruamel.yaml import YAML
 
     yaml = YAML()
@@ -21,15 +21,15 @@ def round_trip() -> Any:
     return yaml
 
 
-def dumped(yaml: Any, document: Any) -> str:
-    """The document as text."""
-    written = io.StringIO()
-    yaml.dump(document, written)
-    return written.getvalue()
+def dump(yaml: Any, document: Any) -> str:
+    """Return the document as YAML text."""
+    text = io.StringIO()
+    yaml.dump(document, text)
+    return text.getvalue()
 
 
 def replace(file: Path, text: str, load: Callable[[Path], object]) -> None:
-    """Whole or not at all, and only what ``load`` can read back."""
+    """Replace the file atomically, after ``load`` has accepted the new text; keep its mode."""
     try:
         replace_file(file, text, mode=None, check=load)
     except ConfigError as error:

@@ -98,7 +98,7 @@ class Stage:
             tokens[f"{name}-robot"] = self._accounts[name].program("robot", UserClass.BOT)
         store = AccountStore(self._folder / "spark" / "accounts.json", "spark")
         for nick in (STRICT, VOTING, "spark-team-demo", "spark-Harper"):
-            agent_login.ensure(nick, store, always_on=False)
+            agent_login.ensure_account(nick, store, always_on=False)
         return tokens
 
     async def _servers(self) -> tuple[IRCd, dict[str, IRCd]]:
@@ -169,7 +169,7 @@ class Stage:
         come["a person, by local user id"] = await self._client(port, "spark-mia")
         come["an agent"] = await self._client(port, "spark-rover", tokens["spark-rover"])
         em = self.team.parts.em
-        come["the EM of the team, an agent"] = await self._client(port, em, agent_login.token(em) or "")
+        come["the EM of the team, an agent"] = await self._client(port, em, agent_login.read_token(em) or "")
         come["a bot"] = await self._client(port, "spark-helper", tokens["spark-helper"])
         come["who registered an account"] = await self._registered(port, "spark-selfie")
         come["who has no account"] = await self._client(port, "spark-eve")

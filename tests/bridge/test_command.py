@@ -8,8 +8,8 @@ import httpx2
 import pytest
 
 from culture.bridge.access import BridgeAccess
-from culture.cli.agents.agent_login import keep
-from culture.cli.bridge_tokens import login_of
+from culture.cli.agents.agent_login import store_token
+from culture.cli.bridge import login_of
 from culture.clients.shared.pidfile import DaemonFile
 from culture.protocol.vocabulary import Exit
 from culture.server.auth.account_store import AccountStore
@@ -54,7 +54,7 @@ async def test_tokens_are_made_shown_used_and_taken_back(shell: Shell) -> None:
             assert (found[0]["sender"], found[0]["class"]) == ("spark-delegate", "agent")
     asked = await shell.run("bridge", "token", "revoke", "second")
     assert (asked.code, "another's token and speaks as spark-delegate, and as spark-second" in asked.err) == (1, True)
-    assert (await shell.run("bridge", "token", "revoke", "delegate")).out == "1 taken back.\n"
+    assert (await shell.run("bridge", "token", "revoke", "delegate")).out == "1 revoked.\n"
     async with httpx2.AsyncClient(timeout=PATIENCE) as http:
         headers = {"Authorization": f"Bearer {secret}"}
         assert (await http.post(f"http://127.0.0.1:{port}/mcp", json={}, headers=headers)).status_code == 401
@@ -101,7 +101,7 @@ async def test_a_persons_nick_and_an_agents_are_not_given_away(shell: Shell) -> 
 async def test_the_nick_of_a_daemon_is_the_daemons(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also of one that came after the token, and of a team's member, which no file lists."""
     monkeypatch.setenv("CULTURE_HOME", str(shell.home))
-    keep("spark-ramona", "its-token")
+    store_token("spark-ramona", "its-token")
     assert login_of("spark-ramona") == "its-token"
     daemon = DaemonFile("spark-ramona")
     daemon.acquire()

@@ -112,7 +112,7 @@ async def ircd(home: Path) -> AsyncIterator[IRCd]:
     """A server that knows ori, ada, and two agents: imp, which tests play, and bee, which has a daemon."""
     store = accounts_of(home, "ori", "ada")
     store.add(new_account("imp", UserClass.AGENT, verifier=verifier()))
-    agent_login.ensure("spark-bee", store, always_on=False)
+    agent_login.ensure_account("spark-bee", store, always_on=False)
     async with serving(home) as running:
         yield running
 

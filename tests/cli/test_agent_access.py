@@ -51,7 +51,7 @@ def test_a_command_that_is_not_open_does_nothing_for_an_agent(
         with pytest.raises(typer.Exit) as ended:
             command.invoke(command.context_class(command, info_name=name))
         assert ended.value.exit_code == Exit.DENIED, name
-        assert "this is for people, and you are spark-claude: " in capsys.readouterr().err, name
+        assert "this command is for people, and you are spark-claude: " in capsys.readouterr().err, name
 
 
 @pytest.mark.parametrize(
@@ -84,4 +84,4 @@ def test_an_agent_looks_at_the_findings_of_doctor_and_mends_nothing(
     with pytest.raises(typer.Exit) as ended:
         command.invoke(command.make_context("doctor", ["--fix"]))
     assert ended.value.exit_code == Exit.DENIED
-    assert "this is for people" in capsys.readouterr().err
+    assert "this command is for people" in capsys.readouterr().err

@@ -113,7 +113,8 @@ async def test_who_was_revoked_since_the_backup_stays_so(
     accounts.revoke("ori")
     restored = await shell.run("restore", "out.tar.gz", "--yes", *options)
     assert (restored.code, restored.err) == (0, "")
-    assert ("Revoked since the backup, and stay so (else --with-revoked): ori." in restored.out) is not may_log_in
+    told = "Accounts revoked since the backup stay revoked (--with-revoked reactivates them): ori."
+    assert (told in restored.out) is not may_log_in
     after = AccountStore(shell.home / "accounts.json")
     assert (after.active("ori") is not None) is may_log_in and after.active("kim") is not None
 
@@ -176,7 +177,7 @@ async def test_a_backup_under_traffic_is_whole(shell: Shell) -> None:
     restored = await fresh.run("restore", str(shell.folder / "out.tar.gz"), "--yes")
     assert (restored.code, restored.err) == (0, "")
     verified = await fresh.run("history", "verify")
-    assert verified.code == 0 and "all whole" in verified.out, verified.out
+    assert verified.code == 0 and "all intact" in verified.out, verified.out
     kept = texts(history(fresh))
     assert [text.split()[1] for text in kept] == [str(number) for number in range(len(kept))]
     assert len(kept) <= said

@@ -58,7 +58,7 @@ async def test_it_tells_what_was_done_asked_and_spent_and_what_waits_for_you(ter
         for text in (
             "1 turn, 1,200 tokens, 0.25 USD",
             "spark-bee q7, open for 2h in #general: Delete it?",
-            f"{EVE} called you in #general",
+            f"{EVE} mentioned you in #general",
             "spark-bee (for 10m): is paused  → `culture resume spark-bee`",
             f"deploy the site in #general, for {EVE}: done",
             f"#general: 1 said, by {EVE} 1",
@@ -111,7 +111,7 @@ async def test_an_agent_puts_it_into_words_which_are_marked_as_its_own(terminal:
         bee.send(f"PRIVMSG {ORI} :All is well but q7.")
         assert await asking.ended() == 0
         before, _, facts = asking.said.partition("All is well but q7.")
-        assert "in the words of a model" in before and "1 turn, 1,200 tokens" in facts
+        assert "written by a model" in before and "1 turn, 1,200 tokens" in facts
 
 
 async def test_an_agent_that_says_nothing_leaves_the_facts(terminal: Shell) -> None:

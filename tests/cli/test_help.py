@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from culture.cli import help, topics
+from culture.cli import help
 from culture.cli.app import app
 from culture.cli.command_tree import CommandNode, tree
 from culture.cli.commands import COMMANDS, SECTIONS
@@ -27,13 +27,13 @@ def told(*words: str) -> str:
 
 def test_without_a_word_the_topics_are_listed() -> None:
     listed = told()
-    assert all(f"  {topic}" in listed and title in listed for topic, title in topics.TITLES.items())
-    assert {file.stem for file in Path(topics.__file__).parent.glob("*.txt")} == set(topics.TITLES)
+    assert all(f"  {topic}" in listed and title in listed for topic, title in help.TITLES.items())
+    assert {file.stem for file in (Path(help.__file__).parent / "topics").glob("*.txt")} == set(help.TITLES)
 
 
-@pytest.mark.parametrize("topic", topics.TITLES)
+@pytest.mark.parametrize("topic", help.TITLES)
 def test_a_topic_names_only_commands_and_options_that_there_are(topic: str) -> None:
-    text = topics.text(topic)
+    text = help.page(topic)
     assert told(topic).startswith(text)
     assert max(map(len, text.splitlines())) <= 130
     root = tree()
@@ -61,7 +61,7 @@ def test_whatever_we_tell_people_to_type_is_there() -> None:
 
 
 def test_the_settings_of_the_topics_are_there() -> None:
-    keys = re.findall(r"^  (\w+): \d+$", topics.text("budget"), re.MULTILINE)
+    keys = re.findall(r"^  (\w+): \d+$", help.page("budget"), re.MULTILINE)
     assert keys and set(keys) <= set(BudgetConfig.model_fields)
     assert "timeout_action" in TrustConfig.model_fields and "url" in WebConfig.model_fields
 
@@ -70,7 +70,7 @@ def test_a_command_is_explained_as_with_its_own_help() -> None:
     own = CliRunner().invoke(app, ["server", "start", "--help"], prog_name="culture").output
     assert told("server", "start") == own
     assert "Commands:" in told("server")
-    assert told("mesh").splitlines()[-1] == "What the command takes: culture mesh --help"
+    assert told("mesh").splitlines()[-1] == "Usage of the command: culture mesh --help"
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_what_there_is_not_is_answered_with_the_nearest(words: tuple[str, ...], 
 
 def test_the_exit_codes_are_those_there_are() -> None:
     codes = {code.value for code in Exit}
-    assert set(map(int, re.findall(r"^ ?(\d+) ", topics.text("exit-codes"), re.MULTILINE))) == codes
+    assert set(map(int, re.findall(r"^ ?(\d+) ", help.page("exit-codes"), re.MULTILINE))) == codes
     table = PAGE.read_text(encoding="utf-8").partition("## Exit codes")[2]
     assert set(map(int, re.findall(r"^\| (\d+) \|", table, re.MULTILINE))) == codes
 
@@ -99,7 +99,7 @@ def test_every_command_is_listed_once_with_a_whole_sentence() -> None:
     for words in ((), ("mesh",), ("bridge", "token")):
         listed = CliRunner().invoke(app, [*words, "--help"]).output
         assert listed.count("...") == 1, "those of the usage line"
-    assert listed.index("Commands:") and "Talking:" in CliRunner().invoke(app, ["--help"]).output
+    assert listed.index("Commands:") and "Messages:" in CliRunner().invoke(app, ["--help"]).output
 
 
 @pytest.mark.parametrize("is_clone", [True, False])

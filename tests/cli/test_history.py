@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from culture.cli.app import app
-from culture.cli.history.prune import _PAUSE
+from culture.cli.history.command import _PAUSE
 from culture.cli.progress import Progress, elapsing
 from culture.skills.history.entry import Entry
 from culture.skills.history.sqlite import SQLiteStore
@@ -73,7 +73,7 @@ def both(seq: int) -> list[Entry]:
 def test_without_a_history_it_says_so(run: Run, tmp_path: Path) -> None:
     for command in ("stats", "verify", "export"):
         ran = run(command)
-        assert ran.code == 1 and "spark has kept nothing yet" in ran.err
+        assert ran.code == 1 and "spark has stored nothing yet" in ran.err
     assert not (tmp_path / "data").exists()
 
 
@@ -116,7 +116,7 @@ class TestSearch:
     def test_nothing_found_is_an_answer(self, run: Run, store: SQLiteStore) -> None:
         store.write([entry(1)])
         ran = run("search", "nothing like it")
-        assert (ran.code, ran.out, ran.err) == (1, "", "Nothing was found.\n")
+        assert (ran.code, ran.out, ran.err) == (1, "", "Nothing found.\n")
 
     def test_a_channel_that_never_was_is_told_with_the_nearest(self, run: Run, store: SQLiteStore) -> None:
         store.write([entry(1)])
@@ -251,7 +251,7 @@ class TestStats:
         assert lines[2].split()[:3] == ["#general", "4", "6"]
         assert lines[3].split()[:3] == ["(private)", "1", "0"]
         assert "history.db, " in lines[5] and "schema " in lines[5]
-        assert lines[6] == "17 messages between 2025-06-15 15:06:40 and 2025-06-15 15:07:40 could not be kept."
+        assert lines[6] == "17 messages between 2025-06-15 15:06:40 and 2025-06-15 15:07:40 could not be stored."
 
     def test_as_json(self, run: Run, store: SQLiteStore) -> None:
         store.write([entry(1)])
@@ -273,15 +273,15 @@ class TestStats:
 class TestVerify:
     def test_what_is_whole_is_counted(self, run: Run, store: SQLiteStore) -> None:
         store.write(EVERYTHING)
-        assert run("verify") == Ran(0, "11 entries, all whole.\n", "")
+        assert run("verify") == Ran(0, "11 entries, all intact.\n", "")
 
     def test_gaps_are_told_and_are_no_damage(self, run: Run, store: SQLiteStore) -> None:
         store.write([entry(1)])
         store.note_gap(START, START + 5 * SECOND, 7)
         ran = run("verify")
         assert ran.code == 0
-        assert ran.lines[0] == "1 entry, all whole."
-        assert ran.lines[1].startswith("7 messages between 2025-06-15") and "could not be kept" in ran.lines[1]
+        assert ran.lines[0] == "1 entry, all intact."
+        assert ran.lines[1].startswith("7 messages between 2025-06-15") and "could not be stored" in ran.lines[1]
 
     def test_each_problem_is_told(self, run: Run, store: SQLiteStore) -> None:
         store.write([entry(1), entry(2)])
@@ -385,7 +385,7 @@ class TestPrune:
             if holder.in_transaction:
                 holder.execute("ROLLBACK")
 
-        monkeypatch.setattr("culture.cli.history.prune.time.sleep", pause)
+        monkeypatch.setattr("culture.cli.history.command.time.sleep", pause)
         ran = run("prune", "--channel", "#general", "--older-than", "3.5d", "--yes")
         holder.close()
         assert ran.code == 0 and pauses.count(_PAUSE) == 1
@@ -414,7 +414,7 @@ async def test_a_running_server_goes_on(shell: Shell) -> None:
         found = await shell.run("history", "search", "--name", "spark", "second")
         assert found.out.endswith("spark-ori\tsecond\n")
         verified = await shell.run("history", "verify", "--name", "spark")
-        assert (verified.code, verified.out) == (0, "1 entry, all whole.\n")
+        assert (verified.code, verified.out) == (0, "1 entry, all intact.\n")
         assert await ori.sync() == []
 
 
@@ -434,7 +434,7 @@ def test_a_history_in_postgresql(run: Run, tmp_path: Path) -> None:
         assert run("search", "hello").out.endswith("#general\tada\thello\n")
         stats = run("stats")
         assert stats.lines[-1].startswith("postgresql://") and "#general" in stats.out
-        assert run("verify").out == "12 entries, all whole.\n"
+        assert run("verify").out == "12 entries, all intact.\n"
         assert "removed" in run("prune", "--all", "--older-than", "1ms", "--yes").out
         assert list(opened.everything()) == []
         opened.close()

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from culture.cli.mesh.command import group
-from culture.cli.mesh.common import ask_trust
-from culture.cli.mesh.invite_code import InviteCode, NoCode
+from culture.cli.mesh.invite import InviteCode, NoCode
+from culture.cli.mesh.links import ask_trust
 from culture.protocol.vocabulary import Exit
 from tests.cli.shell import Process, Shell
 from tests.cli.test_mesh import WITHOUT_SKILLS, done
@@ -114,7 +114,7 @@ async def test_an_invitation_is_taken_back(tmp_path: Path, thor: Shell) -> None:
         code = await code_of(spark, "thor", *FULL)
         [row] = json.loads((await done(spark, "invites", "--json")).out)
         assert (row["kind"], row["name"], row["trust"]) == ("machine", "thor", "full")
-        assert "1 invitation is taken back" in (await done(spark, "uninvite", row["id"])).out
+        assert "1 invitation is revoked" in (await done(spark, "uninvite", row["id"])).out
         refused = await thor.run("mesh", "join", code, *FULL)
         assert refused.code == Exit.DENIED and "No such invitation" in refused.err
         unknown = await spark.run("mesh", "uninvite", "12345678")

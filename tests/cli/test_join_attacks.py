@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.cli.mesh.invite_code import InviteCode, NoCode
+from culture.cli.mesh.invite import InviteCode, NoCode
 from culture.protocol.vocabulary import Exit
 from tests.cli.shell import Shell
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from culture.cli.up.live_lines import EVERY, Screen
+from culture.cli.up.live_view import EVERY, Screen
 from culture.ledger_views.agents import AgentView
 from culture.ledger_views.alerts import AlertView
 from culture.ledger_views.questions import QuestionView

@@ -15,7 +15,7 @@ import pytest
 import typer
 
 from culture.cli.app import app
-from culture.cli.connect_hints import example_nick, how_to_be_found, how_to_connect
+from culture.cli.local_servers import example_nick, how_to_connect, path_hint
 from culture.cli.server import pid_file
 from culture.cli.team import up as team_down
 from culture.cli.team.select_team import TEAM
@@ -79,7 +79,7 @@ def test_up_is_interrupted_in_order_also_while_its_loop_is_being_made(
     monkeypatch.setattr("asyncio.events.new_event_loop", interrupted)
     try:
         with wait.interruptible(Interrupts()):
-            wait.stay(ServerConfig(name="spark"), in_terminal=False)
+            wait.stay_in_terminal(ServerConfig(name="spark"), in_terminal=False)
     except KeyboardInterrupt:
         pytest.fail("the making of the loop was broken off")
 
@@ -91,7 +91,7 @@ def test_a_second_signal_does_not_break_off_how_up_ends(tmp_path: Path, monkeypa
     monkeypatch.setattr(pid_file, "running", lambda name: note)
     monkeypatch.setattr(wait, "plain_listener", lambda *given: signal.raise_signal(signal.SIGINT))
     with wait.interruptible(Interrupts()):
-        wait.stay(ServerConfig(name="spark"), in_terminal=False)
+        wait.stay_in_terminal(ServerConfig(name="spark"), in_terminal=False)
         handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
         assert all(callable(handler) and handler is not signal.default_int_handler for handler in handlers), handlers
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -127,9 +127,9 @@ async def test_up_writes_the_name_down_once(shell: Shell) -> None:
 def test_a_command_that_the_shell_does_not_find_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     folder = Path(sys.executable).parent
-    assert f'export PATH="{folder}:$PATH"' in how_to_be_found()
+    assert f'export PATH="{folder}:$PATH"' in path_hint()
     monkeypatch.setenv("PATH", str(folder))
-    assert how_to_be_found() == ""
+    assert path_hint() == ""
 
 
 async def test_the_name_and_the_port_of_the_first_time_stay(shell: Shell) -> None:
@@ -251,7 +251,7 @@ async def test_a_home_folder_that_cannot_be_made_is_told(shell: Shell) -> None:
     shell.environment["CULTURE_HOME"] = "/proc/nowhere"
     done = await shell.run("up", "--name", "spark", "--no-agent", "--no-web", "-d")
     assert done.code == 1 and "Traceback" not in done.err
-    assert "/proc/nowhere: No such file" in done.err and "CULTURE_HOME names another place" in done.err
+    assert "/proc/nowhere: No such file" in done.err and "set CULTURE_HOME to use another folder" in done.err
 
 
 @pytest.mark.parametrize("module", ["dataclasses", "typer"])

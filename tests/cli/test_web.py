@@ -44,10 +44,10 @@ def culture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Command
 def test_the_page_is_shown_lets_in_and_throws_out(culture: Commands, tmp_path: Path) -> None:
     culture("account", "add", "ori", "--password-stdin", said=f"{PASSWORD}\n")
     culture.start("server")
-    assert "is not shown" in culture("web", "status", code=1)
-    assert "is not shown" in culture("web", "link", "ori", code=1)
+    assert "is not running" in culture("web", "status", code=1)
+    assert "is not running" in culture("web", "link", "ori", code=1)
     culture.start("web")
-    assert "is shown already" in culture("web", "start", code=1)
+    assert "is running already" in culture("web", "start", code=1)
     url = json.loads(culture("web", "status", "--json"))["url"]
     link = culture("web", "link", "ori").strip()
     assert link.startswith(f"{url}/login/")

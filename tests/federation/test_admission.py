@@ -200,7 +200,7 @@ class TestTls:
 
     async def test_who_has_no_certificate_to_show_hears_of_it(self, linked: tuple[IRCd, Path]) -> None:
         ircd, folder = linked
-        there = certificate.of(folder / "spark.pem")
+        there = certificate.fingerprint_of(folder / "spark.pem")
         dials = LinkConfig(name="spark.local", secret=SECRET, address=f"127.0.0.1:{ircd.port}", fingerprint=there)
         async with serving(folder / "thor", name="thor", links=(dials,)) as thor:
             await until(lambda: "none to show" in mesh_of(thor).dialler.problems.get("spark", ""))

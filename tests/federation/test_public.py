@@ -216,7 +216,7 @@ async def test_the_recipe_gives_nobody_outside_a_turn_at_home(tmp_path: Path, mo
     async with recipe(tmp_path, monkeypatch) as (steps, spark, chat), AsyncExitStack() as stack:
         tls_port, nick = chat.ports[1], "spark-claude"
         home = steps.home("spark")
-        agent_login.ensure(nick, AccountStore(home / "accounts.json", "spark"))
+        agent_login.ensure_account(nick, AccountStore(home / "accounts.json", "spark"))
         agent = {"nick": nick, "playbook": playbook(home, []), "channels": ["#help"]}
         daemon = await stack.enter_async_context(running(agents_yaml(home, spark.ports[0], agent), nick))
         ada, eve = [await stack.enter_async_context(connected(tls_port, tls=client_context())) for _ in range(2)]

@@ -6,7 +6,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culture.cli.digest import shown
+from culture.cli.digest import render
 from culture.ledger_views.digest import digest, unanswered
 from culture.ledger_views.ledger import LedgerFact
 from culture.ledger_views.spend import SpendTotal
@@ -149,7 +149,7 @@ def test_an_outage_that_is_over_is_told_once_though_both_ends_noticed_it() -> No
     ]
     [link] = digest(facts, [], SINCE, NOW).broken
     assert link.outages == ((NOW - timedelta(seconds=900), NOW - timedelta(seconds=100)),)
-    [line] = [each for each in shown(digest(facts, [], SINCE, NOW)).splitlines() if "thor" in each]
+    [line] = [each for each in render(digest(facts, [], SINCE, NOW)).splitlines() if "thor" in each]
     assert "spark – thor: linked since" in line and "; it was down for 13m (" in line
     assert digest([up("spark", "odin", 7, [1, 2], [moment(1), moment(2)], [])], [], SINCE, NOW).broken == ()
 

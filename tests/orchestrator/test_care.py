@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from culture.cli.team.status import status
+from culture.cli.team.command import status
 from culture.clients.shared import pidfile
 from culture.config import paths
 from culture.orchestrator.heartbeat import IDLE_QUESTION

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.cli.connect_hints import how_to_connect
+from culture.cli.local_servers import how_to_connect
 from culture.server.ircd import IRCd
 from tests.realclients.irssi import irssi, run
 from tests.realclients.people import GENERAL, TEXT, Pair

@@ -26,7 +26,7 @@ from tests.support.waiting import PATIENCE
 def settings_for(folder: Path, port: int, **web: Any) -> WebSettings:
     """Of a page for the server of this folder, which listens on that port."""
     config = config_for(folder, web=WebConfig(port=0, **web))
-    token = webaccount.ensure(config)
+    token = webaccount.ensure_token(config)
     login_version = webaccount.login_version(config)
     return WebSettings(
         config, Address("127.0.0.1", port), webaccount.NAME, token, data_folder(config), 0, login_version

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.cli.agents.agent_login import ensure
+from culture.cli.agents.agent_login import ensure_account
 from culture.clients.shared.daemon import AgentDaemon
 from culture.server.ircd import IRCd
 from tests.support.agents import agents_yaml, running
@@ -22,7 +22,7 @@ PART = {"HX-Request": "true"}
 async def helper(tmp_path: Path, ircd: IRCd, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[AgentDaemon]:
     """A real agent in #general, with an account as every agent has."""
     monkeypatch.setenv("CULTURE_HOME", str(tmp_path))
-    ensure(NICK, ircd.parts.accounts)
+    ensure_account(NICK, ircd.parts.accounts)
     config = agents_yaml(tmp_path, ircd.port, {"nick": NICK, "budget": {"tokens_per_day": 1000}})
     async with running(config, NICK) as daemon:
         yield daemon

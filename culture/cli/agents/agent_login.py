@@ -1,6 +1,6 @@
-"""The account with which an agent logs in: made here when the server is this machine's own."""
+"""The account and token with which an agent logs in, made here for a server of this machine."""
 
-from culture.cli.agents.local_servers import own_server
+from culture.cli.local_servers import own_server
 from culture.config import paths
 from culture.config.agents import ServerAddress
 from culture.config.listen_policy import is_loopback
@@ -11,18 +11,18 @@ from culture.server.auth.accounts import Account, AccountRefused, new_account
 from culture.server.auth.password import token_digest
 
 LABEL = "daemon"
-"""The name of the token that a daemon logs in with."""
+"""Label of the token that a daemon logs in with."""
 
 
 class NoLogin(Exception):
-    """The agent cannot have this nick; the text says why, and what would help."""
+    """The agent cannot use this nick; the message says why and what to do."""
 
 
-def prepare(nick: str, address: ServerAddress, always_on: bool = True) -> str | None:
-    """See to it that the agent can log in; what a person still has to do, where there is something."""
+def prepare_login(nick: str, address: ServerAddress, always_on: bool = True) -> str | None:
+    """Make sure that the agent can log in; return what a person still has to do, or None."""
     server = own_server(address)
     if server is not None:
-        ensure(nick, AccountStore(server.accounts_file, server.account_prefix), always_on)
+        ensure_account(nick, AccountStore(server.accounts_file, server.account_prefix), always_on)
         return None
     file = paths.secret_file(nick)
     if file.exists() or is_loopback(address.host):
@@ -34,10 +34,10 @@ def prepare(nick: str, address: ServerAddress, always_on: bool = True) -> str | 
     )
 
 
-def withdraw(nick: str, address: ServerAddress) -> bool:
-    """Nobody logs in as this agent any more; name and nick stay with its account, so that nobody else has them.
+def revoke_account(nick: str, address: ServerAddress) -> bool:
+    """Revoke the agent's account and delete its token; the account keeps the nick reserved.
 
-    False where the server is not this machine's own: its account is there.
+    Returns False if the server is not on this machine.
     """
     server = own_server(address)
     if server is None:
@@ -51,29 +51,29 @@ def withdraw(nick: str, address: ServerAddress) -> bool:
 
 
 def has_account(nick: str, address: ServerAddress) -> bool:
-    """Whether a nick belongs to an account of this machine's own server, also to one that is revoked."""
+    """Whether an account of this machine's own server has this nick, revoked or not."""
     server = own_server(address)
     return server is not None and AccountStore(server.accounts_file, server.account_prefix).owner_of(nick) is not None
 
 
-def ensure(nick: str, store: AccountStore, always_on: bool = True) -> None:
-    """An account of class agent with a token that is in the agent's secret file."""
-    account = _made(nick, store, always_on)
+def ensure_account(nick: str, store: AccountStore, always_on: bool = True) -> None:
+    """Make sure the agent has an account of class agent, with its token in its secret file."""
+    account = _account_of(nick, store, always_on)
     if not _has_token(nick, account):
         try:
-            keep(nick, store.add_token(nick, LABEL))
+            store_token(nick, store.add_token(nick, LABEL))
         except AccountRefused as refused:
             raise NoLogin(f"{refused}: `culture account passwd {nick}`") from None
 
 
-def issue(nick: str, store: AccountStore, always_on: bool = True) -> str:
-    """A new token for an agent whose secret file is elsewhere; its account is made where it has none."""
-    _made(nick, store, always_on)
+def issue_token(nick: str, store: AccountStore, always_on: bool = True) -> str:
+    """Return a new token for an agent whose secret file is elsewhere; add its account if missing."""
+    _account_of(nick, store, always_on)
     return store.add_token(nick, LABEL)
 
 
-def _made(nick: str, store: AccountStore, always_on: bool) -> Account:
-    """The agent's account, there already or made now; NoLogin where the nick is somebody else's."""
+def _account_of(nick: str, store: AccountStore, always_on: bool) -> Account:
+    """Return the agent's account, made if missing; NoLogin if another account owns the nick."""
     account = store.owner_of(nick)
     if account is None:
         account = new_account(nick, UserClass.AGENT, always_on=always_on)
@@ -85,8 +85,8 @@ def _made(nick: str, store: AccountStore, always_on: bool) -> Account:
     return account
 
 
-def token(nick: str) -> str | None:
-    """The token that is in the agent's secret file."""
+def read_token(nick: str) -> str | None:
+    """Return the token in the agent's secret file, or None."""
     try:
         return paths.secret_file(nick).read_text(encoding="utf-8").strip() or None
     except FileNotFoundError:
@@ -94,10 +94,10 @@ def token(nick: str) -> str | None:
 
 
 def _has_token(nick: str, account: Account) -> bool:
-    known = token(nick)
-    return account.is_active and bool(known) and token_digest(known or "") in {each.digest for each in account.tokens}
+    secret = read_token(nick)
+    return account.is_active and bool(secret) and token_digest(secret or "") in {each.digest for each in account.tokens}
 
 
-def keep(nick: str, token: str) -> None:
-    """Write the token where only its owner reads it, whole or not at all."""
-    replace_file(paths.secret_file(nick), f"{token}\n")
+def store_token(nick: str, read_token: str) -> None:
+    """Write a token into the agent's secret file (mode 600), atomically."""
+    replace_file(paths.secret_file(nick), f"{read_token}\n")

@@ -1,4 +1,4 @@
-"""What there is to say of an agent, whether it runs or not."""
+"""The facts of one agent for `culture status`, from its daemon or else from its database."""
 
 import sqlite3
 import time
@@ -6,18 +6,22 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from culture.clients.shared import pidfile
 from culture.clients.shared.skill.call import CallFailed, call
 from culture.config import paths
+from culture.protocol.vocabulary import FactKind
+
+if TYPE_CHECKING:
+    from culture.cli.agents.irc_session import IrcPerson
 
 FILE_TIMEOUT = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
-    """What an agent that is not running has left."""
+class StoredState:
+    """What the database of an agent that does not run holds."""
 
     unread: int = 0
     stale: int = 0
@@ -32,12 +36,12 @@ class Rest:
     stood_down: bool = False
 
 
-def rest(nick: str) -> Rest:
-    """What is in the file; nothing, when there is none."""
+def read_database(nick: str) -> StoredState:
+    """Read the agent's database; all zero if there is none."""
     with _opened(nick) as records:
         if records is None:
-            return Rest()
-        # What was given and not answered comes again at the next start.
+            return StoredState()
+        # Messages that were given but not answered are delivered again at the next start.
         unread, stale = records.execute(
             "SELECT count(*), coalesce(sum(stale), 0) FROM messages WHERE state IN ('unread', 'given')"
         ).fetchone()
@@ -46,24 +50,26 @@ def rest(nick: str) -> Rest:
             (midnight(),),
         ).fetchone()
         last = records.execute("SELECT msgid, said FROM messages ORDER BY number DESC LIMIT 1").fetchone()
-        held = _held(records)
+        held = _count_held(records)
         paused, parked, down = (_note(records, key) for key in ("paused", "parked", "stood down"))
     msgid, at = last or (None, None)
-    return Rest(unread, stale, tokens, cost, turns, paused is not None, parked, msgid, at, held, down is not None)
+    return StoredState(
+        unread, stale, tokens, cost, turns, paused is not None, parked, msgid, at, held, down is not None
+    )
 
 
-def _held(records: sqlite3.Connection) -> int:
-    """How many messages wait for a person's word, as a daemon that runs counts them."""
+def _count_held(records: sqlite3.Connection) -> int:
+    """Count the messages that wait for a person's release, as a running daemon does."""
     (held,) = records.execute("SELECT count(*) FROM messages WHERE state IN ('unvouched', 'held')").fetchone()
     try:
-        (said,) = records.execute("SELECT count(*) FROM withheld WHERE NOT released").fetchone()
+        (withheld,) = records.execute("SELECT count(*) FROM withheld WHERE NOT released").fetchone()
     except sqlite3.OperationalError:
-        said = 0  # the file of a daemon of before
-    return int(held) + int(said)
+        withheld = 0  # database of an older version
+    return int(held) + int(withheld)
 
 
 def midnight() -> float:
-    """When today began here."""
+    """Return the start of today (local time) in seconds since 1970."""
     return datetime.fromtimestamp(time.time()).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
 
 
@@ -83,37 +89,37 @@ def _opened(nick: str) -> Iterator[sqlite3.Connection | None]:
 
 
 PATIENCE = 3.0
-"""A daemon that lives answers at once."""
+"""Seconds to wait for a daemon; a healthy one answers at once."""
 STOPPED, STARTING, SILENT = "stopped", "starting", "not answering"
 
 
 def report(nick: str, backend: str, directory: str = "") -> dict[str, Any]:
-    """The facts, with the same keys for every agent; nothing of the question appears on IRC."""
+    """Return the facts of an agent, with the same keys for each; asks its daemon, not IRC."""
     note = pidfile.running(nick)
     if note is None:
-        return _resting(nick, backend, STOPPED, directory)
+        return _stored_facts(nick, backend, STOPPED, directory)
     try:
-        said = call(nick, "status", patience=PATIENCE)
+        answer = call(nick, "status", patience=PATIENCE)
     except CallFailed as failure:
         state = SILENT if note.ready else STARTING
         return {
-            **_resting(nick, backend, state, directory),
+            **_stored_facts(nick, backend, state, directory),
             "pid": note.pid,
-            "since": _moment(note.since),
+            "since": _iso_time(note.since),
             "why": str(failure) if note.ready else f"see {paths.log_file(nick)}",
         }
-    facts: dict[str, Any] = {**_resting(nick, backend, STOPPED, directory), **_living(said), "pid": note.pid}
+    facts: dict[str, Any] = {**_stored_facts(nick, backend, STOPPED, directory), **_as_facts(answer), "pid": note.pid}
     if facts["last_message"] is None:
-        facts["last_message"] = _last(rest(nick))
+        facts["last_message"] = _last_message(read_database(nick))
     return facts
 
 
-def _living(said: object) -> Mapping[str, Any]:
-    return said if isinstance(said, dict) else {}
+def _as_facts(answer: object) -> Mapping[str, Any]:
+    return answer if isinstance(answer, dict) else {}
 
 
-def _resting(nick: str, backend: str, state: str, directory: str) -> dict[str, Any]:
-    left = rest(nick)
+def _stored_facts(nick: str, backend: str, state: str, directory: str) -> dict[str, Any]:
+    left = read_database(nick)
     why = "paused" if left.paused else left.parked
     return {
         "nick": nick,
@@ -133,7 +139,7 @@ def _resting(nick: str, backend: str, state: str, directory: str) -> dict[str, A
         "held_by": [],
         "stood_down": left.stood_down,
         "held_dropped": 0,
-        "last_message": _last(left),
+        "last_message": _last_message(left),
         "connected": False,
         "session": None,
         "questions": 0,
@@ -145,11 +151,28 @@ def _resting(nick: str, backend: str, state: str, directory: str) -> dict[str, A
     }
 
 
-def _last(left: Rest) -> dict[str, str] | None:
+def _last_message(left: StoredState) -> dict[str, str] | None:
     if left.last_msgid is None or left.last_at is None:
         return None
-    return {"msgid": left.last_msgid, "at": _moment(left.last_at)}
+    return {"msgid": left.last_msgid, "at": _iso_time(left.last_at)}
 
 
-def _moment(at: float) -> str:
+def _iso_time(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat()
+
+
+_MOST = "limit=1000"
+
+
+async def mesh_reports(who: "IrcPerson") -> list[dict[str, Any]]:
+    """Return one report for each agent of the mesh that the ledger knows."""
+    # Only `status --all` needs a connection, which takes long to load.
+    from culture.cli.agents.irc_session import connected
+    from culture.ledger_views.agents import agents
+    from culture.ledger_views.ledger import facts, online
+
+    async with connected(who) as transport:
+        states = await facts(transport, FactKind.STATE, "*", _MOST)
+        questions = await facts(transport, FactKind.QUESTION, "*", _MOST)
+        here = await online(transport, [fact.nick for fact in states])
+    return [agent.as_data() for agent in agents([*states, *questions], here)]

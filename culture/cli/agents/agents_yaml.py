@@ -1,17 +1,25 @@
-"""Writing agents into agents.yaml, and taking them out, without touching what else is there."""
+"""Adds agents to agents.yaml and removes them; everything else in the file stays as it is."""
 
 import re
+import shutil
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from culture.cli.agents.select_agents import load
-from culture.cli.yaml_edit import dumped, replace, round_trip
+from culture.cli.output import fail
+from culture.cli.yaml_edit import dump, replace, yaml_editor
+from culture.clients.shared.sandbox.bubblewrap import PROGRAM, obstacle
 from culture.config import paths
 from culture.config.agents import ServerAddress
 from culture.config.yaml_document import parse
 from culture.protocol.names import fold
+from culture.protocol.vocabulary import Exit
 
 FIRST = """\
 # The agents on this machine; every key is explained in docs/clients/configuration.md.
@@ -32,32 +40,32 @@ agents: []
 
 @dataclass(frozen=True)
 class NewAgent:
-    """A new agent."""
+    """Entry of a new agent."""
 
     nick: str
     backend: str
     directory: Path
     channels: tuple[str, ...]
     further: Mapping[str, object] = field(default_factory=dict)
-    """What else is to stand under it, such as its budget."""
+    """More settings of the entry, such as its budget."""
 
 
 def add(entry: NewAgent, server: ServerAddress) -> Path:
-    """Add an agent to the file, made with this server when there is none; ConfigError says what cannot be."""
+    """Add an agent to the file, created with this server if missing; ConfigError if invalid."""
     file = paths.agents_file()
     replace(file, _with(entry, _text(file) or FIRST.format(server=server)), load)
     return file
 
 
 def remove(nick: str) -> Path:
-    """Take an agent that is there out of the file; ConfigError when the rest cannot be without it."""
+    """Remove an agent from the file; ConfigError if the rest would be invalid."""
     file = paths.agents_file()
     replace(file, _without(nick, file, _text(file)), load)
     return file
 
 
 def _text(file: Path) -> str:
-    """What the file says, which must be right before anything is added to it."""
+    """Return the text of the file, after checking that it is valid; empty if there is none."""
     load()
     return file.read_text(encoding="utf-8") if file.exists() else ""
 
@@ -66,7 +74,7 @@ def _with(entry: NewAgent, text: str) -> str:
     from ruamel.yaml.comments import CommentedMap, CommentedSeq
     from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
-    yaml = round_trip()
+    yaml = yaml_editor()
     document = yaml.load(text)
     if document is None:
         document = CommentedMap()
@@ -79,21 +87,21 @@ def _with(entry: NewAgent, text: str) -> str:
             nick=entry.nick, agent=entry.backend, directory=str(entry.directory), channels=channels, **entry.further
         )
     )
-    return dumped(yaml, document)
+    return dump(yaml, document)
 
 
 def _without(nick: str, file: Path, text: str) -> str:
-    """The text without the agent's own lines; a list in brackets is written anew."""
+    """Return the text without the agent's lines; a list in brackets is written anew."""
     document = parse(file, text)
     agents: Any = document.data["agents"]
     number = next(at for at, each in enumerate(agents) if fold(each["nick"]) == fold(nick))
     lines = text.splitlines(keepends=True)
     first = _dash(lines, document.lines["agents", number] - 1)
     if first is None:
-        yaml = round_trip()
+        yaml = yaml_editor()
         anew = yaml.load(text)
         del anew["agents"][number]
-        return dumped(yaml, anew)
+        return dump(yaml, anew)
     del lines[first : _end(lines, first)]
     if len(agents) == 1:
         key = document.lines["agents",] - 1
@@ -102,14 +110,14 @@ def _without(nick: str, file: Path, text: str) -> str:
 
 
 def _dash(lines: list[str], at: int) -> int | None:
-    """The line with the dash of an entry that has lines of its own."""
+    """Return the line number of an entry's dash, or None if it has no line of its own."""
     if lines[at].lstrip().startswith("-"):
         return at
     return at - 1 if at and lines[at - 1].strip() == "-" else None
 
 
 def _end(lines: list[str], first: int) -> int:
-    """Behind the last line of an entry; what is noted between it and the next belongs to the next."""
+    """Return the line after an entry; comments before the next entry belong to that one."""
     depth = _indent(lines[first])
     end = first + 1
     for at in range(first + 1, len(lines)):
@@ -123,3 +131,32 @@ def _end(lines: list[str], first: int) -> int:
 
 def _indent(line: str) -> int:
     return len(line) - len(line.lstrip(" "))
+
+
+_QUESTION = "Run it in a sandbox? It can use its folder and its model, but neither your home folder nor other hosts"
+
+
+class SandboxKind(StrEnum):
+    """Values of ``--sandbox``, without ``user``: that needs ``user:``, written by hand."""
+
+    NONE = "none"
+    BWRAP = "bwrap"
+
+
+SandboxOption = Annotated[
+    SandboxKind | None,
+    typer.Option(
+        "--sandbox",
+        show_default=False,
+        help="bwrap: its folder and the hosts you list (docs/clients/sandbox.md); none: all that you can access.",
+    ),
+]
+
+
+def choose_sandbox(option: SandboxKind | None) -> SandboxKind | None:
+    """Return the sandbox to write, from the option or the person at the terminal, or None."""
+    if option is SandboxKind.BWRAP and (why := obstacle()):
+        fail(f"--sandbox bwrap: {why}", Exit.FAILED)
+    if option is not None or not sys.stdin.isatty() or shutil.which(PROGRAM) is None or obstacle():
+        return option
+    return SandboxKind.BWRAP if typer.confirm(_QUESTION, default=False, err=True) else None

@@ -1,4 +1,4 @@
-"""Starts the daemon of an agent in the background, and waits until its agent takes prompts."""
+"""Starts the daemon of an agent as a background process, and waits until it is ready."""
 
 import sys
 import time
@@ -15,29 +15,29 @@ from culture.lib.process.children import Launch, launch_unrecorded
 from culture.protocol.vocabulary import AgentState, Environment
 
 PATIENCE = 60.0
-"""How long a daemon may take until its agent takes prompts."""
+"""Seconds that an agent may take until it accepts prompts."""
 STATUS_PATIENCE = 3.0
 LAST_LINES = 15
-# What belongs to whoever calls us: an agent that starts another must not pass on who it is.
+# Identity of the caller: an agent that starts another must not pass it on.
 _NOT_OURS = (Environment.NICK.value, Environment.TOKEN.value, Environment.WIKI.value, "NOTIFY_SOCKET")
 
 
 @dataclass(frozen=True)
 class DaemonNotStarted(Exception):
-    """The daemon ended, or is not ready yet; ``said`` is the end of what it printed."""
+    """The daemon exited or is not ready in time; ``log_end`` is the end of its log."""
 
     why: str
-    said: str
+    log_end: str
     code: int | None
 
     def __str__(self) -> str:
-        return "\n".join([self.why, *(f"  {line}" for line in self.said.splitlines())])
+        return "\n".join([self.why, *(f"  {line}" for line in self.log_end.splitlines())])
 
 
 def launch(
     nick: str, file: Path | None = None, at: ServerAddress | None = None, how: Launch = launch_unrecorded
 ) -> BackgroundProcess:
-    """Run the daemon as a process of its own, its output going to the agent's log; ``at`` goes over the file."""
+    """Start the daemon with its output in the agent's log; ``at`` overrides the server address."""
     arguments = [nick, *(["--config", str(file.absolute())] if file else [])]
     if at is not None:
         arguments += ["--at", at.host, str(at.port)]
@@ -46,12 +46,12 @@ def launch(
 
 
 def start(nick: str, file: Path | None = None, patience: float = PATIENCE) -> pidfile.DaemonNote:
-    """Start the daemon and return when its agent is there; DaemonNotStarted says why it is not."""
+    """Start the daemon and wait until its agent is ready; raise DaemonNotStarted if it is not."""
     return until_ready(launch(nick, file), patience)
 
 
 def until_ready(process: BackgroundProcess, patience: float = PATIENCE) -> pidfile.DaemonNote:
-    """Wait until the agent of a daemon that was launched is there; DaemonNotStarted says why it is not."""
+    """Wait until the daemon is ready; ``begun`` is the size of its log before the start."""
     nick = process.name
 
     def ready(pid: int) -> pidfile.DaemonNote | None:
@@ -70,13 +70,13 @@ def until_ready(process: BackgroundProcess, patience: float = PATIENCE) -> pidfi
 
 
 def until_at_work(process: BackgroundProcess, patience: float = PATIENCE) -> None:
-    """Wait until the agent's program takes prompts; DaemonNotStarted where that has died, which its daemon survives."""
+    """Wait until the agent's program accepts prompts; raise DaemonNotStarted if it has crashed."""
     nick, deadline = process.name, time.monotonic() + patience
     while time.monotonic() < deadline:
         try:
             status = call(nick, "status", patience=STATUS_PATIENCE)
         except CallFailed:
-            return  # its daemon is there and busy; `culture status` tells more
+            return  # the daemon is busy; `culture status` shows more
         if not isinstance(status, dict):
             return
         if status.get("state") in (AgentState.CRASHED, AgentState.PARKED) and not status.get("budget"):
@@ -88,4 +88,4 @@ def until_at_work(process: BackgroundProcess, patience: float = PATIENCE) -> Non
 
 def printed(process: BackgroundProcess) -> str:
     """The last lines that a daemon has written to its log since it was launched, safe to show in a terminal."""
-    return output.shown(process.output(LAST_LINES))
+    return output.clean(process.output(LAST_LINES))

@@ -1,7 +1,6 @@
-"""Being on IRC for a moment as the person at the keyboard, never as an agent."""
+"""A short IRC connection as the person who types the command, never as an agent."""
 
 import asyncio
-import getpass
 import re
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
@@ -11,9 +10,8 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from culture.cli.agent_access import refuse_agents
-from culture.cli.agents.local_servers import own_address, own_server
 from culture.cli.agents.select_agents import load
-from culture.cli.connect_hints import example_nick
+from culture.cli.local_servers import example_nick, login_name, own_address, own_server
 from culture.cli.output import fail
 from culture.cli.server.background import accepts, holder
 from culture.config import paths
@@ -44,14 +42,14 @@ AsNick = Annotated[
 
 @dataclass(frozen=True)
 class IrcPerson:
-    """Who speaks, and where."""
+    """Nick of the person, and address of the server."""
 
     address: Address
     nick: str
 
 
 def run(doing: Coroutine[Any, Any, Result]) -> Result:
-    """Do it; what the server refuses ends the command with the server's words."""
+    """Run the coroutine; end the command if the server refuses or does not answer."""
     try:
         return asyncio.run(doing)
     except NotSent as refusal:
@@ -68,12 +66,12 @@ def run(doing: Coroutine[Any, Any, Result]) -> Result:
         raise typer.Exit(Exit.ABORTED) from None
 
 
-def person(nick: str | None) -> IrcPerson:
-    """The person at the keyboard; an agent is told what to use."""
+def current_person(nick: str | None) -> IrcPerson:
+    """Return the person who types and the server; end the command if an agent types it."""
     refuse_agents(USE_IRC_CLIENT)
     if nick is not None and fold(nick) in {fold(each.nick) for each in load().agents}:
-        fail(f"{nick} is an agent, and this speaks as a person: leave --nick out, or name your own", Exit.USAGE)
-    if (unreachable := no_server()) is not None:
+        fail(f"{nick} is an agent, and this command speaks as a person: leave out --nick, or use your own", Exit.USAGE)
+    if (unreachable := unreachable_reason()) is not None:
         fail(unreachable)
     server = server_address()
     address = Address(server.host, server.port, server.tls, server.fingerprint, server.user)
@@ -81,13 +79,13 @@ def person(nick: str | None) -> IrcPerson:
 
 
 @asynccontextmanager
-async def present(
+async def connected(
     who: IrcPerson,
     on_message: Callable[[Message], None] | None = None,
     on_receipt: Callable[[str, Receipt], None] | None = None,
     on_progress: Callable[[str, Receipt, str], None] | None = None,
 ) -> AsyncIterator[IRCTransport]:
-    """The person, connected."""
+    """Connect as the person, for the duration of the block."""
     secret = _secret(who.nick)
     identity = ClientIdentity(who.nick, who.nick if secret else None, secret, bot=False)
     transport = IRCTransport(
@@ -102,7 +100,7 @@ async def present(
     try:
         await _start(transport)
         if fold(transport.nick) != fold(who.nick):
-            typer.echo(f"{who.nick} is on with another client: you are {transport.nick} for now.", err=True)
+            typer.echo(f"{who.nick} is connected with another client: you are {transport.nick} for now.", err=True)
         yield transport
     finally:
         await transport.stop()
@@ -122,8 +120,8 @@ async def _start(transport: IRCTransport) -> None:
 
 
 @asynccontextmanager
-async def within(transport: IRCTransport, place: str) -> AsyncIterator[None]:
-    """In a channel for as long as it takes; nobody makes a channel by mistake."""
+async def joined(transport: IRCTransport, place: str) -> AsyncIterator[None]:
+    """Stay in a channel for the duration of the block; NotSent if the channel does not exist."""
     is_there = not is_channel(place) or fold(place) in map(fold, transport.channels)
     if is_there:
         yield
@@ -142,20 +140,23 @@ async def within(transport: IRCTransport, place: str) -> AsyncIterator[None]:
             await transport.part_channel(place)
 
 
-async def speak(transport: IRCTransport, target: str, text: str) -> list[str]:
-    """Say it; ``NotSent`` where nobody has that name says what to type in its place."""
+async def send_message(transport: IRCTransport, target: str, text: str) -> list[str]:
+    """Send a message and return its msgids; NotSent says what to type for an unknown nick."""
     try:
         return await transport.send_privmsg(target, text)
     except NotSent as refusal:
         if refusal.code != Numeric.ERR_NOSUCHNICK.code:
             raise NotSent(f"{target}: {refusal.reason}", refusal.code) from None
-        raise NotSent(f"nobody here is called {target}; {await instead_of(transport, target)}", refusal.code) from None
+        raise NotSent(
+            f"nobody here is called {target}; {await suggest_target(transport, target)}", refusal.code
+        ) from None
 
 
-async def as_command(transport: IRCTransport, target: str, text: str) -> str:
-    """The text with a mention of the agent it is said to, where the whole of it is a control word; else the text.
+async def with_mention_if_command(transport: IRCTransport, target: str, text: str) -> str:
+    """Return the text, with a mention added if it is a control word for an agent.
 
-    In private a daemon takes only what mentions its agent as a control word: `help` alone is for the agent.
+    In a private message a daemon obeys a control word only with a mention of its agent: `help` alone goes to the
+    model.
     """
     words = text.casefold().split()
     is_release = words[:2] == ControlWord.GO_ON.split() and len(words) == 3
@@ -165,8 +166,8 @@ async def as_command(transport: IRCTransport, target: str, text: str) -> str:
     return f"@{target} {text}" if any(agents) else text
 
 
-async def instead_of(transport: IRCTransport, target: str) -> str:
-    """What may have been meant by a name that nobody has."""
+async def suggest_target(transport: IRCTransport, target: str) -> str:
+    """Return a hint on what an unknown name may have meant."""
     if fold(f"#{target}") in map(fold, await transport.list_channels()):
         return f"a channel begins with #, in quotes: '#{target}'"
     agents = [agent.nick for agent in load().agents]
@@ -176,8 +177,8 @@ async def instead_of(transport: IRCTransport, target: str) -> str:
     return f"did you mean {near}?" if near else "`culture who '#general'` shows who is there"
 
 
-def no_server() -> str | None:
-    """Why nothing can be said, with what to type; None where the server of the agents answers."""
+def unreachable_reason() -> str | None:
+    """Return why nothing can be sent and what to type, or None if the server answers."""
     server = server_address()
     if accepts((server.host, server.port)):
         held = holder(server)
@@ -189,7 +190,7 @@ def no_server() -> str | None:
 
 
 def server_address() -> ServerAddress:
-    """The one that agents.yaml names, else the one that runs here."""
+    """Return the server of agents.yaml, or the one that runs here if that does not answer."""
     settings = load()
     named, is_named = settings.server, "server" in settings.model_fields_set
     if is_named and (not is_loopback(named.host) or accepts((named.host, named.port))):
@@ -204,16 +205,8 @@ def _nick(server: ServerAddress) -> str:
         return example_nick(own)
     first = next((owner(agent.nick) for agent in load().agents), "")
     prefix = short_name(server.name) if server.name else first
-    name = re.sub(r"[^A-Za-z0-9_-]", "", _login()).lstrip("_-") or "me"
+    name = re.sub(r"[^A-Za-z0-9_-]", "", login_name()).lstrip("_-") or "me"
     return f"{prefix}-{name}" if prefix else name
-
-
-def _login() -> str:
-    """The login name of the shell's user; empty for a user id without one."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return ""
 
 
 def _secret(nick: str) -> str | None:

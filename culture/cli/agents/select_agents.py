@@ -1,4 +1,4 @@
-"""Which agents a command is about: those of agents.yaml, and daemons that still run of others."""
+"""Turns NICK arguments into agents: those of agents.yaml, and daemons that still run."""
 
 from collections.abc import Collection, Iterable, Sequence
 from functools import cache
@@ -16,20 +16,20 @@ from culture.protocol.names import fold, is_channel, name_part, nearest
 from culture.protocol.vocabulary import Exit
 
 AgentsFile = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="Read this file, not ~/.culture/agents.yaml.")
+    Path | None, typer.Option("--config", metavar="FILE", help="Read this file instead of ~/.culture/agents.yaml.")
 ]
 Nick = Annotated[
-    str, typer.Argument(metavar="NICK", show_default=False, help="The agent, for example spark-claude, or claude.")
+    str, typer.Argument(metavar="NICK", show_default=False, help="Agent, for example spark-claude or claude.")
 ]
 Nicks = Annotated[
     list[str] | None,
-    typer.Argument(metavar="NICK", show_default=False, help="The agents, for example spark-claude."),
+    typer.Argument(metavar="NICK", show_default=False, help="Agents, for example spark-claude."),
 ]
 Everyone = Annotated[bool, typer.Option("--all", help="All agents of agents.yaml.")]
 
 
 def load(file: Path | None = None) -> AgentsConfig:
-    """What agents.yaml says, with the fields of the installed backends; looking for those is slow and seldom needed."""
+    """Load agents.yaml; search the backends for more fields only if needed, which is slow."""
     try:
         return load_agents(file).config
     except ConfigError:
@@ -39,45 +39,49 @@ def load(file: Path | None = None) -> AgentsConfig:
         return load_agents(file, {**BACKEND_FIELDS, **fields}).config
 
 
-def chosen(config: AgentsConfig, nicks: Sequence[str] | None, everyone: bool) -> list[AgentConfig]:
-    """The agents that the command line names, with the file's own rules filled in."""
+def select_agents(config: AgentsConfig, nicks: Sequence[str] | None, everyone: bool) -> list[AgentConfig]:
+    """Return the agents that the command line names, with the file's defaults filled in."""
     names = [agent.nick for agent in config.agents]
     if not names:
         fail(f"{paths.agents_file()} names no agents; add one with `culture agents add <name>`")
-    found = [config.agent(nick) for nick in picked(names, nicks, everyone)]
-    return [agent for agent in found if agent is not None]
+    agents = [config.agent(nick) for nick in select_nicks(names, nicks, everyone)]
+    return [agent for agent in agents if agent is not None]
 
 
-def picked(names: Iterable[str], nicks: Sequence[str] | None, everyone: bool) -> list[str]:
-    """The names that were given, as they are spelled there; each once."""
-    known = {fold(name): name for name in names}
+def select_nicks(names: Iterable[str], nicks: Sequence[str] | None, everyone: bool) -> list[str]:
+    """Return the given names as they are spelled in ``names``, each once; end if one is unknown."""
+    spelling = {fold(name): name for name in names}
     if everyone == bool(nicks):
-        fail("say which agent, or --all", Exit.USAGE)
+        fail("name an agent, or use --all", Exit.USAGE)
     if everyone:
-        return list(known.values())
-    wanted = (fold(meant(nick, known.values())) for nick in nicks or ())
-    return list(dict.fromkeys(known[nick] if nick in known else unknown(nick, known.values()) for nick in wanted))
+        return list(spelling.values())
+    folded = (fold(resolve_nick(nick, spelling.values())) for nick in nicks or ())
+    return list(
+        dict.fromkeys(
+            spelling[nick] if nick in spelling else fail_unknown_agent(nick, spelling.values()) for nick in folded
+        )
+    )
 
 
-def meant(name: str, among: Iterable[str] | None = None) -> str:
-    """The agent that alone has this name behind the server's prefix, as `@guide` calls it in a room; else the name."""
+def resolve_nick(name: str, among: Iterable[str] | None = None) -> str:
+    """Return the full nick of a short name (``claude``) that one agent alone has, else the name."""
     if is_channel(name):
         return name
-    known = list(listed() if among is None else among)
-    named = [each for each in known if fold(name_part(each)) == fold(name)]
-    return named[0] if len(named) == 1 and fold(name) not in map(fold, known) else name
+    nicks = list(configured_agents() if among is None else among)
+    matches = [each for each in nicks if fold(name_part(each)) == fold(name)]
+    return matches[0] if len(matches) == 1 and fold(name) not in map(fold, nicks) else name
 
 
-def unknown(nick: str, known: Collection[str]) -> NoReturn:
-    """Say that there is no such agent, and which there are; end."""
-    near = nearest(nick, known)
-    there = f"there are {', '.join(known)}" if known else "there are none; `culture agents add NAME` adds one"
+def fail_unknown_agent(nick: str, nicks: Collection[str]) -> NoReturn:
+    """End the command: there is no such agent, and these exist."""
+    near = nearest(nick, nicks)
+    there = f"there are {', '.join(nicks)}" if nicks else "there are none; `culture agents add NAME` adds one"
     fail(f"there is no agent {nick}; {f'did you mean {near}?' if near else there}", Exit.USAGE)
 
 
 @cache
-def listed() -> dict[str, AgentConfig]:
-    """The agents of agents.yaml by nick; none, where the file is wrong: what runs can be ended all the same."""
+def configured_agents() -> dict[str, AgentConfig]:
+    """Return nick → agent of agents.yaml; empty if the file is broken, so that one can stop them."""
     try:
         return {agent.nick: agent for agent in load().agents}
     except ConfigError:

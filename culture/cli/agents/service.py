@@ -1,4 +1,4 @@
-"""``culture service``: agents, the server, the bridge and teams under systemd."""
+"""``culture service``: systemd units for agents, server, bridge, teams and digest."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from culture.bridge.settings import BridgeSettings
-from culture.cli.agents.select_agents import Everyone, Nicks, chosen, load
+from culture.cli.agents.select_agents import Everyone, Nicks, load, select_agents
 from culture.cli.options import Choices
 from culture.cli.output import fail
 from culture.cli.team import select_team
@@ -77,56 +77,56 @@ WantedBy=timers.target
 """
 
 _NOTHING: Mapping[str, str] = {}
-# What an agent's programs may need, and a server and a bridge do not.
+# Not for agents: their programs may need more.
 _CONFINED = "NoNewPrivileges=yes\nUMask=0077\n"
 _CONFINED_FOR_ALL = f"{_CONFINED}PrivateTmp=yes\nProtectSystem=full\n"
 
 
 def agent_unit(nick: str) -> str:
-    """The name of an agent's unit."""
+    """Return the name of an agent's unit."""
     return f"culture@{nick}.service"
 
 
 def team_unit(slug: str) -> str:
-    """The name of the unit of a team's orchestrator."""
+    """Return the name of the unit of a team's orchestrator."""
     return f"culture-team@{slug}.service"
 
 
 def unit_folder(system: bool) -> Path:
-    """Where systemd looks for the units of this user, or of the machine."""
+    """Return the folder where systemd looks for units of this user, or of the machine."""
     configured = os.environ.get("XDG_CONFIG_HOME")
     user = Path(configured) / "systemd/user" if configured else Path.home() / USER_FOLDER
     return SYSTEM_FOLDER if system else user
 
 
 def for_agent(nick: str, system: bool) -> str:
-    """The unit that runs one agent."""
+    """Return the unit file of one agent."""
     return _unit(f"culture agent {nick}", ("start", "--foreground", nick), system, after=f" {SERVER_UNIT}")
 
 
 def for_server(system: bool) -> str:
-    """The unit that runs the server; SIGHUP has it read its configuration again."""
+    """Return the unit file of the server; SIGHUP reloads its configuration."""
     more = f"ExecReload=/bin/kill -HUP $MAINPID\n{_confined(system)}"
     return _unit("culture server", ("server", "start", "--foreground"), system, more=more)
 
 
 def for_bridge(system: bool) -> str:
-    """The unit that runs the bridge, with the settings of this shell; secrets are read from files, not from units."""
+    """Return the unit file of the bridge, with the settings of this shell but without secrets."""
     fields = BridgeSettings.model_fields
-    said = {name.upper(): os.environ.get(name.upper()) for name in fields if fields[name].repr}
-    settings = {name: value for name, value in said.items() if value is not None}
+    variables = {name.upper(): os.environ.get(name.upper()) for name in fields if fields[name].repr}
+    settings = {name: value for name, value in variables.items() if value is not None}
     after, more = f" {SERVER_UNIT}", _confined(system)
     return _unit("culture bridge", ("bridge", "serve"), system, after=after, more=more, variables=settings)
 
 
 def for_team(slug: str, system: bool) -> str:
-    """The unit that runs a team's orchestrator; its members outlive it, and the next one finds them."""
+    """Return the unit file of a team's orchestrator; the members survive its restart."""
     words = ("team", "up", "--team", slug)
     return _unit(f"culture team {slug}", words, system, after=f" {SERVER_UNIT}", kill="process")
 
 
 def for_digest(settings: DigestConfig, system: bool) -> dict[str, str]:
-    """The unit that posts a digest, and the timer that starts it as often as the settings say."""
+    """Return name → text of the unit that posts the digest, and of the timer that starts it."""
     once = _ONCE.format(
         mark=MARK,
         description="culture digest",
@@ -186,7 +186,7 @@ def _user(system: bool) -> str:
 
 
 def _variables(system: bool) -> dict[str, str]:
-    """What the daemon finds its files, its socket and the agent's program by."""
+    """Return the environment by which the process finds its files, its socket and its programs."""
     here = str(Path(sys.executable).parent)
     variables = {
         Environment.HOME.value: str(paths.home()),
@@ -194,31 +194,31 @@ def _variables(system: bool) -> dict[str, str]:
     }
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if system and runtime:
-        # The commands look for the socket where this shell has it.
+        # Commands look for the socket where this shell has it.
         variables["XDG_RUNTIME_DIR"] = runtime
     return variables
 
 
 def quoted(word: str) -> str:
-    """A word as systemd reads it."""
+    """Quote a word for systemd."""
     escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("\n", "\\n")
     return f'"{escaped}"' if escaped != word or any(mark in word for mark in " \t;'#") else word
 
 
-group = typer.Typer(help="Have systemd run agents, the server, the bridge and teams.", no_args_is_help=True)
+group = typer.Typer(help="Run agents, the server, the bridge and teams under systemd.", no_args_is_help=True)
 
 _READABLE = 0o644
 _RUNNING = Path("/run/systemd/system")
 
 Server = Annotated[bool, typer.Option("--server", help="The server of this machine.")]
 Bridge = Annotated[bool, typer.Option("--bridge", help="The bridge, with the settings of this shell.")]
-Teams = Annotated[list[str] | None, typer.Option("--team", metavar="SLUG", help="The team of this project.")]
-Digests = Annotated[bool, typer.Option("--digest", help="A timer that posts the digest, as culture.yaml says.")]
+Teams = Annotated[list[str] | None, typer.Option("--team", metavar="SLUG", help="Team to run; may be repeated.")]
+Digests = Annotated[bool, typer.Option("--digest", help="Timer that posts the digest, as set in culture.yaml.")]
 System = Annotated[
-    bool, typer.Option("--system/--user", help="For the whole machine, from its start on; else for you alone.")
+    bool, typer.Option("--system/--user", help="For the whole machine, from boot on; else for your user.")
 ]
 Folder = Annotated[
-    Path | None, typer.Option("--folder", metavar="FOLDER", help="Put the files here, not where systemd looks.")
+    Path | None, typer.Option("--folder", metavar="FOLDER", help="Write the files to this folder, not to systemd's.")
 ]
 
 
@@ -231,28 +231,27 @@ def install(
     teams: Teams = None,
     digest: Digests = False,
     system: System = False,
-    show: Annotated[bool, typer.Option("--print", help="Only print what would be written.")] = False,
+    show: Annotated[bool, typer.Option("--print", help="Print the units, and write nothing.")] = False,
     folder: Folder = None,
 ) -> None:
-    """Write units for systemd, and say how to start them.
+    """Write systemd units, and print how to start them.
 
-    They hold the paths of this machine. An agent whose configuration is wrong is
-    not started again and again.
+    The units contain the paths of this machine. systemd does not restart an agent whose configuration is wrong.
     """
-    wanted = _services(server, bridge, teams, system) | (_digest(system) if digest else {})
-    if nicks or everyone or not wanted:
-        wanted |= _agents(nicks, everyone, system)
+    units = _services(server, bridge, teams, system) | (_digest(system) if digest else {})
+    if nicks or everyone or not units:
+        units |= _agents(nicks, everyone, system)
     if show:
-        typer.echo("\n".join(wanted.values()), nl=False)
+        typer.echo("\n".join(units.values()), nl=False)
         return
     where = folder or unit_folder(system)
-    for name, text in wanted.items():
+    for name, text in units.items():
         _write(where / name, text)
         typer.echo(f"written  {where / name}")
     for nick in nicks or ():
         if pidfile.running(nick) is not None:
             typer.echo(f"{nick} is running already: `culture stop {nick}` before systemd starts it.", err=True)
-    _next(wanted, where, system)
+    _next(units, where, system)
 
 
 @group.command()
@@ -266,7 +265,7 @@ def uninstall(
     system: System = False,
     folder: Folder = None,
 ) -> None:
-    """Stop units of systemd and remove their files."""
+    """Stop systemd units and delete their files."""
     where = folder or unit_folder(system)
     if not (nicks or everyone or server or bridge or teams or digest):
         fail("say which agent, --all, --server, --bridge, --team or --digest", Exit.USAGE)
@@ -286,14 +285,14 @@ def uninstall(
 
 
 def _services(server: bool, bridge: bool, teams: list[str] | None, system: bool) -> dict[str, str]:
-    """The units that are no agents', by name."""
-    found = {SERVER_UNIT: for_server(system)} if server else {}
+    """Return name → text of the units for server, bridge and teams."""
+    units = {SERVER_UNIT: for_server(system)} if server else {}
     if bridge:
-        found[BRIDGE_UNIT] = for_bridge(system)
+        units[BRIDGE_UNIT] = for_bridge(system)
     for slug in teams or ():
-        select_team.chosen(slug)
-        found[team_unit(slug)] = for_team(slug, system)
-    return found
+        select_team.select_team(slug)
+        units[team_unit(slug)] = for_team(slug, system)
+    return units
 
 
 def _digest(system: bool) -> dict[str, str]:
@@ -304,13 +303,13 @@ def _digest(system: bool) -> dict[str, str]:
 
 
 def _agents(nicks: list[str] | None, everyone: bool, system: bool) -> dict[str, str]:
-    """The units of agents, by name."""
-    found = {}
-    for agent in chosen(load(), nicks, everyone):
+    """Return name → text of the units for agents."""
+    units = {}
+    for agent in select_agents(load(), nicks, everyone):
         if agent.user not in (None, user_name(os.geteuid())):
             fail(f"{agent.nick} runs as {agent.user}: put it into that user's own agents.yaml and install it there")
-        found[agent_unit(agent.nick)] = for_agent(agent.nick, system)
-    return found
+        units[agent_unit(agent.nick)] = for_agent(agent.nick, system)
+    return units
 
 
 def _write(file: Path, text: str) -> None:
@@ -321,14 +320,14 @@ def _write(file: Path, text: str) -> None:
         fail(f"{file}: {error.strerror}; --folder puts it elsewhere, --user where you may write")
 
 
-def _next(wanted: dict[str, str], where: Path, system: bool) -> None:
-    """What is left to do."""
+def _next(units: dict[str, str], where: Path, system: bool) -> None:
+    """Print the commands that are left to type."""
     command = "systemctl" if system else "systemctl --user"
     if where != unit_folder(system):
         typer.echo(f"Move them to {unit_folder(system)} on a machine with systemd; then:")
     elif not _RUNNING.exists():
         typer.echo("systemd does not run here. Where it does:")
-    names = " ".join(name for name in wanted if name != DIGEST_UNIT)  # its timer starts it
+    names = " ".join(name for name in units if name != DIGEST_UNIT)  # its timer starts it
     typer.echo(f"  {command} daemon-reload && {command} enable --now {names}")
     if not system:
         typer.echo("  loginctl enable-linger   # once, so that they run while you are not logged in")

@@ -1,7 +1,8 @@
-"""Agents that run as another user of this machine: what is to be done for them is done as that user.
+"""Runs commands as the user that an agent runs as (`user:` in agents.yaml).
 
-The boundary between an agent and what it must not read is the user: everything of such an agent is in that user's own
-home folder, and the files of whoever started it stay closed to it.
+The user is the boundary between an agent and what it must not read. All files of such an agent are in that user's
+home folder, and the files of the person who started it stay closed to it. So `culture start` runs this module as that
+user (`python -m`), and passes the agents' part of agents.yaml and their tokens through a pipe.
 """
 
 import json
@@ -9,27 +10,31 @@ import os
 import pwd
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from culture.cli import output
-from culture.cli.agents.select_agents import listed
+from culture.cli.agents.select_agents import configured_agents, load
+from culture.config import paths
 from culture.config.agents import AgentConfig
+from culture.config.yaml_document import read
+from culture.lib.files import replace_file
 from culture.protocol.vocabulary import Environment, Exit
 
-# Of ours only what says where programs and texts are; neither keys nor tokens.
+# Passed on: where programs are and which language; neither keys nor tokens.
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "PYTHONPATH")
 PATIENCE = 120.0
 
 
 class WrongUser(Exception):
-    """The agent cannot be run as that user; the text says why, and what would help."""
+    """The agent cannot run as that user; the message says why and what to do."""
 
 
 def other_user(agent: AgentConfig) -> pwd.struct_passwd | None:
-    """The user that an agent runs as, when that is not the one who asks."""
+    """Return the user an agent runs as, or None if that is the current user."""
     if agent.user is None:
         return None
     try:
@@ -43,12 +48,12 @@ def other_user(agent: AgentConfig) -> pwd.struct_passwd | None:
     return user
 
 
-def run_as(user: pwd.struct_passwd, module: str, *words: str, given: str = "") -> subprocess.CompletedProcess[str]:
-    """Run one of our modules as that user, to its end."""
+def run_as(user: pwd.struct_passwd, module: str, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """Run one of our modules as that user, and return its exit code and output."""
     try:
         return subprocess.run(
             [sys.executable, "-m", module, *words],
-            input=given,
+            input=stdin,
             capture_output=True,
             text=True,
             check=False,
@@ -68,7 +73,7 @@ def run_as(user: pwd.struct_passwd, module: str, *words: str, given: str = "") -
 
 
 def environment(user: pwd.struct_passwd) -> dict[str, str]:
-    """What that user's processes begin with."""
+    """Return the environment for a process of that user."""
     runtime = Path("/run/user") / str(user.pw_uid)
     return {
         **{name: os.environ[name] for name in _PASSED_ON if name in os.environ},
@@ -80,9 +85,9 @@ def environment(user: pwd.struct_passwd) -> dict[str, str]:
     }
 
 
-def delegated(nick: str, command: str, *options: str) -> int | None:
-    """Run the command as the agent's user and show what it says: its exit code; None when the agent is ours."""
-    agent = listed().get(nick)
+def run_as_owner(nick: str, command: str, *options: str) -> int | None:
+    """Run the command as the agent's user; return its exit code, None if the agent is ours."""
+    agent = configured_agents().get(nick)
     try:
         user = other_user(agent) if agent is not None else None
         if user is None:
@@ -91,21 +96,63 @@ def delegated(nick: str, command: str, *options: str) -> int | None:
     except WrongUser as wrong:
         typer.echo(f"culture: {wrong}", err=True)
         return Exit.FAILED
-    # That user is not ours, and may be an agent that does not mean us well.
-    typer.echo(output.shown(done.stdout), nl=False)
-    typer.echo(output.shown(done.stderr), nl=False, err=True)
+    # That user may be an agent, so its output is not trusted.
+    typer.echo(output.clean(done.stdout), nl=False)
+    typer.echo(output.clean(done.stderr), nl=False, err=True)
     return done.returncode
 
 
-def delegated_report(agent: AgentConfig) -> dict[str, Any] | None:
-    """What `culture status` says as the agent's user; None when the agent is ours, or the user has nothing to say."""
+def report_as_owner(agent: AgentConfig) -> dict[str, Any] | None:
+    """Return the agent's report, made as its user; None if it is ours or no report came."""
     try:
         user = other_user(agent)
         done = run_as(user, "culture", "status", agent.nick, "--json") if user is not None else None
     except WrongUser:
         return None
     try:
-        found = json.loads(done.stdout) if done is not None else None
+        report = json.loads(done.stdout) if done is not None else None
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    return report if isinstance(report, dict) else None
+
+
+_MARK = "# Handed over by the user who starts these agents; it is replaced at each start."
+
+
+_MODULE = "culture.cli.agents.sudo"
+
+
+def hand_over(user: pwd.struct_passwd, agents: Sequence[AgentConfig], file: Path | None = None) -> int:
+    """Start agents as that user; return the exit code."""
+    from culture.cli.agents import agent_login  # loads the accounts of the server
+
+    data = read(file or paths.agents_file()).data
+    entries = data.get("agents")
+    theirs = [each for each in entries if each.get("user") == user.pw_name] if isinstance(entries, list | tuple) else []
+    tokens = {agent.nick: token for agent in agents if (token := agent_login.read_token(agent.nick))}
+    handed_over = json.dumps({"config": {**data, "agents": theirs}, "tokens": tokens})
+    done = run_as(user, _MODULE, *(agent.nick for agent in agents), stdin=handed_over)
+    typer.echo(output.clean(done.stdout), nl=False)
+    typer.echo(output.clean(done.stderr), nl=False, err=True)
+    return done.returncode
+
+
+def receive(nicks: Sequence[str], text_in: str) -> int:
+    """Running as that user: store what was handed over, and start the agents."""
+    from culture.cli.agents import agent_login
+    from culture.cli.agents.lifecycle import start_all
+
+    data = json.loads(text_in)
+    file = paths.agents_file()
+    if file.exists() and not file.read_text(encoding="utf-8").startswith(_MARK):
+        print(f"culture: {file} is this user's own: move those agents there, without `user:`", file=sys.stderr)
+        return 1
+    replace_file(file, f"{_MARK}\n{json.dumps(data['config'], indent=1)}\n")
+    for nick, token in data["tokens"].items():
+        agent_login.store_token(nick, token)
+    settings = load()
+    return start_all(settings, [agent for nick in nicks if (agent := settings.agent(nick)) is not None])
+
+
+if __name__ == "__main__":
+    sys.exit(receive(sys.argv[1:], sys.stdin.read()))

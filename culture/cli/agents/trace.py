@@ -1,4 +1,4 @@
-"""``culture trace``: the story of one message, with times and servers, and what it waits for."""
+"""``culture trace``: the states one message has reached, and what it waits for."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -10,10 +10,9 @@ import typer
 
 from culture.cli.agent_access import for_people
 from culture.cli.agents.agent_report import STOPPED
-from culture.cli.agents.irc_session import USE_IRC_CLIENT, AsNick, IrcPerson, person, present, run, within
-from culture.cli.agents.report_table import plain
+from culture.cli.agents.irc_session import USE_IRC_CLIENT, AsNick, IrcPerson, connected, current_person, joined, run
 from culture.cli.output import as_json as in_json
-from culture.cli.output import fail
+from culture.cli.output import fail, one_line
 from culture.ledger_views.ledger import LedgerFact, facts, online
 from culture.protocol.mentions import may_mention, mentions
 from culture.protocol.message import Message as Line
@@ -31,7 +30,7 @@ _STEPS = (Receipt.DELIVERED, Receipt.INJECTED, Receipt.ANSWERED)
 
 @dataclass(frozen=True, slots=True)
 class TracedMessage:
-    """The message itself, as the server's history has it."""
+    """The message, as the server's history has it."""
 
     at: str
     sender: str
@@ -42,7 +41,7 @@ class TracedMessage:
 
 @dataclass(frozen=True, slots=True)
 class TraceStep:
-    """How far the message came, when, with whom and on which server."""
+    """A state that the message reached: when, with which agent, on which server."""
 
     state: str
     at: str
@@ -51,12 +50,12 @@ class TraceStep:
 
 
 class NotReadable(Exception):
-    """The server refuses to look in a place, and says why: nothing tells whether the message is there."""
+    """The server refuses to search a place; so it is unknown whether the message is there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What became of a message; ``waits`` says what is missing, for each whom it was for."""
+    """What happened to a message; ``waits`` says for each recipient what is missing."""
 
     msgid: str
     said: TracedMessage | None
@@ -68,75 +67,75 @@ class Story:
 def trace(
     msgid: Annotated[str, typer.Argument(metavar="MSGID", show_default=False, help="The id of the message.")],
     place: Annotated[
-        str | None, typer.Option("--in", metavar="PLACE", help="Where it was said, if you are not in that channel.")
+        str | None,
+        typer.Option("--in", metavar="PLACE", help="Channel or nick to search, if you are not in that channel."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The same for programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     nick: AsNick = None,
 ) -> None:
-    """Tell what became of a message: stored, delivered, injected, answered.
+    """Show what happened to a message: stored, delivered, injected, answered.
 
-    The times and servers come from the ledger, the message itself from the
-    history, as far as you may read it. The exit code is 1 when nothing is
-    known of it.
+    Times and servers come from the ledger. The message itself comes from the history, if you may read it. The exit
+    code is 1 when nothing is known about it.
     """
-    story = run(_story(person(nick), msgid, place))
-    if story.said is None and not story.steps:
-        fail(f"nothing is known of {msgid}, or it is not for you to read; --in says where to look")
-    typer.echo(in_json(_data(story)) if as_json else shown(story))
-    if story.said is None:
-        typer.echo("What was said is not found where you are; --in '#channel' says where to look.", err=True)
+    result = run(_story(current_person(nick), msgid, place))
+    if result.said is None and not result.steps:
+        fail(f"nothing is known about {msgid}, or you may not read it; --in says where to look")
+    typer.echo(in_json(_data(result)) if as_json else render(result))
+    if result.said is None:
+        typer.echo("The message was not found in your channels; --in '#channel' says where to look.", err=True)
 
 
 async def _story(who: IrcPerson, msgid: str, place: str | None) -> Story:
-    async with present(who) as transport:
+    async with connected(who) as transport:
         receipts = await facts(transport, FactKind.RECEIPT, "*", f"key={msgid}")
         if place is not None:
-            async with within(transport, place):
+            async with joined(transport, place):
                 try:
-                    said = await _find(transport, place, msgid)
+                    message = await _find(transport, place, msgid)
                 except NotReadable as refusal:
                     fail(f"the server does not look in {place} for you: {refusal}")
         else:
-            said = await _find_anywhere(transport, msgid)
+            message = await _find_anywhere(transport, msgid)
         waits: dict[str, str] = {}
-        told = {fold(fact.nick): fact.nick for fact in receipts}
-        if said is not None:
-            said = replace(said, called=await _called(transport, said, told))
-        for nick in {**{fold(each): each for each in (said.called if said else ())}, **told}.values():
+        reporters = {fold(fact.nick): fact.nick for fact in receipts}
+        if message is not None:
+            message = replace(message, called=await _called(transport, message, reporters))
+        for nick in {**{fold(each): each for each in (message.called if message else ())}, **reporters}.values():
             waits[nick] = await _waits(transport, nick, receipts)
         server = transport.view.server
-    return story(msgid, server, said, receipts, {nick: why for nick, why in waits.items() if why})
+    return build_story(msgid, server, message, receipts, {nick: why for nick, why in waits.items() if why})
 
 
-async def _called(transport: IRCTransport, said: TracedMessage, told: Mapping[str, str]) -> tuple[str, ...]:
-    """Whom a message is for: those of the channel whom it calls, and agents who were away when it was said."""
-    if not (is_channel(said.place) and may_mention(said.text)):
-        return said.called
+async def _called(transport: IRCTransport, message: TracedMessage, reporters: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the recipients: mentioned members of the channel, and agents that were away."""
+    if not (is_channel(message.place) and may_mention(message.text)):
+        return message.called
     agents = {fold(fact.nick): fact.nick for fact in await facts(transport, FactKind.STATE, "*", _MOST_AGENTS)}
-    named = [nick for nick in mentions(said.text, agents.values()) if fold(nick) in fold(said.text)]
-    further = [nick for nick in named if fold(nick) not in map(fold, said.called)]
+    named = [nick for nick in mentions(message.text, agents.values()) if fold(nick) in fold(message.text)]
+    further = [nick for nick in named if fold(nick) not in map(fold, message.called)]
     away = {fold(nick) for nick in further} - await online(transport, further) if further else set()
-    return (*said.called, *(nick for nick in further if fold(nick) in away or fold(nick) in told))
+    return (*message.called, *(nick for nick in further if fold(nick) in away or fold(nick) in reporters))
 
 
-def story(
-    msgid: str, server: str, said: TracedMessage | None, receipts: Sequence[LedgerFact], waits: Mapping[str, str]
+def build_story(
+    msgid: str, server: str, message: TracedMessage | None, receipts: Sequence[LedgerFact], waits: Mapping[str, str]
 ) -> Story:
-    """Put together what is known."""
+    """Combine the message and its receipts into a Story."""
     steps = []
-    if said is not None:
-        steps += [TraceStep("said", said.at, said.sender, msgid.partition(".")[0])]
+    if message is not None:
+        steps += [TraceStep("said", message.at, message.sender, msgid.partition(".")[0])]
         steps += [TraceStep(Receipt.STORED.value, "", "", server)]
     order = [step.value for step in _STEPS]
-    known = [fact for fact in receipts if fact.value.get("state") in order]
-    for fact in sorted(known, key=lambda fact: (fold(fact.nick), order.index(fact.value["state"]))):
+    usable = [fact for fact in receipts if fact.value.get("state") in order]
+    for fact in sorted(usable, key=lambda fact: (fold(fact.nick), order.index(fact.value["state"]))):
         at = fact.at.astimezone(UTC).isoformat(timespec="milliseconds")
         steps.append(TraceStep(fact.value["state"], at, fact.nick, fact.server))
-    return Story(msgid, said, tuple(steps), waits)
+    return Story(msgid, message, tuple(steps), waits)
 
 
 async def _waits(transport: IRCTransport, nick: str, receipts: Sequence[LedgerFact]) -> str:
-    """What is missing with one of those whom the message is for; nothing where it is answered."""
+    """Return what a recipient still has to do, or an empty string if it answered."""
     reached = {str(fact.value.get("state")) for fact in receipts if fold(fact.nick) == fold(nick)}
     missing = next(
         (step for step in _STEPS if step.value not in reached and Receipt.ANSWERED.value not in reached), None
@@ -145,11 +144,11 @@ async def _waits(transport: IRCTransport, nick: str, receipts: Sequence[LedgerFa
         return ""
     states = await facts(transport, FactKind.STATE, nick)
     is_here = fold(nick) in await online(transport, [nick])
-    return because(missing, states[-1].value if states else None, is_here)
+    return describe_wait(missing, states[-1].value if states else None, is_here)
 
 
-def because(missing: Receipt, state: Mapping[str, Any] | None, is_here: bool) -> str:
-    """In words, what has to happen first."""
+def describe_wait(missing: Receipt, state: Mapping[str, Any] | None, is_here: bool) -> str:
+    """Return in words what has to happen first."""
     if state is None:
         who = "is here" if is_here else "is not on the mesh"
         return f"{who} and does not say what becomes of messages"
@@ -168,7 +167,7 @@ def because(missing: Receipt, state: Mapping[str, Any] | None, is_here: bool) ->
 
 
 async def _find_anywhere(transport: IRCTransport, msgid: str) -> TracedMessage | None:
-    """Look where the person is, and where they talked in private."""
+    """Search the channels that the person is in, and their private conversations."""
     places = dict.fromkeys(transport.channels)
     for line in await _targets(transport):
         if line.verb == "CHATHISTORY" and len(line.params) > 1:
@@ -176,23 +175,23 @@ async def _find_anywhere(transport: IRCTransport, msgid: str) -> TracedMessage |
     refused = []
     for place in places:
         try:
-            if (said := await _find(transport, place, msgid)) is not None:
-                return said
+            if (message := await _find(transport, place, msgid)) is not None:
+                return message
         except NotReadable:
             refused.append(place)
     if refused:
-        typer.echo(f"Not looked in {', '.join(refused)}: the server refuses it.", err=True)
+        typer.echo(f"Not searched: {', '.join(refused)}; the server refuses it.", err=True)
     return None
 
 
 async def _targets(transport: IRCTransport) -> Sequence[Line]:
-    """Where the person talked."""
+    """Return the private conversations of the person."""
     window = ("timestamp=1970-01-02T00:00:00.000Z", "timestamp=2999-01-01T00:00:00.000Z")
     return await _ask(transport, "TARGETS", *window, _MOST_PLACES)
 
 
 async def _ask(transport: IRCTransport, *words: str) -> Sequence[Line]:
-    """The answer of a server that may be too busy to look: it is asked again some times.
+    """Request history, and try again while the server is too busy.
 
     A message that is not there is an answer: the server names it.
     """
@@ -207,19 +206,19 @@ async def _ask(transport: IRCTransport, *words: str) -> Sequence[Line]:
 
 
 async def _find(transport: IRCTransport, place: str, msgid: str) -> TracedMessage | None:
-    """The message in this place; None where it is not there. NotReadable where the server does not say."""
+    """Find the message in this place, or None; NotReadable if the server refuses to look."""
     lines = await _ask(transport, "AROUND", place, f"msgid={msgid}", "1")
     refusal = next((line for line in lines if line.verb == "FAIL" and "MESSAGE_ERROR" not in line.params), None)
     if refusal is not None:
         raise NotReadable(refusal.params[-1])
-    found = next((line for line in lines if line.tags.get("msgid") == msgid and line.params), None)
-    if found is None:
+    line_found = next((line for line in lines if line.tags.get("msgid") == msgid and line.params), None)
+    if line_found is None:
         return None
     text = next((line.params[-1] for line in lines if line.verb in ("PRIVMSG", "NOTICE")), "")
-    return _said(found, place, text)
+    return _traced_message(line_found, place, text)
 
 
-def _said(line: Line, place: str, text: str) -> TracedMessage:
+def _traced_message(line: Line, place: str, text: str) -> TracedMessage:
     called = tuple(filter(None, line.tags.get(Tag.MENTIONS.value, "").split(",")))
     target = line.params[1 if line.verb == "BATCH" and len(line.params) > 2 else 0].lstrip("@+")
     if line.verb != "BATCH" and not is_channel(target):
@@ -227,14 +226,14 @@ def _said(line: Line, place: str, text: str) -> TracedMessage:
     return TracedMessage(line.tags.get("time", ""), line.source.partition("!")[0], place, text, called)
 
 
-def shown(story: Story) -> str:
-    """The story for people, in the machine's own time."""
+def render(story: Story) -> str:
+    """Render the story as text, in local time."""
     lines = [story.msgid]
     if story.said is not None:
-        lines = [f"{story.msgid}  {story.said.place}  <{story.said.sender}> {plain(story.said.text, _LONGEST_TEXT)}"]
+        lines = [f"{story.msgid}  {story.said.place}  <{story.said.sender}> {one_line(story.said.text, _LONGEST_TEXT)}"]
     lines += [f"  {_moment(step.at):23}  {step.state:9}  {step.by or '-'}  on {step.server}" for step in story.steps]
     lines += [f"  {nick} {why}" for nick, why in story.waits.items()]
-    return "\n".join(map(plain, lines))
+    return "\n".join(map(one_line, lines))
 
 
 def _moment(at: str) -> str:
@@ -245,10 +244,10 @@ def _moment(at: str) -> str:
 
 
 def _data(story: Story) -> dict[str, Any]:
-    said = story.said
+    message = story.said
     return {
         "msgid": story.msgid,
-        "said": None if said is None else _said_data(said),
+        "said": None if message is None else _said_data(message),
         "steps": [
             {"state": step.state, "at": step.at or None, "by": step.by, "server": step.server} for step in story.steps
         ],
@@ -256,5 +255,5 @@ def _data(story: Story) -> dict[str, Any]:
     }
 
 
-def _said_data(said: TracedMessage) -> dict[str, Any]:
-    return {"at": said.at, "by": said.sender, "place": said.place, "to": said.called, "text": said.text}
+def _said_data(message: TracedMessage) -> dict[str, Any]:
+    return {"at": message.at, "by": message.sender, "place": message.place, "to": message.called, "text": message.text}

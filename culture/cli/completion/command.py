@@ -8,7 +8,7 @@ import typer
 from culture.cli.agent_access import open_to_agents
 from culture.cli.command_tree import tree
 from culture.cli.completion import bash, fish, zsh
-from culture.cli.topics import TITLES
+from culture.cli.help import TITLES
 from culture.clients.shared.backends import installed
 
 

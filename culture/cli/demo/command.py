@@ -1,4 +1,4 @@
-"""``culture demo`` itself."""
+"""The command ``culture demo``."""
 
 import asyncio
 import signal
@@ -8,10 +8,9 @@ from typing import Annotated
 
 import typer
 
-from culture.cli.demo.narrator import DemoScene, Narrator
 from culture.cli.demo.participants import AGENTS, EVE, HERE, THERE, YOU
-from culture.cli.demo.scenes import SCENES, TITLES
-from culture.cli.demo.stage import HOST, DemoStage, SceneFailed, raised
+from culture.cli.demo.scenes import SCENES, TITLES, DemoScene, Narrator
+from culture.cli.demo.stage import HOST, DemoStage, SceneFailed, running_stage
 from culture.protocol.vocabulary import Exit
 from culture.transport import NotSent
 
@@ -19,22 +18,20 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def demo(
-    fast: Annotated[bool, typer.Option("--fast", help="Without pauses for reading.")] = False,
+    fast: Annotated[bool, typer.Option("--fast", help="Do not pause for reading.")] = False,
     port: Annotated[
         int,
-        typer.Option("--port", min=0, max=65535, metavar="PORT", help="Of the first server.  [default: a free one]"),
+        typer.Option(
+            "--port", min=0, max=65535, metavar="PORT", help="Port of the first server.  [default: a free one]"
+        ),
     ] = 0,
-    web: Annotated[bool, typer.Option("--web/--no-web", help="Show it in the web page too.")] = True,
-    keep_open: Annotated[
-        bool, typer.Option("--keep-open", help="Leave everything running afterwards, until Ctrl-C.")
-    ] = False,
+    web: Annotated[bool, typer.Option("--web/--no-web", help="Show it on the web page too.")] = True,
+    keep_open: Annotated[bool, typer.Option("--keep-open", help="Keep everything running until Ctrl-C.")] = False,
 ) -> None:
-    """Show everything in less than a minute, with nothing kept.
+    """Show the main features in less than a minute, and leave nothing behind.
 
-    Two linked servers, agents without a model, a question, an agent that goes in
-    circles, a network that splits and heals, and two agents that do not stop by
-    themselves. It all lives in a temporary folder; ~/.culture is not touched, and
-    at the end nothing is left.
+    Two linked servers, agents without a model, a question, an agent that goes in circles, a netsplit and its repair,
+    and two agents in a reply loop. Everything is in a temporary folder; ~/.culture is not touched.
     """
     narrator = Narrator(fast)
     narrator.say(
@@ -46,7 +43,7 @@ def demo(
 
 
 async def _until_told(playing: Awaitable[Exit]) -> Exit:
-    """Play; a signal breaks it off, and everything is cleared away before this returns."""
+    """Play the demo; a signal cancels it, and everything is cleaned up before this returns."""
     show = asyncio.ensure_future(playing)
     loop = asyncio.get_running_loop()
     for number in _SIGNALS:
@@ -59,24 +56,24 @@ async def _until_told(playing: Awaitable[Exit]) -> Exit:
 
 
 async def _play(narrator: Narrator, port: int, web: bool, keep_open: bool) -> Exit:
-    seen: list[str] = []
+    proofs: list[str] = []
     try:
-        async with raised(port, web) as stage:
+        async with running_stage(port, web) as stage:
             _introduce(stage)
             await narrator.pause(4.0 if stage.page else 2.0)
             for number, (scene, title) in enumerate(zip(SCENES, TITLES, strict=True), 1):
                 narrator.title(number, title)
                 await narrator.pause(0.5)
-                seen.append(await scene(DemoScene(stage, narrator)))
-                narrator.seen(seen[-1])
+                proofs.append(await scene(DemoScene(stage, narrator)))
+                narrator.seen(proofs[-1])
                 await narrator.pause(1.5)
             if keep_open:
                 await _stay(stage)
     except (SceneFailed, NotSent) as missed:
         narrator.missed(str(missed))
-        typer.echo(f"\nSeen: {len(seen)} of {len(SCENES)} scenes. What was started has ended.")
+        typer.echo(f"\nSeen: {len(proofs)} of {len(SCENES)} scenes. What was started has ended.")
         return Exit.FAILED
-    _close(narrator, seen)
+    _close(narrator, proofs)
     return Exit.DONE
 
 
@@ -87,11 +84,11 @@ def _introduce(stage: DemoStage) -> None:
     if stage.page:
         typer.echo(f"   watch  {stage.page}   (logs you in as {YOU}, once)")
     elif stage.no_page:
-        typer.echo(f"   The web page is not shown: {stage.no_page}")
+        typer.echo(f"   The web page did not start: {stage.no_page}")
 
 
 async def _stay(stage: DemoStage) -> None:
-    """Let people look around; a signal is not a failure here."""
+    """Keep everything running until a signal comes, which is no failure here."""
     typer.echo("\nAll of it runs until Ctrl-C. From another terminal:")
     typer.echo(f"   export CULTURE_HOME={stage.folder} XDG_RUNTIME_DIR={stage.folder / 'run'}")
     typer.echo(f"   culture status; culture digest --nick {YOU}; culture say --nick {YOU} '#general' hello")
@@ -99,6 +96,6 @@ async def _stay(stage: DemoStage) -> None:
         await asyncio.Event().wait()
 
 
-def _close(narrator: Narrator, seen: list[str]) -> None:
-    typer.echo(f"\nSeen in {narrator.elapsed:.0f} s: {len(seen)} of {len(SCENES)} scenes, each proven by the ledger.")
+def _close(narrator: Narrator, proofs: list[str]) -> None:
+    typer.echo(f"\nSeen in {narrator.elapsed:.0f} s: {len(proofs)} of {len(SCENES)} scenes, each proven by the ledger.")
     typer.echo("Everything has ended, and its folder is removed. Your own: `culture up`.")

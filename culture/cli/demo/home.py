@@ -1,7 +1,13 @@
-"""A home folder that is there for one demonstration: its own environment, and whatever runs in it."""
+"""The temporary home folder of a demo, and the processes that run in it.
+
+``python -m culture.cli.demo.home FOLDER`` is the caretaker: when its standard input closes because the demo was
+killed, it ends the demo's processes and deletes the folder.
+"""
 
 import os
 import shutil
+import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +22,7 @@ _KEPT = ("PATH", "LANG", "LC_ALL", "TERM", "TMPDIR", "PYTHONPATH", "NO_COLOR")
 
 @contextmanager
 def temporary_home() -> Iterator[Path]:
-    """A new folder that everything of ours takes for its home until the end, when it is removed with all it holds."""
+    """Make a new folder the home folder of everything in this process; delete it at the end."""
     folder = Path(tempfile.mkdtemp(prefix="culture-demo-"))
     before = dict(os.environ)
     try:
@@ -32,10 +38,29 @@ def temporary_home() -> Iterator[Path]:
 
 
 def processes_of(folder: Path) -> list[int]:
-    """The processes that have this folder as their home, the caller not among them."""
+    """Return the pids of other processes whose CULTURE_HOME is this folder."""
     return carrying(str(folder), Environment.HOME)
 
 
 def end_those_of(folder: Path, grace: float) -> None:
-    """End what still runs there, by force after the grace."""
+    """End these processes, by SIGKILL after ``grace`` seconds."""
     end_all_blocking(str(folder), Environment.HOME, grace)
+
+
+_GRACE = 5.0
+
+
+def main() -> None:
+    """Run the caretaker: wait until standard input closes, then clean up."""
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    folder = Path(sys.argv[1])
+    sys.stdin.buffer.read()
+    if folder.is_dir():
+        end_those_of(folder, _GRACE)
+        shutil.rmtree(folder, ignore_errors=True)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-"""Who is on the stage: two servers, two people, four agents without a model, and what each of them does."""
+"""The cast of the demo: two servers, two people, four scripted agents; writes their files."""
 
 import json
 import secrets
@@ -18,7 +18,7 @@ HERE, THERE = "spark", "thor"
 YOU, EVE = f"{HERE}-you", f"{THERE}-eve"
 BUILDER, DIGGER, ECHO, SCOUT = f"{HERE}-builder", f"{HERE}-digger", f"{HERE}-echo", f"{THERE}-scout"
 AGENTS = {BUILDER: HERE, DIGGER: HERE, ECHO: HERE, SCOUT: THERE}
-"""The agents, and where they live."""
+"""Agent → server."""
 WORKSHOP = "#workshop"
 WHERE_AGENTS_ARE = (WellKnownChannel.GENERAL.value, WORKSHOP)
 CHANNELS = (*WHERE_AGENTS_ARE, WellKnownChannel.ALERTS.value)
@@ -86,35 +86,35 @@ PLAYBOOKS: Mapping[str, Playbook] = {
         "default": _costing(300, 0.004, {"say": f"No, I thank you, @{ECHO}!"}),
     },
 }
-"""Nobody calls a model: what they say and what it is to have cost is written here."""
+"""Agent → playbook: its replies and their pretended cost. No model is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class DemoPerson:
-    """Somebody with an account and a token."""
+    """Nick and token of a person."""
 
     nick: str
     token: str
 
 
 def server_file(folder: Path, name: str) -> Path:
-    """The configuration of a server; that of the first is where it always is."""
+    """Return the path of a server's configuration; that of the first server is culture.yaml."""
     return folder / ("culture.yaml" if name == HERE else f"{name}.yaml")
 
 
 def agents_file(folder: Path, server: str) -> Path:
-    """The agents of a server."""
+    """Return the path of a server's agents file."""
     return folder / ("agents.yaml" if server == HERE else f"{server}-agents.yaml")
 
 
 def accounts_file(folder: Path, server: str) -> Path:
-    """The accounts of a server."""
+    """Return the path of a server's accounts file."""
     return folder / ("accounts.json" if server == HERE else f"{server}-accounts.json")
 
 
 def write_server(folder: Path, name: str, port: int, link: Mapping[str, str]) -> Path:
-    """Write what a server is to be."""
-    said = {
+    """Write the configuration of a server, and return its path."""
+    settings = {
         "name": name,
         "listen": [{"port": port}],
         "accounts_file": str(accounts_file(folder, name)),
@@ -122,18 +122,18 @@ def write_server(folder: Path, name: str, port: int, link: Mapping[str, str]) ->
         "links": [dict(link)],
         "history": {"semantic": {"enabled": False}},
     }
-    return _write(server_file(folder, name), said)
+    return _write(server_file(folder, name), settings)
 
 
 def new_secret() -> str:
-    """What two servers know each other by."""
+    """Return a new secret for the link."""
     return secrets.token_hex(16)
 
 
 def write_agents(folder: Path, server: str, port: int) -> list[str]:
-    """Write what the agents of a server are to be, each with a folder, a playbook and an account; their nicks."""
+    """Write the agents of a server (configuration, playbooks, accounts); return their nicks."""
     nicks = [nick for nick, home in AGENTS.items() if home == server]
-    said = {
+    settings = {
         "server": {"name": server, "host": "127.0.0.1", "port": port},
         "max_hops": MOST_HOPS,
         "cool_down": "200ms",
@@ -142,10 +142,10 @@ def write_agents(folder: Path, server: str, port: int) -> list[str]:
         "webhooks": {"events": [event for event in ALERT_EVENTS if event != "agent_complete"]},
         "agents": [_agent(folder, nick) for nick in nicks],
     }
-    _write(agents_file(folder, server), said)
+    _write(agents_file(folder, server), settings)
     store = AccountStore(accounts_file(folder, server), server)
     for nick in nicks:
-        agent_login.ensure(nick, store)
+        agent_login.ensure_account(nick, store)
     return nicks
 
 
@@ -153,21 +153,21 @@ def _agent(folder: Path, nick: str) -> dict[str, Any]:
     work = private_directory(folder / "work" / nick)
     _write(work / "playbook.yaml", PLAYBOOKS[nick])
     watched = {"supervisor": {"agent": "scripted", "eval_interval": 1}} if "judge" in PLAYBOOKS[nick] else {}
-    said = {"nick": nick, "agent": "scripted", "directory": str(work), "playbook": "playbook.yaml"}
-    return {**said, "channels": list(WHERE_AGENTS_ARE), "post_output": "always", **watched}
+    entry = {"nick": nick, "agent": "scripted", "directory": str(work), "playbook": "playbook.yaml"}
+    return {**entry, "channels": list(WHERE_AGENTS_ARE), "post_output": "always", **watched}
 
 
 def admit(folder: Path, nick: str) -> DemoPerson:
-    """Make a person's account, with a token where the command line finds it."""
+    """Add a person's account, and store its token where the command line finds it."""
     server = nick.partition("-")[0]
     store = AccountStore(accounts_file(folder, server), server)
     store.add(new_account(nick, UserClass.HUMAN, always_on=False))
     token = store.add_token(nick, "demo")
-    agent_login.keep(nick, token)
+    agent_login.store_token(nick, token)
     return DemoPerson(nick, token)
 
 
-def _write(file: Path, said: Mapping[str, Any]) -> Path:
-    file.write_text(json.dumps(said, indent=2), encoding="utf-8")
+def _write(file: Path, data: Mapping[str, Any]) -> Path:
+    file.write_text(json.dumps(data, indent=2), encoding="utf-8")
     file.chmod(PRIVATE_FILE)
     return file

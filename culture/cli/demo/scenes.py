@@ -1,6 +1,13 @@
-"""The scenes; each returns when what it shows has happened, and raises Missed when it has not."""
+"""The scenes of the demo, and the narrator; a scene raises SceneFailed if it does not work."""
 
-from culture.cli.demo.narrator import DemoScene
+import asyncio
+import textwrap
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import typer
+
 from culture.cli.demo.participants import (
     BUILDER,
     CHANNELS,
@@ -14,18 +21,134 @@ from culture.cli.demo.participants import (
     WORKSHOP,
     YOU,
 )
-from culture.cli.demo.stage import HOST, SceneFailed
-from culture.ledger_views.ledger import LedgerFact
+from culture.cli.demo.stage import HOST, PATIENCE, DemoConnection, DemoStage, SceneFailed
+from culture.cli.output import is_coloured, one_line
+from culture.ledger_views.ledger import LedgerFact, facts
 from culture.ledger_views.links import LINKED
-from culture.protocol.names import fold
+from culture.protocol.names import fold, is_channel
 from culture.protocol.vocabulary import AgentState, FactKind, Receipt, WellKnownChannel
 from culture.transport import Message
+
+_WIDTH = 92
+_INDENT = "     "
+_LONGEST_NICK = 14
+_LATE = 45.0  # seconds
+
+
+class Narrator:
+    """Prints what happens, with pauses for reading."""
+
+    def __init__(self, fast: bool) -> None:
+        self._fast = fast
+        self._coloured = is_coloured()
+        self._begun = time.monotonic()
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self._begun
+
+    async def pause(self, seconds: float) -> None:
+        """Wait so that people can read; not if --fast is given or the demo is late."""
+        if not self._fast and self.elapsed < _LATE:
+            await asyncio.sleep(seconds)
+
+    def say(self, text: str) -> None:
+        """Print a paragraph."""
+        typer.echo(textwrap.fill(text, _WIDTH))
+
+    def title(self, number: int, text: str) -> None:
+        """Print the title of a scene."""
+        typer.echo(f"\n{self._in(f'{number}. {text}', bold=True)}")
+
+    def tell(self, text: str) -> None:
+        """Print an explanation."""
+        typer.echo(textwrap.fill(text, _WIDTH, initial_indent="   ", subsequent_indent="   "))
+
+    def command(self, text: str) -> None:
+        """Print a command as if typed."""
+        typer.echo(f"{_INDENT}$ {self._in(text, fg='yellow')}")
+
+    def heard(self, message: Message) -> None:
+        """Print a message that was received."""
+        where = message.channel if not message.private else "(private)"
+        self.line(where, message.sender, message.text)
+
+    def line(self, where: str, who: str, text: str) -> None:
+        """Print a line of conversation."""
+        nick = f"<{one_line(who)}>"
+        label = self._in(nick.ljust(_LONGEST_NICK + 2), fg="cyan")
+        typer.echo(f"{_INDENT}{one_line(where):<10} {label} {one_line(text, 160)}")
+
+    def seen(self, text: str) -> None:
+        """Print a fact that the ledger or the history proves."""
+        typer.echo(
+            self._in(textwrap.fill(f"✓ {text}", _WIDTH, initial_indent="   ", subsequent_indent="     "), fg="green")
+        )
+
+    def missed(self, text: str) -> None:
+        """Print a fact that is missing."""
+        typer.echo(self._in(f"   ✗ {text}", fg="red"))
+
+    def _in(self, text: str, **style: str | bool) -> str:
+        return typer.style(text, **style) if self._coloured else text  # type: ignore[arg-type]
+
+
+_LOOK_AGAIN = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class DemoScene:
+    """The stage and the narrator, with the actions that scenes consist of."""
+
+    stage: DemoStage
+    narrator: Narrator
+
+    async def says(self, who: DemoConnection, where: str, text: str) -> str:
+        """Send a message as a person, print it, and return its msgid."""
+        self.narrator.line(where if is_channel(where) else "(private)", who.nick, text)
+        msgids = await who.transport.send_privmsg(where, text)
+        await self.narrator.pause(0.8)
+        return msgids[0]
+
+    async def hears(
+        self, who: DemoConnection, sender: str, word: str, since: int = 0, *, notice: bool = False
+    ) -> Message:
+        """Wait until ``who`` receives a message of ``sender`` with ``word`` in it; print, return it."""
+
+        def fits(message: Message) -> bool:
+            is_theirs = fold(message.sender) == fold(sender) and message.notice is notice
+            return is_theirs and not message.own and word in message.text
+
+        message = await who.ears.expect(f"{sender} said nothing with “{word}”", fits, since)
+        self.narrator.heard(message)
+        await self.narrator.pause(1.0)
+        return message
+
+    async def fact(self, what: str, is_it: Callable[[LedgerFact], bool], *question: str) -> LedgerFact:
+        """Wait until the ledger has such a fact; return the newest."""
+        return (await self.several(what, 1, is_it, *question))[-1]
+
+    async def several(
+        self, what: str, number: int, is_it: Callable[[LedgerFact], bool], *question: str
+    ) -> list[LedgerFact]:
+        """Wait until the ledger has ``number`` such facts; return them, oldest first."""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while True:
+                    candidates = await facts(self.stage.you.transport, *question, "limit=1000")
+                    if len(fitting := [fact for fact in candidates if is_it(fact)]) >= number:
+                        return fitting
+                    await asyncio.sleep(_LOOK_AGAIN)
+        except TimeoutError:
+            raise SceneFailed(f"the ledger has no fact: {what}") from None
+
 
 GENERAL, ALERTS = WellKnownChannel.GENERAL.value, WellKnownChannel.ALERTS.value
 
 
 async def mention(show: DemoScene) -> str:
-    """Somebody is called on another server, and answers."""
+    """Mention an agent on another server, and get its answer."""
     you = show.stage.you
     show.narrator.tell(f"{YOU} is on the server {HERE}, the agent {SCOUT} on {THERE}. A name with @ calls.")
     msgid = await show.says(you, GENERAL, f"@{SCOUT} what broke the build?")
@@ -41,26 +164,28 @@ async def mention(show: DemoScene) -> str:
 
 
 async def question(show: DemoScene) -> str:
-    """An agent asks before it acts, and a person answers."""
+    """Let an agent ask before it acts, and answer as a person."""
     you = show.stage.you
     show.narrator.tell(f"{BUILDER} may not deploy by itself: it asks, and waits. Only people may answer here.")
     await show.says(you, GENERAL, f"@{BUILDER} deploy the site")
     await show.hears(you, BUILDER, "[QUESTION]")
-    asked = await show.fact("an open question", lambda fact: bool(fact.value.get("open")), FactKind.QUESTION, BUILDER)
-    await show.says(you, BUILDER, f"{asked.key} yes")
-    await show.hears(you, BUILDER, f"{asked.key} is answered", notice=True)
+    question_fact = await show.fact(
+        "an open question", lambda fact: bool(fact.value.get("open")), FactKind.QUESTION, BUILDER
+    )
+    await show.says(you, BUILDER, f"{question_fact.key} yes")
+    await show.hears(you, BUILDER, f"{question_fact.key} is answered", notice=True)
     await show.hears(you, BUILDER, "the site is out")
     closed = await show.fact(
         "the question was answered by a person",
-        lambda fact: fact.key == asked.key and fact.value.get("human_confirmed") is True,
+        lambda fact: fact.key == question_fact.key and fact.value.get("human_confirmed") is True,
         FactKind.QUESTION,
         BUILDER,
     )
-    return f"the ledger: {asked.key} of {BUILDER} answered by {closed.value['by']}, a {closed.value['class']}"
+    return f"the ledger: {question_fact.key} of {BUILDER} answered by {closed.value['by']}, a {closed.value['class']}"
 
 
 async def spiral(show: DemoScene) -> str:
-    """An agent goes round in circles: its supervisor whispers twice, then calls people."""
+    """Let an agent go in circles: its supervisor whispers twice, then calls people."""
     you, stage = show.stage.you, show.stage
     show.narrator.tell(
         f"{DIGGER} runs the same failing test again and again. Its supervisor whispers; nobody else hears that. "
@@ -72,7 +197,7 @@ async def spiral(show: DemoScene) -> str:
         show.narrator.line("(whisper)", "supervisor", stage.whispers(DIGGER)[number - 1])
         await show.narrator.pause(1.0)
     await show.hears(you, DIGGER, "[ESCALATION]")
-    held = await show.fact(
+    paused_fact = await show.fact(
         "the agent is paused", lambda fact: fact.value.get("state") == AgentState.PAUSED, FactKind.STATE, DIGGER
     )
     alert = await show.fact(
@@ -83,11 +208,11 @@ async def spiral(show: DemoScene) -> str:
     await show.fact(
         "the agent goes on", lambda fact: fact.value.get("state") == AgentState.IDLE, FactKind.STATE, DIGGER
     )
-    return f"the ledger: alert {alert.value['event']}, {DIGGER} {held.value['state']} until {YOU} said abort"
+    return f"the ledger: alert {alert.value['event']}, {DIGGER} {paused_fact.value['state']} until {YOU} said abort"
 
 
 async def split(show: DemoScene) -> str:
-    """The link between the servers breaks and is made again, and nothing is lost."""
+    """Cut the link between the servers, restore it, and show that nothing is lost."""
     you, eve, stage = show.stage.you, show.stage.eve, show.stage
     show.narrator.tell(f"Now the link between {HERE} and {THERE} is cut. Both go on, each with its own.")
     show.narrator.command(f"culture mesh unlink {THERE}")
@@ -108,8 +233,8 @@ async def split(show: DemoScene) -> str:
         show.narrator.heard(late)
         await show.narrator.pause(0.6)
     await show.hears(you, SCOUT, "now I have your message")
-    kept = {seat.nick: [each.msgid for each in await seat.transport.history(GENERAL)] for seat in (you, eve)}
-    if any(msgids.count(msgid) != 1 for msgids in kept.values() for msgid in (ours, theirs)):
+    histories = {seat.nick: [each.msgid for each in await seat.transport.history(GENERAL)] for seat in (you, eve)}
+    if any(msgids.count(msgid) != 1 for msgids in histories.values() for msgid in (ours, theirs)):
         raise SceneFailed("the histories of both servers have both messages, each once")
     await show.fact(
         "the mention was answered",
@@ -130,7 +255,7 @@ def _is_up(fact: LedgerFact) -> bool:
 
 
 async def loop(show: DemoScene) -> str:
-    """Two agents thank each other, and are stopped before that goes on for ever."""
+    """Let two agents thank each other until the loop guard stops them."""
     you = show.stage.you
     since = len(you.ears.all)
     show.narrator.tell(

@@ -1,4 +1,4 @@
-"""The stage: real servers and daemons as processes of their own, and the two people on it."""
+"""The stage of the demo: real server and daemon processes, and two people's connections."""
 
 import asyncio
 import subprocess
@@ -6,7 +6,6 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from importlib import import_module
 from pathlib import Path
 from threading import Thread
 
@@ -14,6 +13,7 @@ from culture.cli.agents import daemon_launch
 from culture.cli.demo import participants
 from culture.cli.demo.home import end_those_of, temporary_home
 from culture.cli.demo.participants import EVE, HERE, THERE, YOU, DemoPerson
+from culture.cli.options import Choices
 from culture.cli.server import background
 from culture.clients.shared import ending
 from culture.config import paths
@@ -26,31 +26,32 @@ HOST = "127.0.0.1"
 PATIENCE = 30.0
 _LOOK_AGAIN = 0.05
 _GRACE = 5.0
+_LOGIN_MINUTES = 60
 
 
 class SceneFailed(Exception):
-    """Something that had to happen did not; the text says what."""
+    """Something that had to happen did not; the message says what."""
 
 
 class DemoListener:
-    """What a person has heard."""
+    """The messages that a person has received."""
 
     def __init__(self) -> None:
         self.all: list[Message] = []
         self._news = asyncio.Event()
 
     def hear(self, message: Message) -> None:
-        """Something was said."""
+        """Store a received message."""
         self.all.append(message)
         self._news.set()
 
-    async def expect(self, what: str, wanted: Callable[[Message], bool], since: int = 0) -> Message:
-        """The first message like this, of those heard and of those to come."""
+    async def expect(self, what: str, fits: Callable[[Message], bool], since: int = 0) -> Message:
+        """Return the first message that fits, waiting for it; raise SceneFailed(what) on timeout."""
         try:
             async with asyncio.timeout(PATIENCE):
                 while True:
                     for message in self.all[since:]:
-                        if wanted(message):
+                        if fits(message):
                             return message
                     self._news.clear()
                     await self._news.wait()
@@ -59,7 +60,7 @@ class DemoListener:
 
 
 class DemoConnection:
-    """A person on a server."""
+    """A person's connection to a server."""
 
     def __init__(self, person: DemoPerson, port: int) -> None:
         self.nick = person.nick
@@ -68,17 +69,17 @@ class DemoConnection:
         self.transport = IRCTransport(Address(HOST, port), identity, participants.CHANNELS, on_message=self.ears.hear)
 
     def sees(self, nick: str, channel: str = participants.CHANNELS[0]) -> bool:
-        """Whether somebody is in a channel, for all this person knows."""
+        """Whether a nick is in a channel, as this person sees it."""
         return any(fold(member.nick) == fold(nick) for member in self.transport.members(channel))
 
     def sees_all(self, channel: str) -> bool:
-        """Whether both people are in a channel, and the agents where they belong."""
+        """Whether both people, and the agents that belong there, are in a channel."""
         agents = participants.AGENTS if channel in participants.WHERE_AGENTS_ARE else ()
         return all(self.sees(nick, channel) for nick in (YOU, EVE, *agents))
 
 
 class DemoStage:
-    """Everything that runs; ``raised`` makes one."""
+    """Everything that runs during the demo; made by ``raised``."""
 
     def __init__(
         self,
@@ -95,29 +96,29 @@ class DemoStage:
         self.eve = eve
         self.ports = ports
         self.secret = secret
-        """The file with the secret of the link."""
+        """File with the secret of the link."""
         self.page = page
-        """The link to the web page that logs you in; empty where there is none."""
+        """Login link of the web page; empty if there is none."""
         self.no_page = no_page
-        """Why there is none, where one was wanted."""
+        """Why there is no page although one was wanted."""
 
     async def culture(self, *words: str) -> str:
-        """Type a command; what it says. Missed when it fails."""
+        """Run a `culture` command and return its output; raise SceneFailed if it fails."""
         return await _culture(*words)
 
     async def until(self, what: str, fact: Callable[[], bool]) -> None:
-        """Wait for a fact; Missed when it does not come."""
+        """Wait until the condition is true; raise SceneFailed on timeout."""
         await until(what, fact)
 
     def whispers(self, nick: str) -> list[str]:
-        """What a supervisor has whispered to its agent, as the daemon's log has it."""
+        """Return the whispers of an agent's supervisor, read from the daemon's log."""
         mark = "the supervisor whispers "
         lines = paths.log_file(nick).read_text(encoding="utf-8", errors="replace").splitlines()
         return [line.partition(mark)[2] for line in lines if mark in line]
 
 
 async def until(what: str, fact: Callable[[], bool]) -> None:
-    """Wait for a fact; Missed when it does not come."""
+    """Wait until the condition is true; raise SceneFailed on timeout."""
     try:
         async with asyncio.timeout(PATIENCE):
             while not fact():  # noqa: ASYNC110
@@ -127,8 +128,8 @@ async def until(what: str, fact: Callable[[], bool]) -> None:
 
 
 @asynccontextmanager
-async def raised(port: int, web: bool) -> AsyncIterator[DemoStage]:
-    """The stage, ready to play; at the end nothing of it is left, however the end came."""
+async def running_stage(port: int, web: bool) -> AsyncIterator[DemoStage]:
+    """Start everything, and stop and delete it at the end, whatever happens."""
     with temporary_home() as folder:
         caretaker, hands = _caretaker(folder), ThreadPoolExecutor(len(participants.AGENTS) + 1)
         try:
@@ -159,7 +160,7 @@ async def _raise(folder: Path, port: int, web: bool, hands: ThreadPoolExecutor, 
 
 
 async def _serve(hands: ThreadPoolExecutor, file: Path, name: str) -> int:
-    """Start a server; its port."""
+    """Start a server and return its port."""
     loop = asyncio.get_running_loop()
     try:
         note = await loop.run_in_executor(hands, background.start, name, ("--config", str(file)))
@@ -176,12 +177,18 @@ def _start(folder: Path, nick: str, server: str) -> None:
 
 
 def _page(folder: Path) -> tuple[str, str]:
-    """The link to the page, or why there is none."""
+    """Start the web page; return its login link, or an empty string and why there is none."""
+    config = participants.server_file(folder, HERE)
     try:
-        page = import_module("culture.cli.demo.web_page")  # loads what serves pages, which takes a while
-        return page.show(participants.server_file(folder, HERE), YOU), ""
+        from culture.cli.web import process  # takes long to load
+
+        settings = Choices(config).load().config
+        process.start(settings.name, ("--config", str(config), "--port", "0"))
+        return process.link(settings, YOU, _LOGIN_MINUTES), ""
     except ModuleNotFoundError as missing:
         return "", f"{missing.name} is not installed"
+    except EndedEarly as early:
+        return "", early.text.splitlines()[-1]
     except Exception as error:
         return "", str(error)
 
@@ -200,17 +207,17 @@ async def _culture(*words: str) -> str:
         stderr=asyncio.subprocess.STDOUT,
     )
     out, _ = await process.communicate()
-    said = out.decode(errors="replace").strip()
+    output = out.decode(errors="replace").strip()
     if process.returncode:
-        raise SceneFailed(f"culture {' '.join(words)} ended with {process.returncode}: {said}")
-    return said
+        raise SceneFailed(f"culture {' '.join(words)} ended with {process.returncode}: {output}")
+    return output
 
 
 def _caretaker(folder: Path) -> "subprocess.Popen[bytes]":
-    """Somebody who tidies up, should we be killed."""
+    """Start the caretaker process, which cleans up if this process is killed."""
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(Path(__file__).parents[3])}
     return subprocess.Popen(
-        [sys.executable, "-m", "culture.cli.demo.caretaker", str(folder)],
+        [sys.executable, "-m", "culture.cli.demo.home", str(folder)],
         cwd="/",
         env=environment,
         stdin=subprocess.PIPE,
@@ -221,7 +228,7 @@ def _caretaker(folder: Path) -> "subprocess.Popen[bytes]":
 
 
 async def _clear(folder: Path, hands: ThreadPoolExecutor, caretaker: "subprocess.Popen[bytes]") -> None:
-    """End the daemons, then whatever else runs in the folder."""
+    """Stop the daemons, then everything else that runs in the folder."""
     await asyncio.gather(*(_end(nick) for nick in participants.AGENTS))
     await asyncio.to_thread(_end_everything, folder, hands)
     assert caretaker.stdin is not None
@@ -231,7 +238,7 @@ async def _clear(folder: Path, hands: ThreadPoolExecutor, caretaker: "subprocess
 
 
 def _end_everything(folder: Path, hands: ThreadPoolExecutor) -> None:
-    """Until nothing runs, and nobody is left who might still start something."""
+    """End processes until none runs and no thread is left that could start one."""
     letting_go = Thread(target=lambda: hands.shutdown(cancel_futures=True))
     letting_go.start()
     while letting_go.is_alive():

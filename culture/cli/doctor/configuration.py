@@ -1,21 +1,18 @@
-"""The configuration files: what is wrong in them, what YAML makes of them that nobody meant, what they leave open."""
+"""Checks of the configuration files and of the systemd units."""
 
+import os
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator
 from pathlib import Path
 
-from culture.cli.doctor.agent_exposure import SCRIPTED, AgentExposure, knows_people, listed, workers
-from culture.cli.doctor.inventory import Inventory, shown
-from culture.cli.doctor.runner import Finding, error, hint, ok, warning
+from culture.cli.agents import service
+from culture.cli.doctor.inventory import Inventory, display_path
+from culture.cli.doctor.runner import Finding, error, hint, warning
 from culture.cli.team.select_team import TEAM
-from culture.clients.shared.backends import NoBackend, backend
-from culture.clients.shared.errors import WrongConfiguration
-from culture.clients.shared.sandbox import selection
-from culture.clients.shared.sandbox.bubblewrap import obstacle
 from culture.config import paths
 from culture.config.errors import Problem, dotted
-from culture.config.sandbox import parse_host
+from culture.config.peer_uid import user_name
+from culture.protocol.vocabulary import Environment
 
 _QUOTED = re.compile(r"""\s*(?:-\s+)?(?:[\w.-]+:\s+)?["'|>&*\[{]""")
 _CUT_OFF = re.compile(r"""^\s*(?:-\s+)?(?P<key>[\w.-]+):\s+[^"'|>&*\[{#\s](?:(?!\s#).)*\s#[^\s#]""")
@@ -23,7 +20,7 @@ _LEADING_ZERO = re.compile(r"^\s*(?:-\s+)?(?:[\w.-]+:\s+)?(?P<number>0[0-9]+)\s*
 _LOOK_ALIKES = {"\u00a0": "a space that is none", **dict.fromkeys("\u201c\u201d\u2018\u2019", "a typographic quote")}
 _SWITCH = re.compile(r"found the text '(on|off|yes|no|y|n)'", re.IGNORECASE)
 
-# What is in the wrong place, and what YAML cannot make sense of, may be a password: the line is told, not the text.
+# A value in the wrong place may be a password: report the line, not the text.
 _QUOTES = (
     (re.compile(r"(cannot make sense of) .*", re.DOTALL), r"\1 its value"),
     (re.compile(r"found the text (?!'(?:on|off|yes|no|y|n)').*", re.DOTALL | re.IGNORECASE), "found another text"),
@@ -31,19 +28,21 @@ _QUOTES = (
 )
 
 
-def files(scene: Inventory) -> Iterator[Finding]:
-    """What keeps a file from being used."""
+def check_files(scene: Inventory) -> Iterator[Finding]:
+    """Report errors in culture.yaml, agents.yaml and team.yaml."""
     for problem in scene.problems:
-        yield error(
-            _told(problem), "as long as it is so, nothing that needs this file can start", _remedy(problem, scene)
-        )
+        yield error(_told(problem), "nothing that needs this file can start", _remedy(problem, scene))
 
 
 def _told(problem: Problem) -> str:
     text = problem.text
     for quoting, instead in _QUOTES:
         text = quoting.sub(instead, text)
-    place = f"{shown(problem.file)}{f' line {problem.line}' if problem.line else ''}" if problem.file else "environment"
+    place = (
+        f"{display_path(problem.file)}{f' line {problem.line}' if problem.line else ''}"
+        if problem.file
+        else "environment"
+    )
     return ": ".join(filter(None, (place, dotted(problem.key), text)))
 
 
@@ -51,12 +50,12 @@ def _remedy(problem: Problem, scene: Inventory) -> str:
     hint = problem.hint
     if _SWITCH.search(problem.text):
         hint = "YAML has true and false: on, off, yes and no are words to it"
-    edit = f"edit {shown(problem.file)}" if problem.file else "unset it"
+    edit = f"edit {display_path(problem.file)}" if problem.file else "unset it"
     return f"{f'{hint}; ' if hint else ''}{edit}, then `culture config check`"
 
 
-def traps(scene: Inventory) -> Iterator[Finding]:
-    """Lines that YAML reads without complaint, and not as they look."""
+def check_yaml_traps(scene: Inventory) -> Iterator[Finding]:
+    """Report lines that YAML reads differently than they look."""
     teams = sorted((scene.home / "team").glob(f"*/{TEAM}"))
     for file in (paths.server_file(), paths.agents_file(), *teams):
         try:
@@ -68,7 +67,7 @@ def traps(scene: Inventory) -> Iterator[Finding]:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """The lines with keys and values; a block of text (``|``, ``>``) means what it says."""
+    """Yield number and text of lines with keys and values, without text blocks (``|``, ``>``)."""
     depth: int | None = None
     for number, line in enumerate(text.splitlines(), 1):
         indent = len(line) - len(line.lstrip(" "))
@@ -80,12 +79,12 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _trap(file: Path, number: int, line: str) -> Iterator[Finding]:
-    """Never with the line itself: there may be a secret on it."""
-    place, edit = f"{shown(file)} line {number}", f"edit {shown(file)} line {number}"
-    found = _CUT_OFF.match(line)
-    if found:
+    """Report traps in a line without quoting it, since it may contain a secret."""
+    place, edit = f"{display_path(file)} line {number}", f"edit {display_path(file)} line {number}"
+    cut_off = _CUT_OFF.match(line)
+    if cut_off:
         yield warning(
-            f"{place}: the value of {found['key']} ends before the #",
+            f"{place}: the value of {cut_off['key']} ends before the #",
             "in YAML an unquoted # behind a space begins a comment, so that the rest is lost",
             f"{edit}: put the whole value in quotes, or a space behind the # of a comment",
         )
@@ -94,108 +93,98 @@ def _trap(file: Path, number: int, line: str) -> Iterator[Finding]:
         yield warning(
             f"{place}: a number that begins with 0",
             f"it is read as {int(zero['number'])}; other programs read it as octal",
-            f"{edit}: leave out the leading zero, or put it in quotes where it is a word",
+            f"{edit}: remove the leading zero, or put it in quotes if it is text",
         )
     plain = line.partition(" #")[0]
     if not _QUOTED.match(plain):
         for letter in sorted(set(plain) & _LOOK_ALIKES.keys()):
             yield warning(
                 f"{place}: {_LOOK_ALIKES[letter]} (U+{ord(letter):04X})",
-                "it was copied from a page or a letter, and is a part of the value",
+                "it was copied from a web page or a mail, and is part of the value",
                 f"{edit}: type it anew with the plain character",
             )
 
 
-def trust(scene: Inventory) -> Iterator[Finding]:
-    """Who may answer the questions of agents."""
-    files: dict[Path, list[AgentExposure]] = {}
-    for worker in workers(scene):
-        files.setdefault(worker.file, []).append(worker)
-    for file, those in files.items():
-        if without := [worker for worker in those if worker.trust is None]:
+_LINGERING = Path("/var/lib/systemd/linger")
+
+_PROGRAM = re.compile(r'^ExecStart=(?:"([^"]+)"|(\S+))', re.MULTILINE)
+
+_HOME = re.compile(rf'^Environment="?{Environment.HOME}=(.*?)"?$', re.MULTILINE)
+
+_AGENT, _TEAM = (
+    re.compile(made("(.+)").replace(".service", r"\.service")) for made in (service.agent_unit, service.team_unit)
+)
+
+
+def check_units(scene: Inventory) -> Iterator[Finding]:
+    """Report systemd units of this home folder that are outdated or broken."""
+    for is_system in (False, True):
+        folder, number = service.unit_folder(is_system), 0
+        for file in sorted(folder.glob("culture*.service")):
+            text = _text(file)
+            if service.MARK in text and _is_known(file.name) and _is_ours(text, scene):
+                number += 1
+                yield from _check_unit(scene, file, text, is_system)
+        lingers = (_LINGERING / user_name(os.geteuid())).exists()
+        if number and not (is_system or lingers) and _LINGERING.parent.is_dir():
             yield hint(
-                f"nothing is said about who may answer the questions of {listed(without)}",
-                "without a trust block the first answer counts, an agent's too, and after 5 minutes there is none; "
-                "only permission to use a tool is given by people alone",
-                f"write `trust: {{humans: always, agents: never}}` into {shown(file)}",
-            )
-        shells = [each for each in those if each.backend != SCRIPTED and each.sandbox.kind != "bwrap"]
-        server = scene.server_at(those[0].server)
-        if shells and server is not None and not knows_people(scene, server):
-            yield hint(
-                f"no person has an account on {server.config.name}",
-                f"whoever comes from this machine without a login counts as a person, the shells of {listed(shells)} "
-                "too: an agent could answer its own questions, and release what is held",
-                "`culture account add NAME` for yourself (`culture up` does it, too)",
+                "the units of this user end when you log out",
+                "systemd ends what belongs to a user who is not there",
+                "`loginctl enable-linger`, once",
             )
 
 
-def boundary(scene: Inventory) -> Iterator[Finding]:
-    """What each agent with a model could reach: without a sandbox, all that the user can whom it runs as."""
-    for worker in workers(scene):
-        if worker.backend == SCRIPTED or worker.user is not None:
-            continue
-        several = worker.is_several
-        runs, reaches, asks, it = ("run", "reach", "ask", "they") if several else ("runs", "reaches", "asks", "it")
-        if worker.sandbox.kind == "bwrap":
-            yield ok(f"{worker.name} {reaches} {_reach_inside(worker)}")
-            continue
-        how = f"never {asks} for permission" if worker.never_asks else f"{asks} for permission, and people may give it"
-        place = f"in {shown(worker.file)}"
-        yield hint(
-            f"{worker.name} {runs} as you and {how}",
-            f"{it} could reach {_reach(scene, worker)}",
-            f"{_way_to_a_sandbox()}{f' {place}' if several else f', or `user: NAME`, under the agent {place}'}",
+def _check_unit(scene: Inventory, file: Path, text: str, is_system: bool) -> Iterator[Finding]:
+    again = f"`culture service install {_which(file.name)}{' --system' if is_system else ''}`"
+    program = _PROGRAM.search(text)
+    path = Path((program[1] or program[2]).replace("%%", "%")) if program else None
+    agent = _AGENT.fullmatch(file.name)
+    if path is None or not path.exists():
+        yield error(
+            f"{display_path(file)} starts {path}, which is not there", "the environment was moved or removed", again
         )
+    elif agent and scene.settings is not None and scene.settings.agent(agent[1]) is None:
+        yield warning(
+            f"{display_path(file)} is of an agent that agents.yaml does not name",
+            "systemd tries to start it, in vain",
+            f"`culture service uninstall {agent[1]}{' --system' if is_system else ''}`",
+        )
+    elif _essence(text) != _essence(_today(file.name, is_system)):
+        yield hint(f"{display_path(file)} is not what would be written today", "culture was updated, or moved", again)
 
 
-def sandboxes(scene: Inventory) -> Iterator[Finding]:
-    """Whether every agent can have the sandbox that it is to have: without it, it does not start."""
-    for agent in scene.agents:
-        try:
-            selection.check(agent, backend(agent.agent))
-        except NoBackend:
-            continue  # told by the check of the programs
-        except WrongConfiguration as wrong:
-            yield error(
-                str(wrong),
-                f"{agent.nick} does not start, rather than run without a sandbox",
-                f"put that right, or correct `sandbox:` in {shown(paths.agents_file())}",
-            )
-    for team in scene.teams:
-        why = obstacle() if team.sandbox.kind == "bwrap" else ""
-        if team.sandbox.kind == "user":
-            why = "members of a team run as its own user: run the whole team as another one"
-        if why:
-            yield error(
-                f"the team {team.slug}: sandbox: {team.sandbox.kind}: {why}",
-                "its members do not start, rather than run without a sandbox",
-                f"put that right, or correct `sandbox:` in {shown(paths.team_dir(team.slug) / TEAM)}",
-            )
+def _is_known(name: str) -> bool:
+    return name in (service.SERVER_UNIT, service.BRIDGE_UNIT) or bool(_AGENT.fullmatch(name) or _TEAM.fullmatch(name))
 
 
-def _reach(scene: Inventory, worker: AgentExposure) -> str:
-    """What a process of this user can reach, as far as it is there."""
-    secrets = [shown(each) for each in (Path.home() / ".ssh", scene.home) if each.exists()]
-    port = f"the IRC server at {worker.server.host}:{worker.server.port}"
-    return f"your home{f' with {_listed(secrets)}' if secrets else ''}, {port}, your processes and every network"
+def _which(name: str) -> str:
+    agent, team = _AGENT.fullmatch(name), _TEAM.fullmatch(name)
+    if team:
+        return f"--team {team[1]}"
+    return agent[1] if agent else "--bridge" if name == service.BRIDGE_UNIT else "--server"
 
 
-def _reach_inside(worker: AgentExposure) -> str:
-    """What a sandbox opens: the listed places, and the hosts of its model and of the configuration."""
-    places = [worker.directory, *worker.sandbox.read, *worker.sandbox.write]
-    rules: list[str] = []
-    if worker.sandbox.network == "on":
-        with suppress(NoBackend):
-            needs = selection.needs_of(backend(worker.backend), worker.options)
-            rules = [str(rule) for rule in (*worker.sandbox.rules, *map(parse_host, needs.hosts))]
-    return f"{_listed([shown(each) for each in places])} and {_listed(rules) or 'no network'}"
+def _today(name: str, is_system: bool) -> str:
+    agent, team = _AGENT.fullmatch(name), _TEAM.fullmatch(name)
+    if team:
+        return service.for_team(team[1], is_system)
+    if agent:
+        return service.for_agent(agent[1], is_system)
+    return service.for_bridge(is_system) if name == service.BRIDGE_UNIT else service.for_server(is_system)
 
 
-def _listed(words: Sequence[str]) -> str:
-    return ", ".join(words)
+def _essence(text: str) -> list[str]:
+    """Return the lines of a unit without its variables, which depend on the shell."""
+    return [line for line in text.splitlines() if not line.startswith("Environment=") and line.strip()]
 
 
-def _way_to_a_sandbox() -> str:
-    why = obstacle()
-    return f"`sandbox: bwrap` ({why})" if why else "`sandbox: bwrap`"
+def _is_ours(text: str, scene: Inventory) -> bool:
+    match = _HOME.search(text)
+    return match is not None and Path(match[1].replace("%%", "%")) == scene.home
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

@@ -1,22 +1,28 @@
-"""What there is to look at: each thing is read once, by the first check that asks for it, and nothing is changed."""
+"""What the checks look at; each thing is read once, when first needed, and never changed."""
 
+import hashlib
 import os
+import socket
+import ssl
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
 from culture.cli.agents.select_agents import load
 from culture.cli.config import check_skills
-from culture.cli.connect_hints import reached_by
-from culture.cli.doctor.agent_programs import Needed, needed
-from culture.cli.doctor.probe import ProbeResult, probe
+from culture.cli.local_servers import reached_by
 from culture.cli.options import Choices
 from culture.cli.server import pid_file
 from culture.cli.team.select_team import TEAM
 from culture.clients.shared import pidfile as daemons
+from culture.clients.shared.backends import NoBackend, backend, found
+from culture.clients.shared.programs import Found
 from culture.config import paths
 from culture.config.agents import AgentConfig, AgentsConfig, ServerAddress
 from culture.config.errors import ConfigError, Problem
@@ -24,38 +30,174 @@ from culture.config.links import LinkConfig
 from culture.config.listen_policy import is_loopback
 from culture.config.load import Loaded, load_team
 from culture.config.model import Listen, ServerConfig
-from culture.config.peer_uid import user_name
-from culture.config.team import TeamConfig
+from culture.config.peer_uid import PortHeld, check_peer, user_name
+from culture.config.team import ROLES, TeamConfig
 from culture.config.values import Misfit
 from culture.federation import book
 from culture.federation.book import UnreadableBook
+from culture.protocol.message import Message, ProtocolError
+from culture.protocol.numerics import Numeric
 from culture.server.auth import account_file
 from culture.server.auth.account_file import AccountFileContents
 
+PROBE_PATIENCE = 2.0
+
+
+_LONGEST_ANSWER = 1 << 16
+
+
+_ASKED = bytes(Message("TIME")) + bytes(Message("QUIT"))
+
+
+_SPEAKS_TIME = (Numeric.RPL_TIME.code, Numeric.ERR_NOTREGISTERED.code, "ERROR")
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeResult:
+    """Result of connecting to an address."""
+
+    failure: str = ""
+    """Why there is no connection, or no TLS."""
+    reached: bool = False
+    """Whether the connection was made, with TLS where wanted."""
+    speaks: bool = False
+    """Whether it speaks IRC."""
+    fingerprint: str | None = None
+    """SHA-256 of the certificate that it showed."""
+    held: str = ""
+    """Message if another user of this machine holds the port; nothing was sent to them."""
+    ahead: float | None = None
+    """Seconds that its clock is ahead of ours; None if unknown."""
+
+
+def probe(host: str, port: int, tls: bool, patience: float = PROBE_PATIENCE, *, user: str | None = None) -> ProbeResult:
+    """Connect, ask for the time, and leave without registering; ``user`` may run the server too."""
+    deadline = time.monotonic() + patience
+    try:
+        with socket.create_connection((host, port), timeout=patience) as plain:
+            if not tls:
+                check_peer(plain, user)
+            wire = _context().wrap_socket(plain) if tls else plain
+            certificate = wire.getpeercert(binary_form=True) if isinstance(wire, ssl.SSLSocket) else None
+            mark = hashlib.sha256(certificate).hexdigest() if certificate else None
+            with wire:
+                begun = time.time()
+                with suppress(OSError):
+                    wire.sendall(_ASKED)
+                text = _received(wire, deadline)
+            return _read_answer(text, (begun + time.time()) / 2, mark)
+    except ssl.SSLError as error:
+        return ProbeResult(f"no TLS: {error.reason or 'it does not speak it'}")
+    except PortHeld as held:
+        return ProbeResult(str(held), held=str(held))
+    except TimeoutError:
+        return ProbeResult("it does not answer")
+    except OSError as error:
+        return ProbeResult(error.strerror or str(error))
+
+
+def _context() -> ssl.SSLContext:
+    """Return a TLS context that accepts any certificate; its fingerprint is compared elsewhere."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _received(wire: socket.socket, deadline: float) -> bytes:
+    text = b""
+    while len(text) < _LONGEST_ANSWER:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            break
+        wire.settimeout(left)
+        try:
+            piece = wire.recv(_LONGEST_ANSWER)
+        except OSError:
+            break
+        if not piece:
+            break
+        text += piece
+    return text
+
+
+def _read_answer(text: bytes, now: float, mark: str | None) -> ProbeResult:
+    speaks, ahead = False, None
+    for line in text.decode(errors="replace").splitlines():
+        try:
+            message = Message.parse(line)
+        except (ProtocolError, ValueError):
+            continue
+        speaks = speaks or message.verb in _SPEAKS_TIME
+        if message.verb == Numeric.RPL_TIME.code:
+            ahead = _clock_ahead(message, now)
+    failure = "" if speaks else "it says nothing" if not text else "it does not speak IRC"
+    return ProbeResult(failure, reached=True, speaks=speaks, fingerprint=mark, ahead=ahead)
+
+
+def _clock_ahead(message: Message, now: float) -> float | None:
+    try:
+        return datetime.fromisoformat(message.params[-1]).replace(tzinfo=UTC).timestamp() - now
+    except (ValueError, IndexError):
+        return None
+
+
+COMMAND = "acp_command"
+
+
+@dataclass(frozen=True)
+class Needed:
+    """A backend that is used, its installed programs, and who needs it."""
+
+    backend: str
+    programs: Sequence[Found]
+    users: Sequence[str]
+
+
+def needed_programs(agents: Iterable[AgentConfig], teams: Iterable[TeamConfig]) -> list[Needed]:
+    """Return the backends that these agents and teams need, with their programs."""
+    users: dict[str, list[str]] = {}
+    for agent in agents:
+        if COMMAND not in agent.backend_options:
+            users.setdefault(agent.agent, []).append(agent.nick)
+    for team in teams:
+        for name in sorted({team.role(role).agent for role in ROLES}):
+            users.setdefault(name, []).append(f"the team {team.slug}")
+    every = [Needed(name, _found_programs(name), nicks) for name, nicks in users.items()]
+    return [each for each in every if each.programs]
+
+
+def _found_programs(name: str) -> Sequence[Found]:
+    try:
+        return found(backend(name))
+    except NoBackend:
+        return (Found(name),)
+
+
 MOST = 50_000
-# What belongs to agents and to git, and has the modes they give it.
+# Belongs to agents and git, with their own modes.
 _NOT_OURS = frozenset({"work", "sandbox", "objects", ".git", "lost+found"})
 
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """A file or a folder."""
+    """Path and status of a file or folder."""
 
     path: Path
     status: os.stat_result
 
 
-def walked(folder: Path) -> list[FileEntry]:
-    """The folder itself and what is in it; nothing, where there is none."""
+def walk(folder: Path) -> list[FileEntry]:
+    """Return the folder and everything in it, up to MOST entries; empty if it does not exist."""
     try:
-        found = [FileEntry(folder, folder.lstat())]
+        entries = [FileEntry(folder, folder.lstat())]
     except FileNotFoundError:
         return []
     for entry in _below(folder):
-        found.append(entry)
-        if len(found) >= MOST:
+        entries.append(entry)
+        if len(entries) >= MOST:
             break
-    return found
+    return entries
 
 
 def _below(folder: Path) -> Iterator[FileEntry]:
@@ -78,18 +220,18 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class LocalServer:
-    """A server of this home folder: as it runs, else as culture.yaml would have it."""
+    """A server of this home folder: as it runs, or as configured."""
 
     config: ServerConfig
     note: pid_file.ServerNote | None
 
     @property
     def listeners(self) -> list[tuple[Listen, str, int]]:
-        """Where it listens, each with the host and the port by which this machine reaches it."""
+        """Its listeners, each with host and port as seen from this machine."""
         planned = [(each.host, each.port) for each in self.config.listen]
         places = self.note.addresses if self.note else planned
-        found = zip(self.config.listen, places, strict=False)
-        return [(listener, reached_by(host), port) for listener, (host, port) in found]
+        pairs = zip(self.config.listen, places, strict=False)
+        return [(listener, reached_by(host), port) for listener, (host, port) in pairs]
 
 
 class Inventory:
@@ -103,83 +245,83 @@ class Inventory:
 
     @cached_property
     def entries(self) -> list[FileEntry]:
-        """Everything in the home folder, as far as it is ours."""
-        return walked(self.home)
+        """Every file of ours in the home folder."""
+        return walk(self.home)
 
     @cached_property
     def _configured(self) -> tuple[Loaded[ServerConfig] | None, tuple[Problem, ...]]:
-        return _tried(_load_server)
+        return _load(_load_server)
 
     @cached_property
     def _agents(self) -> tuple[AgentsConfig | None, tuple[Problem, ...]]:
-        return _tried(load)
+        return _load(load)
 
     @cached_property
     def _teams(self) -> list[tuple[TeamConfig | None, tuple[Problem, ...]]]:
         files = sorted((self.home / "team").glob(f"*/{TEAM}"))
-        return [_tried(lambda file=file: load_team(file).config) for file in files]  # type: ignore[misc]
+        return [_load(lambda file=file: load_team(file).config) for file in files]  # type: ignore[misc]
 
     @property
     def problems(self) -> list[Problem]:
-        """What is wrong with the configuration files."""
+        """Errors in the configuration files."""
         teams = [problem for _, problems in self._teams for problem in problems]
         return [*self._configured[1], *self._agents[1], *teams]
 
     @property
     def loaded(self) -> Loaded[ServerConfig] | None:
-        """What culture.yaml says; None where it is wrong."""
+        """Loaded culture.yaml; None if it is wrong."""
         return self._configured[0]
 
     @property
     def settings(self) -> AgentsConfig | None:
-        """What agents.yaml says; None where it is wrong."""
+        """Loaded agents.yaml; None if it is wrong."""
         return self._agents[0]
 
     @property
     def agents(self) -> list[AgentConfig]:
-        """The agents of this user, with the file's own rules filled in."""
+        """Agents of this user, with the file's defaults filled in."""
         if self.settings is None:
             return []
-        found = [self.settings.agent(each.nick) for each in self.settings.agents]
-        return [each for each in found if each is not None and each.user in (None, user_name(os.geteuid()))]
+        configured = [self.settings.agent(each.nick) for each in self.settings.agents]
+        return [each for each in configured if each is not None and each.user in (None, user_name(os.geteuid()))]
 
     @property
     def teams(self) -> list[TeamConfig]:
-        """The teams whose files can be read."""
+        """Teams whose files are valid."""
         return [team for team, _ in self._teams if team is not None]
 
     @cached_property
     def servers(self) -> list[LocalServer]:
-        """Those that run, and the one that culture.yaml describes."""
-        found = {}
+        """Servers that run, and the one that culture.yaml describes."""
+        servers = {}
         for name in pid_file.all_running():
             note = pid_file.running(name)
             config = _as_running(note) if note else None
             if config is not None:
-                found[name] = LocalServer(config, note)
+                servers[name] = LocalServer(config, note)
         if self.loaded is not None and paths.server_file().exists():
-            found.setdefault(self.loaded.config.name, LocalServer(self.loaded.config, None))
-        return list(found.values())
+            servers.setdefault(self.loaded.config.name, LocalServer(self.loaded.config, None))
+        return list(servers.values())
 
     @cached_property
     def daemons(self) -> dict[str, daemons.DaemonNote]:
-        """The daemons that run, by nick."""
+        """Nick → note of each daemon that runs."""
         return daemons.all_running()
 
     @cached_property
     def needed(self) -> list[Needed]:
-        """The programs of the agents, and of those that teams would hire."""
-        return needed(self.agents, self.teams)
+        """Programs that the agents and teams need."""
+        return needed_programs(self.agents, self.teams)
 
     def server_at(self, address: ServerAddress) -> LocalServer | None:
-        """The server of this home folder that has the port of an address on this machine."""
+        """Return the local server that listens at this address, or None."""
         if not is_loopback(address.host):
             return None
-        found = [each for each in self.servers if address.port in {port for _, _, port in each.listeners}]
-        return found[0] if found else None
+        servers = [each for each in self.servers if address.port in {port for _, _, port in each.listeners}]
+        return servers[0] if servers else None
 
     def links(self, server: LocalServer) -> list[LinkConfig]:
-        """The links it shall have; UnreadableBook or Misfit where that cannot be known."""
+        """Return the configured links; raise UnreadableBook or Misfit if they are invalid."""
         file = book.path_of(server.config)
         try:
             entries = book.parsed(file, file.read_bytes())
@@ -190,21 +332,21 @@ class Inventory:
         return links
 
     def good_links(self, server: LocalServer) -> list[LinkConfig]:
-        """The same, none where that cannot be known."""
+        """Return the configured links, or none if they are invalid."""
         try:
             return self.links(server)
         except (UnreadableBook, Misfit, OSError):
             return []
 
     def accounts(self, server: LocalServer) -> AccountFileContents:
-        """Who may log in; unlike the server's own way to read it, this leaves the file's mode as it is."""
+        """Read the accounts of a server, without changing the mode of the file."""
         try:
             return account_file.parse(server.config.accounts_file.read_bytes())
         except FileNotFoundError:
             return account_file.empty()
 
     def probe(self, host: str, port: int, tls: bool) -> ProbeResult:
-        """What answers at an address; each is asked once."""
+        """Probe an address, once for all checks."""
         key = (host, port, tls)
         with self._lock:
             turn = self._probing.setdefault(key, threading.Lock())
@@ -221,7 +363,7 @@ def _load_server() -> Loaded[ServerConfig]:
     return loaded
 
 
-def _tried(load: Callable[[], Result]) -> tuple[Result | None, tuple[Problem, ...]]:
+def _load(load: Callable[[], Result]) -> tuple[Result | None, tuple[Problem, ...]]:
     try:
         return load(), ()
     except ConfigError as wrong:
@@ -235,8 +377,8 @@ def _as_running(note: pid_file.ServerNote) -> ServerConfig | None:
         return None
 
 
-def shown(path: Path) -> str:
-    """A path as people write it."""
+def display_path(path: Path) -> str:
+    """Return a path with ``~`` for the user's home folder."""
     try:
         return f"~/{path.relative_to(Path.home())}"
     except (ValueError, RuntimeError):

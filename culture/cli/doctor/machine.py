@@ -1,41 +1,45 @@
-"""What the kernel gives us: descriptors, handles of processes, whose a connection is."""
+"""Checks of the machine: kernel limits, clocks, versions, and the Unix sockets of daemons."""
 
 import os
 import pwd
 import resource
 import socket
 import sqlite3
+import stat
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from culture import __version__
-from culture.cli.doctor.inventory import Inventory, shown
+from culture.cli.doctor.inventory import Inventory, display_path
 from culture.cli.doctor.runner import Finding, error, hint, warning
 from culture.cli.skills import has_other_skill, has_skill
 from culture.clients.claude.detect import PLUGIN_MANIFEST
 from culture.clients.shared.backends import NoBackend, backend
+from culture.clients.shared.skill.call import find_socket
+from culture.config import paths
 from culture.config.installation import installation, installed_version
+from culture.lib.files import PRIVATE_FILE
 
 _NEEDED, _WANTED = 256, 4096
 _SOCK_DIAG = 4
 
 
-def descriptors(scene: Inventory) -> Iterator[Finding]:
-    """How many connections and files a server may have: it takes as many as it may."""
+def check_descriptors(scene: Inventory) -> Iterator[Finding]:
+    """Report a low limit of open files; a server uses as many as it may."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most != resource.RLIM_INFINITY and most < _WANTED:
         say = error if most < _NEEDED else warning
         yield say(
             f"a process may have {most} files and connections open",
-            "each client and each agent takes some; beyond that nobody gets in",
+            "each client and each agent needs some; beyond that nobody can connect",
             f"`ulimit -Hn {_WANTED}` before the start, LimitNOFILE= in a unit, or /etc/security/limits.conf",
         )
 
 
-def kernel(scene: Inventory) -> Iterator[Finding]:
-    """What culture is built on."""
+def check_kernel(scene: Inventory) -> Iterator[Finding]:
+    """Report missing features of the operating system."""
     if sys.platform != "linux":
         yield error(f"this is {sys.platform}", "culture is tried on Linux alone", "use Linux, a container or a WSL 2")
         return
@@ -43,15 +47,15 @@ def kernel(scene: Inventory) -> Iterator[Finding]:
         os.close(os.pidfd_open(os.getpid()))
     except OSError as wrong:
         yield error(
-            f"the kernel gives no handles of processes (pidfd_open: {wrong.strerror})",
-            "no agent and no server could be ended with certainty",
+            f"the kernel has no process handles (pidfd_open: {wrong.strerror})",
+            "agents and servers could not be stopped reliably",
             "Linux 5.3 or newer; in a container, a newer runtime or another seccomp profile",
         )
     try:
         socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _SOCK_DIAG).close()
     except OSError as wrong:
         yield hint(
-            f"the kernel does not tell whose a connection is (sock_diag: {wrong.strerror})",
+            f"the kernel does not tell which user owns a connection (sock_diag: {wrong.strerror})",
             "it is read from /proc instead, which is slower with many connections",
             "a kernel with CONFIG_INET_DIAG, or a container that allows AF_NETLINK",
         )
@@ -60,65 +64,65 @@ def kernel(scene: Inventory) -> Iterator[Finding]:
 
 
 _ODD = 5.0
-"""Seconds; more is no mere delay."""
+"""Seconds; a larger difference is no network delay."""
 _WRONG = 300.0
-"""Servers do not believe times that are so far ahead."""
+"""Seconds; servers refuse times that are further ahead."""
 
 
-def servers(scene: Inventory) -> Iterator[Finding]:
-    """The server of the agents, and those that this one is linked to."""
-    for name, (host, port, tls) in sorted(_elsewhere(scene).items()):
+def check_server_clocks(scene: Inventory) -> Iterator[Finding]:
+    """Report servers whose clock differs from ours."""
+    for name, (host, port, tls) in sorted(_other_servers(scene).items()):
         ahead = scene.probe(host, port, tls).ahead
         if ahead is None or abs(ahead) < _ODD:
             continue
         say = error if abs(ahead) >= _WRONG else warning
         yield say(
             f"the clock of {name} is {abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} this machine's",
-            "messages stand in the wrong order, logins and budgets end at the wrong time",
+            "messages are in the wrong order; logins and budgets expire at the wrong time",
             "`timedatectl` on both shows which one is wrong; `timedatectl set-ntp true` puts it right",
         )
 
 
-def past(scene: Inventory) -> Iterator[Finding]:
-    """Nothing was written in the future."""
+def check_file_times(scene: Inventory) -> Iterator[Finding]:
+    """Report files that were written in the future."""
     latest = max(scene.entries, key=lambda each: each.status.st_mtime, default=None)
     if latest is not None and latest.status.st_mtime > time.time() + _WRONG:
         ahead = latest.status.st_mtime - time.time()
         yield warning(
-            f"{shown(latest.path)} was written {ahead:.0f} s from now",
+            f"{display_path(latest.path)} was written {ahead:.0f} s from now",
             "the clock was ahead, or is behind now",
             "`timedatectl` shows the time and whether it is kept right",
         )
 
 
-def _elsewhere(scene: Inventory) -> dict[str, tuple[str, int, bool]]:
-    found = {}
+def _other_servers(scene: Inventory) -> dict[str, tuple[str, int, bool]]:
+    servers = {}
     if scene.settings is not None and scene.settings.agents:
         address = scene.settings.server
         tls = address.tls or address.fingerprint is not None
-        found[address.name or address.host] = (address.host, address.port, tls)
+        servers[address.name or address.host] = (address.host, address.port, tls)
     for server in scene.servers:
         for link in scene.good_links(server):
             if link.endpoint is not None:
-                found[link.name] = (*link.endpoint, link.encrypted)
-    return found
+                servers[link.name] = (*link.endpoint, link.encrypted)
+    return servers
 
 
 TRIED = (3, 11)
 _OLDEST_SQLITE = (3, 35, 0)
 
 
-def python(scene: Inventory) -> Iterator[Finding]:
-    """What everything runs in."""
-    yield from of_python(sys.version_info[:3], sqlite3.sqlite_version_info, _options())
+def check_python(scene: Inventory) -> Iterator[Finding]:
+    """Report a Python or SQLite that is too old or untested."""
+    yield from judge_python(sys.version_info[:3], sqlite3.sqlite_version_info, _options())
 
 
-def of_python(python: tuple[int, ...], sqlite: tuple[int, ...], options: frozenset[str]) -> Iterator[Finding]:
-    """What to say of a Python with such an SQLite."""
+def judge_python(python: tuple[int, ...], sqlite: tuple[int, ...], options: frozenset[str]) -> Iterator[Finding]:
+    """Report what is wrong with these versions and SQLite compile options."""
     if python[:2] > TRIED:
         yield hint(
             f"Python {_dotted(python)} is newer than what was tried ({_dotted(TRIED)})",
-            "should something be odd, that may be why",
+            "if something fails, that may be why",
             f"python{_dotted(TRIED)} -m venv … makes an environment with that one",
         )
     if sqlite < _OLDEST_SQLITE or "ENABLE_FTS5" not in options:
@@ -129,20 +133,20 @@ def of_python(python: tuple[int, ...], sqlite: tuple[int, ...], options: frozens
         )
 
 
-def skills(scene: Inventory) -> Iterator[Finding]:
-    """Whether the agents' programs have the irc skill."""
+def check_skills(scene: Inventory) -> Iterator[Finding]:
+    """Report agents' programs without the current irc skill."""
     missing: dict[tuple[str, str], list[str]] = {}
     others: dict[tuple[str, str], list[str]] = {}
     for agent in scene.agents:
         try:
             home = Path(pwd.getpwnam(agent.user).pw_dir) if agent.user is not None else Path.home()
-            made, group = backend(agent.agent), (agent.agent, "" if agent.user is None else str(home))
-            if not has_skill(made, home):
+            kind_of_agent, group = backend(agent.agent), (agent.agent, "" if agent.user is None else str(home))
+            if not has_skill(kind_of_agent, home):
                 missing.setdefault(group, []).append(agent.nick)
-            elif has_other_skill(made, home):
+            elif has_other_skill(kind_of_agent, home):
                 others.setdefault(group, []).append(agent.nick)
         except (KeyError, OSError, NoBackend):
-            continue  # told by other checks, or not ours to look at
+            continue  # reported by other checks, or not ours to see
     for (kind, elsewhere), nicks in missing.items():
         yield hint(
             f"the irc skill of {kind} is not installed",
@@ -163,8 +167,8 @@ def skills(scene: Inventory) -> Iterator[Finding]:
         )
 
 
-def package(scene: Inventory) -> Iterator[Finding]:
-    """What is installed is what runs."""
+def check_package(scene: Inventory) -> Iterator[Finding]:
+    """Report processes that run another version than the installed one."""
     installed = installed_version()
     if installed not in (None, __version__):
         yield warning(
@@ -182,8 +186,8 @@ def package(scene: Inventory) -> Iterator[Finding]:
             )
 
 
-def backends(scene: Inventory) -> Iterator[Finding]:
-    """The programs of the agents that are configured."""
+def check_programs(scene: Inventory) -> Iterator[Finding]:
+    """Report programs of agents that are missing, or newer than tested."""
     for need in scene.needed:
         who = ", ".join(need.users)
         if not any(each.version is not None for each in need.programs):
@@ -193,7 +197,7 @@ def backends(scene: Inventory) -> Iterator[Finding]:
             if each.untried:
                 yield hint(
                     f"{each.program} {each.version} is newer than what was tried ({each.tried})",
-                    f"should {who} be odd, that may be why",
+                    f"if {who} fails, that may be why",
                     "`culture backends` shows what is installed",
                 )
 
@@ -208,3 +212,134 @@ def _options() -> frozenset[str]:
 
 def _dotted(numbers: tuple[int, ...]) -> str:
     return ".".join(map(str, numbers))
+
+
+_PATIENCE = 1.0
+_SHARED = stat.S_IWGRP | stat.S_IWOTH
+
+
+def check_socket_folder(scene: Inventory) -> Iterator[Finding]:
+    """Report a wrong XDG_RUNTIME_DIR, where sockets are made."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    if not runtime:  # sockets are in the home folder then
+        return
+    try:
+        status = Path(runtime).stat()
+    except OSError as wrong:
+        yield error(
+            f"XDG_RUNTIME_DIR is {runtime}: {wrong.strerror}",
+            "the sockets of agents are made there",
+            "`loginctl enable-linger` keeps it while you are not logged in; else unset it",
+        )
+        return
+    if status.st_uid not in (0, os.geteuid()):
+        yield error(
+            f"XDG_RUNTIME_DIR is {runtime}, a folder of another user",
+            "it stays so after sudo and su; no socket is made there",
+            "`unset XDG_RUNTIME_DIR`, or set it to a folder of your own",
+        )
+    elif status.st_mode & _SHARED and not status.st_mode & stat.S_ISVTX:
+        yield error(
+            f"others may write to XDG_RUNTIME_DIR, {runtime}", "no socket is made there", f"chmod 700 {runtime}"
+        )
+
+
+def check_temporary_folder(scene: Inventory) -> Iterator[Finding]:
+    """Report a temporary folder that is not writable or not safe."""
+    configured = os.environ.get("TMPDIR")
+    place = Path(configured or "/tmp")
+    name = f"TMPDIR, {place}," if configured else str(place)
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK, effective_ids=True):
+        yield error(
+            f"{name} cannot be written", "agents' programs and git need it", "`unset TMPDIR`, or make that folder"
+        )
+        return
+    mode = place.stat().st_mode
+    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+        yield warning(
+            f"in {name} everybody may remove the files of everybody",
+            "somebody could put files in the place of yours",
+            f"chmod +t {place}",
+        )
+
+
+def check_socket_lengths(scene: Inventory) -> Iterator[Finding]:
+    """Report nicks whose socket path is too long for the kernel."""
+    for agent in scene.agents:
+        try:
+            paths.agent_socket(agent.nick)
+        except ValueError as wrong:
+            yield error(f"{agent.nick} cannot have a socket", str(wrong), "choose a shorter nick")
+
+
+def check_sockets(scene: Inventory) -> Iterator[Finding]:
+    """Report sockets that are missing, foreign, open to others or dead."""
+    nicks = {agent.nick for agent in scene.agents} | scene.daemons.keys()
+    ours = {path: nick for nick in nicks if (path := _socket_of(nick)) is not None}
+    sockets = {**{path: "" for path in paths.agent_sockets() if path.lstat().st_uid == os.geteuid()}, **ours}
+    for path, nick in sorted(sockets.items()):
+        yield from _check_socket(path, nick, nick in scene.daemons and scene.daemons[nick].ready)
+
+
+def _socket_of(nick: str) -> Path | None:
+    try:
+        return find_socket(nick)
+    except ValueError:
+        return None
+
+
+def _check_socket(path: Path, nick: str, runs: bool) -> Iterator[Finding]:
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        if runs:
+            yield error(
+                f"{nick} runs, and its socket {path} is not there",
+                "it was removed, or the daemon was started with another XDG_RUNTIME_DIR; the agent cannot use IRC",
+                f"`culture restart {nick}`",
+            )
+        return
+    if not stat.S_ISSOCK(status.st_mode):
+        kind = "a symlink" if stat.S_ISLNK(status.st_mode) else "no socket"
+        yield error(f"{path} is {kind}", "culture never makes that; no daemon can start", f"ls -l {path}; rm {path}")
+    elif status.st_uid != os.geteuid():
+        yield error(
+            f"{path} belongs to another user",
+            "another user could pose as your agent",
+            "`export XDG_RUNTIME_DIR=` a folder of your own",
+        )
+    elif stat.S_IMODE(status.st_mode) & 0o077:
+        yield warning(
+            f"others can connect to {path}", "they can make the agent do things", f"chmod 600 {path}", _shut(path)
+        )
+    elif not _answers(path):
+        yield hint(
+            f"no daemon answers at {path}",
+            "a killed daemon left it behind; the next start removes it",
+            f"rm {path}",
+            _remove(path),
+        )
+
+
+def _answers(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as trial:
+        trial.settimeout(_PATIENCE)
+        try:
+            trial.connect(str(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False
+        except OSError:
+            return True  # busy, or the path is too long: reported elsewhere
+    return True
+
+
+def _shut(path: Path) -> Callable[[], None]:
+    return lambda: path.chmod(PRIVATE_FILE)
+
+
+def _remove(path: Path) -> Callable[[], None]:
+    def mend() -> None:
+        if not _answers(path):
+            path.unlink()
+
+    return mend

@@ -1,4 +1,4 @@
-"""Doing all checks at once, each within its time; one that fails is a finding itself."""
+"""Runs all checks in parallel within a time limit; a check that fails becomes a finding."""
 
 import threading
 import time
@@ -10,7 +10,7 @@ from culture.cli.doctor.inventory import Inventory
 
 
 class FindingSeverity(StrEnum):
-    """How bad something is, from nothing to what has to be put right before anything works."""
+    """Severity of a finding, from fine to broken."""
 
     OK = "ok"
     HINT = "hint"
@@ -19,13 +19,13 @@ class FindingSeverity(StrEnum):
 
     @property
     def weight(self) -> int:
-        """For comparing."""
+        """Rank, for comparing."""
         return list(FindingSeverity).index(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was found; never with a secret in it."""
+    """One thing that a check found; it never contains a secret."""
 
     severity: FindingSeverity
     what: str
@@ -33,82 +33,82 @@ class Finding:
     next: str = ""
     """What to type or to write."""
     mend: Callable[[], None] | None = field(default=None, repr=False, compare=False)
-    """Does what ``next`` says, where nothing can be lost by it."""
+    """Function that does what ``next`` says, if nothing can be lost by it."""
 
 
 def ok(what: str) -> Finding:
-    """All is well."""
+    """Return a finding that says all is well."""
     return Finding(FindingSeverity.OK, what)
 
 
 def hint(what: str, why: str, next: str, mend: Callable[[], None] | None = None) -> Finding:
-    """Everything works, and could be better."""
+    """Return a finding: it works, and could be better."""
     return Finding(FindingSeverity.HINT, what, why, next, mend)
 
 
 def warning(what: str, why: str, next: str, mend: Callable[[], None] | None = None) -> Finding:
-    """Something does not work, or soon will not."""
+    """Return a finding: something does not work, or soon will not."""
     return Finding(FindingSeverity.WARNING, what, why, next, mend)
 
 
 def error(what: str, why: str, next: str, mend: Callable[[], None] | None = None) -> Finding:
-    """Something that is wanted cannot work, or is open to those whom it is not for."""
+    """Return a finding: something cannot work, or is open to strangers."""
     return Finding(FindingSeverity.ERROR, what, why, next, mend)
 
 
 PATIENCE = 8.0
-"""How long a check may take; most take milliseconds."""
+"""Seconds that a check may take; most take milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class DoctorCheck:
-    """One thing to look at. The part of its name before the dot is its area."""
+    """A check; the part of its name before the dot is its area."""
 
     name: str
     title: str
-    """What is as it should be when nothing was found."""
+    """What is true if nothing was found."""
     look: Callable[[Inventory], Iterable[Finding]]
 
     @property
     def area(self) -> str:
-        """What it is about."""
+        """Group of checks that it belongs to."""
         return self.name.partition(".")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class CheckOutcome:
-    """What came of a check."""
+    """A check and its findings."""
 
     check: DoctorCheck
     findings: tuple[Finding, ...]
 
     @property
     def worst(self) -> FindingSeverity:
-        """The worst of what was found."""
+        """Worst severity among the findings."""
         return max((each.severity for each in self.findings), key=lambda each: each.weight, default=FindingSeverity.OK)
 
 
-def conduct(checks: Sequence[DoctorCheck], scene: Inventory, patience: float = PATIENCE) -> list[CheckOutcome]:
-    """Do the checks, in no order; their outcomes in that of the table."""
-    found: dict[str, tuple[Finding, ...]] = {}
-    threads = [threading.Thread(target=_look, args=(check, scene, found), daemon=True) for check in checks]
+def run_checks(checks: Sequence[DoctorCheck], scene: Inventory, patience: float = PATIENCE) -> list[CheckOutcome]:
+    """Run the checks in parallel; return their outcomes in the order of the table."""
+    findings: dict[str, tuple[Finding, ...]] = {}
+    threads = [threading.Thread(target=_look, args=(check, scene, findings), daemon=True) for check in checks]
     deadline = time.monotonic() + patience
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(max(deadline - time.monotonic(), 0.0))
-    return [CheckOutcome(check, found.get(check.name) or (_unfinished(check, patience),)) for check in checks]
+    return [CheckOutcome(check, findings.get(check.name) or (_unfinished(check, patience),)) for check in checks]
 
 
-def _look(check: DoctorCheck, scene: Inventory, found: dict[str, tuple[Finding, ...]]) -> None:
+def _look(check: DoctorCheck, scene: Inventory, findings: dict[str, tuple[Finding, ...]]) -> None:
     try:
-        found[check.name] = tuple(check.look(scene)) or (ok(check.title),)
+        findings[check.name] = tuple(check.look(scene)) or (ok(check.title),)
     except OSError as failure:
-        found[check.name] = (_unreadable(check, failure),)
+        findings[check.name] = (_unreadable(check, failure),)
     except Exception as failure:
-        # The boundary: whatever is broken here, the other checks go on. What it says may hold anything.
+        # Whatever fails here, the other checks go on. The message may contain anything, so it is not shown.
         what = f"{check.name} could not be looked at: {type(failure).__name__}"
-        found[check.name] = (warning(what, "this is a fault of `culture doctor` itself", "please report it"),)
+        findings[check.name] = (warning(what, "this is a bug of `culture doctor` itself", "please report it"),)
 
 
 def _unreadable(check: DoctorCheck, failure: OSError) -> Finding:
@@ -123,21 +123,21 @@ def _unreadable(check: DoctorCheck, failure: OSError) -> Finding:
 def _unfinished(check: DoctorCheck, patience: float) -> Finding:
     return warning(
         f"{check.name} did not end within {patience:g} s",
-        "a disk, a network or a program that is asked does not answer",
+        "a disk, a network or a program does not answer",
         "look at what it is about by hand, then `culture doctor` again",
     )
 
 
-def mended(outcome: CheckOutcome) -> CheckOutcome:
-    """The same after everything was done that can be done without loss."""
-    return replace(outcome, findings=tuple(map(_mended, outcome.findings)))
+def repair(outcome: CheckOutcome) -> CheckOutcome:
+    """Return the outcome after all its safe repairs were made."""
+    return replace(outcome, findings=tuple(map(_repair, outcome.findings)))
 
 
-def _mended(finding: Finding) -> Finding:
+def _repair(finding: Finding) -> Finding:
     if finding.mend is None:
         return finding
     try:
         finding.mend()
     except OSError as failure:
-        return replace(finding, why=f"{finding.why}; it could not be mended: {failure.strerror}", mend=None)
-    return ok(f"mended: {finding.what}")
+        return replace(finding, why=f"{finding.why}; it could not be fixed: {failure.strerror}", mend=None)
+    return ok(f"fixed: {finding.what}")

@@ -1,4 +1,4 @@
-"""``culture history export``: what was said, written down."""
+"""``culture history export``: writes messages as JSON Lines or text."""
 
 import json
 import os
@@ -12,8 +12,8 @@ from typing import Annotated, NamedTuple, TextIO
 import typer
 
 from culture.cli import humanize
-from culture.cli.history.open_store import OpenHistory, is_private, opened
-from culture.cli.humanize import exact_moment
+from culture.cli.history.open_store import OpenHistory, is_private, open_history
+from culture.cli.humanize import format_exact_time
 from culture.cli.options import Choices, ConfigFile, DataDir, Name
 from culture.cli.output import fail
 from culture.cli.progress import Progress
@@ -26,27 +26,29 @@ from culture.skills.logger.format import ChannelLogFormat, Logged, moment
 
 Channel = Annotated[
     list[str] | None,
-    typer.Option("--channel", metavar="CHANNEL", help="Of this channel alone; may be repeated."),
+    typer.Option("--channel", metavar="CHANNEL", help="Only this channel; may be repeated."),
 ]
 Since = Annotated[
     int | None,
     typer.Option(
-        "--since", metavar="DATE", parser=humanize.option(humanize.moment), help="Not before this date (UTC)."
+        "--since", metavar="DATE", parser=humanize.parser(humanize.parse_time), help="From this date on (UTC)."
     ),
 ]
 Until = Annotated[
     int | None,
-    typer.Option("--until", metavar="DATE", parser=humanize.option(humanize.moment), help="Before this date (UTC)."),
+    typer.Option(
+        "--until", metavar="DATE", parser=humanize.parser(humanize.parse_time), help="Before this date (UTC)."
+    ),
 ]
-Private = Annotated[bool, typer.Option("--private", help="Private conversations too.")]
+Private = Annotated[bool, typer.Option("--private", help="Include private conversations.")]
 
 
 def as_json(entry: Entry) -> str:
-    """Everything that is kept of it, in one line."""
+    """Return everything stored about an entry, as one line of JSON."""
     data = json.loads(entry.data) if entry.data else {}
-    said = {
+    fields = {
         "msgid": entry.msgid,
-        "time": exact_moment(entry.at),
+        "time": format_exact_time(entry.at),
         "place": entry.place,
         "target": entry.target,
         "verb": entry.verb,
@@ -61,18 +63,18 @@ def as_json(entry: Entry) -> str:
         "closed": entry.closed,
         "data": data,
     }
-    return text.as_json(said, indent=None)
+    return text.as_json(fields, indent=None)
 
 
 class TranscriptWriter:
-    """Writes entries down as people read them, in the manner of weechat's logs; where they were said, if asked to."""
+    """Formats entries like weechat's logs, with the place of each if asked for."""
 
     def __init__(self, with_place: bool) -> None:
         self._scribe = ChannelLogFormat()
         self._with_place = with_place
 
     def lines(self, entry: Entry) -> Iterator[str]:
-        """The lines of an entry; none for what was taken back, or has no text to be read."""
+        """Return the lines of an entry; none if it was redacted or has no text."""
         if entry.sort is Sort.REDACTED or entry.verb == "TAGMSG":
             return
         event = event_of(entry)
@@ -83,20 +85,20 @@ class TranscriptWriter:
 
 
 def _place(entry: Entry) -> str:
-    """The channel, or the two who talk."""
+    """Return the channel, or the two nicks of a conversation."""
     one, _, other = entry.place.partition(" ")
     return f"{one[2:]},{other[2:]}" if other else clean(entry.target, Profile.LOG)
 
 
 class Format(StrEnum):
-    """What an export is written as."""
+    """Format of an export."""
 
     JSONL = "jsonl"
     TEXT = "text"
 
 
 class Part(NamedTuple):
-    """What of the history is meant; no places are all channels."""
+    """Selection of the history; no places means all channels."""
 
     places: list[str]
     private: bool
@@ -105,11 +107,11 @@ class Part(NamedTuple):
 
     @property
     def only(self) -> str | None:
-        """The one place that it is about, if it is one."""
+        """The single place that is selected, or None."""
         return self.places[0] if len(self.places) == 1 and not self.private else None
 
     def has(self, each: Kept) -> bool:
-        """Is it meant?"""
+        """Whether an entry is selected."""
         if time_of(each.position) < self.since:
             return False
         return self.private if is_private(each) else not self.places or each.entry.place in self.places
@@ -120,19 +122,19 @@ def export(
     since: Since = None,
     until: Until = None,
     private: Private = False,
-    form: Annotated[Format, typer.Option("--format", help="For programs, or for people.")] = Format.JSONL,
+    form: Annotated[Format, typer.Option("--format", help="jsonl for programs, text for people.")] = Format.JSONL,
     output: Annotated[
-        Path | None, typer.Option("--output", metavar="FILE", help="Into this file, not to standard output.")
+        Path | None, typer.Option("--output", metavar="FILE", help="Write to this file instead of standard output.")
     ] = None,
     config: ConfigFile = None,
     name: Name = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Write down what was said, everything or a part of it.
+    """Write messages to standard output or a file: everything, or a part.
 
-    Without --private, private conversations are left out.
+    Private conversations are included only with --private.
     """
-    with opened(Choices(config, name, None, None, data_dir)) as history:
+    with open_history(Choices(config, name, None, None, data_dir)) as history:
         part = Part([history.place(each) for each in channel or []], private, since or 0, until)
         reader = TranscriptWriter(with_place=part.only is None)
         total = history.entries(part.only) if sys.stderr.isatty() else 0
@@ -153,7 +155,7 @@ def _wanted(history: OpenHistory, part: Part, bar: Progress) -> Iterator[Kept]:
 
 @contextmanager
 def _target(path: Path | None) -> Iterator[TextIO]:
-    """Standard output, or a new file for its owner alone; one that did not become whole is removed."""
+    """Open the output: stdout, or a new file (mode 600) that is deleted if writing fails."""
     if path is None:
         with open(os.dup(sys.stdout.fileno()), "w", encoding="utf-8", errors="backslashreplace") as out:
             yield out
@@ -161,7 +163,7 @@ def _target(path: Path | None) -> Iterator[TextIO]:
     try:
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE)
     except FileExistsError:
-        fail(f"{path} is there already, and stays as it is")
+        fail(f"{path} exists already, and is not changed")
     except OSError as error:
         fail(f"cannot write {path}: {error.strerror}")
     try:

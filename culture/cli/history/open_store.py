@@ -1,4 +1,4 @@
-"""Opening a server's history beside the server itself, which may be running."""
+"""Opens the history of a server, which may be running."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -6,10 +6,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from culture.cli.local_servers import require_clear_choice, with_running_options
 from culture.cli.options import Choices
 from culture.cli.output import fail
 from culture.cli.server import pid_file
-from culture.cli.server.running_server import as_running, certainly
 from culture.protocol.names import fold, nearest
 from culture.server import database
 from culture.skills.history.retention import PRIVATE
@@ -21,7 +21,7 @@ _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 class OpenHistory(NamedTuple):
-    """A history that is open; ``path`` is its file, where it is one."""
+    """An open history; ``path`` is its SQLite file, or None for PostgreSQL."""
 
     store: Store
     where: str
@@ -29,7 +29,7 @@ class OpenHistory(NamedTuple):
 
     @property
     def size(self) -> int | None:
-        """How many bytes the file has, with what was not moved into it yet."""
+        """Size of the file and its journal in bytes."""
         if self.path is None:
             return None
         files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
@@ -37,27 +37,27 @@ class OpenHistory(NamedTuple):
 
     @property
     def schema(self) -> int | None:
-        """The schema of the file."""
+        """Version of the file's schema."""
         return None if self.path is None else _schema(self.path)
 
     def entries(self, place: str | None = None) -> int:
-        """How many entries there are, in a place or altogether."""
+        """Return the number of entries, in a place or in total."""
         counted = (each for each in self.store.stats() if place is None or fold(each.name) == place)
         return sum(each.messages + each.events for each in counted)
 
     def place(self, channel: str) -> str:
-        """The channel's place; the command ends where nothing is known of it."""
+        """Return the place of a channel; end the command if nothing is stored about it."""
         place = fold(channel)
         if not self.store.exists(place):
             close = nearest(channel, [each.name for each in self.store.stats() if each.name != PRIVATE])
-            fail(f"nothing was ever kept of {channel}{f'; did you mean {close}?' if close else ''}")
+            fail(f"nothing is stored about {channel}{f'; did you mean {close}?' if close else ''}")
         return place
 
 
 @contextmanager
-def opened(choices: Choices) -> Iterator[OpenHistory]:
-    """The history of the server that is meant; what is wrong with it ends the command."""
-    settings = as_running(choices).load().config
+def open_history(choices: Choices) -> Iterator[OpenHistory]:
+    """Open the selected server's history; errors end the command."""
+    settings = with_running_options(choices).load().config
     folder = settings.data_dir / "history"
     path = folder / FILE if settings.history.store == "sqlite" else None
     place = "the history"
@@ -76,7 +76,7 @@ def opened(choices: Choices) -> Iterator[OpenHistory]:
     except (Unavailable, Misconfigured, database.TooNew) as error:
         fail(f"{place}: {error}")
     except TooSlow:
-        fail("the search was given up: it took too long; say more words, or a channel")
+        fail("the search took too long; add words, or a channel")
     except sqlite3.DatabaseError as error:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _DAMAGE:
             raise
@@ -85,10 +85,10 @@ def opened(choices: Choices) -> Iterator[OpenHistory]:
 
 def _check(path: Path, server: str, choices: Choices) -> None:
     if not path.exists():
-        certainly(choices)
-        fail(f"{server} has kept nothing yet: there is no {path}")
+        require_clear_choice(choices)
+        fail(f"{server} has stored nothing yet: there is no {path}")
     if _schema(path) < len(STEPS) and pid_file.running(server):
-        fail(f"{server} runs with an older version of culture, and its history is not changed under it: restart it")
+        fail(f"{server} runs with an older version of culture, so its history is not upgraded: restart the server")
 
 
 def _schema(path: Path) -> int:
@@ -96,6 +96,6 @@ def _schema(path: Path) -> int:
         return database.version(connection)
 
 
-def is_private(kept: Kept) -> bool:
-    """Was it said in a private conversation?"""
-    return kept.entry.is_private
+def is_private(stored: Kept) -> bool:
+    """Whether an entry belongs to a private conversation."""
+    return stored.entry.is_private

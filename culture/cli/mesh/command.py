@@ -1,4 +1,4 @@
-"""``culture mesh``: the links of this server to others, also while it runs."""
+"""``culture mesh list``, ``link``, ``unlink``, ``rotate``; invitations are in other files."""
 
 import shlex
 import time
@@ -8,20 +8,20 @@ from typing import Annotated
 import typer
 
 from culture.cli.agent_access import open_to_agents
-from culture.cli.mesh import invite, join, link_status
-from culture.cli.mesh.common import (
+from culture.cli.mesh import invite, join, links
+from culture.cli.mesh.links import (
     TAKEN_UP,
     CrossingChannels,
     TrustOption,
-    believed,
-    checked,
-    known,
+    change_links,
+    find_link,
+    link_config,
     links_of,
     settings_of,
-    when,
+    trust_settings,
+    when_effective,
     with_link,
-    without,
-    write,
+    without_link,
 )
 from culture.cli.options import AsJson, ConfigFile, DataDir, Name
 from culture.cli.output import as_json as in_json
@@ -32,20 +32,22 @@ from culture.config.model import Listen, ServerConfig
 from culture.protocol.names import fold, short_name
 
 
-def text(settings: ServerConfig, link: LinkConfig, secret: Path) -> str:
-    """The command for the other side, with what is known here."""
+def peer_command(settings: ServerConfig, link: LinkConfig, secret: Path) -> str:
+    """Return the command that makes this link on the other server."""
     door = _door(settings, link)
     words = ["culture", "mesh", "link", settings.name]
     if link.address is None:
         words.append(_address(door))
     words += ["--secret-file", str(secret)]
-    shown = certificate.of(door.tls.certificate) if door is not None and door.tls is not None else None
-    if shown is not None:
-        words += ["--fingerprint", shown]
+    fingerprint = (
+        certificate.fingerprint_of(door.tls.certificate) if door is not None and door.tls is not None else None
+    )
+    if fingerprint is not None:
+        words += ["--fingerprint", fingerprint]
     if link.trust == "restricted":
         words += ["--trust", link.trust, *(word for channel in link.channels for word in ("--channel", channel))]
     lines = [f"On {link.name}, with the secret there:", f"  {shlex.join(words)}"]
-    if shown is None:
+    if fingerprint is None:
         lines.append(
             f"From another machine {link.short_name} is linked by TLS alone, for which {settings.name} needs a "
             "certificate: `culture server cert`."
@@ -53,8 +55,8 @@ def text(settings: ServerConfig, link: LinkConfig, secret: Path) -> str:
     return "\n".join(lines)
 
 
-def rotation(settings: ServerConfig, link: LinkConfig, secret: Path | None) -> str:
-    """How a change of secrets goes on, on both sides."""
+def rotation_commands(settings: ServerConfig, link: LinkConfig, secret: Path | None) -> str:
+    """Return the commands that finish a change of secrets on both servers."""
     there = ["culture", "mesh", "rotate", settings.name, "--secret-file", str(secret or "FILE")]
     return "\n".join(
         [
@@ -68,7 +70,7 @@ def rotation(settings: ServerConfig, link: LinkConfig, secret: Path | None) -> s
 
 
 def _door(settings: ServerConfig, link: LinkConfig) -> Listen | None:
-    """Where the other side would come in: by TLS, unless the link is without."""
+    """Return the listener that the other server would dial: with TLS, unless the link has none."""
     plain = [each for each in settings.listen if each.tls is None and not each.websocket]
     encrypted = [each for each in settings.listen if each.tls is not None and not each.websocket]
     doors = plain if link.tls is False else encrypted + plain
@@ -76,7 +78,7 @@ def _door(settings: ServerConfig, link: LinkConfig) -> Listen | None:
 
 
 def _address(door: Listen | None) -> str:
-    """As far as it is known: a name for this machine that others use is not."""
+    """Return its address; HOST where others use a name that is unknown here."""
     if door is None:
         return "HOST:PORT"
     host = door.host if door.is_loopback else "HOST"
@@ -86,16 +88,18 @@ def _address(door: Listen | None) -> str:
 group = typer.Typer(help="Link this server to others.", no_args_is_help=True)
 
 
-Peer = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="The other server, for example thor.")]
+Peer = Annotated[
+    str, typer.Argument(metavar="NAME", show_default=False, help="Name of the other server, for example thor.")
+]
 SecretFile = Annotated[
-    Path | None, typer.Option("--secret-file", metavar="FILE", help="The secret is the first line of this file.")
+    Path | None, typer.Option("--secret-file", metavar="FILE", help="Read the secret from the first line of this file.")
 ]
 SecretStdin = Annotated[
-    bool, typer.Option("--secret-stdin", help="Read the secret from standard input, do not ask for it.")
+    bool, typer.Option("--secret-stdin", help="Read the secret from standard input instead of asking.")
 ]
 NewSecret = Annotated[
     Path | None,
-    typer.Option("--new-secret", metavar="FILE", help="Make a secret and put it into this file, for the other side."),
+    typer.Option("--new-secret", metavar="FILE", help="Create a secret, and write it to this file for the other side."),
 ]
 
 
@@ -107,18 +111,18 @@ def show(
     name: Name = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Show the links, and how each is."""
+    """List the links, and the state of each."""
     settings = settings_of(config, name, data_dir)
-    wanted = links_of(settings)
-    figures = {each["name"]: each for each in link_status.figures(settings)}
-    rows = [figures.get(link.name, link_status.at_rest(link)) for link in wanted.values()]
+    configured = links_of(settings)
+    figures = {each["name"]: each for each in links.link_states(settings)}
+    rows = [figures.get(link.name, links.idle_state(link)) for link in configured.values()]
     if as_json:
         typer.echo(in_json(rows))
     elif not rows:
         typer.echo("There are no links. Make one with `culture mesh invite`, or `culture mesh link NAME ADDRESS`.")
     else:
         for row in rows:
-            typer.echo(link_status.described(row))
+            typer.echo(links.describe_state(row))
 
 
 @group.command("link")
@@ -126,20 +130,23 @@ def make(
     peer: Peer,
     address: Annotated[
         str | None,
-        typer.Argument(metavar="ADDRESS", show_default=False, help="host:port to dial; without one it is waited for."),
+        typer.Argument(
+            metavar="ADDRESS", show_default=False, help="host:port to dial; without it, the other server has to dial."
+        ),
     ] = None,
     secret_file: SecretFile = None,
     secret_stdin: SecretStdin = False,
     new_secret: NewSecret = None,
     fingerprint: Annotated[
-        str | None, typer.Option("--fingerprint", metavar="SHA256", help="Of the other server's certificate.")
+        str | None,
+        typer.Option("--fingerprint", metavar="SHA256", help="Fingerprint of the other server's certificate."),
     ] = None,
     tls: Annotated[
-        bool | None, typer.Option("--tls/--no-tls", help="Speak TLS.  [default: beyond this machine]")
+        bool | None, typer.Option("--tls/--no-tls", help="Use TLS.  [default: yes, except on this machine]")
     ] = None,
     user: Annotated[
         str | None,
-        typer.Option("--user", metavar="USER", help="Who runs it, where it is on this machine and another user's."),
+        typer.Option("--user", metavar="USER", help="User who runs the other server, if it is on this machine."),
     ] = None,
     trust: TrustOption = None,
     channel: CrossingChannels = None,
@@ -147,34 +154,37 @@ def make(
     name: Name = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Link this server to another, or change such a link.
+    """Link this server to another, or change a link.
 
-    A running server takes it up within a second. The secret is asked for, or
-    read from a file or standard input; it is never an argument, as others can
-    see those. Of a link that is there, what is not said stays as it is.
+    A running server applies it within a second. The secret is asked for, or read from a file or standard input. It is
+    never an argument, since other users can see arguments. When you change a link, options that you leave out keep
+    their values.
     """
     settings = settings_of(config, name, data_dir)
     before = links_of(settings).get(short_name(fold(peer)))
-    kept = before.model_dump(mode="json") if before is not None else {}
-    said = {"name": peer, "address": address, "fingerprint": fingerprint, "tls": tls, "user": user}
-    said |= believed(trust, channel)
+    current = before.model_dump(mode="json") if before is not None else {}
+    options = {"name": peer, "address": address, "fingerprint": fingerprint, "tls": tls, "user": user}
+    options |= trust_settings(trust, channel)
     if before is None or secret_file or secret_stdin or new_secret:
-        said["secret"] = link_secret(peer, secret_file, secret_stdin, new_secret)
-        kept.pop("old_secret", None)
-    wanted = checked({**kept, **{key: value for key, value in said.items() if value is not None}})
-    write(settings, lambda entries: with_link(entries, wanted))
-    typer.echo(f"{link_status.intended(wanted)}{when(settings)}; `culture mesh list` shows how it goes.")
+        options["secret"] = link_secret(peer, secret_file, secret_stdin, new_secret)
+        current.pop("old_secret", None)
+    changed = link_config({**current, **{key: value for key, value in options.items() if value is not None}})
+    change_links(settings, lambda entries: with_link(entries, changed))
+    typer.echo(f"{links.describe_link(changed)}{when_effective(settings)}; `culture mesh list` shows its state.")
     if new_secret is not None:
-        typer.echo(text(settings, wanted, new_secret))
+        typer.echo(peer_command(settings, changed, new_secret))
 
 
 @group.command()
 def unlink(peer: Peer, config: ConfigFile = None, name: Name = None, data_dir: DataDir = None) -> None:
-    """Take a link away: a running server ends it within a second, and lets that one in no more."""
+    """Remove a link.
+
+    A running server closes it within a second, and refuses that peer from then on.
+    """
     settings = settings_of(config, name, data_dir)
-    link = known(settings, peer)
-    write(settings, lambda entries: without(entries, link.short_name))
-    typer.echo(f"{link.name} is not linked any more{when(settings)}.")
+    link = find_link(settings, peer)
+    change_links(settings, lambda entries: without_link(entries, link.short_name))
+    typer.echo(f"{link.name} is not linked any more{when_effective(settings)}.")
 
 
 @group.command()
@@ -184,32 +194,31 @@ def rotate(
     secret_stdin: SecretStdin = False,
     new_secret: NewSecret = None,
     finish: Annotated[
-        bool, typer.Option("--finish", help="Both sides have the new secret: forget the old one.")
+        bool, typer.Option("--finish", help="Drop the old secret, once both sides have the new one.")
     ] = False,
     config: ConfigFile = None,
     name: Name = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Change a link's secret without interrupting it.
+    """Change the secret of a link without interrupting it.
 
-    First on both sides with the new secret: until then the old one is good
-    too. Then on both sides with --finish.
+    First run it on both sides with the new secret; the old one stays valid. Then run it on both sides with --finish.
     """
     settings = settings_of(config, name, data_dir)
-    link = known(settings, peer)
+    link = find_link(settings, peer)
     if finish:
-        wanted = link.model_copy(update={"old_secret": None})
+        changed = link.model_copy(update={"old_secret": None})
     else:
         secret = link_secret(peer, secret_file, secret_stdin, new_secret)
-        wanted = checked({**link.model_dump(mode="json"), "secret": secret, "old_secret": link.secret})
-    write(settings, lambda entries: with_link(entries, wanted))
+        changed = link_config({**link.model_dump(mode="json"), "secret": secret, "old_secret": link.secret})
+    change_links(settings, lambda entries: with_link(entries, changed))
     if pid_file.running(settings.name):
-        # Two steps that a server sees as one would replace the secret that its link was made with.
+        # If the server saw both steps as one, it would replace the secret of the running link.
         time.sleep(TAKEN_UP)
     after = "only its present secret is good" if finish else "the new secret and the old one are good"
-    typer.echo(f"{link.name}: {after}{when(settings)}.")
+    typer.echo(f"{link.name}: {after}{when_effective(settings)}.")
     if not finish:
-        typer.echo(rotation(settings, link, new_secret or secret_file))
+        typer.echo(rotation_commands(settings, link, new_secret or secret_file))
 
 
 group.command()(invite.invite)

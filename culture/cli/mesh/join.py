@@ -1,4 +1,4 @@
-"""``culture mesh join``: come in with the code of an invitation, as a machine or as a person."""
+"""``culture mesh join``: accepts an invitation, as a server or as a person."""
 
 import asyncio
 import json
@@ -12,22 +12,22 @@ from typing import Annotated
 
 import typer
 
-from culture.cli.mesh import link_status
-from culture.cli.mesh.common import (
+from culture.cli.mesh import links
+from culture.cli.mesh.invite import InviteCode, NoCode
+from culture.cli.mesh.links import (
     AskedTrustOption,
     CrossingChannels,
     Trust,
     ask_trust,
-    believed,
-    checked,
-    consequence,
+    change_links,
+    describe_trust,
+    link_config,
     links_of,
     settings_of,
-    when,
+    trust_settings,
+    when_effective,
     with_link,
-    write,
 )
-from culture.cli.mesh.invite_code import InviteCode, NoCode
 from culture.cli.options import ConfigFile, DataDir, Name
 from culture.cli.output import fail
 from culture.cli.secret_input import NoTerminal, ask_password
@@ -45,8 +45,8 @@ from culture.transport import Address, ClientIdentity, Hopeless
 from culture.transport.one_shot import RequestDeclined, ask_once
 
 
-def welcome(code: InviteCode, nick: str, token: str) -> str:
-    """Keep the token, and say how to be there."""
+def store_login(code: InviteCode, nick: str, token: str) -> str:
+    """Store the token, and return how to connect."""
     _keep(nick, token)
     return "\n".join(
         [
@@ -65,17 +65,17 @@ def _keep(nick: str, token: str) -> None:
 
 
 def _command_line(code: InviteCode, nick: str) -> list[str]:
-    """``culture say`` goes to the server of agents.yaml: written where there is no such file, else shown."""
+    """Return how to use `culture say`; write agents.yaml with the server if there is none."""
     host, port = endpoint(code.address)
-    said = {"name": code.server, "host": host, "port": port}
+    address = {"name": code.server, "host": host, "port": port}
     if code.fingerprint:
-        said |= {"tls": True, "fingerprint": code.fingerprint}
+        address |= {"tls": True, "fingerprint": code.fingerprint}
     file = paths.agents_file()
     word = f"culture say --nick {shlex.quote(nick)} '#general' hello"
     if file.exists():
-        return [f"For `{word}` put this into {file}:", f"  server: {json.dumps(said)}"]
+        return [f"For `{word}` put this into {file}:", f"  server: {json.dumps(address)}"]
     with os.fdopen(open_private(file, os.O_WRONLY | os.O_EXCL), "w", encoding="utf-8") as target:
-        target.write(f"server: {json.dumps(said)}\n")
+        target.write(f"server: {json.dumps(address)}\n")
     return [f"Try: {word}"]
 
 
@@ -109,13 +109,14 @@ _LONGEST_NICK = 64
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{16,200}")
 
 PasswordStdin = Annotated[
-    bool, typer.Option("--password-stdin", help="For a person: read the password from standard input, do not ask.")
+    bool,
+    typer.Option("--password-stdin", help="For a person: read the password from standard input instead of asking."),
 ]
 
 
 def join(
     code: Annotated[
-        str, typer.Argument(metavar="CODE", show_default=False, help="What the invitation says; - reads it from input.")
+        str, typer.Argument(metavar="CODE", show_default=False, help="Invitation code; - reads it from standard input.")
     ],
     trust: AskedTrustOption = None,
     channel: CrossingChannels = None,
@@ -124,31 +125,30 @@ def join(
     name: Name = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Take up an invitation: link this server to the one that invites, or make your account there.
+    """Accept an invitation: link this server to the inviting one, or create your account there.
 
-    Others on this machine can see the code while the command runs; it is good
-    once, and used up then. What is kept afterwards is a fresh secret, in a
-    file for its owner alone.
+    Other users of this machine can see the code while the command runs; it works only once, and is used up then. A
+    new secret is stored in a file that only you can read.
     """
     try:
-        taken = InviteCode.parse((sys.stdin.readline() if code == "-" else code).strip())
+        invitation = InviteCode.parse((sys.stdin.readline() if code == "-" else code).strip())
     except NoCode as wrong:
         fail(
-            f"this is no code of an invitation, or not all of it: {wrong}. Copy all of it, from inv1_ to its end; "
+            f"this is not a complete invitation code: {wrong}. Copy all of it, from inv1_ to its end; "
             "`culture mesh invite` on the other machine makes a new one",
             Exit.USAGE,
         )
-    if taken.kind == "person":
-        _join_person(taken, password_stdin)
+    if invitation.kind == "person":
+        _join_person(invitation, password_stdin)
     else:
         settings = settings_of(config, name, data_dir)
-        _join_machine(settings, taken, _intended(settings, taken, trust, channel))
+        _join_machine(settings, invitation, _intended(settings, invitation, trust, channel))
 
 
 def _intended(settings: ServerConfig, code: InviteCode, trust: Trust | None, channel: list[str] | None) -> LinkConfig:
-    """The link as it will be here; what cannot be is told before the key is used up."""
+    """Return the new link; errors end the command before the one-time key is used."""
     if short_name(fold(code.server)) in links_of(settings):
-        fail(f"{code.server} is linked already; `culture mesh unlink {code.server}` takes that link away first")
+        fail(f"{code.server} is linked already; `culture mesh unlink {code.server}` removes that link first")
     if short_name(fold(code.server)) == settings.short_name:
         fail(
             f"the server that invites is called {code.server}, as this one is, and names differ in a mesh. Where there "
@@ -156,39 +156,41 @@ def _intended(settings: ServerConfig, code: InviteCode, trust: Trust | None, cha
         )
     if code.name and fold(code.name) not in (fold(settings.name), settings.short_name):
         fail(f"this invitation is for {code.name}, and this server is called {settings.name}")
-    said = {"name": code.server, "address": code.address, "secret": secrets.token_urlsafe(32)}
-    said["fingerprint"] = code.fingerprint
-    _fitting(settings, said, trust, channel)  # mistakes are told before anybody is asked
-    return _fitting(settings, said, ask_trust(trust, channel, code.server), channel)
+    fields = {"name": code.server, "address": code.address, "secret": secrets.token_urlsafe(32)}
+    fields["fingerprint"] = code.fingerprint
+    _checked_link(settings, fields, trust, channel)  # report mistakes before asking
+    return _checked_link(settings, fields, ask_trust(trust, channel, code.server), channel)
 
 
-def _fitting(
-    settings: ServerConfig, said: dict[str, str], trust: Trust | None, channel: list[str] | None
+def _checked_link(
+    settings: ServerConfig, fields: dict[str, str], trust: Trust | None, channel: list[str] | None
 ) -> LinkConfig:
-    """The link with this trust, if it can be one beside the others."""
-    wanted = checked({**{key: value for key, value in said.items() if value}, **believed(trust, channel)})
+    """Return the link with this trust, after checking it together with the others."""
+    link = link_config({**{key: value for key, value in fields.items() if value}, **trust_settings(trust, channel)})
     try:
-        book.check(settings, [*links_of(settings).values(), wanted])
+        book.check(settings, [*links_of(settings).values(), link])
     except Misfit as wrong:
         fail(f"{wrong.key[-1]}: {wrong}", Exit.USAGE)
-    return wanted
+    return link
 
 
-def _join_machine(settings: ServerConfig, code: InviteCode, wanted: LinkConfig) -> None:
-    shown = certificate.ensured(settings) if wanted.encrypted else None
+def _join_machine(settings: ServerConfig, code: InviteCode, link: LinkConfig) -> None:
+    certificate_files = certificate.ensured(settings) if link.encrypted else None
     identity = ClientIdentity(
         settings.name,
-        certificate=shown.certificate if shown is not None else None,
-        key=shown.key if shown is not None else None,
+        certificate=certificate_files.certificate if certificate_files is not None else None,
+        key=certificate_files.key if certificate_files is not None else None,
     )
-    _asked(code, identity, "ENROL", settings.name, code.key, wanted.secret)
-    write(settings, lambda entries: with_link(entries, wanted))
-    typer.echo(f"{link_status.intended(wanted)}{when(settings)}.")
-    typer.echo(consequence(wanted.trust, wanted.channels, wanted.name), err=True)
+    _request(code, identity, "ENROL", settings.name, code.key, link.secret)
+    change_links(settings, lambda entries: with_link(entries, link))
+    typer.echo(f"{links.describe_link(link)}{when_effective(settings)}.")
+    typer.echo(describe_trust(link.trust, link.channels, link.name), err=True)
     if pid_file.running(settings.name) is None:
-        typer.echo(f"Start it: `culture server start`, or `culture up`; `culture mesh unlink {code.server}` ends it.")
+        typer.echo(
+            f"Start it: `culture server start`, or `culture up`; `culture mesh unlink {code.server}` removes the link."
+        )
     else:
-        _await_link(settings, wanted)
+        _await_link(settings, link)
 
 
 def _join_person(code: InviteCode, from_stdin: bool) -> None:
@@ -197,19 +199,19 @@ def _join_person(code: InviteCode, from_stdin: bool) -> None:
         password = ask_password(code.name, from_stdin)
     except NoTerminal as problem:
         fail(str(problem), Exit.USAGE)
-    answer = _asked(code, ClientIdentity(code.name), "REDEEM", code.name, code.key, password)
-    if len(answer) < 4 or answer[0] != "SUCCESS" or not _is_fit(code, *answer[2:4]):
-        fail(f"{code.server} gives no answer that can be understood")
-    typer.echo(welcome(code, nick=answer[2], token=answer[3]))
+    answer = _request(code, ClientIdentity(code.name), "REDEEM", code.name, code.key, password)
+    if len(answer) < 4 or answer[0] != "SUCCESS" or not _is_valid_login(code, *answer[2:4]):
+        fail(f"{code.server} gave an answer that makes no sense")
+    typer.echo(store_login(code, nick=answer[2], token=answer[3]))
 
 
-def _is_fit(code: InviteCode, nick: str, token: str) -> bool:
-    """A stranger's server says what a file here is called, and what is in it: our nick, a token, and nothing else."""
+def _is_valid_login(code: InviteCode, nick: str, token: str) -> bool:
+    """Validate nick and token of a foreign server: they name and fill a file here."""
     own = (fold(code.name), fold(f"{short_name(code.server)}-{code.name}"))
     return valid_nick(nick, _LONGEST_NICK) and fold(nick) in own and _TOKEN.fullmatch(token) is not None
 
 
-def _asked(code: InviteCode, identity: ClientIdentity, verb: str, *params: str) -> tuple[str, ...]:
+def _request(code: InviteCode, identity: ClientIdentity, verb: str, *params: str) -> tuple[str, ...]:
     host, port = endpoint(code.address)
     address = Address(host, port, bool(code.fingerprint), code.fingerprint or None)
     try:
@@ -217,7 +219,7 @@ def _asked(code: InviteCode, identity: ClientIdentity, verb: str, *params: str) 
     except RequestDeclined as no:
         fail(f"{code.server} says: {no}", Exit.DENIED)
     except Hopeless as no:
-        fail(f"{no}. Nothing was told to it. Ask {code.server}'s owner for another invitation")
+        fail(f"{no}. Nothing was sent to it. Ask {code.server}'s owner for another invitation")
     except TimeoutError:
         fail(f"{code.server} at {code.address} does not answer", Exit.TIMED_OUT)
     except PortHeld as held:
@@ -226,12 +228,12 @@ def _asked(code: InviteCode, identity: ClientIdentity, verb: str, *params: str) 
         fail(f"{code.server} cannot be reached at {code.address}: {error.strerror or error}. Does it run there?")
 
 
-def _await_link(settings: ServerConfig, wanted: LinkConfig) -> None:
-    end, row = time.monotonic() + _PATIENCE, link_status.at_rest(wanted)
+def _await_link(settings: ServerConfig, link: LinkConfig) -> None:
+    end, row = time.monotonic() + _PATIENCE, links.idle_state(link)
     while time.monotonic() < end:
-        row = next((each for each in link_status.figures(settings) if each["name"] == wanted.name), row)
+        row = next((each for each in links.link_states(settings) if each["name"] == link.name), row)
         if row["state"] in ("linked", "syncing"):
-            typer.echo(f"Linked. `culture mesh list` shows how it goes, `culture mesh unlink {wanted.name}` ends it.")
+            typer.echo(f"Linked. `culture mesh list` shows its state, `culture mesh unlink {link.name}` removes it.")
             return
         time.sleep(_LOOK)
-    fail(f"not linked yet: {link_status.described(row)}", Exit.TIMED_OUT)
+    fail(f"not linked yet: {links.describe_state(row)}", Exit.TIMED_OUT)

@@ -1,4 +1,4 @@
-"""``culture backup`` and ``culture restore``: a server's data in one file, and back."""
+"""``culture backup`` and ``culture restore``: a server's data to one file, and back."""
 
 import time
 from collections.abc import Iterator
@@ -10,12 +10,12 @@ from typing import Annotated
 import typer
 
 from culture import __version__
-from culture.cli.humanize import shown_size
+from culture.cli.humanize import format_size
+from culture.cli.local_servers import require_clear_choice, with_running_options
 from culture.cli.options import Choices, ConfigFile, DataDir, Name
 from culture.cli.output import confirm, fail
 from culture.cli.progress import Progress
 from culture.cli.server import background, pid_file
-from culture.cli.server.running_server import as_running, certainly
 from culture.config import paths
 from culture.config.load import ServerOptions, load_server
 from culture.config.model import ServerConfig
@@ -39,24 +39,26 @@ NOT_INCLUDED = "The history is in PostgreSQL and not in this file"
 def backup(
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="FILE", show_default=False, help="Where to; culture-<name>-<time>.tar.gz if not said."),
+        typer.Argument(
+            metavar="FILE", show_default=False, help="File to write.  [default: culture-<name>-<time>.tar.gz]"
+        ),
     ] = None,
     with_tls: Annotated[
-        bool, typer.Option("--with-tls", help="With the certificates and keys in ~/.culture/tls.")
+        bool, typer.Option("--with-tls", help="Include the certificates and keys of ~/.culture/tls.")
     ] = False,
     config: ConfigFile = None,
     name: Name = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Write a server's data to one file; the server may be running.
+    """Save the data of a server to one file; the server may be running.
 
-    The file has everything in it, secrets too: keep it as you keep those.
+    The file contains everything, secrets too: keep it as safe as those.
     """
-    choices = as_running(Choices(config, name, None, None, data_dir))
+    choices = with_running_options(Choices(config, name, None, None, data_dir))
     settings = choices.load().config
     folder = settings.data_dir.resolve()
     if not folder.is_dir():
-        certainly(Choices(config, name, None, None, data_dir))
+        require_clear_choice(Choices(config, name, None, None, data_dir))
         fail(f"{settings.name} has no data in {folder}")
     now = time.time()
     target = (file or Path(f"culture-{settings.name}-{stamp(now)}.tar.gz")).absolute()
@@ -65,23 +67,24 @@ def backup(
     total = sum(source.path.stat().st_size for source in sources if source.path.exists())
     try:
         with Progress("Copying", total) as copied, Progress("Packing", total) as packed:
-            made = create(target, label, sources, now, copied.step, packed.step)
+            contents = create(target, label, sources, now, copied.step, packed.step)
     except FileExistsError:
-        fail(f"{target} is there already, and stays as it is")
+        fail(f"{target} exists already, and is not changed")
     except BackupDiskFull as error:
         fail(str(error))
     except OSError as error:
         fail(f"cannot write {target}: {error.strerror}")
-    packed_size = shown_size(target.stat().st_size)
+    packed_size = format_size(target.stat().st_size)
     typer.echo(
-        f"{target}: {settings.name} as it is, {len(made.files)} files, {shown_size(made.size)} in {packed_size}."
+        f"{target}: {settings.name} as it is, {len(contents.files)} files, "
+        f"{format_size(contents.size)} in {packed_size}."
     )
     if label.history != "sqlite":
         typer.echo(f"{NOT_INCLUDED}: back it up with pg_dump.", err=True)
 
 
 def stamp(at: float) -> str:
-    """A time as it is part of a file's name."""
+    """Format a time for a file name."""
     return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(at))
 
 
@@ -90,7 +93,7 @@ def _kind(settings: ServerConfig) -> str:
 
 
 def _sources(settings: ServerConfig, folder: Path, config: Path, with_tls: bool) -> Iterator[Source]:
-    """The configuration comes first: a restore wants to know it before all else."""
+    """Yield the files to save; the configuration first, since a restore reads it first."""
     if config.is_file():
         yield Source(config, CONFIG)
     if settings.accounts_file.is_file():
@@ -102,44 +105,44 @@ def _sources(settings: ServerConfig, folder: Path, config: Path, with_tls: bool)
 
 
 def _left_out(path: Path) -> None:
-    typer.echo(f"{path} is left out: it is not a plain file", err=True)
+    typer.echo(f"{path} is left out: it is not a regular file", err=True)
 
 
 _KNOWN = {"history/history.db": len(HISTORY), "urlindex/links.db": len(URLINDEX), "ledger/ledger.db": len(LEDGER)}
 
 
 def restore(
-    file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="What culture backup wrote.")],
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="Backup file.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     restart: Annotated[
         bool, typer.Option("--restart", help="Stop the server if it runs, and start it again with the same options.")
     ] = False,
     with_revoked: Annotated[
-        bool, typer.Option("--with-revoked", help="Also let in again whose account was revoked since the backup.")
+        bool, typer.Option("--with-revoked", help="Also reactivate accounts that were revoked since the backup.")
     ] = False,
     config: ConfigFile = None,
     name: Name = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Put a backup in the place of the server's data, which is kept aside.
+    """Restore a server's data from a backup; the former data is kept aside.
 
-    All of it is checked before anything is changed.
+    The backup is checked completely before anything is changed.
     """
-    manifest, said = _looked_into(file)
+    manifest, config_text = _read_manifest(file)
     choices = Choices(config, name, None, None, data_dir)
     note = pid_file.running(name or manifest.server)
     if note:
         choices = choices.over(Choices.parse(note.options))
-    settings, is_new = _settings(choices, said)
+    settings, is_new = _settings(choices, config_text)
     if settings.name != manifest.server:
         fail(
-            f"this is a backup of {manifest.server}, not of {settings.name}: say --name {manifest.server} to restore it"
+            f"this is a backup of {manifest.server}, not of {settings.name}: add --name {manifest.server} to restore it"
         )
     if note and not restart:
         fail(f"{settings.name} is running (pid {note.pid}): stop it first, or add --restart")
     folder = settings.data_dir.resolve()
     if folder.is_mount():
-        fail(f"{folder} is a mount, and no other folder can take its place: keep the data in a folder inside of it")
+        fail(f"{folder} is a mount point, which cannot be replaced: keep the data in a folder inside it")
     confirm(f"Put the backup of {manifest.time} in place of {folder}?", yes)
     now = stamp(time.time())
     try:
@@ -152,20 +155,20 @@ def restore(
             bar.close()
             if new.accounts and not with_revoked:
                 _keep_revoked(new.accounts, settings)
-            _put(new, settings, folder, now)
+            _put_in_place(new, settings, folder, now)
             if is_new and new.config:
                 _put_config(new.config, choices.config or paths.server_file())
     except BadBackup as bad:
         fail(f"{file} is not restored: {bad}")
     except OSError as error:
         fail(f"{file} is not restored: {error}")
-    if said is not None and not is_new:
-        typer.echo(f"The configuration stays as it is; {file} has that of {manifest.time}, in culture.yaml.")
+    if config_text is not None and not is_new:
+        typer.echo(f"The configuration was not changed; the one of {manifest.time} is culture.yaml in {file}.")
     if manifest.history != "sqlite":
         typer.echo(f"{NOT_INCLUDED}: restore it with psql or pg_restore.", err=True)
 
 
-def _looked_into(file: Path) -> tuple[Manifest, bytes | None]:
+def _read_manifest(file: Path) -> tuple[Manifest, bytes | None]:
     try:
         with file.open("rb") as source:
             return tarball.peeked(source)
@@ -175,13 +178,13 @@ def _looked_into(file: Path) -> tuple[Manifest, bytes | None]:
         fail(f"cannot read {file}: {error.strerror}")
 
 
-def _settings(choices: Choices, said: bytes | None) -> tuple[ServerConfig, bool]:
-    """The configuration here, or for want of one that of the backup; whether it is that."""
+def _settings(choices: Choices, config_text: bytes | None) -> tuple[ServerConfig, bool]:
+    """Return the configuration, and whether it comes from the backup because there is none here."""
     file = choices.config or paths.server_file()
-    if file.exists() or said is None:
+    if file.exists() or config_text is None:
         return choices.load().config, False
     looked_at = file.with_name(f".{file.name}.restoring")
-    replace_file(looked_at, said)
+    replace_file(looked_at, config_text)
     try:
         return load_server(looked_at, ServerOptions(choices.name, data_dir=choices.data_dir)).config, True
     finally:
@@ -190,12 +193,12 @@ def _settings(choices: Choices, said: bytes | None) -> tuple[ServerConfig, bool]
 
 @contextmanager
 def _stopped(server: str, note: pid_file.ServerNote | None) -> Iterator[None]:
-    """Have the server out of the way; afterwards it runs again, whatever came of the restore."""
+    """Stop the server during the block, and start it again, whatever happens."""
     if note is None:
         yield
         return
     if pid_file.end(server) is False:
-        fail(f"{server} has been told to stop, but is still busy; nothing was restored")
+        fail(f"{server} was told to stop, but is still busy; nothing was restored")
     try:
         yield
     finally:
@@ -206,8 +209,8 @@ def _stopped(server: str, note: pid_file.ServerNote | None) -> Iterator[None]:
         typer.echo(f"{server} is running again (pid {started.pid}).")
 
 
-def _put(new: Unpacked, settings: ServerConfig, folder: Path, now: str) -> None:
-    aside = _free(folder, now)
+def _put_in_place(new: Unpacked, settings: ServerConfig, folder: Path, now: str) -> None:
+    aside = _unused_folder(folder, now)
     lock = DataLock(folder)
     lock.acquire()
     try:
@@ -216,7 +219,7 @@ def _put(new: Unpacked, settings: ServerConfig, folder: Path, now: str) -> None:
         lock.release()
     manifest = new.manifest
     typer.echo(
-        f"{settings.name} is as it was at {manifest.time}: {len(manifest.files)} files, {shown_size(manifest.size)}."
+        f"{settings.name} is restored to {manifest.time}: {len(manifest.files)} files, {format_size(manifest.size)}."
     )
     if is_kept:
         typer.echo(f"The former data is in {aside}.")
@@ -227,18 +230,20 @@ def _put(new: Unpacked, settings: ServerConfig, folder: Path, now: str) -> None:
 
 
 def _keep_revoked(new: Path, settings: ServerConfig) -> None:
-    """Who was thrown out stays out: a backup of before knows nothing of it."""
+    """Keep accounts revoked that were revoked after the backup."""
     try:
         names = restoring.keep_revoked(new, settings.accounts_file, settings.account_prefix)
     except AccountsError as error:
-        typer.echo(f"Whose account was revoked since cannot be told: {error}", err=True)
+        typer.echo(f"Could not find out which accounts were revoked since the backup: {error}", err=True)
         return
     if names:
-        typer.echo(f"Revoked since the backup, and stay so (else --with-revoked): {', '.join(names)}.")
+        typer.echo(
+            f"Accounts revoked since the backup stay revoked (--with-revoked reactivates them): {', '.join(names)}."
+        )
 
 
-def _free(folder: Path, now: str) -> Path:
-    """Where to keep the former data: two restores may be of the same second."""
+def _unused_folder(folder: Path, now: str) -> Path:
+    """Return an unused folder name for the former data."""
     names = (f"{folder.name}.before-{now}{further}" for further in chain([""], (f"-{number}" for number in count(2))))
     return next(path for path in map(folder.with_name, names) if not path.exists())
 

@@ -1,4 +1,4 @@
-"""``culture server cert``: a certificate of one's own."""
+"""``culture server cert``: makes a self-signed certificate; also reads fingerprints."""
 
 import os
 import socket
@@ -18,8 +18,8 @@ from culture.protocol.vocabulary import Exit
 _END = "-----END CERTIFICATE-----"
 
 
-def of(certificate: Path) -> str | None:
-    """SHA-256 of the first certificate in a file, in hexadecimal; None where there is none to be read."""
+def fingerprint_of(certificate: Path) -> str | None:
+    """Return the SHA-256 (hex) of the first certificate in a file, or None if there is none."""
     try:
         first = certificate.read_text(encoding="ascii").partition(_END)[0] + _END
         return sha256(ssl.PEM_cert_to_DER_cert(first[first.index("-----BEGIN") :])).hexdigest()
@@ -31,37 +31,37 @@ Names = Annotated[
     list[str] | None,
     typer.Option("--name", metavar="HOST", help="A name or address that clients use for this host; may be repeated."),
 ]
-Days = Annotated[int, typer.Option("--days", min=1, max=36500, metavar="N", help="How long it is good for.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace the certificate that is there.")]
+Days = Annotated[int, typer.Option("--days", min=1, max=36500, metavar="N", help="Days that it is valid.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing certificate.")]
 
 
 def cert(name: Names = None, days: Days = 825, force: Force = False) -> None:
-    """Make a self-signed certificate and say how to use it.
+    """Make a self-signed certificate, and print how to use it.
 
-    It is kept in ~/.culture/tls, its key readable for its owner alone.
+    It is stored in ~/.culture/tls; only you can read its key.
     """
     names = name or [socket.gethostname()]
     certificate, key = (paths.tls_file(names[0], kind) for kind in ("pem", "key"))
     if not force and (certificate.exists() or key.exists()):
-        shown = of(certificate)
+        existing = fingerprint_of(certificate)
         typer.echo(
-            f"{certificate} is there already{f', SHA-256 {shown}' if shown else ''}: "
-            "--force replaces it, and whoever pinned it must be told.",
+            f"{certificate} is there already{f', SHA-256 {existing}' if existing else ''}: "
+            "--force replaces it; then tell everybody who pinned it.",
             err=True,
         )
         raise typer.Exit(Exit.FAILED)
-    # What makes certificates takes long to load, and no other command needs it.
+    # Takes long to load, and only this needs it.
     make = import_module("culture.server.net.certificates").make
     try:
-        made: str = make(names, days, certificate, key)
+        fingerprint: str = make(names, days, certificate, key)
     except ValueError as error:
         typer.echo(f"no certificate for {', '.join(names)}: {error}", err=True)
         raise typer.Exit(Exit.FAILED) from None
-    typer.echo(_explained(certificate, key, made))
+    typer.echo(_explained(certificate, key, fingerprint))
 
 
 def _plain_port() -> int:
-    """The port on loopback that the configuration has, so that whoever takes the printed lines over keeps it."""
+    """Return the configured port without TLS, so that the printed lines keep it."""
     try:
         listeners = load_server().config.listen
     except ConfigError:
@@ -69,12 +69,12 @@ def _plain_port() -> int:
     return next((each.port for each in listeners if each.tls is None), 6667)
 
 
-def _explained(certificate: Path, key: Path, shown: str) -> str:
+def _explained(certificate: Path, key: Path, fingerprint: str) -> str:
     return os.linesep.join(
         [
             f"certificate  {certificate}",
             f"key          {key}",
-            f"SHA-256      {shown}",
+            f"SHA-256      {fingerprint}",
             "",
             f"In {paths.server_file()}:",
             "",
@@ -86,6 +86,6 @@ def _explained(certificate: Path, key: Path, shown: str) -> str:
             f"      certificate: {certificate}",
             f"      key: {key}",
             "",
-            "A new listener needs `culture server restart`; a new certificate for one that is there, only SIGHUP.",
+            "A new listener needs `culture server restart`; a renewed certificate of an existing one only SIGHUP.",
         ]
     )

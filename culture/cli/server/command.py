@@ -1,4 +1,4 @@
-"""``culture server``: start it, stop it, look at it."""
+"""``culture server``: starts, stops and shows the server."""
 
 import time
 from typing import Annotated
@@ -18,7 +18,7 @@ from culture.config.provenance import effective
 from culture.lib.process.background import EndedEarly
 from culture.protocol.vocabulary import Exit
 
-group = typer.Typer(help="Start the server, stop it, look at it.", no_args_is_help=True)
+group = typer.Typer(help="Start, stop and inspect the server.", no_args_is_help=True)
 group.command("cert")(cert)
 
 
@@ -29,12 +29,11 @@ def start(
     host: Host = None,
     port: Port = None,
     data_dir: DataDir = None,
-    foreground: Annotated[bool, typer.Option("--foreground", help="Stay in this terminal; Ctrl-C stops it.")] = False,
+    foreground: Annotated[bool, typer.Option("--foreground", help="Run in this terminal; Ctrl-C stops it.")] = False,
 ) -> None:
-    """Start the server and return when it accepts connections.
+    """Start the server, and return when it accepts connections.
 
-    It goes on in the background, and what it prints is in
-    ~/.culture/log/<name>.log.
+    It runs in the background, and prints to ~/.culture/log/<name>.log.
     """
     choices = Choices(config, name, host, port, data_dir)
     if foreground:
@@ -47,7 +46,7 @@ def start(
 def stop(config: ConfigFile = None, name: Name = None) -> None:
     """Stop the server.
 
-    Its clients are told, and get what is queued for them first.
+    Clients are told, and get their queued messages first.
     """
     typer.echo(_stop(Choices(config, name).server_name()))
 
@@ -62,13 +61,13 @@ def restart(
 ) -> None:
     """Stop the server and start it again in the background.
 
-    It keeps the options it was started with, except for those given here.
+    It keeps the options it was started with, unless you give others.
     """
     choices = Choices(config, name, host, port, data_dir)
     note = pid_file.running(choices.server_name())
     if note:
         choices = choices.over(Choices.parse(note.options))
-    # A wrong configuration is found before the server that still runs is stopped.
+    # Find a wrong configuration before the running server is stopped.
     loaded = choices.load()
     check_skills(loaded)
     settings = loaded.config
@@ -80,7 +79,7 @@ def restart(
 @group.command()
 @open_to_agents
 def status(config: ConfigFile = None, name: Name = None, as_json: AsJson = False) -> None:
-    """Say whether the server runs, and where.
+    """Show whether the server runs, and where it listens.
 
     The exit code is 1 when it does not run or does not answer.
     """
@@ -98,7 +97,7 @@ def status(config: ConfigFile = None, name: Name = None, as_json: AsJson = False
     typer.echo(f"{server} is running (pid {note.pid}) since {since}.")
     typer.echo(f"  listens on  {_shown(note.addresses)}{'' if healthy else '  (does not answer)'}")
     typer.echo(f"  data        {note.data_dir}")
-    typer.echo(f"  log         {note.log or 'where it was started, not in a file'}")
+    typer.echo(f"  log         {note.log or 'the terminal where it was started'}")
     if not healthy:
         raise typer.Exit(Exit.FAILED)
 
@@ -113,7 +112,7 @@ def show_config(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show every setting and where its value came from.
+    """Show every setting and where its value comes from.
 
     Secrets are shown as stars.
     """
@@ -127,12 +126,12 @@ def show_config(
 
 
 def _facts(server: str, note: pid_file.ServerNote | None, healthy: bool) -> dict[str, object]:
-    known: dict[str, object] = {"name": server, "running": note is not None, "answers": healthy}
+    facts: dict[str, object] = {"name": server, "running": note is not None, "answers": healthy}
     if note is None:
-        return known
+        return facts
     listens = [{"host": host, "port": port} for host, port in note.addresses]
     log = str(note.log) if note.log else None
-    return {**known, "pid": note.pid, "since": note.since, "listens": listens, "data": str(note.data_dir), "log": log}
+    return {**facts, "pid": note.pid, "since": note.since, "listens": listens, "data": str(note.data_dir), "log": log}
 
 
 def _start(choices: Choices, settings: ServerConfig) -> None:
@@ -154,14 +153,14 @@ def _stop(server: str) -> str:
     if gone is None:
         return f"{server} is not running.{_others()}"
     if not gone:
-        typer.echo(f"{server} has been told, but is still busy stopping; see {paths.log_file(server)}", err=True)
+        typer.echo(f"{server} was told to stop, but is still busy; see {paths.log_file(server)}", err=True)
         raise typer.Exit(Exit.FAILED)
     return f"{server} has stopped."
 
 
 def _others() -> str:
     living = pid_file.all_running()
-    return f" Of other names there run: {', '.join(living)} (`--name {living[0]}`)." if living else ""
+    return f" Other servers are running: {', '.join(living)} (`--name {living[0]}`)." if living else ""
 
 
 def _shown(addresses: tuple[tuple[str, int], ...]) -> str:

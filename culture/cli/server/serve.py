@@ -1,4 +1,4 @@
-"""Running a server in this process until it is told to stop."""
+"""Runs a server in this process until it is told to stop."""
 
 import asyncio
 import gc
@@ -25,13 +25,13 @@ log = logging.getLogger(__name__)
 LOG_COPIES = 4
 """How many older parts of a server's log are kept."""
 
-_GARBAGE = 50_000  # new objects before the youngest are looked through; a message makes some ten, and frees them
+_GARBAGE = 50_000  # allocations before a collection of the youngest objects; a message makes about ten and frees them
 
 Load = Callable[[], ServerConfig]
 
 
 def serve(load: Load, *, options: Sequence[str] = ()) -> None:
-    """Serve until SIGTERM or SIGINT; ``load`` is called again for a reload."""
+    """Serve until SIGTERM or SIGINT; ``load`` reads the configuration, again on SIGHUP."""
     start_logging()
     config = load()
     rotate_own_log(paths.log_file(config.name), copies=LOG_COPIES)
@@ -45,7 +45,7 @@ def serve(load: Load, *, options: Sequence[str] = ()) -> None:
 
 
 def _prepare_process() -> None:
-    """Take as many descriptors as we may have, one is a client; spare the clients the search for garbage."""
+    """Raise the limit of open files to its maximum, and collect garbage rarely."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     gc.freeze()
@@ -53,7 +53,7 @@ def _prepare_process() -> None:
 
 
 class _Run:
-    """One server from its first to its last moment, and the signals it heeds."""
+    """One run of a server, and its signal handlers."""
 
     def __init__(self, config: ServerConfig, load: Load, pid_file: PidFile, poller: Poller) -> None:
         self._config = config
@@ -64,7 +64,7 @@ class _Run:
         self._ircd.reload = self._fresh
 
     async def until_told(self) -> None:
-        """Serve; leaving the block is what tells the clients and writes what is queued for them."""
+        """Serve until stopped; leaving the block tells the clients and sends what is queued."""
         self._heed_signals()
         async with self._ircd.running():
             addresses = [(each.host, port) for each, port in zip(self._config.listen, self._ircd.ports, strict=True)]
@@ -81,10 +81,10 @@ class _Run:
 
     def _stop(self, number: signal.Signals) -> None:
         log.info("%s: stopping", number.name)
-        # The same signal once more is for somebody who does not want to wait: it ends the process at once.
+        # A second signal of the same kind ends the process at once.
         asyncio.get_running_loop().remove_signal_handler(number)
         self._told.set()
-        with suppress(OSError):  # a full disk must not keep it from stopping
+        with suppress(OSError):  # a full disk must not prevent the stop
             self._pid_file.stops()
 
     def _reload(self, number: signal.Signals) -> None:
@@ -98,7 +98,7 @@ class _Run:
 
     def _fresh(self) -> ServerConfig:
         config = self._load()
-        kept = sorted(key for key in NEEDS_RESTART if attrgetter(key)(config) != attrgetter(key)(self._config))
-        if kept:
-            log.warning("only a restart changes %s", ", ".join(kept))
+        unchanged = sorted(key for key in NEEDS_RESTART if attrgetter(key)(config) != attrgetter(key)(self._config))
+        if unchanged:
+            log.warning("only a restart changes %s", ", ".join(unchanged))
         return config

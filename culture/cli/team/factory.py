@@ -1,8 +1,9 @@
-"""A team put together from its file: connection, journal, daemons, wiki."""
+"""Builds the parts of a team from its file: IRC connection, journal, daemons, wiki."""
 
 import asyncio
 
-from culture.cli.agents import agent_login, daemon_launch, local_servers
+from culture.cli import local_servers
+from culture.cli.agents import agent_login, daemon_launch
 from culture.cli.output import fail
 from culture.config import paths
 from culture.config.installation import installation
@@ -27,11 +28,11 @@ from culture.wiki.queue import QueuedWiki
 
 
 def launcher(config: TeamConfig) -> Launch:
-    """Begins to start the daemon of a member, with an account that ends with its connection."""
+    """Return a function that starts a member's daemon, with an account that is not always on."""
 
     def launch(nick: str) -> BackgroundProcess:
         try:
-            agent_login.prepare(nick, config.server, always_on=False)
+            agent_login.prepare_login(nick, config.server, always_on=False)
         except agent_login.NoLogin as wrong:
             raise MemberNotStarted(str(wrong)) from None
         return daemon_launch.launch(nick, paths.team_dir(config.slug) / AGENTS)
@@ -40,7 +41,7 @@ def launcher(config: TeamConfig) -> Launch:
 
 
 async def assemble(config: TeamConfig, launch: Launch | None = None) -> TeamParts:
-    """Everything there is to a team, not yet begun."""
+    """Build the parts of a team, without starting them."""
     folder, project = paths.team_dir(config.slug), config.project_dir
     server = _server_name(config)
     nick = f"{server}-team-{config.slug}"
@@ -49,10 +50,10 @@ async def assemble(config: TeamConfig, launch: Launch | None = None) -> TeamPart
     book.open()
     em = f"{server}-{config.em_name}"
     roster = MemberConfigs(config, folder, main, nick, em)
-    hint = await asyncio.to_thread(agent_login.prepare, nick, config.server, False)
+    hint = await asyncio.to_thread(agent_login.prepare_login, nick, config.server, False)
     if hint:
         fail(hint)
-    token = agent_login.token(nick)
+    token = agent_login.read_token(nick)
     where = config.server
     channels = [config.project_channel, config.standup_channel, WellKnownChannel.ERRORS.value]
     rooms = TeamRooms(
@@ -67,7 +68,7 @@ async def assemble(config: TeamConfig, launch: Launch | None = None) -> TeamPart
     record = Record(QueuedWiki(_wiki(config), folder / "wiki-queue"), nick)
     daemons = MemberDaemons(
         launch or launcher(config),
-        dismiss=lambda nick: agent_login.withdraw(nick, config.server),
+        dismiss=lambda nick: agent_login.revoke_account(nick, config.server),
         has_account=lambda nick: agent_login.has_account(nick, config.server),
     )
     worktrees = Worktrees(project, config.worktrees)
@@ -86,18 +87,18 @@ def _server_name(config: TeamConfig) -> str:
 
 
 async def _remote(config: TeamConfig) -> str | None:
-    """Where work is pushed to: what the file says, else origin where there is one."""
+    """Return the git remote to push to: the configured one, else origin if it exists."""
     if config.remote is not None:
         return config.remote
     return "origin" if "origin" in (await git(config.project_dir, "remote")).split() else None
 
 
 def _wiki(config: TeamConfig) -> WikiClient:
-    """The wiki that members read: this machine's own, else the one that is served elsewhere."""
+    """Return the team's wiki: the local one, else the one that is served elsewhere."""
     folder = wiki_folder(config)
     if folder is None:
         try:
-            from culture.wiki.remote import RemoteWiki  # the SDK is heavy, and an extra
+            from culture.wiki.remote import RemoteWiki  # heavy, and an optional package
         except ModuleNotFoundError as missing:
             fail(f"{missing.name} is not installed: {installation().extend('bridge')}", Exit.WRONG_CONFIGURATION)
         return RemoteWiki(config.wiki_mcp_url or "")

@@ -1,4 +1,4 @@
-"""Which team a command is about, and the running orchestrator that it asks."""
+"""Which team a command is about, and requests to its orchestrator."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,54 +18,58 @@ from culture.protocol.vocabulary import Exit
 
 TEAM = "team.yaml"
 ASK_THERE = "ask in the project's channel"
-"""What a member of the team does in place of a command that is for people."""
+"""What a member of a team does instead of a command that is for people."""
 Slug = Annotated[
     str | None,
-    typer.Option("--team", "-t", metavar="SLUG", help="Which team.  [default: that of this folder, or the only one]"),
+    typer.Option("--team", "-t", metavar="SLUG", help="Team.  [default: that of this folder, or the only one]"),
 ]
 
 
-def known() -> list[str]:
-    """The teams there are."""
+def team_slugs() -> list[str]:
+    """Return the slugs of all teams."""
     return sorted(file.parent.name for file in (paths.home() / "team").glob(f"*/{TEAM}"))
 
 
-def chosen(slug: str | None) -> TeamConfig:
-    """The team that is meant, with what its file says."""
-    return load_team(paths.team_dir(slug or _here()) / TEAM).config if slug is None or slug in known() else _none(slug)
+def select_team(slug: str | None) -> TeamConfig:
+    """Return the configuration of the selected team."""
+    return (
+        load_team(paths.team_dir(slug or _default_slug()) / TEAM).config
+        if slug is None or slug in team_slugs()
+        else _fail_unknown_team(slug)
+    )
 
 
-def running(slug: str) -> int | None:
-    """The process of the orchestrator, if there is one."""
+def orchestrator_pid(slug: str) -> int | None:
+    """Return the pid of the team's orchestrator, or None."""
     return note_of(paths.team_dir(slug) / FILE)
 
 
 def socket_name(slug: str) -> str:
-    """What the orchestrator's socket is called, where an agent's has its nick."""
+    """Return the name of the orchestrator's socket."""
     return f"team-{slug}"
 
 
-def ask(
+def ask_orchestrator(
     slug: str, verb: str, fields: Mapping[str, object] | None = None, patience: float = PATIENCE
 ) -> dict[str, object]:
-    """What the orchestrator answers; a refusal ends the command."""
+    """Send a request to the orchestrator and return its answer; end the command if it refuses."""
     try:
-        said = call(socket_name(slug), verb, fields, patience=patience)
+        answer = call(socket_name(slug), verb, fields, patience=patience)
     except NoDaemon:
-        pid = running(slug)
+        pid = orchestrator_pid(slug)
         if pid is not None:
             fail(f"the orchestrator of {slug} (pid {pid}) does not answer; see {paths.log_file(socket_name(slug))}")
         fail(f"the team {slug} is not running: culture team up")
     except CallFailed as refused:
         fail(str(refused))
-    return said if isinstance(said, dict) else {}
+    return answer if isinstance(answer, dict) else {}
 
 
-def _here() -> str:
-    teams = known()
+def _default_slug() -> str:
+    teams = team_slugs()
     if not teams:
         fail("there is no team yet: go to a project's folder and type `culture team init`", Exit.USAGE)
-    here = teams_of(Path.cwd())
+    here = teams_of_folder(Path.cwd())
     if here:
         return here[0]
     if len(teams) > 1:
@@ -73,23 +77,23 @@ def _here() -> str:
     return teams[0]
 
 
-def teams_of(folder: Path) -> list[str]:
-    """The teams of the project that a folder belongs to; of a task's worktree, the task's team alone."""
-    found: dict[str, int] = {}
-    for slug in known():
+def teams_of_folder(folder: Path) -> list[str]:
+    """Return the teams of a folder's project; for a task's worktree only that task's team."""
+    depths: dict[str, int] = {}
+    for slug in team_slugs():
         config = load_team(paths.team_dir(slug) / TEAM).config
         trees = Worktrees(config.project_dir, config.worktrees)
         if (task := trees.task_at(folder)) is not None:
             if task.rpartition("-")[0] == slug:
                 return [slug]
         elif folder.is_relative_to(trees.project):
-            found[slug] = len(trees.project.parts)
+            depths[slug] = len(trees.project.parts)
     # A project may be inside another: the inner one counts.
-    return [slug for slug, depth in found.items() if depth == max(found.values())]
+    return [slug for slug, depth in depths.items() if depth == max(depths.values())]
 
 
-def _none(slug: str) -> TeamConfig:
-    teams = known()
+def _fail_unknown_team(slug: str) -> TeamConfig:
+    teams = team_slugs()
     near = nearest(slug, teams)
     hint = (
         f"did you mean {near}?"

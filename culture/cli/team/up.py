@@ -1,4 +1,4 @@
-"""``culture team down``: the orchestrator and every member stop; everything is kept."""
+"""``culture team up`` and ``culture team down``: starts and stops a team."""
 
 import asyncio
 import signal
@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 from culture.cli.agent_access import for_people
-from culture.cli.agents.start import at_once
+from culture.cli.agents.lifecycle import run_parallel
 from culture.cli.humanize import counted
 from culture.cli.output import fail
 from culture.cli.progress import elapsing
 from culture.cli.server.background import check_server, culture_command
-from culture.cli.team.select_team import ASK_THERE, Slug, chosen, running, socket_name
+from culture.cli.team.select_team import ASK_THERE, Slug, orchestrator_pid, select_team, socket_name
 from culture.clients.shared.backends import NoBackend
 from culture.clients.shared.ending import Ended, end_now
 from culture.clients.shared.skill.call import CallFailed, call
@@ -33,36 +33,39 @@ from culture.protocol.vocabulary import Exit
 from culture.transport import Hopeless, WrongServer
 
 GRACE = 120.0
-"""An orchestrator that is just starting brings its EM to work first."""
+"""Seconds; an orchestrator that is starting first finishes the start of its EM."""
 
 
 @for_people(ASK_THERE)
 def down(
     slug: Slug = None,
-    members: Annotated[bool, typer.Option("--members/--no-members", help="End the members too.")] = True,
+    members: Annotated[bool, typer.Option("--members/--no-members", help="Stop the members too.")] = True,
 ) -> None:
-    """Stop a team. Worktrees, sessions and what was not answered yet are kept: `culture team up` goes on from there."""
-    config = chosen(slug)
-    with elapsing("The orchestrator stops"):
+    """Stop a team.
+
+    Worktrees, sessions and unanswered messages are kept for the next `culture team up`.
+    """
+    config = select_team(slug)
+    with elapsing("Stopping the orchestrator"):
         was_there = _stop(config.slug)
     typer.echo("The orchestrator has stopped." if was_there else "The orchestrator was not running.")
     if not members:
         return
     nicks = [member.nick for member in look(paths.team_dir(config.slug)).members.values()]
-    with elapsing(f"{counted(len(nicks), 'member', 'members')} stop"):
-        codes = at_once(_end, nicks)
+    with elapsing(f"Stopping {counted(len(nicks), 'member', 'members')}"):
+        codes = run_parallel(_end, nicks)
     if any(codes):
         raise typer.Exit(Exit.FAILED)
 
 
 def end(slug: str) -> bool:
-    """End an orchestrator, and leave its members; whether it went."""
+    """Stop the orchestrator but not the members; return whether it has exited."""
     _stop(slug)
-    return running(slug) is None
+    return orchestrator_pid(slug) is None
 
 
 def _stop(slug: str) -> bool:
-    pid = running(slug)
+    pid = orchestrator_pid(slug)
     if pid is None:
         return False
     with pinned(pid) as process:
@@ -71,8 +74,8 @@ def _stop(slug: str) -> bool:
         try:
             call(socket_name(slug), "stop")
         except CallFailed:
-            # It is about to start, and not yet to be asked, or hangs; a signal is heard in any case.
-            with suppress(ProcessLookupError):  # it went by itself
+            # It is starting, and not listening yet, or it hangs; a signal works in any case.
+            with suppress(ProcessLookupError):  # it has exited by itself
                 signal.pidfd_send_signal(process, signal.SIGTERM)
         if not is_gone(process, GRACE):
             fail(f"the orchestrator (pid {pid}) does not stop; see {paths.log_file(f'team-{slug}')}")
@@ -95,13 +98,15 @@ PATIENCE = 120.0
 @for_people(ASK_THERE)
 def up(
     slug: Slug = None,
-    detach: Annotated[bool, typer.Option("--detach", "-d", help="Return when the team is at work.")] = False,
+    detach: Annotated[
+        bool, typer.Option("--detach", "-d", help="Run in the background; return when the team is running.")
+    ] = False,
 ) -> None:
-    """Bring a team to work, or take it up again where it was.
+    """Start a team, or continue its work.
 
-    Its members are processes of their own: they go on when this one ends. `culture team down` ends all.
+    Its members are processes of their own: they go on when this command ends. `culture team down` stops all.
     """
-    config = chosen(slug)
+    config = select_team(slug)
     _check(config)
     if detach:
         _detached(config)
@@ -118,9 +123,9 @@ def up(
 
 
 def _check(config: TeamConfig) -> None:
-    pid = running(config.slug)
+    pid = orchestrator_pid(config.slug)
     if pid is not None:
-        fail(f"the team {config.slug} is at work already (pid {pid})")
+        fail(f"the team {config.slug} is running already (pid {pid})")
     check_server(config.server, "team.yaml")
     if not config.project_dir.is_dir():
         fail(f"{config.project_dir} is not there", Exit.WRONG_CONFIGURATION)
@@ -132,34 +137,34 @@ async def _stay(config: TeamConfig) -> None:
     from culture.orchestrator.idle_judge import judge
     from culture.orchestrator.team import Team
 
-    told = asyncio.Event()
+    stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, told.set)
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
     with held(config.slug, *await lock_files(paths.team_dir(config.slug), config.project_dir)):
         parts = await assemble(config)
         asks = config.idle_check == "model"
         team = Team(parts, judge(config.role("documenter"), parts.em, config.project_dir) if asks else None)
         socket, alias = paths.agent_socket(socket_name(config.slug)), paths.socket_alias(socket_name(config.slug))
-        # Who leaves the commands aside and asks the socket is no less an agent.
-        server = SocketServer(socket, ControlSocket(team, told.set).answer, for_people=lambda type: True, alias=alias)
+        # The socket is for people too: an agent might ask it directly.
+        server = SocketServer(socket, ControlSocket(team, stop.set).answer, for_people=lambda type: True, alias=alias)
         async with team.running():
             await server.start()
             try:
                 typer.echo(f"The team {config.slug} is at work: {config.project_channel} on {config.server.host}.")
                 sd_notify.notify("READY=1")
-                await told.wait()
+                await stop.wait()
             finally:
                 await server.stop()
-    typer.echo("The orchestrator has stopped; the members go on. `culture team down` ends them too.")
+    typer.echo("The orchestrator has stopped; the members keep running. `culture team down` stops them too.")
 
 
 def _detached(config: TeamConfig) -> None:
     log, socket = paths.log_file(f"team-{config.slug}"), paths.agent_socket(socket_name(config.slug))
     process = BackgroundProcess("it", culture_command("team", "up", "--team", config.slug), log)
     try:
-        with elapsing(f"The team {config.slug} comes together"):
+        with elapsing(f"Starting the team {config.slug}"):
             pid = process.wait_until(
-                lambda pid: pid if socket.exists() and running(config.slug) == pid else None, PATIENCE
+                lambda pid: pid if socket.exists() and orchestrator_pid(config.slug) == pid else None, PATIENCE
             )
     except EndedEarly as early:
         fail("\n  ".join([f"the team {config.slug} did not start:", *early.text.splitlines()]))

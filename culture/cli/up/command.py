@@ -1,36 +1,37 @@
-"""``culture up``: everything there is, on this machine, with one command."""
+"""``culture up`` and ``culture down``: starts and stops everything on this machine."""
 
 import shlex
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from culture.cli.agents.local_servers import plain_listener
+from culture.cli import output
 from culture.cli.agents.select_agents import load
-from culture.cli.connect_hints import how_to_be_found, how_to_connect, nick_of
+from culture.cli.local_servers import how_to_connect, nick_of, path_hint, plain_listener, with_running_options
 from culture.cli.options import Choices, ConfigFile, DataDir, Host, Name, Port
 from culture.cli.output import fail
 from culture.cli.server import background, pid_file
-from culture.cli.server.running_server import as_running
-from culture.cli.up import change_port, web_page
-from culture.cli.up.agents import Starting, UpAgents, begin, belongs
-from culture.cli.up.first_run import free_port, settle_the_person, settle_the_server, taken
+from culture.cli.up import first_run
+from culture.cli.up.agents import Starting, UpAgents, belongs, launch_agents
+from culture.cli.up.first_run import ensure_own_account, free_port, is_free, used_listeners, write_first_config
 from culture.cli.up.server_restart import ServerRestart
 from culture.cli.up.shutdown import Shutdown, everybody, holders, say
-from culture.cli.up.wait import has_terminal, interruptible, stay
+from culture.cli.up.wait import has_terminal, interruptible, stay_in_terminal
 from culture.cli.web import process
 from culture.clients.shared import pidfile as daemons
 from culture.config import paths
 from culture.config.errors import ConfigError
 from culture.config.model import ServerConfig
 from culture.lib.process.background import EndedEarly
-from culture.lib.process.children import ChildProcesses, Interrupts
+from culture.lib.process.children import ChildProcesses, Interrupts, Launch
 from culture.protocol.names import owner
 from culture.protocol.vocabulary import Exit, WellKnownChannel
 from culture.server.auth.accounts import Account
+from culture.server.errors import StartError
+from culture.web.login_links import MINUTES
 
 
 def up(
@@ -39,33 +40,31 @@ def up(
     host: Host = None,
     port: Port = None,
     data_dir: DataDir = None,
-    agent: Annotated[bool, typer.Option("--agent/--no-agent", help="Run the agents of agents.yaml beside it.")] = True,
-    web: Annotated[bool, typer.Option("--web/--no-web", help="Show the web page beside it.")] = True,
+    agent: Annotated[bool, typer.Option("--agent/--no-agent", help="Start the agents of agents.yaml.")] = True,
+    web: Annotated[bool, typer.Option("--web/--no-web", help="Start the web page.")] = True,
     budget: Annotated[
         float | None,
-        typer.Option("--budget", metavar="USD", min=0.01, help="What a new agent may spend a day; else it is asked."),
+        typer.Option("--budget", metavar="USD", min=0.01, help="Dollars per day for a new agent; else you are asked."),
     ] = None,
     detach: Annotated[
-        bool, typer.Option("--detach", "-d", help="Go on in the background; `culture down` stops it.")
+        bool, typer.Option("--detach", "-d", help="Run in the background; `culture down` stops it.")
     ] = False,
 ) -> None:
-    """Run the server, the web page and an agent for this folder, and say how to connect.
+    """Start the server, the web page and an agent for this folder, and say how to connect.
 
-    What happens is shown until Ctrl-C, which stops everything. The first time,
-    ~/.culture is made: the server's name, an account for you, and an agent:
-    Claude, Codex, Copilot or one that speaks ACP where it is installed and logged
-    in, else the guide, which has no model. In another folder, an agent for that
-    one is added to what runs.
+    Activity is shown until Ctrl-C, which stops everything. The first run creates ~/.culture with the server's name,
+    an account for you, and an agent: Claude, Codex, Copilot or an ACP agent if one is installed and logged in, else a
+    guide without a model. In another folder, an agent for that folder is added.
     """
     choices = Choices(config, name, host, port, data_dir)
     is_up = pid_file.running(choices.server_name()) is not None
     if config is None and not is_up:
-        settle_the_server(choices)
+        write_first_config(choices)
         is_up = pid_file.running(choices.server_name()) is not None
     _refuse_port(choices)
-    settings = as_running(choices).load().config
+    settings = with_running_options(choices).load().config
     interrupts = Interrupts()
-    run = UpRun(settings, settle_the_person(settings), detach or is_up, ChildProcesses(interrupts.held), interrupts)
+    run = UpRun(settings, ensure_own_account(settings), detach or is_up, ChildProcesses(interrupts.held), interrupts)
     if is_up:
         run.greet("is up already")
         raise typer.Exit(run.begin_beside(web=web, agent=agent, budget=budget))
@@ -76,8 +75,8 @@ def up(
 
 
 def _elsewhere(choices: Choices, port: int) -> str:
-    """How the server comes to another port for good."""
-    if choices.config is not None or (change_port.is_settled(choices) and not change_port.has_one_place(choices)):
+    """Return how to move the server to another port."""
+    if choices.config is not None or (first_run.is_own_config(choices) and not first_run.has_single_listener(choices)):
         return (
             f"Write another port, such as {port}, under `listen:` in {choices.config or paths.server_file()} and, "
             f"where the agents use it, under `server:` in {paths.agents_file()}"
@@ -86,7 +85,7 @@ def _elsewhere(choices: Choices, port: int) -> str:
 
 
 def _refuse_port(choices: Choices) -> None:
-    """Say why the server cannot be at the port that was chosen; 0 is any, also the one it has."""
+    """End the command if the server cannot use the chosen port; 0 means any."""
     if not choices.port:
         return
     name = choices.server_name()
@@ -95,17 +94,18 @@ def _refuse_port(choices: Choices) -> None:
     if ports and choices.port not in ports:
         there = " and ".join(map(str, ports))
         again = shlex.join(("culture", "up", *choices.arguments))
-        fail(f"{name} is up already, at port {there}. To have it at {choices.port}: `culture down`, then `{again}`")
-    if note is None and change_port.is_settled(choices) and not change_port.has_one_place(choices):
+        fail(f"{name} is up already, at port {there}. To move it to {choices.port}: `culture down`, then `{again}`")
+    if note is None and first_run.is_own_config(choices) and not first_run.has_single_listener(choices):
         fail(
-            f"{paths.server_file()} names several addresses, and with --port there would be one. Write the port under "
-            f"`listen:` there and, for the agents, under `server:` in {paths.agents_file()}; then type `culture up`",
+            f"{paths.server_file()} names several addresses, and --port would replace them by one. "
+            f"Write the port under `listen:` there and, for the agents, under `server:` in {paths.agents_file()}; "
+            "then type `culture up`",
             Exit.USAGE,
         )
 
 
 class UpRun:
-    """One `culture up`: what it begins, and how that ends."""
+    """One run of `culture up`: starts everything, waits, and stops it."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class UpRun:
         self._before = holders(settings.name)
 
     def whole(self, choices: Choices, *, web: bool, agent: bool, budget: float | None) -> int:
-        """From the start of the server to its end, or until it can go on alone; the exit code."""
+        """Start the server and everything else, stay until the end; return the exit code."""
         try:
             self._start_server(choices)
             server = ServerRestart(self._settings.name, choices, self._launched, self._interrupts)
@@ -134,51 +134,51 @@ class UpRun:
             if self._in_background:
                 return code
             nick = nick_of(self._person, self._settings) if self._person is not None else None
-            stay(self._settings, self._in_terminal, nick)
+            stay_in_terminal(self._settings, self._in_terminal, nick)
             while (why := server.death()) is not None:
                 if not server.restart(why):
                     self._end()
                     return Exit.FAILED
-                stay(self._settings, self._in_terminal, nick)
+                stay_in_terminal(self._settings, self._in_terminal, nick)
         except KeyboardInterrupt:
             say("")
         except OSError:
-            # A terminal that closes may tell another program alone; then what is said here has nowhere to go.
+            # When a terminal closes, perhaps only another program gets a signal; then nothing can be printed here.
             if not self._in_background and self._launched.all():
                 self._end()
             raise
         return self._end()
 
     def greet(self, how: str) -> None:
-        """Say that it is there."""
+        """Print that the server is up, and how to stop it."""
         note = pid_file.running(self._settings.name)
         pid = f" (pid {note.pid})" if note else ""
         stops = "`culture down` stops it" if self._in_background else "Ctrl-C stops it"
         typer.echo(f"{self._settings.name} {how}{pid}; {stops}.\n")
 
     def begin_beside(self, *, web: bool, agent: bool, budget: float | None) -> int:
-        """Begin what belongs to the server, and say how to reach everything; the exit code."""
+        """Start web page and agents, print how to connect, and return the exit code."""
         note = pid_file.running(self._settings.name)
         addresses = note.addresses if note else ()
         beside_us = ThreadPoolExecutor(1)
         try:
-            # It takes a moment, in which the agents can begin as well.
-            page = beside_us.submit(web_page.begin, self._settings, self._launched.launch) if web else None
+            # It takes a moment, in which the agents can start.
+            page = beside_us.submit(_begin_web_page, self._settings, self._launched.launch) if web else None
             typer.echo(how_to_connect(self._settings, addresses, self._person))
             starting = self._begin_agents(addresses, budget) if agent else Starting({})
-            shown = page is None or web_page.tell(self._settings, self._person, page)
+            is_page_up = page is None or _show_web_link(self._settings, self._person, page)
         finally:
-            beside_us.shutdown(wait=False)  # whoever interrupts does not wait for the page
+            beside_us.shutdown(wait=False)  # an interrupt does not wait for the page
         if starting.begun:
             typer.echo()
         absent = starting.wait(lambda nick: typer.echo(f"{nick} is here."))
         self._say_hello([nick for nick in starting.begun if nick not in absent])
-        typer.echo(how_to_be_found(), nl=False)
-        failed = self._wrong or absent or not shown
+        typer.echo(path_hint(), nl=False)
+        failed = self._wrong or absent or not is_page_up
         return Exit.FAILED if failed and self._in_background else Exit.DONE
 
     def _start_server(self, choices: Choices) -> None:
-        for listener in taken(self._settings):
+        for listener in used_listeners(self._settings):
             other = free_port(listener.host, listener.port + 1)
             fail(
                 f"port {listener.port} of {listener.host} is used by another program. {_elsewhere(choices, other)}, "
@@ -195,26 +195,26 @@ class UpRun:
         self._write_port_down(choices)
 
     def _write_port_down(self, choices: Choices) -> None:
-        """What starts an agent alone, and looks for what is wrong, reads it in the files."""
-        if not choices.port or not change_port.has_one_place(choices):
+        """Write the chosen port into the configuration files, which other commands read."""
+        if not choices.port or not first_run.has_single_listener(choices):
             return
         files = []
         try:
-            for file in change_port.take_over(choices.port):
+            for file in first_run.write_port(choices.port):
                 typer.echo(f"Wrote {file}: the port is {choices.port} from here on.")
                 files.append(file)
         except (ConfigError, OSError) as error:
-            typer.echo(f"Port {choices.port} is not written down everywhere: {error}", err=True)
+            typer.echo(f"Could not write port {choices.port} into all files: {error}", err=True)
             self._wrong = True
         behind = [nick for nick in daemons.all_running() if belongs(nick, self._settings)] if files else []
         if behind:
-            typer.echo(f"Agents that run still look for the old one: `culture restart {' '.join(sorted(behind))}`.")
+            typer.echo(f"Running agents still use the old port: `culture restart {' '.join(sorted(behind))}`.")
 
     def _begin_agents(self, addresses: tuple[tuple[str, int], ...], budget: float | None) -> Starting:
         """Begin to start the agents that do not run."""
         at = plain_listener(self._settings, addresses)
         if at is None:
-            typer.echo("\nNo agent is started: it would need an address without TLS, or `server:` in agents.yaml.")
+            typer.echo("\nNo agent is started: agents need an address without TLS, or `server:` in agents.yaml.")
             return Starting({})
         place, folder = UpAgents(self._settings, at), Path.cwd().resolve()
         try:
@@ -230,20 +230,20 @@ class UpRun:
             typer.echo(f"{nick} is running already.")
         if added is not None and running:
             typer.echo(f"{added} joins them.")
-        return begin(missing, at, self._launched.launch)
+        return launch_agents(missing, at, self._launched.launch)
 
     def _nobody_is_ours(self) -> None:
-        """Say why there is no agent, where agents.yaml has those of another server alone."""
+        """Explain that all agents of agents.yaml belong to another server."""
         others = sorted({owner(agent.nick) for agent in load().agents} - {self._settings.account_prefix})
         if others:
             typer.echo(
-                f"\nNo agent is started: those of {paths.agents_file()} belong to {', '.join(others)}. A second server "
-                f"has a folder of its own:\n  CULTURE_HOME=~/{self._settings.short_name} culture up --name "
+                f"\nNo agent is started: the agents of {paths.agents_file()} belong to {', '.join(others)}. A second "
+                f"server has a folder of its own:\n  CULTURE_HOME=~/{self._settings.short_name} culture up --name "
                 f"{self._settings.short_name}"
             )
 
     def _say_hello(self, here: list[str]) -> None:
-        """What to say to one of those who came; however many there are, it is told once."""
+        """Print how to talk to one of the started agents."""
         if not here:
             return
         folder, channel = Path.cwd().resolve(), next(iter(self._settings.channels), WellKnownChannel.GENERAL.value)
@@ -252,7 +252,7 @@ class UpRun:
         typer.echo(f"Say `@{nick} hello` in {channel}, or type `culture ask {nick} hello`.")
 
     def _end(self) -> int:
-        """End what belongs to the server, and it last."""
+        """Stop everything that was started, the server last; return the exit code."""
         end = Shutdown()
         end.early(self._launched.all(), self._settings.name)
         end.agents(nick for nick in everybody() if belongs(nick, self._settings) and not self._ran_before(nick))
@@ -268,9 +268,66 @@ class UpRun:
         return Exit.FAILED if end.left else Exit.DONE
 
     def _ran_before(self, nick: str) -> bool:
-        """Whether an agent is none that was begun here, which is told."""
+        """Whether an agent ran before this command; if so, say that it goes on."""
         note = daemons.running(nick)
         is_older = note is not None and note.pid in self._before
         if is_older:
-            say(f"{nick} ran before, and goes on; `culture stop {nick}` ends it.")
+            say(f"{nick} was running before, and keeps running; `culture stop {nick}` stops it.")
         return is_older
+
+
+def down() -> None:
+    """Stop everything that runs here: teams, agents, web pages, servers.
+
+    It prints what it stopped, and checks that nothing is left: the exit code is 1 when something is. Unanswered
+    messages are kept and delivered at the next start.
+    """
+    end = Shutdown()
+    end.teams()
+    end.agents(everybody())
+    servers = pid_file.all_running()
+    for name in servers:
+        end.page(name)
+    for name in servers:
+        end.server(name)
+    end.look()
+    end.view()
+    if end.left:
+        typer.echo("culture: this is still running:", err=True)
+        for line in end.left:
+            typer.echo(f"  {output.clean(line)}", err=True)
+        raise typer.Exit(Exit.FAILED)
+    typer.echo("Nothing is left running." if end.ended else "Nothing was running.")
+
+
+_LAST_LINES = 3
+
+
+def _begin_web_page(settings: ServerConfig, launch: Launch) -> process.WebNote:
+    """Start the web page unless it runs; use the next free port if its own is taken."""
+    note = process.running(settings.name)
+    if note is not None:
+        return note
+    host, port = settings.web.host, settings.web.port
+    free = port if not port or is_free(host, port) else free_port(host, port)
+    return process.start(settings.name, ["--name", settings.name, "--port", str(free)], launch)
+
+
+def _show_web_link(settings: ServerConfig, person: Account | None, page: "Future[process.WebNote]") -> bool:
+    """Print the login link of the web page; return False if the page did not start."""
+    try:
+        note = page.result()
+    except (EndedEarly, StartError, ConfigError, OSError) as error:
+        why = "\n".join(str(error).splitlines()[-_LAST_LINES:])
+        typer.echo(f"\nThe web page did not start: {why}\nCorrect that, then type `culture web start`.", err=True)
+        return False
+    if settings.web.port not in (0, note.port):
+        typer.echo(f"\nPort {settings.web.port} is used by another program, so the web page is on {note.port}.")
+    if person is None:
+        typer.echo(f"\nWeb page: {note.url}; `culture web link ACCOUNT` prints a link that logs somebody in.")
+    else:
+        typer.echo(
+            f"\nWeb page; the link logs you in, once, within {MINUTES} minutes (`culture web link` makes another):"
+        )
+        typer.echo(f"\n  {process.link(settings, person.name)}")
+    return True

@@ -1,4 +1,4 @@
-"""Restart of a server that dies under `culture up`: why it died, and when it is given up."""
+"""Restarts a server that dies under `culture up`, until it dies too often."""
 
 import signal
 import time
@@ -16,15 +16,15 @@ from culture.server.errors import StartError
 
 MOST = 3
 WITHIN = 300.0
-"""A server that dies more often than this in so many seconds is not restarted."""
+"""Seconds; a server that dies more than MOST times within them is not restarted."""
 _TAIL_BYTES = 4000
 _TAIL_LINES = 15
 _EXIT_PATIENCE = 5.0
-"""Seconds that a process may take to exit once it holds its file no more."""
+"""Seconds that a process may take to exit after it has released its pid file."""
 
 
 class ServerRestart:
-    """Looks after the server that one `culture up` has launched."""
+    """Watches the server that a `culture up` has started."""
 
     def __init__(self, name: str, choices: Choices, launched: ChildProcesses, interrupts: Interrupts) -> None:
         self._name = name
@@ -33,11 +33,11 @@ class ServerRestart:
         self._deaths: list[float] = []
         note = pid_file.running(name)
         ports = {port for _, port in note.addresses} if note is not None else set()
-        # Any free port was chosen once: clients and agents know that one.
+        # Port 0 was resolved once: clients and agents know that port.
         self._choices = replace(choices, port=ports.pop()) if choices.port == 0 and len(ports) == 1 else choices
 
     def death(self) -> str | None:
-        """How the server died; None while it runs, and where it was told to stop."""
+        """Return how the server died; None if it runs or was told to stop."""
         if pid_file.running(self._name) is not None:
             return None
         code = self._launched.exit_code(self._name, _EXIT_PATIENCE)
@@ -46,9 +46,9 @@ class ServerRestart:
         return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
     def restart(self, why: str) -> bool:
-        """Say why it died and start it again; whether it is up."""
+        """Print why it died, and start it again; return whether it is up."""
         log, now = paths.log_file(self._name), time.monotonic()
-        lines = output.shown(last_lines(log, _TAIL_LINES, max(0, log.stat().st_size - _TAIL_BYTES)))
+        lines = output.clean(last_lines(log, _TAIL_LINES, max(0, log.stat().st_size - _TAIL_BYTES)))
         say(f"culture: {self._name} died ({why}). The end of {log}:\n{lines}", err=True)
         self._deaths = [*(at for at in self._deaths if now - at < WITHIN), now]
         if len(self._deaths) > MOST:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import typer
 
-from culture.cli.agents.select_agents import listed
-from culture.cli.agents.start import AT_ONCE
+from culture.cli.agents.lifecycle import AT_ONCE
+from culture.cli.agents.select_agents import configured_agents
 from culture.cli.humanize import counted
 from culture.cli.server import pid_file
 from culture.cli.web import process as webpage
@@ -57,8 +57,8 @@ class Shutdown:
             return
         from culture.cli.team import select_team, up  # for those who have teams
 
-        for slug in select_team.known():
-            pid = select_team.running(slug)
+        for slug in select_team.team_slugs():
+            pid = select_team.orchestrator_pid(slug)
             if pid is None:
                 continue
             self._leaders.add(pid)
@@ -66,7 +66,7 @@ class Shutdown:
                 up.end(slug)
             except typer.Exit:
                 pass  # it was said why; everything else is ended all the same
-            if select_team.running(slug) is None:
+            if select_team.orchestrator_pid(slug) is None:
                 self._say(f"The team {slug} has stopped.")
             else:
                 self._teams[slug] = pid
@@ -104,7 +104,7 @@ class Shutdown:
         for slug, pid in self._teams.items():
             from culture.cli.team import select_team
 
-            if select_team.running(slug) == pid:
+            if select_team.orchestrator_pid(slug) == pid:
                 self.left.append(f"the team {slug} (pid {pid}); `kill {pid}` ends its orchestrator")
 
     def view(self) -> None:
@@ -153,7 +153,7 @@ def holders(server: str) -> set[int]:
 
 def everybody() -> list[str]:
     """The agents that run here, and those of agents.yaml."""
-    return list(dict.fromkeys([*daemons.all_running(), *listed()]))
+    return list(dict.fromkeys([*daemons.all_running(), *configured_agents()]))
 
 
 def view_file() -> Path:

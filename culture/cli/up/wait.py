@@ -1,4 +1,4 @@
-"""Staying in the terminal until told to go, or until there is nothing to stay for."""
+"""Keeps `culture up` in the terminal until a signal comes, or server or terminal are gone."""
 
 import asyncio
 import os
@@ -11,8 +11,7 @@ from types import FrameType
 import typer
 
 from culture.cli.agents.irc_session import IrcPerson
-from culture.cli.agents.local_servers import plain_listener
-from culture.cli.connect_hints import example_nick
+from culture.cli.local_servers import example_nick, plain_listener
 from culture.cli.server import pid_file
 from culture.cli.up.live_view import watch
 from culture.cli.up.shutdown import view_file
@@ -27,7 +26,7 @@ _LOOK = 0.5
 
 @contextmanager
 def interruptible(interrupts: Interrupts) -> Iterator[None]:
-    """The signals that end a program in a terminal, as KeyboardInterrupt: what was begun is ended in order."""
+    """Turn SIGINT, SIGTERM and SIGHUP into KeyboardInterrupt during the block."""
     before = {number: signal.signal(number, interrupts) for number in _SIGNALS}
     try:
         yield
@@ -37,12 +36,12 @@ def interruptible(interrupts: Interrupts) -> Iterator[None]:
 
 
 def has_terminal() -> bool:
-    """Whether there is a terminal to type in, at present."""
+    """Whether standard input is a terminal now."""
     return os.isatty(0)
 
 
-def stay(settings: ServerConfig, in_terminal: bool, nick: str | None = None) -> None:
-    """Show what happens on a server, as this nick, until told to go, or it or the terminal this began in is gone."""
+def stay_in_terminal(settings: ServerConfig, in_terminal: bool, nick: str | None = None) -> None:
+    """Print what happens on the server until a signal comes, or the server or terminal is gone."""
     note = pid_file.running(settings.name)
     if note is None:
         return
@@ -50,48 +49,48 @@ def stay(settings: ServerConfig, in_terminal: bool, nick: str | None = None) -> 
     try:
         lock.acquire(f"{os.getpid()}\n")
     except LockTaken:
-        pass  # somebody looks at another server
-    told = _Told()
+        pass  # another `culture up` shows another server
+    handler = _Told()
     # An exception while the loop is being made would leave half of one, with a traceback of its own. They stay: a loop
     # that handles signals leaves none to handle them, and a second one must not keep what runs from being ended.
     for number in _SIGNALS:
-        signal.signal(number, told)
+        signal.signal(number, handler)
     try:
-        asyncio.run(_stay(settings, note, in_terminal, told, nick or example_nick(settings)))
+        asyncio.run(_stay(settings, note, in_terminal, handler, nick or example_nick(settings)))
     finally:
         lock.release(remove=True)
 
 
 class _Told:
-    """A handler of signals that breaks nothing off: it tells a loop, also one that is made later."""
+    """Signal handler that only sets an event, also of a loop that is created later."""
 
     def __init__(self) -> None:
         self._came = False
         self._tell: Callable[[], object] | None = None
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """A signal has come."""
+        """Handle a signal."""
         self._came = True
         if self._tell is not None:
             with suppress(RuntimeError):  # the loop is closed
                 self._tell()
 
     def event(self) -> asyncio.Event:
-        """What is set once a signal has come, for the loop that runs."""
-        told = asyncio.Event()
-        self._tell = partial(asyncio.get_running_loop().call_soon_threadsafe, told.set)
+        """Return an event of the running loop that is set once a signal has come."""
+        event = asyncio.Event()
+        self._tell = partial(asyncio.get_running_loop().call_soon_threadsafe, event.set)
         if self._came:
-            told.set()
-        return told
+            event.set()
+        return event
 
 
 async def _stay(
     settings: ServerConfig, note: pid_file.ServerNote, in_terminal: bool, signals: _Told, nick: str
 ) -> None:
-    told = signals.event()
+    stop = signals.event()
 
     def is_gone() -> bool:
-        """Of a terminal that closes, the program it was opened for is told alone; that may be `make`."""
+        """Whether the terminal was closed; then perhaps only `make` gets the signal."""
         return in_terminal and not has_terminal()
 
     def is_up() -> bool:
@@ -102,12 +101,12 @@ async def _stay(
     if at is not None:
         person = IrcPerson(Address(at.host, at.port), nick)
         try:
-            await watch(person, settings.channels, is_up, told)
+            await watch(person, settings.channels, is_up, stop)
         except (Hopeless, TimeoutError) as error:
             typer.echo(f"What happens cannot be shown here: {error or 'the server does not answer'}.", err=True)
         except OSError:
             if not is_gone():
                 raise
-    while not told.is_set() and is_up():
+    while not stop.is_set() and is_up():
         with suppress(TimeoutError):
-            await asyncio.wait_for(told.wait(), _LOOK)
+            await asyncio.wait_for(stop.wait(), _LOOK)

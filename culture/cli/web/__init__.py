@@ -1,1 +1,6 @@
-"""``culture web``: the process of the web page, and who may sign in to it."""
+"""``culture web``: runs the web page of a server, and manages who is logged in to it.
+
+- command: the commands
+- process: the process that serves the page
+- account: the server account that the page uses for people
+"""

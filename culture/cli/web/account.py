@@ -1,4 +1,4 @@
-"""The account with which the web page logs in for the people who are logged in to it."""
+"""The account `web`, with which the page connects to the server for its logged-in people."""
 
 import hashlib
 import logging
@@ -18,18 +18,18 @@ NAME = "web"
 _VIA = "web"
 
 
-def ensure(settings: ServerConfig) -> str:
-    """The token of the account ``web``, which is made when it is missing; raises AccountRefused."""
+def ensure_token(settings: ServerConfig) -> str:
+    """Return the token of the account ``web``, made if missing; AccountRefused if impossible."""
     store = AccountStore(settings.accounts_file, settings.account_prefix)
     account = store.owner_of(NAME)
     if account is None:
         account = new_account(NAME, UserClass.BOT, always_on=False, via=_VIA)
         store.add(account)
     _check(account)
-    kept = _kept(secret_file(settings))
-    if kept is not None and token_digest(kept) in {each.digest for each in account.tokens}:
-        return kept
-    # Several servers may share one file of accounts: each has a token of its own.
+    secret = _read_token(secret_file(settings))
+    if secret is not None and token_digest(secret) in {each.digest for each in account.tokens}:
+        return secret
+    # Several servers may share an accounts file: each has its own token.
     token = store.add_token(account.name, f"web-{settings.short_name}")
     replace_file(secret_file(settings), f"{token}\n")
     return token
@@ -55,7 +55,7 @@ def login_version(settings: ServerConfig) -> Callable[[str], str | None]:
 
 
 def secret_file(settings: ServerConfig) -> Path:
-    """Where the token is kept."""
+    """Return the path of the token."""
     return settings.data_dir / "web" / "secret"
 
 
@@ -63,7 +63,7 @@ def _check(account: Account) -> None:
     if not account.is_active:
         raise AccountRefused(
             f"the account {account.name} is revoked, so the web page cannot log in: "
-            f"`culture account passwd {account.name}` would let it in again"
+            f"`culture account passwd {account.name}` activates it again"
         )
     if account.name != NAME or account.via is None:
         raise AccountRefused(
@@ -71,7 +71,7 @@ def _check(account: Account) -> None:
         )
 
 
-def _kept(file: Path) -> str | None:
+def _read_token(file: Path) -> str | None:
     try:
         return file.read_text(encoding="utf-8").strip() or None
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""``culture web``: show the page, let people in, throw them out."""
+"""``culture web``: starts and stops the web page, prints login links, ends sessions."""
 
 import asyncio
 import getpass
@@ -15,10 +15,10 @@ import typer
 
 from culture.cli import output
 from culture.cli.agent_access import open_to_agents
+from culture.cli.local_servers import with_running_options
 from culture.cli.options import AsJson, Choices, ConfigFile, Name
 from culture.cli.output import as_json as shown_json
 from culture.cli.output import fail
-from culture.cli.server.running_server import as_running
 from culture.cli.web import process
 from culture.clients.shared.webhook.formats import split_topic
 from culture.clients.shared.webhook.posting import NotPosted, Post
@@ -43,12 +43,12 @@ from culture.web.sessions import BrowserSession, BrowserSessions
 from culture.web.site import WebSettings, data_folder
 
 _TIMEOUT = 15.0
-# Whoever runs the page names the address in culture.yaml: it may be on this machine or beside it.
+# The operator names the address in culture.yaml: it may be a local one.
 _ANYWHERE = tuple(map(ipaddress.ip_network, ("0.0.0.0/0", "::/0")))
 
 
 async def post(address: str, push: Push) -> None:
-    """Post it; ``NotPushed`` says why it failed, and names nothing secret."""
+    """Send a push notification to the address; NotPushed says why it failed, without secrets."""
     try:
         target, topic = split_topic(HttpTarget.parse(address))
         body = json.dumps({"topic": topic, "title": push.title, "message": push.text, "click": push.link}).encode()
@@ -58,17 +58,21 @@ async def post(address: str, push: Push) -> None:
         raise NotPushed(str(failure)) from None
 
 
-group = typer.Typer(help="Show the server's web page, and say who may stay.", no_args_is_help=True)
+group = typer.Typer(help="Run the web page, and manage who is logged in.", no_args_is_help=True)
 
 _CHATTY = ("uvicorn", "asyncio")
 
-Host = Annotated[str | None, typer.Option("--host", metavar="ADDRESS", help="Listen here, in place of web.host.")]
-Port = Annotated[int | None, typer.Option("--port", min=0, max=65535, metavar="PORT", help="In place of web.port.")]
+Host = Annotated[
+    str | None, typer.Option("--host", metavar="ADDRESS", help="Address to listen on; overrides web.host.")
+]
+Port = Annotated[
+    int | None, typer.Option("--port", min=0, max=65535, metavar="PORT", help="Port to listen on; overrides web.port.")
+]
 
 
 @group.command()
 def serve(config: ConfigFile = None, name: Name = None, host: Host = None, port: Port = None) -> None:
-    """Show the page until told to stop.
+    """Serve the web page until stopped.
 
     The server need not run yet: the page says so, and waits for it.
     """
@@ -88,24 +92,24 @@ def serve(config: ConfigFile = None, name: Name = None, host: Host = None, port:
 
 
 async def _until_told(settings: WebSettings) -> None:
-    told = asyncio.Event()
+    stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, told.set)
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
     with process.held(settings.server.name) as change_note:
         async with serving(settings, post, lambda problem: change_note(problem=problem)) as running:
             change_note(url=running.url, port=running.port)
-            typer.echo(f"The page of {settings.server.name} is at {running.url}")
+            typer.echo(f"The web page of {settings.server.name} is at {running.url}")
             sd_notify.notify("READY=1")
-            await told.wait()
+            await stop.wait()
 
 
 @group.command()
 def start(config: ConfigFile = None, name: Name = None, host: Host = None, port: Port = None) -> None:
-    """Show the page from the background, and return when it answers."""
+    """Start the web page in the background, and return when it answers."""
     settings = _config(config, name)
     note = process.running(settings.name)
     if note is not None:
-        fail(f"the page of {settings.name} is shown already (pid {note.pid}) at {note.url}")
+        fail(f"the web page of {settings.name} is running already (pid {note.pid}) at {note.url}")
     try:
         note = process.start(settings.name, Choices(config, name, host, port).arguments)
     except EndedEarly as early:
@@ -113,34 +117,34 @@ def start(config: ConfigFile = None, name: Name = None, host: Host = None, port:
         raise typer.Exit(early.code) from None
     except StartError as error:
         fail(str(error))
-    typer.echo(f"The page of {settings.name} is at {note.url} (pid {note.pid}). Log in with `culture web link`.")
+    typer.echo(f"The web page of {settings.name} is at {note.url} (pid {note.pid}). Log in with `culture web link`.")
 
 
 @group.command()
 def stop(config: ConfigFile = None, name: Name = None) -> None:
-    """Show the page no longer; whoever is logged in stays so."""
+    """Stop the web page; sessions are kept."""
     server = Choices(config, name).server_name()
     gone = process.end(server)
     if gone is False:
-        fail(f"the page of {server} has been told, but is still busy; see {process.log_file(server)}")
-    typer.echo(f"The page of {server} {'is not shown' if gone is None else 'is shown no longer'}.")
+        fail(f"the web page of {server} was told to stop, but is still busy; see {process.log_file(server)}")
+    typer.echo(f"The web page of {server} {'is not running' if gone is None else 'has stopped'}.")
 
 
 @group.command()
 @open_to_agents
 def status(config: ConfigFile = None, name: Name = None, as_json: AsJson = False) -> None:
-    """Say whether the page is shown, and where; the exit code is 1 when it is not."""
+    """Show whether the web page runs, and where; the exit code is 1 when it does not."""
     server = Choices(config, name).server_name()
     note = process.running(server)
     if as_json:
         typer.echo(shown_json(None if note is None else asdict(note)))
     elif note is None:
-        typer.echo(f"The page of {server} is not shown. Show it with `culture web start`.")
+        typer.echo(f"The web page of {server} is not running. Start it with `culture web start`.")
     else:
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(note.since))
-        typer.echo(f"The page of {server} is at {note.url or '(not ready yet)'} (pid {note.pid}) since {since}.")
+        typer.echo(f"The web page of {server} is at {note.url or '(not ready yet)'} (pid {note.pid}) since {since}.")
         if note.problem:
-            typer.echo(output.shown(f"It is not connected to {server}: {note.problem}"))
+            typer.echo(output.clean(f"It is not connected to {server}: {note.problem}"))
     if note is None:
         raise typer.Exit(Exit.FAILED)
 
@@ -148,71 +152,80 @@ def status(config: ConfigFile = None, name: Name = None, as_json: AsJson = False
 @group.command()
 def link(
     account: Annotated[
-        str | None, typer.Argument(metavar="ACCOUNT", show_default=False, help="Whom it logs in; else yourself.")
+        str | None,
+        typer.Argument(metavar="ACCOUNT", show_default=False, help="Account to log in.  [default: your own]"),
     ] = None,
     minutes: Annotated[
-        int, typer.Option("--minutes", min=1, max=1440, metavar="N", help="So long it works.")
+        int, typer.Option("--minutes", min=1, max=1440, metavar="N", help="Minutes that the link works.")
     ] = MINUTES,
     config: ConfigFile = None,
     name: Name = None,
 ) -> None:
-    """Print a link that logs somebody in, once.
+    """Print a link that logs a person in, once.
 
-    Whoever opens it first is in: send it as you would send a password.
+    Whoever opens it first is logged in: treat it like a password.
     """
     settings = _config(config, name)
     person = _person(settings, account)
     note = process.running(settings.name)
     if note is None or not note.url:
-        fail("the page is not shown, and whoever else listens there would be told the link: `culture web start` first")
+        fail(
+            "the web page is not running; another program on that port could steal the login link. "
+            "Run `culture web start` first"
+        )
     typer.echo(process.link(settings, person, minutes))
 
 
 @group.command()
 def sessions(config: ConfigFile = None, name: Name = None, as_json: AsJson = False) -> None:
-    """Show who is logged in to the page, in which browser, and since when."""
+    """List the sessions of the web page: account, browser, and time."""
     with open_database(data_folder(_config(config, name))) as database:
-        found = BrowserSessions(database).all()
+        rows = BrowserSessions(database).all()
     if as_json:
-        typer.echo(shown_json([asdict(each) for each in found]))
-    elif not found:
+        typer.echo(shown_json([asdict(each) for each in rows]))
+    elif not rows:
         typer.echo("Nobody is logged in to the page.")
     else:
-        width = max(len(each.account) for each in found)
-        for each in found:
-            typer.echo(f"{each.id}  {each.account:<{width}}  {_times(each)}  {output.shown(each.browser)}")
+        width = max(len(each.account) for each in rows)
+        for each in rows:
+            typer.echo(f"{each.id}  {each.account:<{width}}  {_times(each)}  {output.clean(each.browser)}")
 
 
 @group.command()
 def revoke(
     which: Annotated[
-        str | None, typer.Argument(metavar="ID|ACCOUNT", show_default=False, help="A session, or all of an account.")
+        str | None,
+        typer.Argument(
+            metavar="ID|ACCOUNT", show_default=False, help="Id of a session, or an account for all of its sessions."
+        ),
     ] = None,
-    everybody: Annotated[bool, typer.Option("--all", help="All sessions of everybody.")] = False,
+    everybody: Annotated[bool, typer.Option("--all", help="End all sessions.")] = False,
     config: ConfigFile = None,
     name: Name = None,
 ) -> None:
-    """Log somebody out: a session by its id, all of an account, or everybody.
+    """End sessions: one by its id, all of an account, or all.
 
-    Pages that are open end within seconds. To keep somebody out, `culture account revoke`.
+    Open pages are closed within seconds. To keep somebody out, use `culture account revoke`.
     """
     if (which is None) != everybody:
-        fail("say the id of a session, an account, or --all; `culture web sessions` shows them", Exit.USAGE)
+        fail("name the id of a session, an account, or --all; `culture web sessions` lists them", Exit.USAGE)
     with open_database(data_folder(_config(config, name))) as database:
-        known = BrowserSessions(database)
-        count = known.revoke_all() if which is None else int(known.revoke(which)) or known.revoke_of(which)
+        store = BrowserSessions(database)
+        count = store.revoke_all() if which is None else int(store.revoke(which)) or store.revoke_of(which)
     if which is not None and not count:
-        fail(f"there is no session and no account {which} that is logged in; `culture web sessions` shows them")
+        fail(f"no session or logged-in account {which}; `culture web sessions` lists them")
     typer.echo(f"{count} {'session has' if count == 1 else 'sessions have'} ended.")
 
 
 def _times(session: BrowserSession) -> str:
-    made, seen = (time.strftime("%Y-%m-%d %H:%M", time.localtime(each)) for each in (session.made, session.seen))
-    return f"since {made}, seen {seen}"
+    created, last_seen = (
+        time.strftime("%Y-%m-%d %H:%M", time.localtime(each)) for each in (session.made, session.seen)
+    )
+    return f"since {created}, seen {last_seen}"
 
 
 def _config(config: Path | None, name: str | None) -> ServerConfig:
-    return as_running(Choices(config, name)).load().config
+    return with_running_options(Choices(config, name)).load().config
 
 
 def _settings(config: ServerConfig, host: str | None, port: int | None) -> WebSettings:
@@ -224,21 +237,21 @@ def _settings(config: ServerConfig, host: str | None, port: int | None) -> WebSe
         fail(str(error), Exit.WRONG_CONFIGURATION)
 
 
-def _person(config: ServerConfig, wanted: str | None) -> str:
+def _person(config: ServerConfig, name: str | None) -> str:
     store = AccountStore(config.accounts_file, config.account_prefix)
     people = [each.name for each in store.all() if each.kind is UserClass.HUMAN and each.is_active]
-    account = store.owner_of(wanted or _login())
+    account = store.owner_of(name or _login())
     if account is not None and account.name in people:
         return account.name
-    if wanted is None and len(people) == 1:
+    if name is None and len(people) == 1:
         return people[0]
-    if wanted is None and people:
-        fail(f"whom shall it log in? People with an account: {', '.join(people)}", Exit.USAGE)
+    if name is None and people:
+        fail(f"which account? People with an account: {', '.join(people)}", Exit.USAGE)
     if account is not None and not account.is_active:
         fail(f"{account.name} is revoked; `culture account passwd {account.name}` lets them in again")
-    near = nearest(wanted or "", people)
-    hint = f"Did you mean {near}?" if near else f"Make one: `culture account add {wanted or 'NAME'}`"
-    fail(f"there is no account of a person called {wanted or _login()}. {hint}")
+    near = nearest(name or "", people)
+    hint = f"Did you mean {near}?" if near else f"Make one: `culture account add {name or 'NAME'}`"
+    fail(f"there is no account of a person called {name or _login()}. {hint}")
 
 
 def _login() -> str:

@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from culture.cli.agents.local_servers import plain_listener, server_user
-from culture.cli.connect_hints import reached_by
+from culture.cli.local_servers import plain_listener, reached_by, server_user
 from culture.cli.server import background, certificate, pid_file
 from culture.cli.server.background import PATIENCE
 from culture.cli.web import account as webaccount
@@ -77,7 +76,9 @@ def held(server: str) -> Iterator[Callable[..., None]]:
     except LockTaken:
         found = running(server)
         pid = f" (pid {found.pid})" if found else ""
-        raise StartError(f"the page of {server} is shown already{pid}; `culture web status` says where") from None
+        raise StartError(
+            f"the web page of {server} is running already{pid}; `culture web status` shows where"
+        ) from None
     try:
         yield change
     finally:
@@ -97,7 +98,7 @@ def start(server: str, options: Sequence[str], launch: Launch = launch_unrecorde
     note = process.wait_until(answering, PATIENCE)
     if note is None:
         process.terminate()
-        raise StartError(f"the page of {server} did not answer within {PATIENCE:g} s; see {log}")
+        raise StartError(f"the web page of {server} did not answer within {PATIENCE:g} s; see {log}")
     return note
 
 
@@ -114,7 +115,7 @@ def settings_of(config: ServerConfig, host: str | None = None, port: int | None 
     if web.is_exposed and not (web.tls or config.trusted_network):
         raise StartError(listen_policy.unprotected(web.host))
     changed = config.model_copy(update={"web": web})
-    token = webaccount.ensure(changed)
+    token = webaccount.ensure_token(changed)
     login_version = webaccount.login_version(changed)
     folder = data_folder(changed)
     return WebSettings(
@@ -131,9 +132,9 @@ def settings_of(config: ServerConfig, host: str | None = None, port: int | None 
 
 def _renewed_token(config: ServerConfig) -> str | None:
     try:
-        return webaccount.ensure(config)
+        return webaccount.ensure_token(config)
     except (AccountRefused, AccountsError, OSError) as error:
-        log.error("the account of the page cannot be looked after: %s", error)
+        log.error("cannot renew the token of the web page's account: %s", error)
         return None
 
 
@@ -146,8 +147,10 @@ def _address(config: ServerConfig) -> Address:
         return Address(found.host, found.port, user=server_user())
     for listener, (host, port) in zip(config.listen, addresses, strict=False):
         if listener.tls is not None and listener.websocket is None:
-            return Address(reached_by(host), port, True, certificate.of(listener.tls.certificate))
-    raise StartError(f"{config.name} listens for WebSocket alone, and the page needs an address for IRC under listen:")
+            return Address(reached_by(host), port, True, certificate.fingerprint_of(listener.tls.certificate))
+    raise StartError(
+        f"{config.name} listens for WebSocket alone, and the web page needs an address for IRC under listen:"
+    )
 
 
 def link(config: ServerConfig, account: str, minutes: int = MINUTES) -> str:

@@ -78,9 +78,9 @@ async def test_a_revoked_agent_stays_out(machine: Machine) -> None:
 def test_for_a_server_elsewhere_it_is_said_how_to_get_one(
     host: str, tmp_path: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from culture.cli.agents.agent_login import prepare
+    from culture.cli.agents.agent_login import prepare_login
     from culture.config.agents import ServerAddress
 
     monkeypatch.setenv("CULTURE_HOME", str(tmp_path))
-    hint = prepare(NICK, ServerAddress(host=host, port=6697, tls=True))
+    hint = prepare_login(NICK, ServerAddress(host=host, port=6697, tls=True))
     assert hint is not None and f"culture account token {NICK}" in hint and f"secrets/{NICK}" in hint

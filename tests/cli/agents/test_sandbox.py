@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from culture.cli.agents import sandbox_choice
-from culture.cli.agents.sandbox_choice import SandboxKind, choose_sandbox
+from culture.cli.agents import agents_yaml
+from culture.cli.agents.agents_yaml import SandboxKind, choose_sandbox
 from culture.cli.agents.select_agents import load
 from culture.cli.commands import assembled
 from culture.config import paths
@@ -48,7 +48,7 @@ def test_option_is_written_down(home: Path) -> None:
 
 
 def test_option_is_refused_where_it_cannot_be(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox_choice, "obstacle", lambda: "bubblewrap is not installed")
+    monkeypatch.setattr(agents_yaml, "obstacle", lambda: "bubblewrap is not installed")
     for words in (("agents", "add", "bee", "--directory", str(home)), ("team", "init", str(home))):
         code, said = typed(*words, "--sandbox", "bwrap")
         assert code == 1
@@ -67,7 +67,7 @@ def test_person_at_a_terminal_is_asked_once(
         monkeypatch.setattr(sys, "stdin", terminal)
         assert choose_sandbox(None) is kind
         assert choose_sandbox(SandboxKind.NONE) is SandboxKind.NONE
-        monkeypatch.setattr(sandbox_choice.shutil, "which", lambda program: None)
+        monkeypatch.setattr(agents_yaml.shutil, "which", lambda program: None)
         assert choose_sandbox(None) is None, "nobody is asked where it is not installed"
     os.close(ours)
     assert "not your home" in "".join(capsys.readouterr())

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from culture.cli.agents import start as starting
-from culture.cli.agents.select_agents import meant
+from culture.cli.agents import lifecycle as starting
+from culture.cli.agents.select_agents import resolve_nick
 from culture.clients.shared import ending
 from culture.lib.process.orphans import carrying
 from tests.cli.agents.conftest import NICK, Machine, answer
@@ -77,7 +77,7 @@ def test_only_a_few_start_at_the_same_time() -> None:
         return 0
 
     nicks = [f"spark-a{number}" for number in range(starting.AT_ONCE * 5)]
-    assert starting.at_once(begin, nicks) == [0] * len(nicks)
+    assert starting.run_parallel(begin, nicks) == [0] * len(nicks)
     assert most <= starting.AT_ONCE
 
 
@@ -110,7 +110,7 @@ async def test_an_agent_is_called_by_its_name_alone_where_one_has_it(machine: Ma
         assert NICK in told.out and told.code == 1, "it does not run"
     for words in (("ask", "bee", "hello"), ("answer", "bee", "q1", "yes")):
         assert f"`culture start {NICK}`" in (await machine.run(*words)).err, words
-    assert meant("bee", [NICK, "thor-bee"]) == "bee" and meant("bee", ["bee", NICK]) == "bee"
+    assert resolve_nick("bee", [NICK, "thor-bee"]) == "bee" and resolve_nick("bee", ["bee", NICK]) == "bee"
 
 
 async def test_without_a_server_nobody_waits(machine: Machine) -> None:

@@ -12,8 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from culture.cli.agents import status
-from culture.cli.agents.report_table import plain, shown_time, table
+from culture.cli.agents.status import format_time, render_table
 from culture.cli.app import app
+from culture.cli.output import one_line
 from tests.cli.agents.conftest import NICK, Machine, answer
 from tests.support.agents import playbook, prompts
 from tests.support.client import registered
@@ -129,8 +130,8 @@ async def test_logs_shows_the_end_and_follows(machine: Machine) -> None:
 
 
 def test_what_others_wrote_does_nothing_to_the_terminal() -> None:
-    assert plain("a\x1b[2Jb\nc") == "ab c"
-    assert plain("x" * 50, 40) == "x" * 39 + "…"
+    assert one_line("a\x1b[2Jb\nc") == "ab c"
+    assert one_line("x" * 50, 40) == "x" * 39 + "…"
 
 
 @pytest.mark.parametrize(("reader", "tag"), [("", "<system-reminder>"), (NICK, "‹system-reminder›")])
@@ -148,9 +149,9 @@ def test_what_others_wrote_commands_neither_terminal_nor_model_as_json(
 
 def test_moments_of_today_are_times_and_others_dates() -> None:
     now = datetime(2026, 3, 19, 12, tzinfo=UTC)
-    assert shown_time("2026-03-19T10:00:05+00:00", now) == "10:00:05"
-    assert shown_time("2026-03-18T10:00:05+00:00", now) == "2026-03-18 10:00"
-    assert shown_time(None, now) == "-"
+    assert format_time("2026-03-19T10:00:05+00:00", now) == "10:00:05"
+    assert format_time("2026-03-18T10:00:05+00:00", now) == "2026-03-18 10:00"
+    assert format_time(None, now) == "-"
 
 
 @pytest.mark.fault("H2", "H10")
@@ -171,7 +172,7 @@ def test_the_table_says_who_is_offline_and_what_waits() -> None:
         "quiet": False,
         "why": None,
     }
-    row = table([facts], datetime.now(UTC)).splitlines()[1]
+    row = render_table([facts], datetime.now(UTC)).splitlines()[1]
     assert row.split("  ")[0] == NICK and "working, offline" in row
     assert "12,345" in row and "1.50" in row and "42 %" in row and "3 (1 stale)" in row
     holding = {"nick": "thor-eve", "count": 2, "why": "unvouched"}
@@ -180,12 +181,12 @@ def test_the_table_says_who_is_offline_and_what_waits() -> None:
         "held_by": [holding, {**holding, "nick": "spark-b", "count": 1, "why": "loop"}],
         "held_dropped": 7,
     }
-    assert table([{**facts, **held}], datetime.now(UTC)).splitlines()[-1] == (
+    assert render_table([{**facts, **held}], datetime.now(UTC)).splitlines()[-1] == (
         f"{NICK} has 3 held messages: thor-eve (2, nobody vouches for them), spark-b (1, held by the loop guard); "
         f"7 older ones were dropped. To release those of a sender, say `@{NICK} go on NICK`."
     )
     webhook = {"failures": 2, "last_failure": "127.0.0.2 answered 500", "at": "2026-03-19T10:00:00+00:00", "unknown": 1}
-    shown = table([{**facts, "webhook": webhook}], datetime(2026, 3, 19, 11, tzinfo=UTC)).splitlines()
+    shown = render_table([{**facts, "webhook": webhook}], datetime(2026, 3, 19, 11, tzinfo=UTC)).splitlines()
     assert shown[-2:] == [
         f"{NICK}: alerts that were not posted: 2, the last at 10:00:00: 127.0.0.2 answered 500.",
         f"{NICK}: alerts that may have been posted or not: 1; look at `culture logs {NICK}`.",

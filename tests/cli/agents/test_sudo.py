@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from culture.cli.agents import sudo
-from culture.cli.agents.select_agents import listed, load
-from culture.cli.agents.start import start_all
-from culture.cli.agents.sudo import WrongUser, delegated, delegated_report, environment, other_user
+from culture.cli.agents.lifecycle import start_all
+from culture.cli.agents.select_agents import configured_agents, load
+from culture.cli.agents.sudo import WrongUser, environment, other_user, report_as_owner, run_as_owner
 from culture.config.agents import AgentConfig
 from tests.cli.agents.conftest import Machine
 from tests.support.client import registered
@@ -81,11 +81,11 @@ async def test_an_agent_runs_as_another_user_and_is_looked_after_from_here(
     machine.agents({"nick": NICK, "user": "nobody", "directory": str(nobody)})
     monkeypatch.setenv("CULTURE_HOME", str(machine.home))
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a key of ours")
-    listed.cache_clear()
+    configured_agents.cache_clear()
     settings = load()
     try:
         assert await asyncio.to_thread(start_all, settings, settings.agents) == 0, capfd.readouterr()
-        facts = await asyncio.to_thread(delegated_report, settings.agents[0])
+        facts = await asyncio.to_thread(report_as_owner, settings.agents[0])
         assert facts is not None and facts["state"] == "idle" and facts["connected"]
         uid = pwd.getpwuid(os.stat(nobody).st_uid).pw_uid
         assert os.stat(f"/proc/{facts['pid']}").st_uid == uid
@@ -96,8 +96,8 @@ async def test_an_agent_runs_as_another_user_and_is_looked_after_from_here(
             said = await ori.ask(f"WHOIS {NICK}")
             assert any(line.verb == "330" and line.params[2] == NICK for line in said)
     finally:
-        assert await asyncio.to_thread(delegated, NICK, "stop") == 0
-        listed.cache_clear()
+        assert await asyncio.to_thread(run_as_owner, NICK, "stop") == 0
+        configured_agents.cache_clear()
     assert f"{NICK} has stopped." in capfd.readouterr().out
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from culture.cli.agents import daemon_launch, logs, sudo, talk
+from culture.cli.agents import daemon_launch, status, sudo, talk
 from culture.cli.agents.daemon_launch import DaemonNotStarted
-from culture.cli.agents.questions import table as questions_table
-from culture.cli.agents.report_table import table
-from culture.cli.agents.trace import Story, TracedMessage, TraceStep, because, shown
-from culture.cli.mesh.link_status import described
+from culture.cli.agents.questions import render_table as questions_table
+from culture.cli.agents.status import render_table
+from culture.cli.agents.trace import Story, TracedMessage, TraceStep, describe_wait, render
+from culture.cli.mesh.links import describe_state
 from culture.cli.output import fail
 from culture.clients.shared.questions.model import Question
 from culture.config.agents import AgentConfig
@@ -35,9 +35,9 @@ def is_harmless(text: str) -> bool:
 
 
 def test_a_log_is_shown_without_what_is_not_text(capsys: pytest.CaptureFixture[str]) -> None:
-    logs._show(f"one{EVIL}two\n".encode())
-    shown = capsys.readouterr().out
-    assert is_harmless(shown) and shown.startswith("one") and shown.endswith("two\n")
+    status._show(f"one{EVIL}two\n".encode())
+    render = capsys.readouterr().out
+    assert is_harmless(render) and render.startswith("one") and render.endswith("two\n")
 
 
 def test_the_last_words_of_a_daemon_are_harmless(tmp_path: Path) -> None:
@@ -58,33 +58,33 @@ def test_tables_are_harmless() -> None:
     facts = {"nick": f"n{EVIL}", "backend": f"b{EVIL}", "state": f"s{EVIL}", "task": EVIL, "since": None, "why": EVIL}
     facts |= {"tokens_today": 0, "cost_usd_today": 0.0, "context_pct": None, "unread": 0, "stale": 0, "quiet": False}
     facts |= {"last_message": None, "connected": True, "webhook": None}
-    assert is_harmless(table([facts], NOW))
-    assert is_harmless(table([{**facts, "state": "not answering"}], NOW))
+    assert is_harmless(render_table([facts], NOW))
+    assert is_harmless(render_table([{**facts, "state": "not answering"}], NOW))
     asked = Question(1, f"#x{EVIL}", EVIL, (), "", (), "", 0.0, 1.0, "").as_data()
     assert is_harmless(questions_table([{"nick": f"n{EVIL}", "who": EVIL, **asked}], NOW))
 
 
 def test_what_an_agent_says_of_its_state_is_harmless_in_a_story() -> None:
-    why = because(Receipt.INJECTED, {"state": EVIL, "task": EVIL}, False)
-    assert is_harmless(shown(Story("spark.x.1", None, (), {NICK: why})))
+    why = describe_wait(Receipt.INJECTED, {"state": EVIL, "task": EVIL}, False)
+    assert is_harmless(render(Story("spark.x.1", None, (), {NICK: why})))
 
 
 def test_a_story_is_harmless_wherever_it_was_said_and_whoever_had_it() -> None:
     said = TracedMessage("", f"eve{EVIL}", f"#x{EVIL}", EVIL, ())
     step = TraceStep("delivered", "", f"by{EVIL}", f"on{EVIL}")
-    assert is_harmless(shown(Story(f"spark.x.1{EVIL}", said, (step,), {f"nick{EVIL}": EVIL})))
+    assert is_harmless(render(Story(f"spark.x.1{EVIL}", said, (step,), {f"nick{EVIL}": EVIL})))
 
 
 def test_the_words_of_a_peer_about_a_link_are_harmless() -> None:
     row = {"name": "thor", "state": "dialling", "trust": "full", "problem": f"it said: {EVIL}"}
-    assert is_harmless(described(row)) and "it said: " in described(row)
+    assert is_harmless(describe_state(row)) and "it said: " in describe_state(row)
 
 
 @pytest.mark.parametrize("state", [{"tokens": "nan"}, {"cost-usd": "inf"}, {"since": "x"}, {"task": [1]}, {"state": 1}])
 def test_an_agent_that_says_nonsense_of_itself_hides_no_other(state: dict[str, object]) -> None:
     facts = {"since": "2026-01-01T00:00:00Z", "tokens": "1", "context-pct": "nan", **state}
     report = agents([LedgerFact(NICK, "state", "now", NOW, "spark", facts)], {NICK})[0].as_data()
-    assert NICK in table([report], NOW) and json.loads(as_json(report))["nick"] == NICK
+    assert NICK in render_table([report], NOW) and json.loads(as_json(report))["nick"] == NICK
 
 
 def test_an_error_with_a_servers_words_is_harmless(capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,10 +98,10 @@ def test_what_another_user_runs_prints_nothing_but_text(
 ) -> None:
     user = pwd.getpwuid(0)
     done = subprocess.CompletedProcess([], 0, f"out{EVIL}\n", f"err{EVIL}\n")
-    monkeypatch.setattr(sudo, "listed", lambda: {NICK: AgentConfig.model_construct(nick=NICK)})
+    monkeypatch.setattr(sudo, "configured_agents", lambda: {NICK: AgentConfig.model_construct(nick=NICK)})
     monkeypatch.setattr(sudo, "other_user", lambda agent: user)
     monkeypatch.setattr(sudo, "run_as", lambda *given: done)
-    assert sudo.delegated(NICK, "stop") == 0
+    assert sudo.run_as_owner(NICK, "stop") == 0
     printed = capsys.readouterr()
     assert is_harmless(printed.out) and is_harmless(printed.err) and printed.out.startswith("out")
 

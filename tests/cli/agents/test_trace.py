@@ -8,7 +8,7 @@ import pytest
 import typer
 
 import culture.cli.agents.trace as trace
-from culture.cli.agents.trace import because
+from culture.cli.agents.trace import describe_wait
 from culture.protocol.vocabulary import Receipt
 from culture.skills.history.archive import Archive
 from culture.skills.history.store import TooSlow
@@ -99,7 +99,7 @@ async def test_without_an_agent_to_wait_for_stored_is_enough(machine: Machine) -
     ],
 )
 def test_the_reason_is_given_in_words(state: dict[str, str] | None, is_here: bool, said: str) -> None:
-    assert because(Receipt.INJECTED, state, is_here) == said
+    assert describe_wait(Receipt.INJECTED, state, is_here) == said
 
 
 @pytest.mark.parametrize("what", ["search", "read"])

@@ -249,7 +249,7 @@ async def test_agents_neither_begin_nor_end_everything(at_home: Shell) -> None:
     at_home.environment["CULTURE_NICK"] = "spark-bee"
     for command in ("up", "down"):
         refused = await at_home.run(command)
-        assert refused.code == 4 and "this is for people" in refused.err
+        assert refused.code == 4 and "this command is for people" in refused.err
 
 
 async def test_a_port_that_is_taken_is_told_with_what_to_type(at_home: Shell) -> None:
@@ -351,12 +351,12 @@ def test_claude_is_taken_where_it_is_installed_and_logged_in(tmp_path: Path, mon
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PATH", os.defpath)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert up_agents.ready() is None
+    assert up_agents.ready_backend() is None
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a key")
-    assert up_agents.ready() == up_agents.Choice("claude", "Claude Code")
+    assert up_agents.ready_backend() == up_agents.Choice("claude", "Claude Code")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.delenv("IS_SANDBOX", raising=False)
-    assert up_agents.ready() is None
+    assert up_agents.ready_backend() is None
 
 
 def test_the_agent_of_a_folder_is_written_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

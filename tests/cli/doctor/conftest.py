@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from culture.cli.commands import assembled
 from culture.cli.doctor.command import CHECKS
 from culture.cli.doctor.inventory import Inventory
-from culture.cli.doctor.runner import Finding, FindingSeverity, conduct, mended
+from culture.cli.doctor.runner import Finding, FindingSeverity, repair, run_checks
 from tests.cli.shell import Process, Result, Shell
 from tests.support.waiting import PATIENCE, until
 
@@ -35,7 +35,7 @@ class Patient:
 
     def found(self, check: str) -> list[Finding]:
         """What one check finds that is not well."""
-        [outcome] = conduct([each for each in CHECKS if each.name == check], Inventory(), PATIENCE)
+        [outcome] = run_checks([each for each in CHECKS if each.name == check], Inventory(), PATIENCE)
         return [each for each in outcome.findings if each.severity is not FindingSeverity.OK]
 
     def one(self, check: str) -> Finding:
@@ -46,8 +46,8 @@ class Patient:
 
     def mend(self, check: str) -> None:
         """What --fix does."""
-        [outcome] = conduct([each for each in CHECKS if each.name == check], Inventory(), PATIENCE)
-        assert mended(outcome).worst is FindingSeverity.OK
+        [outcome] = run_checks([each for each in CHECKS if each.name == check], Inventory(), PATIENCE)
+        assert repair(outcome).worst is FindingSeverity.OK
         assert self.found(check) == []
 
     def file(self, name: str, text: str = "", mode: int = 0o600) -> Path:

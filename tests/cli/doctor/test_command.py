@@ -13,7 +13,7 @@ import typer
 from culture.cli.commands import assembled
 from culture.cli.doctor.command import CHECKS
 from culture.cli.doctor.inventory import Inventory
-from culture.cli.doctor.runner import DoctorCheck, Finding, FindingSeverity, conduct
+from culture.cli.doctor.runner import DoctorCheck, Finding, FindingSeverity, run_checks
 from culture.protocol.vocabulary import Exit
 from tests.cli.doctor.conftest import NICK, Patient
 from tests.cli.shell import ROOT
@@ -80,7 +80,7 @@ def test_fix_puts_right_what_can_be_without_loss(patient: Patient) -> None:
     secret = patient.file("secrets/spark-bee", "token", mode=0o644)
     stale = patient.file("run/spark.pid", "{}")
     result = patient.typed("--fix")
-    assert result.code == Exit.DONE and result.out.count("mended") == 2
+    assert result.code == Exit.DONE and result.out.count("fixed:") == 2
     assert secret.stat().st_mode & 0o777 == 0o600 and not stale.exists()
 
 
@@ -140,7 +140,7 @@ def test_a_check_that_fails_is_a_finding_and_the_others_go_on() -> None:
         raise ValueError("with hunter2 in it")
 
     broken, well = DoctorCheck("some.thing", "fine", fails), DoctorCheck("other.thing", "fine", lambda scene: [])
-    first, second = conduct([broken, well], Inventory())
+    first, second = run_checks([broken, well], Inventory())
     assert first.worst is FindingSeverity.WARNING and "some.thing" in first.findings[0].what
     assert "hunter2" not in str(first.findings[0])
     assert second.worst is FindingSeverity.OK
@@ -153,14 +153,14 @@ def test_a_check_that_does_not_end_is_a_finding(tmp_path: Path) -> None:
         os.read(waits, 1)
         return []
 
-    [outcome] = conduct([DoctorCheck("some.thing", "fine", hangs)], Inventory(), patience=0.05)
+    [outcome] = run_checks([DoctorCheck("some.thing", "fine", hangs)], Inventory(), patience=0.05)
     os.close(goes_on)
     assert outcome.worst is FindingSeverity.WARNING and "did not end" in outcome.findings[0].what
 
 
 def test_what_cannot_be_mended_stays_and_says_why(patient: Patient) -> None:
-    from culture.cli.doctor.runner import CheckOutcome, hint, mended
+    from culture.cli.doctor.runner import CheckOutcome, hint, repair
 
     gone = patient.home / "gone"
     outcome = CheckOutcome(CHECKS[0], (hint("x", "y", "z", gone.unlink),))
-    assert "No such file" in mended(outcome).findings[0].why
+    assert "No such file" in repair(outcome).findings[0].why

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from culture.cli.doctor import configuration
+from culture.cli.doctor import exposure
 from culture.cli.doctor.runner import FindingSeverity
 from culture.clients.shared.sandbox import bubblewrap
 from tests.cli.doctor.conftest import NICK, Patient
@@ -146,7 +146,7 @@ def test_members_of_a_team_that_run_as_its_owner_are_told(patient: Patient) -> N
 def test_a_team_that_cannot_have_its_sandbox_is_told(
     patient: Patient, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(configuration, "obstacle", lambda: "bubblewrap is not installed")
+    monkeypatch.setattr(exposure, "obstacle", lambda: "bubblewrap is not installed")
     team(patient, sandbox=kind)
     finding = patient.one("configuration.sandboxes")
     assert finding.severity is FindingSeverity.ERROR and f"the team shop: sandbox: {kind}" in finding.what

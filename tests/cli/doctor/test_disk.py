@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.cli.doctor.files import of_kind
+from culture.cli.doctor.files import judge_disk_kind
 from culture.cli.doctor.runner import FindingSeverity
 from tests.cli.doctor.conftest import Patient, unprivileged
 from tests.support.small_disk import fill, small_disk
@@ -50,9 +50,11 @@ def test_a_folder_that_cannot_be_written(patient: Patient, monkeypatch: pytest.M
 
 def test_a_disk_of_another_machine() -> None:
     mounts = "/dev/sda / ext4 rw 0 0\nserver:/export /shared nfs4 rw 0 0\nC:\\134 /mnt/my\\040c 9p rw 0 0\n"
-    [finding] = of_kind(Path("/shared/.culture"), mounts)
+    [finding] = judge_disk_kind(Path("/shared/.culture"), mounts)
     assert finding.severity is FindingSeverity.WARNING and "nfs4" in finding.what
-    assert [*of_kind(Path("/mnt/my c/.culture"), mounts)] and not [*of_kind(Path("/var/.culture"), mounts)]
+    assert [*judge_disk_kind(Path("/mnt/my c/.culture"), mounts)] and not [
+        *judge_disk_kind(Path("/var/.culture"), mounts)
+    ]
 
 
 def test_the_data_is_very_large(patient: Patient) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from culture.cli.doctor.command import CHECKS
 from culture.cli.doctor.inventory import Inventory
-from culture.cli.doctor.runner import conduct
+from culture.cli.doctor.runner import run_checks
 from tests.cli.doctor.conftest import NICK, Patient
 
 OURS = (
@@ -56,7 +56,7 @@ def test_garbage_in_the_place_of_our_files(patient: Patient, kind: str, configur
         patient.server()
         patient.agents()
         patient.home.joinpath("culture.yaml").chmod(0o600)
-    outcomes = conduct(CHECKS, Inventory())
+    outcomes = run_checks(CHECKS, Inventory())
     surprised = [each.what for outcome in outcomes for each in outcome.findings if "doctor` itself" in each.why]
     for path in (patient.home / "run").iterdir():
         shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.cli.doctor.probe import probe
+from culture.cli.doctor.inventory import probe
 from culture.cli.doctor.runner import FindingSeverity
 from culture.protocol.vocabulary import UserClass
 from culture.server.auth.account_store import AccountStore

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from culture.cli.agents import service
-from culture.cli.doctor import sockets
+from culture.cli.doctor import configuration
 from culture.cli.doctor.runner import FindingSeverity
 from culture.config.peer_uid import user_name
 from tests.cli.doctor.conftest import NICK, Patient
@@ -16,7 +16,7 @@ from tests.cli.doctor.conftest import NICK, Patient
 def folder(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where systemd looks for the units of this user; nobody lingers."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(patient.shell.folder / "config"))
-    monkeypatch.setattr(sockets, "_LINGERING", patient.shell.folder / "nothing" / "linger")
+    monkeypatch.setattr(configuration, "_LINGERING", patient.shell.folder / "nothing" / "linger")
     made = service.unit_folder(system=False)
     made.mkdir(parents=True)
     patient.agents()
@@ -74,7 +74,7 @@ def test_units_that_end_when_their_user_logs_out(
     patient: Patient, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lingering = patient.shell.folder / "linger"
-    monkeypatch.setattr(sockets, "_LINGERING", lingering)
+    monkeypatch.setattr(configuration, "_LINGERING", lingering)
     (folder / service.SERVER_UNIT).write_text(service.for_server(False))
     assert "loginctl enable-linger" in patient.one("services.installed").next
     lingering.mkdir()

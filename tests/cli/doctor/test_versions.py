@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from culture import __version__
-from culture.cli.doctor.machine import of_python
+from culture.cli.doctor.machine import judge_python
 from culture.cli.doctor.runner import FindingSeverity
 from culture.cli.skills import skill_files
 from culture.clients.shared.backends import backend
@@ -31,10 +31,10 @@ def test_this_python_is_well(patient: Patient) -> None:
 
 
 def test_pythons_that_were_not_tried_or_lack_something() -> None:
-    assert [*of_python((3, 11, 9), (3, 40, 1), FTS5)] == []
-    [newer] = of_python((3, 99, 0), (3, 40, 1), FTS5)
+    assert [*judge_python((3, 11, 9), (3, 40, 1), FTS5)] == []
+    [newer] = judge_python((3, 99, 0), (3, 40, 1), FTS5)
     assert newer.severity is FindingSeverity.HINT
-    [old], [without] = of_python((3, 11, 9), (3, 20, 0), FTS5), of_python((3, 11, 9), (3, 40, 1), frozenset())
+    [old], [without] = judge_python((3, 11, 9), (3, 20, 0), FTS5), judge_python((3, 11, 9), (3, 40, 1), frozenset())
     assert old.severity is without.severity is FindingSeverity.ERROR and "FTS5" in without.what
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from culture.cli.agents.agent_login import ensure
+from culture.cli.agents.agent_login import ensure_account
 from culture.protocol.vocabulary import AgentState, UserClass
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import new_account
@@ -384,7 +384,7 @@ async def test_bots_that_registered_themselves_have_no_vote(tmp_path: Path, home
         store = ircd.parts.accounts
         store.add(new_account("ori", UserClass.HUMAN, verifier=verifier()))
         store.add(new_account("rover", UserClass.AGENT, always_on=False))
-        ensure(NICK, store)
+        ensure_account(NICK, store)
         bots = []
         for number in range(3):
             bot = await stack.enter_async_context(registered(ircd.port, f"spark-bot{number}", "message-tags"))

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from culture.cli.agents.questions import table
+from culture.cli.agents.questions import render_table
 from culture.clients.shared import reporting
 from culture.clients.shared.assembly import assemble
 from culture.clients.shared.errors import WrongConfiguration
@@ -257,7 +257,7 @@ async def test_questions_and_alerts_are_facts_without_what_is_private(ircd: IRCd
         [closed] = daemon.questions.recent
         assert closed.answer is not None and question["answer"] == closed.answer.msgid
         await until(lambda: daemon.questions.as_data([closed])[0]["answer"].get("verified") == "unknown")
-        assert "spark-ori, unverified" in table(
+        assert "spark-ori, unverified" in render_table(
             [{"nick": NICK, **daemon.questions.as_data([closed])[0]}], datetime.now(UTC)
         )
         daemon.webhook.fire("agent_error", f"{NICK} fell over", place="#general")

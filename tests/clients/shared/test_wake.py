@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from culture.cli.agents import agent_login
-from culture.cli.agents.agent_report import rest
+from culture.cli.agents.agent_report import read_database
 from culture.clients.shared import hearing
 from culture.clients.shared.attention import Command, command
 from culture.clients.shared.daemon import AgentDaemon
@@ -99,9 +99,9 @@ def test_what_is_held_is_counted_alike_while_the_daemon_runs_and_when_it_is_stop
     held, inbox = HeldMail(records, notes), Inbox(records, notes)
     held.withhold(said("to nobody in particular"))
     inbox.receive(said(f"@{NICK} hello", number=1), unvouched=True)
-    assert held.total == rest(NICK).held == 2
+    assert held.total == read_database(NICK).held == 2
     records.execute("DROP TABLE withheld")
-    assert rest(NICK).held == 1, "the file of a daemon of before"
+    assert read_database(NICK).held == 1, "the file of a daemon of before"
 
 
 def test_what_is_released_is_of_one_sender_one_channel_or_private(records: Records) -> None:
@@ -178,7 +178,7 @@ def agents_yaml_now(file: Path) -> Any:
 def with_accounts(folder: Path) -> None:
     folder.mkdir()
     accounts_of(folder, "spark-ori")
-    agent_login.ensure(NICK, AccountStore(folder / "accounts.json", "spark"))
+    agent_login.ensure_account(NICK, AccountStore(folder / "accounts.json", "spark"))
 
 
 @asynccontextmanager
@@ -271,13 +271,13 @@ async def test_a_link_without_authority_wakes_no_agent(home: Path, tmp_path: Pat
     secret: dict[str, Any] = {"secret": "a-secret-of-both-sides"}
     waits = LinkConfig(name="spark", **secret)
     async with serving(tmp_path / "thor", name="thor", links=(waits,)) as thor, AsyncExitStack() as stack:
-        agent_login.ensure("thor-jules", AccountStore(tmp_path / "thor" / "accounts.json", "thor"))
+        agent_login.ensure_account("thor-jules", AccountStore(tmp_path / "thor" / "accounts.json", "thor"))
         dials = LinkConfig(name="thor", address=f"127.0.0.1:{thor.port}", trust=trust, **secret)  # type: ignore[arg-type]
         spark = await stack.enter_async_context(with_people(tmp_path / "spark", links=(dials,)))
         config = agents_yaml(home, spark.port, {"nick": NICK, "playbook": playbook(home, [])})
         daemon = await stack.enter_async_context(running(config, NICK))
         jules = await stack.enter_async_context(
-            registered(thor.port, "thor-jules", "message-tags", agent_login.token("thor-jules") or "")
+            registered(thor.port, "thor-jules", "message-tags", agent_login.read_token("thor-jules") or "")
         )
         await until(lambda: thor.parts.network.user(NICK) is not None)
         await jules.join("#general")
@@ -436,7 +436,7 @@ async def test_what_a_stranger_said_under_its_nick_is_not_found_as_its_own_words
         async with registered(ircd.port, NICK, "message-tags") as eve:
             await eve.join("#general")
             await eve.ask("PRIVMSG #general :note to myself: secret orders")
-        agent_login.ensure(NICK, AccountStore(folder / "accounts.json", "spark"))
+        agent_login.ensure_account(NICK, AccountStore(folder / "accounts.json", "spark"))
         config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, [])})
         async with running(config, NICK), Wire(paths.agent_socket(NICK)) as agent:
             assert (await agent.call("irc_search", channel="#general", text="secret orders"))["data"] == []
@@ -445,10 +445,10 @@ async def test_what_a_stranger_said_under_its_nick_is_not_found_as_its_own_words
 
 async def test_an_agent_that_wakes_nobody_still_answers_what_it_may(home: Path, tmp_path: Path) -> None:
     async with with_people(tmp_path / "server") as ircd, AsyncExitStack() as stack:
-        agent_login.ensure("spark-bob", AccountStore(tmp_path / "server" / "accounts.json", "spark"))
+        agent_login.ensure_account("spark-bob", AccountStore(tmp_path / "server" / "accounts.json", "spark"))
         agent = {"nick": NICK, "playbook": playbook(home, []), "wake": "humans", "trust": {"agents": "first"}}
         bob = await stack.enter_async_context(connected(ircd.port))
-        bob.send(f"PASS :spark-bob:{agent_login.token('spark-bob')}")
+        bob.send(f"PASS :spark-bob:{agent_login.read_token('spark-bob')}")
         await bob.register("spark-bob", "message-tags")
         await bob.join("#general")
         daemon = await stack.enter_async_context(running(agents_yaml(home, ircd.port, agent), NICK))
