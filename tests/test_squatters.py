@@ -27,12 +27,15 @@ from culture.config.agents import ServerAddress
 from culture.config.links import LinkConfig
 from culture.config.model import Listen
 from culture.config.peer_uid import PortHeld, check_peer
+from culture.config.skills import Embeddings
 from culture.lib.files import private_directory, replace_file
 from culture.protocol.vocabulary import UserClass
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import new_account
 from culture.server.auth.oidc import errors as issuers
 from culture.server.auth.oidc.fetch import fetch
+from culture.skills.history.semantic.endpoint import Endpoint
+from culture.skills.history.store import Unavailable
 from culture.transport import Address, ClientIdentity, IRCTransport, ServerUnreachable
 from culture.transport.dialer import dial
 from culture.transport.one_shot import ask_once
@@ -261,6 +264,18 @@ async def test_the_keys_of_an_issuer_are_not_read_from_a_squatter(monkeypatch: p
             await asyncio.to_thread(fetch, url, end)
         assert await squatter.heard(tries=1) == b""
         assert await asyncio.to_thread(fetch, url, end, USER) == {"keys": []}
+
+
+async def test_messages_are_not_sent_to_a_squatter_for_their_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An endpoint of embeddings is sent all that people say."""
+    async with squatting(monkeypatch, says="HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n") as squatter:
+        settings = {"url": f"http://127.0.0.1:{squatter.port}", "model": "letters", "timeout": "10s"}
+        stranger, named = (Endpoint(Embeddings.model_validate({**settings, "user": user})) for user in (None, USER))
+        with pytest.raises(Unavailable, match=f"held by user {USER}.*history.semantic.user: {USER}"):
+            await asyncio.to_thread(stranger.embed, ["the password is xyzzy"])
+        assert await squatter.heard(tries=1) == b""
+        with pytest.raises(Unavailable, match="answered 500"):
+            await asyncio.to_thread(named.embed, ["hello"])
 
 
 @pytest.mark.parametrize("named", [USER, str(UID)])

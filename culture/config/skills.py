@@ -77,6 +77,7 @@ class Embeddings(Settings):
     model: str = ""
     key: Annotated[Secret, AfterValidator(_key)] | None = Field(None, repr=False)
     timeout: Duration = 10.0
+    user: str | None = None
 
     @model_validator(mode="after")
     def _an_endpoint_has_a_model(self) -> Self:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from culture.config.peer_uid import check_peer
 from culture.config.skills import Embeddings
 from culture.lib.http import HttpAccess, HttpRequest
 from culture.lib.ssrf_guard import HttpTarget
@@ -20,6 +21,7 @@ _MOST_BYTES = 64 << 20
 _CHUNK = 1 << 16
 _MOST_DIMENSIONS = 16_384
 _TEXTS_FAULT = frozenset({400, 413, 422})
+_SETTING = "history.semantic.user: {user} in culture.yaml"
 
 
 class Endpoint:
@@ -32,7 +34,12 @@ class Endpoint:
         base = settings.url or ""
         self._target = HttpTarget.parse(f"{_service(base)}/embeddings")
         trust = ssl.create_default_context()
-        self._access = HttpAccess(trust=lambda: trust, is_configured=True)
+        # All that people say goes there: not to whoever listens on the port while the endpoint is away.
+        self._access = HttpAccess(
+            trust=lambda: trust,
+            is_configured=True,
+            check_plain=lambda connection: check_peer(connection, settings.user, _SETTING),
+        )
         self._timeout = settings.timeout
         self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if settings.key is not None:
