@@ -1,10 +1,10 @@
 """Who calls a tool, whom they may speak for, and how often."""
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from culture.lib.ratelimit import FixedRate, KeyedTokenBuckets
 from culture.transport import NotSent
 
 BURST = 40
@@ -38,18 +38,11 @@ class CallRate:
     def __init__(
         self, burst: int = BURST, per_second: float = PER_SECOND, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._burst = float(burst)
         self._rate = per_second
         self._clock = clock
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._buckets = KeyedTokenBuckets(FixedRate(burst, per_second), _REMEMBERED)
 
     def take(self, key: str) -> None:
         """Count a call; ``NotSent`` when it is one too many."""
-        now = self._clock()
-        left, at = self._left.pop(key, (self._burst, now))
-        left = min(self._burst, left + (now - at) * self._rate)
-        self._left[key] = (max(0.0, left - 1), now)
-        if len(self._left) > _REMEMBERED:
-            self._left.popitem(last=False)
-        if left < 1:
+        if not self._buckets.take(key, self._clock()):
             raise NotSent(f"too many calls: wait a second, then at most {self._rate:g} a second")

@@ -14,9 +14,9 @@ from culture.federation.dialling import TOO_MANY
 from culture.federation.link import OLDEST, VERSION, Link
 from culture.federation.peer import Peer
 from culture.federation.trust import is_vouched_for
+from culture.lib.ratelimit import SlidingWindow
 from culture.protocol.message import Message
 from culture.protocol.names import short_name
-from culture.server.core.tally import Tally
 from culture.server.net.connection_limits import group_of
 from culture.server.skill import Host
 
@@ -35,7 +35,7 @@ class Admission:
     def __init__(self, mesh: "Mesh", host: Host) -> None:
         self._mesh = mesh
         self._host = host
-        self._failures = Tally()
+        self._failures = SlidingWindow()
 
     @property
     def caps(self) -> str:
@@ -99,11 +99,11 @@ class Admission:
         if not who or not self._failures.count(who, period, now):
             log.warning("a link of %s from %s is refused: %s", name[:64], peer.address or "the address dialled", why)
         if who:
-            self._failures.note(who, now)
+            self._failures.add(who, now)
 
     def forget_tries(self) -> None:
         """Let go of what no longer counts."""
-        self._failures.forget(self._host.config.limits.failed_logins_period, self._host.now())
+        self._failures.prune(self._host.config.limits.failed_logins_period, self._host.now())
 
     def admitted(self, link: Link) -> None:
         """Both sides have shown who they are: say what we speak, and which server we are."""

@@ -13,6 +13,7 @@ from culture.config.listen_policy import Tls
 from culture.config.peer_uid import PortHeld, check_peer
 from culture.federation import certificate
 from culture.federation.trust import has_authority
+from culture.lib.backoff import Backoff, delay
 from culture.server.errors import StartError
 from culture.server.skill import Host
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_FIRST, _LONGEST = 0.5, 60.0
+_FIRST, _LONGEST, _JITTER = 0.5, 60.0, 0.5
 _FOREIGN = 300.0  # until a peer that speaks another version is asked again
 _STEADY, _FALLEN = 5.0, 4.0
 _PATIENCE = 10.0
@@ -40,7 +41,7 @@ class Call:
     def __init__(self) -> None:
         self.now = asyncio.Event()
         """Set when there is a reason not to wait any longer."""
-        self.pause = _FIRST
+        self.backoff = Backoff(_FIRST, _LONGEST, jitter=_JITTER)
         self.falls = 0
         """How often in a row the link fell soon after it stood."""
         self.shows_old = False
@@ -118,7 +119,7 @@ class Dialler:
 
     @staticmethod
     def _hurry(call: Call) -> None:
-        call.pause = _FIRST
+        call.backoff.reset()
         call.now.set()
 
     async def _keep_linked(self, name: str, call: Call) -> None:
@@ -133,13 +134,14 @@ class Dialler:
 
     async def _stand(self, name: str, call: Call) -> None:
         """Wait while the link is there. One that falls again and again as soon as it stands is given time."""
-        began, call.pause = self._host.monotonic(), _FIRST
+        began = self._host.monotonic()
+        call.backoff.reset()
         await call.now.wait()
         if name in self._mesh.links:
             return
         call.falls = call.falls + 1 if self._host.monotonic() - began < _STEADY else 0
         if call.falls > 1:
-            await self._wait(call, min(_FIRST * 2**call.falls, _FALLEN) * random.uniform(0.5, 1.0))
+            await self._wait(call, delay(call.falls, _FIRST, _FALLEN, _JITTER, random.random()))
 
     async def _try(self, name: str, call: Call) -> None:
         """Dial once; where nothing comes of it, wait."""
@@ -153,10 +155,9 @@ class Dialler:
             self._note(name, self._failure(peer, settings))
             call.shows_old = settings.old_secret is not None and not call.shows_old
             if peer.link.is_foreign:
-                call.pause = _FOREIGN
+                call.backoff.at_least(_FOREIGN)
         if self._calls.get(name) is call:
-            await self._wait(call, call.pause * random.uniform(0.5, 1.0))
-            call.pause = min(call.pause * 2, max(_LONGEST, call.pause))
+            await self._wait(call, call.backoff.next())
 
     @staticmethod
     async def _wait(call: Call, seconds: float) -> None:

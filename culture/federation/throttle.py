@@ -4,6 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from culture.federation.peer import Peer
+from culture.lib.ratelimit import FixedRate, TokenBucket
 from culture.server.skill import Host
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ class Throttle:
     def __init__(self, mesh: "Mesh", host: Host) -> None:
         self._mesh = mesh
         self._host = host
-        self._buckets: dict[Peer, tuple[float, int, float]] = {}
+        self._buckets: dict[Peer, tuple[TokenBucket, int]] = {}
         self._paused: set[Peer] = set()
 
     def note(self, peer: Peer) -> None:
@@ -43,10 +44,9 @@ class Throttle:
 
     def _is_too_fast(self, peer: Peer) -> bool:
         now = self._host.monotonic()
-        tokens, received, since = self._buckets.get(peer, (BURST, 0, now))
-        tokens = min(BURST, tokens + (now - since) * RATE) - (peer.received - received)
-        self._buckets[peer] = (tokens, peer.received, now)
-        return tokens < 0
+        bucket, received = self._buckets.get(peer) or (TokenBucket(now), 0)
+        self._buckets[peer] = (bucket, peer.received)
+        return bucket.spend(peer.received - received, FixedRate(BURST, RATE), now) > 0
 
     def _is_behind(self) -> bool:
         log = self._mesh.log

@@ -3,12 +3,13 @@
 import logging
 import re
 import time
-from collections import defaultdict, deque
 from collections.abc import Mapping
 from pathlib import Path
 
 from culture.config.paths import leads_out
 from culture.config.team import ROLES
+from culture.lib.ratelimit import SlidingWindow
+from culture.protocol.names import fold
 
 log = logging.getLogger(__name__)
 
@@ -72,14 +73,13 @@ class PromptLimit:
     """Counts the prompts of one kind, by member. A restart of the orchestrator begins the count anew."""
 
     def __init__(self) -> None:
-        self._given: defaultdict[str, deque[float]] = defaultdict(deque)
+        self._prompts = SlidingWindow()
 
     def take(self, nick: str) -> str | None:
         """Count one more prompt: what to add to it, mostly nothing; None where the member gets no more."""
-        given, now = self._given[nick.lower()], time.monotonic()
-        while given and now - given[0] >= WITHIN:
-            given.popleft()
-        if len(given) >= MOST:
+        member, now = fold(nick), time.monotonic()
+        count = self._prompts.count(member, WITHIN, now)
+        if count >= MOST:
             return None
-        given.append(now)
-        return LAST if len(given) == MOST else ""
+        self._prompts.add(member, now)
+        return LAST if count + 1 == MOST else ""

@@ -2,25 +2,9 @@
 
 import asyncio
 
-BURST = 5
-INTERVAL = 2.0
+from culture.lib.ratelimit import FixedRate, TokenBucket
 
-
-class TokenBucket:
-    """Tokens that come back with time. Without I/O: it is told what time it is."""
-
-    def __init__(self, now: float, burst: int = BURST, interval: float = INTERVAL) -> None:
-        self._tokens = float(burst)
-        self._at = now
-        self._burst = burst
-        self._interval = interval
-
-    def take(self, count: int, now: float) -> float:
-        """Take so many; the seconds to wait before they may be used."""
-        self._tokens = min(self._burst, self._tokens + max(0.0, now - self._at) / self._interval)
-        self._at = now
-        self._tokens -= count
-        return max(0.0, -self._tokens * self._interval)
+_FOREIGN = FixedRate(burst=5, rate=0.5)
 
 
 class SendPace:
@@ -31,6 +15,6 @@ class SendPace:
 
     async def wait(self, lines: int) -> None:
         """Until so many lines may go."""
-        pause = self._bucket.take(lines, asyncio.get_running_loop().time())
+        pause = self._bucket.spend(lines, _FOREIGN, asyncio.get_running_loop().time())
         if pause:
             await asyncio.sleep(pause)

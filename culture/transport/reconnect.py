@@ -9,13 +9,12 @@ server's port for some time.
 
 import asyncio
 import logging
-import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from dataclasses import dataclass, replace
 
+from culture.lib.backoff import Backoff
 from culture.protocol.message import Message as Line
 from culture.protocol.message import ProtocolError
-from culture.transport.backoff import Backoff
 from culture.transport.connection import IrcConnection
 from culture.transport.dedup import Undelivered
 from culture.transport.dialer import dial, is_private
@@ -171,7 +170,7 @@ class Reconnector:
                 if not self.has_settled or hopeless > _MAX_HOPELESS:
                     self._give_up(error)
                     return
-                backoff.attempt = 64
+                backoff.at_least(timing.longest_pause)
             except Exception as error:
                 # A bug of ours: a new connection is better than none.
                 log.exception("the connection of %s failed", self._setup.identity.nick)
@@ -181,8 +180,8 @@ class Reconnector:
             if not self.has_settled and not self._setup.patient:
                 self._give_up(ServerUnreachable(reason))
                 return
-            backoff.stood(asyncio.get_running_loop().time() - started_at)
-            pause = backoff.next(random.random())
+            backoff.lasted(asyncio.get_running_loop().time() - started_at)
+            pause = backoff.next()
             log.info("%s is not connected: %s; next attempt in %.1f s", self._setup.identity.nick, reason, pause)
             self._report(ConnectionState.LOST, reason)
             await asyncio.sleep(pause)

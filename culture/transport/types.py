@@ -11,7 +11,6 @@ from typing import ParamSpec, Protocol
 from culture.protocol.message import NO_TAGS
 from culture.protocol.message import Message as Line
 from culture.protocol.vocabulary import Receipt, UserClass
-from culture.transport import backoff
 
 log = logging.getLogger(__name__)
 _P = ParamSpec("_P")
@@ -219,7 +218,7 @@ class Timing:
     """Limit for the first line on a new connection."""
     answer: float = 30.0
     """Limit for the answer to a command."""
-    first_pause: float = backoff.FIRST
-    longest_pause: float = backoff.LONGEST
+    first_pause: float = 1.0
+    longest_pause: float = 60.0
     regain: float = 30.0
     """Pause between two attempts to regain the nick, and to repeat a failed catch-up."""

@@ -1,8 +1,9 @@
 """Rate limit for password attempts: failures per IP address and per account."""
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable
+
+from culture.lib.ratelimit import SlidingWindow
 
 TRIES = 5
 """Failures per account in a period."""
@@ -23,37 +24,28 @@ class LoginThrottle:
         self._tries = tries
         self._period = period
         self._clock = clock
-        self._failures: OrderedDict[str, list[float]] = OrderedDict()
+        self._failures = SlidingWindow(_MAX_KEYS)
 
     def _most(self, key: str) -> int:
         return SHARED if key.startswith(ADDRESS) else self._tries
 
     def wait(self, *keys: str) -> float:
         """Seconds until a new attempt is allowed for all of these keys; 0 if it is allowed now."""
-        return max((self._wait(key) for key in keys), default=0.0)
-
-    def _wait(self, key: str) -> float:
-        since = self._clock() - self._period
-        recent = [each for each in self._failures.get(key, ()) if each > since]
-        most = self._most(key)
-        return recent[-most] - since if len(recent) >= most else 0.0
+        now = self._clock()
+        waits = (self._failures.wait(key, self._most(key), self._period, now) for key in keys)
+        return max(waits, default=0.0)
 
     def failed(self, *keys: str) -> None:
         """Record a failure for each key; above 4,096 keys the oldest are dropped."""
-        now = self._clock()
         for key in keys:
-            recent = [each for each in self._failures.pop(key, ()) if each > now - self._period]
-            self._failures[key] = [*recent[-self._most(key) :], now]
-            while len(self._failures) > _MAX_KEYS:
-                self._failures.popitem(last=False)
+            self._failures.add(key, self._clock(), self._most(key))
 
     def forgive(self, *keys: str) -> None:
         """Remove the last failure of each key."""
         for key in keys:
-            if self._failures.get(key):
-                self._failures[key].pop()
+            self._failures.undo(key)
 
     def succeeded(self, *keys: str) -> None:
         """Remove all failures of each key."""
         for key in keys:
-            self._failures.pop(key, None)
+            self._failures.clear(key)

@@ -139,7 +139,7 @@ async def test_what_is_no_channel_is_refused(ircd: IRCd, bridge: Bridge) -> None
 
 @pytest.mark.fault("G7")
 async def test_too_many_calls_are_told_so_and_nobody_else_waits(ircd: IRCd, bridge: Bridge) -> None:
-    async with bridge(ircd.port, CallRate(burst=20, per_second=0.0)) as port, over_http(port) as program:
+    async with bridge(ircd.port, CallRate(burst=20, per_second=0.001)) as port, over_http(port) as program:
         said = [program.call("send_message", channel="#general", text=f"{number}") for number in range(100)]
         outcomes = await asyncio.gather(*said, return_exceptions=True)
         refused = [each for each in outcomes if isinstance(each, Refused) and "too many calls" in str(each)]

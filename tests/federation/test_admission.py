@@ -135,7 +135,7 @@ async def test_who_tries_too_often_goes_on_to_say_what_is_wrong(tmp_path: Path) 
         async with serving(tmp_path / "thor", name="thor", links=(dials,)) as thor:
             await until(lambda: "spark" in mesh_of(thor).dialler.problems)
             calls = mesh_of(thor).dialler._calls
-            await until(lambda: calls["spark"].pause >= 2.0)  # it was told twice
+            await until(lambda: calls["spark"].backoff.pause >= 2.0)  # it was told twice
             assert mesh_of(thor).dialler.problems["spark"] == f"refused: {BAD}"
             [entry] = mesh_of(ircd).status.figures()
             assert entry["problem"].endswith("was refused: unknown name or wrong secret")
@@ -357,7 +357,7 @@ class TestVersion:
         async with server, spark(tmp_path, link) as ircd:
             dialler = mesh_of(ircd).dialler
             await until(lambda: "Version 9" in dialler.problems.get("thor", ""))
-            await until(lambda: dialler._calls["thor"].pause >= 300)
+            await until(lambda: dialler._calls["thor"].backoff.pause >= 300)
 
 
 async def test_who_dials_and_says_nothing_is_dropped(tmp_path: Path) -> None:

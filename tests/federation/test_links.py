@@ -176,7 +176,7 @@ class TestRunTime:
             _write(spark, links=(to("thor", port, "another-horse"),))
             await until(lambda: "Bad name or secret" in mesh_of(spark).dialler.problems.get("thor", ""))
             assert not mesh_of(thor).links
-            mesh_of(spark).dialler._calls["thor"].pause = 3600.0
+            mesh_of(spark).dialler._calls["thor"].backoff.at_least(3600.0)
             _write(spark, links=(to("thor", port),))
             await until(lambda: are_linked(spark, thor))
 

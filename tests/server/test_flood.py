@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culture.config.model import Flood, Rate, ServerLimits
-from culture.server.core.flood import FloodBucket
+from culture.lib.ratelimit import TokenBucket
 from culture.server.net.connection_limits import AddressLimits
 from tests.support.client import connected, registered
 from tests.support.servers import Serve
@@ -22,9 +22,9 @@ def verbs(messages: list) -> list[str]:
 def test_five_at_once_then_two_per_second_on_a_clock() -> None:
     """B4: the defaults, for a client from elsewhere."""
     allowed = Flood().clients
-    bucket = FloodBucket(0.0)
+    bucket = TokenBucket(0.0)
     assert bucket.take(8, allowed, 0.0) == 5
-    assert bucket.wait(allowed) == 0.5
+    assert bucket.wait(allowed, 0.0) == 0.5
     assert bucket.take(3, allowed, 0.4) == 0
     assert bucket.take(3, allowed, 0.5) == 1
     assert bucket.take(9, allowed, 1.5) == 2
@@ -38,7 +38,7 @@ def test_agents_and_those_on_this_machine_have_wider_classes_that_end_somewhere(
     for wider in (flood.agents, flood.loopback):
         assert wider.burst > flood.clients.burst
         assert wider.rate > flood.clients.rate > 0
-        assert FloodBucket(0.0).take(10_000, wider, 0.0) == wider.burst
+        assert TokenBucket(0.0).take(10_000, wider, 0.0) == wider.burst
 
 
 @given(
@@ -47,7 +47,7 @@ def test_agents_and_those_on_this_machine_have_wider_classes_that_end_somewhere(
     st.lists(st.tuples(st.floats(0, 5), st.integers(0, 30)), max_size=50),
 )
 def test_never_more_than_the_burst_and_the_rate_allow(burst: int, rate: float, asked: list[tuple[float, int]]) -> None:
-    allowed, bucket, now, granted = Rate(burst=burst, rate=rate), FloodBucket(0.0), 0.0, 0
+    allowed, bucket, now, granted = Rate(burst=burst, rate=rate), TokenBucket(0.0), 0.0, 0
     for pause, commands in asked:
         now += pause
         granted += bucket.take(commands, allowed, now)

@@ -7,7 +7,6 @@ import pytest
 
 from culture.protocol.vocabulary import UserClass
 from culture.transport import ClientIdentity, ConnectionState, Hopeless, NoHistory, NotSent, Transport
-from culture.transport.pace import TokenBucket
 from tests.support.client import registered
 from tests.support.ngircd import ngircd
 from tests.support.proxy import proxied
@@ -103,10 +102,3 @@ async def test_a_login_is_not_skipped_where_there_are_none(port: int) -> None:
     ada = Somebody(port, "", identity=ClientIdentity("ada", "ada", "very secret"))
     with pytest.raises(Hopeless, match="no logins"):
         await ada.irc.start()
-
-
-def test_a_few_lines_at_once_then_one_after_the_other() -> None:
-    bucket = TokenBucket(now=0.0, burst=5, interval=2.0)
-    assert [bucket.take(1, 0.0) for _ in range(7)] == [0, 0, 0, 0, 0, 2, 4]
-    assert bucket.take(1, 100.0) == 0
-    assert bucket.take(8, 100.0) == 8.0

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 
+from culture.lib.ratelimit import SlidingWindow
 from culture.protocol.names import fold
 
 MOST_REMEMBERED = 1000
@@ -15,13 +16,13 @@ class Throttle:
         self._period = period
         self._most = most
         self._clock = clock
-        self._told: dict[tuple[str, str], float] = {}
+        self._sent = SlidingWindow(most)
 
     def allows(self, nick: str, text: str) -> bool:
         """Whether somebody may be told this now; they count as told then."""
         now, key = self._clock(), (fold(nick), text)
-        self._told = {told: at for told, at in self._told.items() if now - at < self._period}
-        if key in self._told or len(self._told) >= self._most:
+        self._sent.prune(self._period, now)
+        if self._sent.count(key, self._period, now) or len(self._sent) >= self._most:
             return False
-        self._told[key] = now
+        self._sent.add(key, now)
         return True

@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from culture.config.model import ServerLimits
+from culture.lib.ratelimit import SlidingWindow
 from culture.server.auth.credential_check import CredentialCheck, Done, LoginFailed
 from culture.server.auth.sasl import Exchange, Tokens
 from culture.server.auth.sasl_framing import LONGEST_MESSAGE, SaslInbox
 from culture.server.core.session import Session
-from culture.server.core.tally import Tally
 from culture.server.net.connection_limits import group_of
 
 Outcome = TypeVar("Outcome")
@@ -54,8 +54,8 @@ class Logins:
         self._passwords = _CheckPool("login")
         self._tokens = _CheckPool("token")  # an issuer that does not answer must keep no password waiting
         self._processes = _CheckPool("process")
-        self._failures = Tally()
-        self._new_accounts = Tally()
+        self._failures = SlidingWindow()
+        self._new_accounts = SlidingWindow()
 
     def check(self, run: Callable[[], Outcome]) -> Awaitable[Outcome]:
         """Run a slow check in a thread, a few at a time."""
@@ -93,7 +93,7 @@ class Logins:
 
     def fail(self, session: Session, now: float) -> None:
         """Count a failed login."""
-        self._failures.note(_who(session), now)
+        self._failures.add(_who(session), now)
 
     def may_try(self, session: Session, limits: ServerLimits, now: float) -> bool:
         """Return whether the session's origin may try another login."""
@@ -104,13 +104,13 @@ class Logins:
         who = _who(session)
         if self._new_accounts.count(who, limits.new_accounts_period, now) >= limits.new_accounts:
             return False
-        self._new_accounts.note(who, now)
+        self._new_accounts.add(who, now)
         return True
 
     def forget_tries(self, limits: ServerLimits, now: float) -> None:
         """Drop failures and accounts that are too old to count."""
-        self._failures.forget(limits.failed_logins_period, now)
-        self._new_accounts.forget(limits.new_accounts_period, now)
+        self._failures.prune(limits.failed_logins_period, now)
+        self._new_accounts.prune(limits.new_accounts_period, now)
 
 
 def _who(session: Session) -> Hashable:

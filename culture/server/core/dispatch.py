@@ -10,13 +10,13 @@ from functools import partial
 from itertools import chain
 
 from culture.config.model import Rate
+from culture.lib.ratelimit import TokenBucket
 from culture.protocol.message import Message, ProtocolError
 from culture.protocol.numerics import Numeric
 from culture.protocol.stream import LineBuffer, Oversize, oversize
 from culture.server.commands import Command, Later, Unanswered
 from culture.server.context import Context
 from culture.server.core.encode import wire
-from culture.server.core.flood import FloodBucket
 from culture.server.core.labeled_response import labelled, under_label
 from culture.server.core.state import User
 from culture.server.errors import Failed, Refused
@@ -51,7 +51,7 @@ class Dispatcher:
         self._session = context.session
         self._commands = commands
         self._buffer = LineBuffer()
-        self._bucket = FloodBucket(self._session.opened)
+        self._bucket = TokenBucket(self._session.opened)
         self._held: deque[bytes] | None = None
         self._unknown = 0  # number of unknown commands before registration
         self._answered: list[bytes] = []  # answer so far to a labelled command that returned Later
@@ -97,7 +97,7 @@ class Dispatcher:
     def _slow_down(self) -> None:
         """Stop reading until flood control allows the next command; TCP holds back the rest."""
         self._session.wait()
-        asyncio.get_running_loop().call_later(self._bucket.wait(self._allowed()), self._speed_up)
+        asyncio.get_running_loop().call_later(self._bucket.wait(self._allowed(), time.monotonic()), self._speed_up)
 
     def _speed_up(self) -> None:
         if not self._session.ended:

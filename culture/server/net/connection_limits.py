@@ -19,10 +19,10 @@ from functools import lru_cache
 
 from culture.config import peer_uid
 from culture.config.model import ServerLimits
+from culture.lib.ratelimit import SlidingWindow, Slots
 from culture.protocol.message import Message
 from culture.server.core.encode import wire
 from culture.server.core.session import Session
-from culture.server.core.tally import Tally
 from culture.server.net.connection import ClientConnection
 
 _IPV6_NETWORK = 64  # bits: one customer has at least such a network
@@ -38,8 +38,8 @@ class AddressLimits:
 
     def __init__(self) -> None:
         self._admitted: dict[Hashable, str] = {}
-        self._open: Counter[str] = Counter()
-        self._recent = Tally()
+        self._open = Slots()
+        self._recent = SlidingWindow()
 
     def admit(
         self, guest: Hashable, host: str, limits: ServerLimits, exempt: tuple[str, ...], now: float
@@ -48,12 +48,12 @@ class AddressLimits:
         group = group_of(host, exempt)
         if group is None:
             return None
-        if self._open[group] >= limits.connections_per_address:
+        if not self._open.take(group, limits.connections_per_address):
             return "Too many connections from your address"
         if self._recent.count(group, limits.new_connections_period, now) >= limits.new_connections:
+            self._open.release(group)
             return "Too many new connections from your address, try again later"
-        self._recent.note(group, now)
-        self._open[group] += 1
+        self._recent.add(group, now)
         self._admitted[guest] = group
         return None
 
@@ -61,13 +61,11 @@ class AddressLimits:
         """Stop counting a connection that has ended."""
         group = self._admitted.pop(guest, None)
         if group is not None:
-            self._open[group] -= 1
-            if not self._open[group]:
-                del self._open[group]
+            self._open.release(group)
 
     def forget(self, limits: ServerLimits, now: float) -> None:
         """Drop addresses without recent connections."""
-        self._recent.forget(limits.new_connections_period, now)
+        self._recent.prune(limits.new_connections_period, now)
 
 
 @lru_cache(maxsize=4096)

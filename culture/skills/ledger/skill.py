@@ -9,8 +9,8 @@ from functools import partial
 from operator import methodcaller
 from typing import Any
 
-from culture.config.model import Rate
 from culture.config.skills import LedgerConfig as Wanted
+from culture.lib.ratelimit import FixedRate, KeyedTokenBuckets
 from culture.protocol.message import Message
 from culture.protocol.names import fold
 from culture.protocol.numerics import Numeric
@@ -18,7 +18,6 @@ from culture.protocol.vocabulary import ClientTag, ExtensionVerb, FactKind, User
 from culture.server.commands import Later, command
 from culture.server.context import Context
 from culture.server.core.encode import wire
-from culture.server.core.flood import FloodBucket
 from culture.server.core.ids import MICROSECONDS
 from culture.server.errors import Failed, Refused
 from culture.server.events import Noted
@@ -47,7 +46,7 @@ _MAX_WAITING = 20_000  # facts that may wait for the disk
 _LINK_PATIENCE = 2.0  # seconds for federation to store the same facts, before operators are warned
 _PATIENCE = 5.0  # seconds for the disk, before a client is told that it is busy
 _HOURLY = 3600.0
-_PUT_RATE = Rate(burst=600, rate=10)
+_PUT_RATE = FixedRate(burst=600, rate=10)
 _MAX_BUCKETS = 10_000
 _READERS = (UserClass.HUMAN, UserClass.AGENT, UserClass.BOT)
 _NO_AGENT = "Only agents publish facts, about themselves: log in with an account of class agent"
@@ -76,7 +75,7 @@ class Ledger(Skill):
         host.keeps(self._keeping.mark)
         self._initial_sync = InitialSync(host, self._keeping)
         self._receipts = ReceiptRelay(host, self._confirm_receipts)
-        self._buckets: dict[str, FloodBucket] = {}
+        self._buckets = KeyedTokenBuckets(_PUT_RATE, _MAX_BUCKETS)
 
     def places(self) -> Iterable[object]:
         """The objects with hooks and commands: the skill, the receipts and the initial sync."""
@@ -156,9 +155,7 @@ class Ledger(Skill):
 
     def _check_rate(self, ctx: Context) -> None:
         now, nick = self.host.monotonic(), fold(ctx.nick)
-        if nick not in self._buckets and len(self._buckets) >= _MAX_BUCKETS:
-            self._buckets.clear()
-        if not self._buckets.setdefault(nick, FloodBucket(now)).take(1, _PUT_RATE, now):
+        if not self._buckets.take(nick, now):
             raise Failed(
                 ExtensionVerb.LEDGER, "RATE_LIMITED", text="So many facts at once are not taken: wait a little"
             )

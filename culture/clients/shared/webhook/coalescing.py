@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 
 from culture.clients.shared.webhook.alerts import Alert, gravest_first
+from culture.lib.ratelimit import FixedRate, TokenBucket
 
 SHOWN = 5
 """So many alerts of a burst are told in full; the others are counted."""
@@ -15,36 +16,23 @@ class Bucket:
     """Lets ``burst`` things through at once, and after that one every ``every`` seconds."""
 
     def __init__(self, burst: int, every: float, clock: Clock = time.monotonic) -> None:
-        self._burst = burst
-        self._every = every
+        self._limit = FixedRate(burst, 1 / every)
         self._clock = clock
-        self._tokens = float(burst)
-        self._at = clock()
-        self._not_before = self._at
+        self._bucket = TokenBucket(clock())
+        self._not_before = clock()
 
     def wait(self) -> float:
         """How many seconds until the next may go; 0 when it may now."""
-        now = self._fill()
-        missing = 0.0 if self._tokens >= 1 else (1 - self._tokens) * self._every
-        return max(missing, self._not_before - now, 0.0)
+        now = self._clock()
+        return max(self._bucket.wait(self._limit, now), self._not_before - now, 0.0)
 
     def take(self) -> bool:
         """Let one through, if it may."""
-        if self.wait() > 0:
-            return False
-        self._tokens -= 1
-        return True
+        return self.wait() == 0 and self._bucket.take(1, self._limit, self._clock()) == 1
 
     def rest(self, seconds: float) -> None:
         """Nothing goes for so long: the other side asked for it."""
         self._not_before = max(self._not_before, self._clock() + seconds)
-
-    def _fill(self) -> float:
-        now = self._clock()
-        # A hair more than exact, as a wait that was slept off must be over.
-        self._tokens = min(float(self._burst), self._tokens + (now - self._at) / self._every + 1e-9)
-        self._at = now
-        return now
 
 
 class Pending:

@@ -2,6 +2,8 @@
 
 from email.utils import parsedate_to_datetime
 
+from culture.lib import backoff
+
 FIRST = 1.0
 LONGEST = 60.0
 LONGEST_REST = 300.0
@@ -23,8 +25,7 @@ def delay(attempt: int, asked: float | None, chance: float) -> float:
 
     Twice as long each time, and never the same for two senders; at least what the receiver asked for.
     """
-    backoff = min(FIRST * 2.0 ** (attempt - 1), LONGEST)
-    return (asked or 0.0) + backoff * (0.5 + chance / 2)
+    return (asked or 0.0) + backoff.delay(attempt - 1, FIRST, LONGEST, jitter=0.5, chance=1 - chance)
 
 
 def _until(text: str, now: float) -> float:
