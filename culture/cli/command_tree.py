@@ -1,10 +1,10 @@
 """The command line as data: the commands, their options, and what each value can be."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import typer
 
@@ -63,3 +63,22 @@ def _kind(parameter: Any, kinds: Mapping[str, str]) -> str:
 
 def _sentence(text: str) -> str:
     return " ".join(text.split("\n\n")[0].split())
+
+
+NICKS_COMMAND = r"""sed -n 's/.*nick["'\'']*: *["'\'']*\([A-Za-z0-9_-]*\).*/\1/p' """
+"""sed command that prints the nicks of an agents.yaml."""
+FILE = "${CULTURE_HOME:-$HOME/.culture}/agents.yaml"
+
+
+class CommandRow(NamedTuple):
+    """A command and the words that lead to it."""
+
+    path: str
+    node: CommandNode
+
+
+def rows(node: CommandNode, path: str = "") -> Iterator[CommandRow]:
+    """Yield every command and group, the outermost first."""
+    yield CommandRow(path, node)
+    for name, inner in node.inner.items():
+        yield from rows(inner, f"{path} {name}".lstrip())

@@ -87,7 +87,7 @@ async def test_it_is_posted_to_a_channel_and_to_the_web_without_what_is_yours(te
             assert any("spark-bee q7" in line for line in lines)
             (received,) = await receiver.got()
             assert received.said["event"] == "digest" and "spark-bee q7" in received.said["text"]
-            assert "called you" not in received.said["text"] and "#closed" not in received.said["text"]
+            assert "mentioned you" not in received.said["text"] and "#closed" not in received.said["text"]
 
 
 async def test_without_a_place_to_post_it_says_so(terminal: Shell) -> None:

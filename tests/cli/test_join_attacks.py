@@ -47,7 +47,7 @@ async def test_a_server_that_invites_writes_no_file_of_its_choice(tmp_path: Path
     async with inviting(answer) as place:
         code = InviteCode("person", "evil", place, "", "ori", KEY)
         said = await shell.run_with("correct horse\n", "mesh", "join", str(code), "--password-stdin")
-    assert said.code == Exit.FAILED and "no answer that can be understood" in said.err
+    assert said.code == Exit.FAILED and "an answer that makes no sense" in said.err
     assert files(tmp_path) == before
 
 

@@ -12,7 +12,7 @@ from culture import cli
 from culture.cli.app import app
 from culture.cli.command_tree import CommandNode, tree
 
-LISTING = ("Show", "List", "Find", "Say whether", "Say what happened", "Say how much", "Tell")
+LISTING = ("Show", "List", "Search")
 NO_LISTS = {
     ("demo",): "plays something",
     ("logs",): "is a text of others",

@@ -161,7 +161,7 @@ async def test_a_secret_that_others_may_read_is_said_so(shell: Shell, tmp_path: 
     for mode, is_open in ((0o600, False), (0o644, True)):
         file.chmod(mode)
         said = await done(shell, "link", "thor", "--secret-file", str(file))
-        assert ("Others on this machine may read" in said.err) is is_open
+        assert ("Other users of this machine can read" in said.err) is is_open
 
 
 async def test_links_need_prefixes(shell: Shell) -> None:

@@ -87,11 +87,11 @@ async def made(machine: Machine, project: Path, slug: str = "demo") -> Result:
 @pytest.mark.requirement("O02", part="that nothing else starts or ends members")
 @pytest.mark.fault("I22")
 async def test_a_team_works_is_killed_goes_on_and_stops(machine: Machine, project: Path) -> None:
-    assert "Look it over, then: culture team up" in (await made(machine, project)).out
+    assert "Check it, then type: culture team up" in (await made(machine, project)).out
     assert (await machine.run("team", "init", str(project), "--slug", "demo")).code == Exit.USAGE
     begun = await machine.run("team", "up", "-d", "--team", "demo")
     assert begun.code == 0, begun.err
-    assert "at work already" in (await machine.run("team", "up", "--team", "demo")).err
+    assert "running already" in (await machine.run("team", "up", "--team", "demo")).err
     await made(machine, project, "other")
     refused = await machine.run("team", "up", "--team", "other")
     assert (refused.code, "the orchestrator of demo" in refused.err) == (Exit.FAILED, True)

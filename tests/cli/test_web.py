@@ -59,7 +59,7 @@ def test_the_page_is_shown_lets_in_and_throws_out(culture: Commands, tmp_path: P
         assert session["account"] == "ori" and "culture" not in session
         assert session["id"] in culture("web", "sessions")
         assert "1 session has ended" in culture("web", "revoke", session["id"])
-    assert "there is no session" in culture("web", "revoke", session["id"], code=1)
+    assert "no session or logged-in account" in culture("web", "revoke", session["id"], code=1)
     assert "Nobody" in culture("web", "sessions")
     assert "Did you mean ori?" in culture("web", "link", "orii", code=1)
     folder = tmp_path / "data" / "spark" / "web"

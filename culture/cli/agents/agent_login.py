@@ -67,7 +67,7 @@ def ensure_account(nick: str, store: AccountStore, always_on: bool = True) -> No
 
 
 def issue_token(nick: str, store: AccountStore, always_on: bool = True) -> str:
-    """Return a new token for an agent whose secret file is elsewhere; add its account if missing."""
+    """Return a new token for an agent whose secret file is elsewhere; add a missing account."""
     _account_of(nick, store, always_on)
     return store.add_token(nick, LABEL)
 

@@ -51,7 +51,7 @@ def start(nick: str, file: Path | None = None, patience: float = PATIENCE) -> pi
 
 
 def until_ready(process: BackgroundProcess, patience: float = PATIENCE) -> pidfile.DaemonNote:
-    """Wait until the daemon is ready; ``begun`` is the size of its log before the start."""
+    """Wait until the daemon is ready; raise DaemonNotStarted if it is not."""
     nick = process.name
 
     def ready(pid: int) -> pidfile.DaemonNote | None:
@@ -87,5 +87,5 @@ def until_at_work(process: BackgroundProcess, patience: float = PATIENCE) -> Non
 
 
 def printed(process: BackgroundProcess) -> str:
-    """The last lines that a daemon has written to its log since it was launched, safe to show in a terminal."""
+    """Return the end of a daemon's log since its launch, cleaned for a terminal."""
     return output.clean(process.output(LAST_LINES))

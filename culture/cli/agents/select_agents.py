@@ -81,7 +81,7 @@ def fail_unknown_agent(nick: str, nicks: Collection[str]) -> NoReturn:
 
 @cache
 def configured_agents() -> dict[str, AgentConfig]:
-    """Return nick → agent of agents.yaml; empty if the file is broken, so that one can stop them."""
+    """Return nick → agent of agents.yaml; empty if the file is broken, so one can stop them."""
     try:
         return {agent.nick: agent for agent in load().agents}
     except ConfigError:

@@ -1,7 +1,6 @@
-"""Completion for bash, also the old one of macOS: no arrays with names, one ``case`` for all commands."""
+"""The bash script; for the old bash of macOS it uses ``case``, no associative arrays."""
 
-from culture.cli.command_tree import CommandNode
-from culture.cli.completion.table import FILE, NICKS, rows
+from culture.cli.command_tree import FILE, NICKS_COMMAND, CommandNode, rows
 
 _SCRIPT = """\
 # Completion of culture for bash; written by `culture completion bash`.
@@ -43,9 +42,9 @@ complete -F _culture culture
 
 
 def script(root: CommandNode) -> str:
-    """The script."""
+    """Return the script for these commands."""
     cases = "\n".join(_case(path, node) for path, node in rows(root))
-    return _SCRIPT % {"cases": cases, "nicks": NICKS, "file": FILE}
+    return _SCRIPT % {"cases": cases, "nicks": NICKS_COMMAND, "file": FILE}
 
 
 def _case(path: str, node: CommandNode) -> str:

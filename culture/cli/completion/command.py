@@ -1,4 +1,4 @@
-"""``culture completion``: a script that teaches a shell the commands."""
+"""The command ``culture completion``."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -13,7 +13,7 @@ from culture.clients.shared.backends import installed
 
 
 class Shell(StrEnum):
-    """The shells that can be taught."""
+    """Shells with a script."""
 
     BASH = "bash"
     ZSH = "zsh"
@@ -27,11 +27,11 @@ _SCRIPTS = {Shell.BASH: bash.script, Shell.ZSH: zsh.script, Shell.FISH: fish.scr
 def completion(
     shell: Annotated[Shell, typer.Argument(metavar="SHELL", show_default=False, help="bash, zsh or fish.")],
 ) -> None:
-    """Print a script that completes commands, options, agents and kinds of agents.
+    """Print a script that completes commands, options, nicks and backends.
 
     bash: eval "$(culture completion bash)" in ~/.bashrc
 
-    zsh: eval "$(culture completion zsh)" in ~/.zshrc, behind compinit
+    zsh: eval "$(culture completion zsh)" in ~/.zshrc, after compinit
 
     fish: culture completion fish > ~/.config/fish/completions/culture.fish
     """

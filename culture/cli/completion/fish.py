@@ -1,9 +1,8 @@
-"""Completion for fish, with what each command and option is for beside it."""
+"""The fish script; it shows a description beside each command and option."""
 
 from collections.abc import Mapping
 
-from culture.cli.command_tree import CommandNode
-from culture.cli.completion.table import rows
+from culture.cli.command_tree import CommandNode, rows
 
 _SCRIPT = """\
 # Completion of culture for fish; written by `culture completion fish`.
@@ -62,7 +61,7 @@ complete -c culture -f -a '(__culture_complete)'
 
 
 def script(root: CommandNode) -> str:
-    """The script."""
+    """Return the script for these commands."""
     return _SCRIPT % {"cases": "\n".join(_case(path, node) for path, node in rows(root))}
 
 

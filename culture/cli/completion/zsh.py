@@ -1,9 +1,8 @@
-"""Completion for zsh, with what each command and option is for beside it."""
+"""The zsh script; it shows a description beside each command and option."""
 
 from collections.abc import Mapping
 
-from culture.cli.command_tree import CommandNode
-from culture.cli.completion.table import FILE, NICKS, rows
+from culture.cli.command_tree import FILE, NICKS_COMMAND, CommandNode, rows
 
 _SCRIPT = """\
 #compdef culture
@@ -55,9 +54,9 @@ fi
 
 
 def script(root: CommandNode) -> str:
-    """The script."""
+    """Return the script for these commands."""
     cases = "\n".join(_case(path, node) for path, node in rows(root))
-    return _SCRIPT % {"cases": cases, "nicks": NICKS, "file": FILE}
+    return _SCRIPT % {"cases": cases, "nicks": NICKS_COMMAND, "file": FILE}
 
 
 def _case(path: str, node: CommandNode) -> str:

@@ -1,4 +1,4 @@
-"""Starts a server in the background, and tells whether one answers at an address."""
+"""Starts the server in the background, and checks whether and who answers at an address."""
 
 import socket
 import sys
@@ -15,17 +15,17 @@ from culture.lib.process.children import Launch, launch_unrecorded
 from culture.server.errors import StartError
 
 PATIENCE = 30.0
-"""How long a server, or its page, may take until it answers."""
+"""Seconds that a server or web page may take until it answers."""
 _CONNECTING = 1.0
 
 
 def culture_command(*words: str) -> list[str]:
-    """The arguments that run ``culture`` with these words in a process of its own."""
+    """Return the arguments that run ``culture`` with these words as a new process."""
     return [sys.executable, "-m", "culture", *words]
 
 
 def start(server: str, options: Sequence[str], launch: Launch = launch_unrecorded) -> pid_file.ServerNote:
-    """Run the server as a process of its own and return as soon as it accepts connections."""
+    """Start the server as a background process, and return when it accepts connections."""
     log = paths.log_file(server)
     command = culture_command("server", "start", "--foreground", *options)
     process = BackgroundProcess(server, command, log, launch=launch)
@@ -43,7 +43,7 @@ def start(server: str, options: Sequence[str], launch: Launch = launch_unrecorde
 
 
 def holder(address: ServerAddress) -> PortHeld | None:
-    """The other user of this machine who holds the port of a server, where its certificate would not tell."""
+    """Return the other local user who holds a server's port, or None; not checked with TLS."""
     if address.tls or address.fingerprint is not None:
         return None
     found = None
@@ -61,7 +61,7 @@ def holder(address: ServerAddress) -> PortHeld | None:
 
 
 def check_server(address: ServerAddress, file: str = "agents.yaml") -> None:
-    """End the command where nobody, or another user of this machine, is where the server should be."""
+    """End the command if no server answers, or another local user holds its port."""
     if not accepts((address.host, address.port)):
         fail(
             f"no server answers at {address.host} port {address.port}. Start it with `culture server start`, or "
@@ -72,7 +72,7 @@ def check_server(address: ServerAddress, file: str = "agents.yaml") -> None:
 
 
 def accepts(address: tuple[str, int]) -> bool:
-    """Whether somebody answers at an address."""
+    """Whether something accepts connections at an address."""
     try:
         socket.create_connection(address, timeout=_CONNECTING).close()
     except OSError:

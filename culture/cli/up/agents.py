@@ -190,7 +190,7 @@ def belongs(nick: str, server: ServerConfig) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Starting:
-    """Agents that are starting; ``begun`` is the size of each log before."""
+    """Agents that are starting: nick → daemon process."""
 
     begun: Mapping[str, BackgroundProcess]
 

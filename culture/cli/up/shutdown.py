@@ -1,4 +1,9 @@
-"""Ending what runs in a home folder, and looking whether it is gone."""
+"""Stops what runs in a home folder, and checks that nothing is left.
+
+The order matters: orchestrators first, since they would restart their members; then agents, web pages, servers. Every
+stopped process was the leader of a session, so afterwards all processes of those sessions that still live are
+leftovers, and are killed.
+"""
 
 import os
 import signal
@@ -25,7 +30,7 @@ from culture.lib.process.handle import is_gone, pinned
 from culture.lib.process.orphans import carrying, end_sessions
 
 VIEW_GRACE = 15.0
-"""How long a `culture up` may take to see that all is over."""
+"""Seconds that a `culture up` may take to notice that everything has stopped."""
 
 EARLY_GRACE = 10.0
 """Seconds that a process which is not ready yet may take to end."""
@@ -33,7 +38,7 @@ _FORCE = 5.0
 
 
 class Shutdown:
-    """What was ended, and what would not."""
+    """Stops things one after the other; records what was stopped and what would not."""
 
     def __init__(self) -> None:
         self.ended: list[str] = []
@@ -42,7 +47,7 @@ class Shutdown:
         self._teams: dict[str, int] = {}
 
     def early(self, launched: "Mapping[str, subprocess.Popen[bytes]]", server: str) -> None:
-        """End what was launched for a server and does not hold its file yet: nothing else would find it."""
+        """Stop children that hold no pid file yet: nothing else would find them."""
         self._leaders |= {process.pid for process in launched.values()}
         shown = holders(server)
         hidden = {what: each for what, each in launched.items() if each.pid not in shown and each.poll() is None}
@@ -52,10 +57,10 @@ class Shutdown:
             self._went(what, end_child(child, EARLY_GRACE, _FORCE), f"pid {child.pid}")
 
     def teams(self) -> None:
-        """End the orchestrators first: they would start their members again."""
+        """Stop the orchestrators of all teams."""
         if not (paths.home() / "team").is_dir():
             return
-        from culture.cli.team import select_team, up  # for those who have teams
+        from culture.cli.team import select_team, up  # only needed if there are teams
 
         for slug in select_team.team_slugs():
             pid = select_team.orchestrator_pid(slug)
@@ -65,14 +70,14 @@ class Shutdown:
             try:
                 up.end(slug)
             except typer.Exit:
-                pass  # it was said why; everything else is ended all the same
+                pass  # the reason was printed; everything else is still stopped
             if select_team.orchestrator_pid(slug) is None:
                 self._say(f"The team {slug} has stopped.")
             else:
                 self._teams[slug] = pid
 
     def agents(self, nicks: Iterable[str]) -> None:
-        """End agents with all they have started; those that do not run may have left something behind."""
+        """Stop these agents and all processes they started, also those of agents that do not run."""
         names, running = list(nicks), daemons.all_running()
         self._leaders |= {note.pid for nick, note in running.items() if nick in names}
         with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -80,7 +85,7 @@ class Shutdown:
                 self._agent(nick, how, left)
 
     def page(self, server: str) -> None:
-        """End the web page of a server."""
+        """Stop the web page of a server."""
         note = webpage.running(server)
         if note is None:
             return
@@ -88,7 +93,7 @@ class Shutdown:
         self._went(f"The web page of {server}", webpage.end(server) is not False, f"pid {note.pid}")
 
     def server(self, name: str) -> None:
-        """End a server."""
+        """Stop a server."""
         note = pid_file.running(name)
         if note is None:
             return
@@ -96,7 +101,7 @@ class Shutdown:
         self._went(name, pid_file.end(name) is not False, f"pid {note.pid}; see {paths.log_file(name)}")
 
     def look(self) -> None:
-        """Look for what any of them has left behind, and end that as well."""
+        """Find processes that the stopped ones left behind, and end them."""
         found, still = end_sessions(self._leaders)
         for orphan in found:
             self._say(f"Ended what was left behind: {orphan.command} (pid {orphan.pid}).")
@@ -108,7 +113,7 @@ class Shutdown:
                 self.left.append(f"the team {slug} (pid {pid}); `kill {pid}` ends its orchestrator")
 
     def view(self) -> None:
-        """Wait until a `culture up` in some terminal has seen that all is over."""
+        """Wait until a `culture up` in another terminal has noticed that everything has stopped."""
         pid = viewer()
         if pid is None or pid == os.getpid():
             return
@@ -140,28 +145,28 @@ class Shutdown:
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Say it, if there is still somebody to hear it: a terminal may be closed meanwhile."""
+    """Print a text; do nothing if the terminal is closed."""
     with suppress(OSError):
         typer.echo(text, err=err)
 
 
 def holders(server: str) -> set[int]:
-    """The processes that hold a file here: a server, its page, and the agents."""
+    """Return the pids of the server, its web page and all daemons."""
     notes = (pid_file.running(server), webpage.running(server), *daemons.all_running().values())
     return {note.pid for note in notes if note}
 
 
 def everybody() -> list[str]:
-    """The agents that run here, and those of agents.yaml."""
+    """Return the nicks of the agents that run and of those in agents.yaml."""
     return list(dict.fromkeys([*daemons.all_running(), *configured_agents()]))
 
 
 def view_file() -> Path:
-    """The file that a `culture up` holds while it shows what happens."""
+    """Return the file that a `culture up` holds while it shows activity."""
     return paths.home() / "run" / "up.view"
 
 
 def viewer() -> int | None:
-    """The process of a `culture up` that shows what happens."""
+    """Return the pid of the `culture up` that shows activity, or None."""
     text = note_of_holder(view_file())
     return int(text) if text and text.strip().isdecimal() else None

@@ -36,8 +36,10 @@ def ensure_token(settings: ServerConfig) -> str:
 
 
 def login_version(settings: ServerConfig) -> Callable[[str], str | None]:
-    """A function from account to login version: a text that changes when the account is revoked or gets another
-    password, which ends its browser sessions; None for an account that may not log in to the page."""
+    """Return a function: account → login version, or None if it may not use the page.
+
+    The version changes when the account is revoked or gets another password, which ends its browser sessions.
+    """
     store = AccountStore(settings.accounts_file, settings.account_prefix)
 
     def of(name: str) -> str | None:

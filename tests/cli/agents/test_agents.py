@@ -60,7 +60,7 @@ agents:
     ("words", "said"),
     [
         (("two", "--backend", "nonsense"), "is no backend"),
-        (("two", "--directory", "/nowhere"), "is no folder"),
+        (("two", "--directory", "/nowhere"), "is not a folder"),
         (("two", "--channel", "tea"), "is not a channel"),
         (("one",), "agents.yaml already: `culture start thor-one` starts it"),
         (("Thor-One",), "type `culture agents remove thor-one` first"),

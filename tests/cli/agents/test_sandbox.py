@@ -70,4 +70,4 @@ def test_person_at_a_terminal_is_asked_once(
         monkeypatch.setattr(agents_yaml.shutil, "which", lambda program: None)
         assert choose_sandbox(None) is None, "nobody is asked where it is not installed"
     os.close(ours)
-    assert "not your home" in "".join(capsys.readouterr())
+    assert "neither your home folder" in "".join(capsys.readouterr())

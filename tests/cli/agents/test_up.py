@@ -294,7 +294,7 @@ async def test_a_port_that_is_chosen_later_is_written_down_everywhere(at_home: S
         assert (await at_home.run("server", "stop")).code == 0
         stranger.close()
         back = await at_home.run("up", "--no-web", "-d", "--port", str(old))
-        assert f"still look for the old one: `culture restart {GUIDE} spark-parrot`" in back.out
+        assert f"still use the old port: `culture restart {GUIDE} spark-parrot`" in back.out
         again = await at_home.run("restart", GUIDE, "spark-parrot")
         assert again.code == 0, again.err
         assert (await at_home.run("down")).code == 0
@@ -410,7 +410,7 @@ async def test_what_ran_before_goes_on(machine: Machine) -> None:
     await stopped(up)
     now = machine.daemon()
     assert before and now and now.pid == before.pid and is_alive(now.pid), up.said
-    assert f"{NICK} ran before, and goes on" in up.said and "spark-ant has stopped." in up.said
+    assert f"{NICK} was running before, and keeps running" in up.said and "spark-ant has stopped." in up.said
 
 
 def test_what_was_begun_is_ended_where_nobody_can_be_told_of_it(

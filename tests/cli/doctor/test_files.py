@@ -36,7 +36,7 @@ def test_a_home_folder_that_its_owner_may_not_enter(patient: Patient, monkeypatc
         home.chmod(0o000)
         assert patient.one("files.home").severity is FindingSeverity.ERROR
         result = patient.typed()
-        assert result.code == 1 and "fault of `culture doctor`" not in result.out, "no check fails by surprise"
+        assert result.code == 1 and "bug of `culture doctor`" not in result.out, "no check fails by surprise"
         patient.mend("files.home")
 
 

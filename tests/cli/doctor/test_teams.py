@@ -33,7 +33,7 @@ def make_old(file: Path) -> None:
 def test_a_project_that_is_gone_or_no_repository(patient: Patient, project: Path) -> None:
     assert patient.found("teams.projects") == []
     (project / ".git").rename(project / "not-git")
-    assert "no git repository" in patient.one("teams.projects").what
+    assert "not a git repository" in patient.one("teams.projects").what
     project.rename(project.with_name("elsewhere"))
     finding = patient.one("teams.projects")
     assert finding.severity is FindingSeverity.ERROR and "is not there" in finding.what
