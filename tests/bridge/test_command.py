@@ -10,7 +10,7 @@ import pytest
 from culture.bridge.access import BridgeAccess
 from culture.cli.agents.agent_login import store_token
 from culture.cli.bridge import login_of
-from culture.clients.shared.pidfile import DaemonFile
+from culture.clients.shared.pidfile import daemon_file
 from culture.protocol.vocabulary import Exit
 from culture.server.auth.account_store import AccountStore
 from tests.bridge.program import over_http
@@ -103,7 +103,7 @@ async def test_the_nick_of_a_daemon_is_the_daemons(shell: Shell, monkeypatch: py
     monkeypatch.setenv("CULTURE_HOME", str(shell.home))
     store_token("spark-ramona", "its-token")
     assert login_of("spark-ramona") == "its-token"
-    daemon = DaemonFile("spark-ramona")
+    daemon = daemon_file("spark-ramona")
     daemon.acquire()
     try:
         assert (login_of("spark-ramona"), login_of("Spark-Ramona")) == (None, None)

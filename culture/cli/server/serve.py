@@ -9,13 +9,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from operator import attrgetter
 
-from culture.cli.server.pid_file import PidFile
+from culture.cli.server.pid_file import ServerNote, held
 from culture.config import paths
 from culture.config.errors import ConfigError
 from culture.config.model import NEEDS_RESTART, ServerConfig
 from culture.lib import sd_notify
 from culture.lib.log_lines import start_logging
 from culture.lib.process.log_rotation import rotate_own_log
+from culture.lib.process.pid_file import PidFile
 from culture.server.ircd import IRCd
 from culture.server.net.event_loop import ServerLoop
 from culture.server.net.poller import Poller
@@ -38,7 +39,7 @@ def serve(load: Load, *, options: Sequence[str] = ()) -> None:
     _prepare_process()
     poller = Poller()
     with (
-        PidFile(config, options).held() as pid_file,
+        held(config, options) as pid_file,
         asyncio.Runner(loop_factory=lambda: ServerLoop(poller)) as runner,
     ):
         runner.run(_Run(config, load, pid_file, poller).until_told())
@@ -55,7 +56,7 @@ def _prepare_process() -> None:
 class _Run:
     """One run of a server, and its signal handlers."""
 
-    def __init__(self, config: ServerConfig, load: Load, pid_file: PidFile, poller: Poller) -> None:
+    def __init__(self, config: ServerConfig, load: Load, pid_file: PidFile[ServerNote], poller: Poller) -> None:
         self._config = config
         self._load = load
         self._pid_file = pid_file
@@ -68,7 +69,7 @@ class _Run:
         self._heed_signals()
         async with self._ircd.running():
             addresses = [(each.host, port) for each, port in zip(self._config.listen, self._ircd.ports, strict=True)]
-            self._pid_file.accepts(addresses)
+            self._pid_file.change(addresses=tuple(addresses))
             sd_notify.notify("READY=1")
             await self._told.wait()
             sd_notify.notify("STOPPING=1")
@@ -85,7 +86,7 @@ class _Run:
         asyncio.get_running_loop().remove_signal_handler(number)
         self._told.set()
         with suppress(OSError):  # a full disk must not prevent the stop
-            self._pid_file.stops()
+            self._pid_file.change(stopping=True)
 
     def _reload(self, number: signal.Signals) -> None:
         log.info("%s: reading the configuration again", number.name)

@@ -95,9 +95,9 @@ async def _until_told(settings: WebSettings) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    with process.held(settings.server.name) as change_note:
-        async with serving(settings, post, lambda problem: change_note(problem=problem)) as running:
-            change_note(url=running.url, port=running.port)
+    with process.held(settings.server.name) as pid_file:
+        async with serving(settings, post, lambda problem: pid_file.change(problem=problem)) as running:
+            pid_file.change(url=running.url, port=running.port)
             typer.echo(f"The web page of {settings.server.name} is at {running.url}")
             sd_notify.notify("READY=1")
             await stop.wait()

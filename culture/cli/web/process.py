@@ -1,12 +1,11 @@
 """The process that shows the web page of a server: which one it is, starting it, ending it."""
 
-import json
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from culture.cli.local_servers import plain_listener, reached_by, server_user
@@ -15,10 +14,11 @@ from culture.cli.server.background import PATIENCE
 from culture.cli.web import account as webaccount
 from culture.config import listen_policy, paths
 from culture.config.model import ServerConfig
-from culture.lib.files import FileLock, LockTaken, note_of_holder
-from culture.lib.process import handle
+from culture.lib.files import LockTaken
+from culture.lib.process import pid_file as lib_pid_file
 from culture.lib.process.background import BackgroundProcess
 from culture.lib.process.children import Launch, launch_unrecorded
+from culture.lib.process.pid_file import PidFile, ProcessNote
 from culture.server.auth.accounts import AccountRefused, AccountsError
 from culture.server.errors import StartError
 from culture.transport import Address
@@ -31,11 +31,9 @@ GRACE = 10.0
 
 
 @dataclass(frozen=True)
-class WebNote:
+class WebNote(ProcessNote):
     """What a page that runs says about itself; without an address it does not answer yet."""
 
-    pid: int
-    since: float
     url: str = ""
     port: int = 0
     problem: str = ""
@@ -53,36 +51,25 @@ def log_file(server: str) -> Path:
 
 def running(server: str) -> WebNote | None:
     """The page of that server that lives."""
-    text = note_of_holder(_file(server))
-    try:
-        return None if text is None else WebNote(**json.loads(text))
-    except (ValueError, TypeError):
-        return None
+    return lib_pid_file.running(_file(server), WebNote)
 
 
 @contextmanager
-def held(server: str) -> Iterator[Callable[..., None]]:
-    """Be the page of that server; call with the fields of the note that are new. ``StartError`` for a second one."""
-    lock = FileLock(_file(server))
-    note = WebNote(os.getpid(), time.time())
-
-    def change(**fields: str | int) -> None:
-        nonlocal note
-        note = replace(note, **fields)  # type: ignore[arg-type]
-        lock.write(json.dumps(asdict(note)))
-
+def held(server: str) -> Iterator[PidFile[WebNote]]:
+    """Be the page of that server; ``StartError`` for a second one."""
+    file = PidFile(_file(server), WebNote(os.getpid(), time.time()))
     try:
-        lock.acquire(json.dumps(asdict(note)))
-    except LockTaken:
-        found = running(server)
-        pid = f" (pid {found.pid})" if found else ""
+        file.acquire()
+    except LockTaken as taken:
+        other = WebNote.parse(taken.note)
+        pid = f" (pid {other.pid})" if other else ""
         raise StartError(
             f"the web page of {server} is running already{pid}; `culture web status` shows where"
         ) from None
     try:
-        yield change
+        yield file
     finally:
-        lock.release(remove=True)
+        file.release()
 
 
 def start(server: str, options: Sequence[str], launch: Launch = launch_unrecorded) -> WebNote:
@@ -104,8 +91,7 @@ def start(server: str, options: Sequence[str], launch: Launch = launch_unrecorde
 
 def end(server: str) -> bool | None:
     """Have the page end, and wait for it: whether it went; None when there was none."""
-    note = running(server)
-    return None if note is None else handle.end(note.pid, lambda: running(server) == note, GRACE)
+    return lib_pid_file.end(_file(server), WebNote, GRACE)
 
 
 def settings_of(config: ServerConfig, host: str | None = None, port: int | None = None) -> WebSettings:

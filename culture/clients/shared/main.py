@@ -11,7 +11,7 @@ from culture.clients.shared.assembly import assemble, read
 from culture.clients.shared.daemon import AgentDaemon
 from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.orphans import adopted_orphans
-from culture.clients.shared.pidfile import DaemonFile
+from culture.clients.shared.pidfile import daemon_file
 from culture.clients.shared.socket_file import SocketTaken
 from culture.clients.shared.watchdog import Watchdog
 from culture.config import paths
@@ -44,7 +44,7 @@ def run(nick: str, config: Path | None = None, at: tuple[str, int] | None = None
                 update={"server": ServerAddress(host=at[0], port=at[1], user=loaded.server.user)}
             )
         agent = loaded.agent(nick)
-        file = DaemonFile(agent.nick if agent else nick)
+        file = daemon_file(agent.nick if agent else nick)
         file.acquire()
     except ConfigError as error:
         return _wrong(str(error))
@@ -52,7 +52,7 @@ def run(nick: str, config: Path | None = None, at: tuple[str, int] | None = None
         print(f"{nick} is running already ({taken.note.strip()})", file=sys.stderr)
         return Exit.FAILED
     try:
-        return asyncio.run(_run(assemble(loaded, nick, source), file.ready))
+        return asyncio.run(_run(assemble(loaded, nick, source), lambda: file.change(ready=True)))
     except WrongServer as other:
         # It may be in the place of ours for a while: systemd starts the daemon again.
         print(f"{nick}: {other}", file=sys.stderr)

@@ -1,0 +1,111 @@
+"""The file that a running process holds, and the note in it by which others find it, ask how far it is, and end it.
+
+A pid file usually holds a number, and whoever reads it must guess whether that number is still the same process: its
+start time is compared, or it is asked for by name. Here the process keeps a lock on the file as long as it lives, and
+the kernel releases the lock when it dies, by ``kill -9`` and power loss too. A file that nobody holds is no process,
+whatever it says; one that is held was written by the process that lives, so a reused number is never taken for it.
+To end it, its pidfd is opened first and the file is read again: only if the same note is still held is it signalled.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Generic, Self, TypeVar
+
+from culture.lib.files import FileLock, note_of_holder
+from culture.lib.process import handle
+
+
+@dataclass(frozen=True)
+class ProcessNote:
+    """What a running process publishes about itself; kinds of processes add fields."""
+
+    pid: int
+    since: float
+    """When it started, in seconds since 1970."""
+
+    @classmethod
+    def parse(cls, text: str) -> Self | None:
+        """Read a note back; None when it is not one of this kind. Fields that are unknown here are left out."""
+        try:
+            data = json.loads(text)
+            note = cls(**{each.name: _frozen(data[each.name]) for each in fields(cls) if each.name in data})
+        except (ValueError, TypeError):
+            return None
+        return note if type(note.pid) is int and isinstance(note.since, (int, float)) else None
+
+    def __str__(self) -> str:
+        return json.dumps(asdict(self)) + "\n"
+
+
+NoteT = TypeVar("NoteT", bound=ProcessNote)
+
+
+class PidFile(Generic[NoteT]):
+    """The running process's own side: it holds the file, and changes the note in it."""
+
+    def __init__(self, path: Path, note: NoteT) -> None:
+        self._lock = FileLock(path)
+        self.note = note
+
+    def acquire(self) -> None:
+        """Hold the file, whatever a process that is gone left in it; LockTaken when a living one holds it."""
+        self._lock.acquire(str(self.note))
+
+    def change(self, **changed: Any) -> None:
+        """Publish other values of some fields."""
+        self.note = replace(self.note, **changed)
+        self._lock.write(str(self.note))
+
+    def release(self, *, remove: bool = True) -> None:
+        """Release the file; unless it is removed, its note can still be read."""
+        self._lock.release(remove=remove)
+
+    @contextmanager
+    def releasing(self) -> Iterator[None]:
+        """Release the file after a block, and remove it; after an exception it stays, with its note."""
+        try:
+            yield
+        except BaseException:
+            self.release(remove=False)
+            raise
+        self.release()
+
+
+def running(path: Path, kind: type[NoteT]) -> NoteT | None:
+    """The note of the living process that holds the file; None when nobody does, or a process of another kind."""
+    text = note_of_holder(path)
+    return kind.parse(text) if text is not None else None
+
+
+def all_running(folder: Path, kind: type[NoteT]) -> dict[str, NoteT]:
+    """The living processes of a kind that hold the pid files (``NAME.pid``) of a folder, by name."""
+    names = sorted(file.name.removesuffix(".pid") for file in folder.glob("*.pid"))
+    return {name: note for name in names if (note := running(folder / f"{name}.pid", kind)) is not None}
+
+
+def last_note(path: Path, kind: type[NoteT]) -> NoteT | None:
+    """The note in the file, of a process that lives or is gone; None when there is none."""
+    try:
+        return kind.parse(path.read_text(encoding="utf-8", errors="replace"))
+    except FileNotFoundError:
+        return None
+
+
+def end(path: Path, kind: type[NoteT], timeout: float) -> bool | None:
+    """Send SIGTERM to the process that holds the file and wait: whether it ended; None if there was none."""
+    note = running(path, kind)
+    if note is None:
+        return None
+
+    def is_same() -> bool:
+        now = running(path, kind)
+        return now is not None and (now.pid, now.since) == (note.pid, note.since)
+
+    return handle.end(note.pid, is_same, timeout)
+
+
+def _frozen(value: object) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
