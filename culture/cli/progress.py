@@ -1,15 +1,18 @@
-"""How far long work has come, shown on a terminal and to nobody else."""
+"""Shows on a terminal, with rich, how far long work has come; files, pipes and work below half a second see nothing."""
 
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Self, TextIO
+from typing import TYPE_CHECKING, Self, TextIO
+
+if TYPE_CHECKING:  # rich takes 60 ms to load, which only work that takes longer pays
+    from rich.progress import Progress as RichProgress
+    from rich.progress import ProgressColumn
 
 _LONG = 0.5  # seconds before anything is shown
 _STEP = 0.1
-_WIDTH = 30
 
 
 class Progress:
@@ -20,7 +23,7 @@ class Progress:
         self._total = total
         self._stream = stream or sys.stderr
         self._done = 0
-        self._is_shown = False
+        self._bar: RichProgress | None = None
         self._next = time.monotonic() + long if self._stream.isatty() else float("inf")
 
     def __enter__(self) -> Self:
@@ -30,41 +33,42 @@ class Progress:
         self.close()
 
     def close(self) -> None:
-        """Show it no longer."""
+        """Remove the bar."""
         self._next = float("inf")
-        if self._is_shown:
-            self._put("")
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
 
     def step(self, number: int = 1) -> None:
-        """So much more is done."""
+        """Add so many units to what is done."""
         self._done += number
         now = time.monotonic()
         if now >= self._next:
             self._next = now + _STEP
-            self._put(self._bar())
+            self._show()
 
-    def _bar(self) -> str:
+    def _show(self) -> None:
+        if self._bar is None:
+            self._bar = self._new_bar()
+        self._bar.update(self._bar.task_ids[0], completed=self._done, refresh=True)
+
+    def _new_bar(self) -> "RichProgress":
+        from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
         if not self._total:
-            return f"{self._label} {self._done}"
-        part = min(self._done / self._total, 1.0)
-        filled = int(part * _WIDTH)
-        return f"{self._label} [{'#' * filled}{'-' * (_WIDTH - filled)}] {part:4.0%}"
-
-    def _put(self, text: str) -> None:
-        self._is_shown = bool(text)
-        self._stream.write(f"\r{text}\x1b[K")
-        self._stream.flush()
+            return _begin(self._stream, self._label, None, TextColumn("{task.completed}"))
+        return _begin(self._stream, self._label, self._total, BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
 
 
 @contextmanager
 def elapsing(label: str, stream: TextIO | None = None, long: float = _LONG) -> Iterator[None]:
-    """Show how long work takes that cannot say how far it is."""
+    """Show how long the block takes, for work that cannot say how far it is."""
     out = stream or sys.stderr
     if not out.isatty():
         yield
         return
     ended = threading.Event()
-    shown = threading.Thread(target=_count, args=(label, out, ended, long), daemon=True)
+    shown = threading.Thread(target=_show_time, args=(label, out, ended, long), daemon=True)
     shown.start()
     try:
         yield
@@ -73,15 +77,40 @@ def elapsing(label: str, stream: TextIO | None = None, long: float = _LONG) -> I
         shown.join()
 
 
-def _count(label: str, out: TextIO, ended: threading.Event, long: float) -> None:
-    begun = time.monotonic()
-    wait: Callable[[float], bool] = ended.wait
-    if wait(long):
+def _show_time(label: str, stream: TextIO, ended: threading.Event, long: float) -> None:
+    if ended.wait(long):
         return
-    while True:
-        out.write(f"\r{label} … {time.monotonic() - begun:.0f} s\x1b[K")
-        out.flush()
-        if wait(1.0):
-            out.write("\r\x1b[K")
-            out.flush()
-            return
+    from rich.progress import TimeElapsedColumn
+
+    bar = _begin(stream, f"{label} …", None, TimeElapsedColumn())
+    try:
+        while not ended.wait(1.0):
+            bar.refresh()
+    finally:
+        bar.stop()
+
+
+def _begin(stream: TextIO, label: str, total: int | None, *columns: "ProgressColumn") -> "RichProgress":
+    """A line that is drawn when it is refreshed, and removed when it is stopped."""
+    from rich.console import Console
+    from rich.progress import Progress as RichProgress
+    from rich.progress import TextColumn
+
+    class _Terminal(Console):
+        def show_cursor(self, show: bool = True) -> bool:
+            """Leave the cursor as it is: a program that is killed could not bring it back."""
+            return False
+
+    bar = RichProgress(
+        TextColumn("{task.description}", markup=False),
+        *columns,
+        console=_Terminal(file=stream),
+        auto_refresh=False,
+        transient=True,
+        # What the command prints goes where it went before: standard output may be a file.
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    bar.add_task(label, total=total)
+    bar.start()
+    return bar

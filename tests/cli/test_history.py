@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import sqlite3
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -477,10 +478,17 @@ class Terminal:
 class TestProgress:
     def test_it_shows_how_far_it_is_and_goes(self) -> None:
         terminal = Terminal()
-        with Progress("Copying", 200, terminal, long=0) as bar:  # type: ignore[arg-type]
+        with Progress("Copying [a]", 200, terminal, long=0) as bar:  # type: ignore[arg-type]
             bar.step(50)
-        assert " 25%" in terminal.text and "Copying [#######---" in terminal.text
-        assert terminal.text.endswith("\r\x1b[K")
+        assert "Copying [a] " in terminal.text and " 25%" in terminal.text
+        assert terminal.text.endswith("\r\x1b[1A\x1b[2K"), "the line is removed"
+        assert "\x1b[?25" not in terminal.text, "a killed program leaves no terminal without a cursor"
+
+    def test_work_of_unknown_length_shows_what_is_done(self) -> None:
+        terminal = Terminal()
+        with Progress("Copying", 0, terminal, long=0) as bar:  # type: ignore[arg-type]
+            bar.step(50)
+        assert "Copying 50" in terminal.text and "%" not in terminal.text
 
     def test_short_work_and_files_see_nothing(self) -> None:
         for terminal, long in ((Terminal(), 100.0), (Terminal(is_one=False), 0.0)):
@@ -488,8 +496,15 @@ class TestProgress:
                 bar.step(50)
             assert terminal.text == ""
 
+    def test_what_is_printed_meanwhile_goes_where_it_went_before(self) -> None:
+        terminal, out = Terminal(), sys.stdout
+        with Progress("Copying", 200, terminal, long=0) as bar:  # type: ignore[arg-type]
+            bar.step(50)
+            assert sys.stdout is out
+
     def test_work_without_steps_shows_its_time(self) -> None:
         terminal = Terminal()
         with elapsing("Checking", terminal, long=0):  # type: ignore[arg-type]
             assert terminal.written.wait(PATIENCE)
-        assert "Checking … 0 s" in terminal.text and terminal.text.endswith("\r\x1b[K")
+        assert "Checking … " in terminal.text and "0:00:00" in terminal.text
+        assert terminal.text.endswith("\r\x1b[1A\x1b[2K")
