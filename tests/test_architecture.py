@@ -1,7 +1,9 @@
-"""The import rule of docs/architecture.md: imports point down, neighbours do not import each other."""
+"""The rules of docs/architecture.md: imports point down, one toolbox, names and folders that a stranger can read."""
 
 import ast
+import re
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -169,3 +171,107 @@ def test_the_server_knows_no_agent(package: str) -> None:
     for path in sorted((SOURCE / package).rglob("*.py")):
         text = path.read_text(encoding="utf-8").lower()
         assert [vendor for vendor in vendors if vendor in text] == [], path
+
+
+# Packages and modules that are rewritten soon: their names and folders are mended then.
+REBUILT_LATER = ("clients/shared/", "federation/", "skills/history/", "skills/keeping.py")
+MOST_MODULES = 25
+BANNED = re.compile(
+    r"around|asked|beside|board|courier|desk|door|doorman|errands?|figures|found|given|house|keeper|kept|known"
+    r"|news|parts|picture|purse|remains|said|scene|scribe|seats?|shelf|shown|standing|told|wanted|whom|words|\w+ing"
+)
+"""Module names that say nothing: gerunds, participles, words of other trades."""
+ALLOWED_STEMS = {
+    "sasl_framing": "framing is the usual word for cutting a stream into messages",
+    "outgoing": "an adjective: messages that are sent",
+    "hiring": "to be renamed",
+    "parts": "to be merged",
+}
+SAME_CLASS_NAME = {
+    "Message": "a line of IRC in `protocol.message`; what a program reads from `transport`, whose path is documented",
+}
+
+# Who renames or locks files without `lib.files`, and why.
+OWN_RENAMES = {
+    "culture/lib/files.py": "is the one place",
+    "culture/lib/process/log_rotation.py": "rotates logs: older files move one number up, nothing is replaced",
+    "culture/server/backup/restore.py": "exchanges whole folders",
+    "culture/server/core/changes/users.py": "renames users",
+    "culture/server/core/state.py": "renames users",
+    "culture/server/subscriptions/read_markers.py": "moves an unreadable file aside",
+    "culture/skills/audit/file.py": "moves a full file aside; rewritten with the writers",
+    "culture/orchestrator/repository/worktrees.py": "moves a folder aside",
+    "culture/wiki/pages.py": "names a new repository, a folder, when it is complete",
+    "culture/wiki/queue.py": "moves a refused write aside",
+}
+
+
+def in_scope(path: Path) -> bool:
+    """Whether a module is held to the rules about names and folders already."""
+    return not path.relative_to(SOURCE).as_posix().startswith(REBUILT_LATER)
+
+
+def renames_or_locks(tree: ast.AST) -> list[str]:
+    """The calls of a module that rename or lock files."""
+    calls = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="fcntl"), attr="flock" | "lockf" as name)):
+                calls.append(name)
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="os"), attr="replace" | "rename" | "renames" as name)):
+                calls.append(name)
+            # Of all types that have one, only the `replace` of a path takes one argument alone.
+            case ast.Call(func=ast.Attribute(attr="replace" | "rename" as name), args=[_], keywords=[]):
+                calls.append(name)
+    return calls
+
+
+def test_files_are_replaced_and_locked_in_one_place() -> None:
+    users = {
+        path.relative_to(ROOT).as_posix()
+        for _, path in modules()
+        if not path.is_relative_to(SOURCE / "skills" / "history")
+        and renames_or_locks(ast.parse(path.read_text(encoding="utf-8")))
+    }
+    assert sorted(users - OWN_RENAMES.keys()) == [], "use culture.lib.files"
+    assert sorted(OWN_RENAMES.keys() - users) == [], "the reason is not needed any more"
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("os.replace(a, b)", True),
+        ("path.rename(other)", True),
+        ("path.replace(other)", True),
+        ("fcntl.flock(file, fcntl.LOCK_EX)", True),
+        ("text.replace('a', 'b')", False),
+        ("now.replace(tzinfo=UTC)", False),
+        ("replace(note, ready=True)", False),
+    ],
+)
+def test_a_rename_or_lock_is_recognised(source: str, found: bool) -> None:
+    assert bool(renames_or_locks(ast.parse(source))) is found
+
+
+def test_module_names_say_what_is_inside() -> None:
+    paths = [path for _, path in modules() if in_scope(path)]
+    assert [path for path in paths if BANNED.fullmatch(path.stem) and path.stem not in ALLOWED_STEMS] == []
+
+
+def test_no_folder_has_more_modules_than_one_can_read() -> None:
+    sizes: dict[Path, int] = defaultdict(int)
+    for _, path in modules():
+        if in_scope(path) and path.name != "__init__.py":
+            sizes[path.parent] += 1
+    assert {folder: size for folder, size in sizes.items() if size > MOST_MODULES} == {}
+
+
+def test_class_names_stand_for_one_thing() -> None:
+    places: dict[str, list[str]] = defaultdict(list)
+    for module, path in modules():
+        if in_scope(path):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    places[node.name].append(module)
+    twice = {name: where for name, where in places.items() if len(where) > 1 and name not in SAME_CLASS_NAME}
+    assert twice == {}

@@ -14,8 +14,8 @@ from pydantic import ValidationError
 
 from culture.bridge.token_file import Client, Grant, TokenFileContents
 from culture.config import paths
-from culture.config.secret_compare import same_secret
 from culture.lib.files import FileLock, FileStamp, LockTaken, file_stamp, replace_file
+from culture.lib.secret_compare import same_secret
 from culture.protocol.names import fold
 
 DAY = 86400.0

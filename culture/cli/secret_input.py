@@ -9,8 +9,8 @@ from pathlib import Path
 import typer
 
 from culture.cli.output import fail
-from culture.config.secret_compare import same_secret
 from culture.lib.files import PRIVATE_FILE
+from culture.lib.secret_compare import same_secret
 from culture.protocol.vocabulary import Exit
 
 _TRIES = 3

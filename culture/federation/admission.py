@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 from culture.config.links import LinkConfig as LinkSettings
 from culture.config.listen_policy import is_loopback
-from culture.config.secret_compare import same_secret
 from culture.federation.codec import LATER
 from culture.federation.codec.fields import number
 from culture.federation.codec.messages import OPEN_TAG
@@ -15,6 +14,7 @@ from culture.federation.link import OLDEST, VERSION, Link
 from culture.federation.peer import Peer
 from culture.federation.trust import is_vouched_for
 from culture.lib.ratelimit import SlidingWindow
+from culture.lib.secret_compare import same_secret
 from culture.protocol.message import Message
 from culture.protocol.names import short_name
 from culture.server.net.connection_limits import group_of

@@ -4,8 +4,8 @@ import hashlib
 import secrets
 from pathlib import Path
 
-from culture.config.secret_compare import same_secret
 from culture.lib.files import replace_file
+from culture.lib.secret_compare import same_secret
 
 _SIZE = 32
 _SHOWN = 16  # bytes of the seal that travel

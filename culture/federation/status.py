@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from culture.config.model import ServerConfig
-from culture.config.secret_compare import same_secret
 from culture.federation.link import Link, Stage
 from culture.lib.files import replace_file
+from culture.lib.secret_compare import same_secret
 from culture.server.skill import Host
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@
 - ``http``: the outgoing HTTP client: a deadline, a bounded answer, and only where it may go
 - ``process``: processes: held pid files, pidfds, pipes, orphans, logs
 - ``ratelimit``: token buckets, sliding windows, slots
+- ``secret_compare``: compares secrets in constant time
 - ``ssrf_guard``: which addresses outgoing requests may call
 - ``threads``: blocking work in a thread of its own
 """

@@ -13,7 +13,7 @@ from culture.transport.channels import JoinedChannels, with_hint
 from culture.transport.dedup import Delivery
 from culture.transport.history import by_id, by_time, fetch_messages, has_history, page_size, search
 from culture.transport.outgoing import MessageSender, check_target
-from culture.transport.profile import Profile, get_metadata, set_metadata
+from culture.transport.profile import ClientProfile, get_metadata, set_metadata
 from culture.transport.reconnect import Reconnector, Setup
 from culture.transport.requests import lines_of, refusal
 from culture.transport.session import IrcSession
@@ -126,7 +126,7 @@ class IRCTransport:
         listener.on_line = on_line
         setup = Setup(address, identity, self._timing, agents, people, patient)
 
-        self._profile = Profile(identity.bot)
+        self._profile = ClientProfile(identity.bot)
         self._reconnector = Reconnector(setup, listener, self._settle, self._retry_catch_up, on_state)
         self._missed_since: ReceiveMark | None = None
         self._sender = MessageSender(self._delivery)

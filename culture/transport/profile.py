@@ -12,7 +12,7 @@ _KEYS = tuple(dict.fromkeys(key.value for key in (*UserKey, *ChannelKey)))
 _MAX_VALUES = 64
 
 
-class Profile:
+class ClientProfile:
     """Our values, which survive reconnects."""
 
     def __init__(self, bot: bool) -> None:

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from culture.config.listen_policy import is_loopback
 from culture.config.peer_uid import IS_KNOWN, uid_of
-from culture.config.secret_compare import same_secret
+from culture.lib.secret_compare import same_secret
 from culture.web.page import WebPerson, csrf_of
 from culture.web.sessions import BrowserSessions
 from culture.web.site import WebSettings

@@ -11,7 +11,7 @@ from culture.protocol.message import Message as Line
 from culture.protocol.vocabulary import Receipt, UserKey
 from culture.server.ircd import IRCd
 from culture.transport import NotSent
-from culture.transport.profile import Profile
+from culture.transport.profile import ClientProfile
 from culture.transport.session import IrcSession
 from tests.support.client import registered
 from tests.support.proxy import proxied
@@ -59,7 +59,7 @@ class Connection:
 
 
 async def test_what_we_publish_while_a_connection_begins_is_not_undone() -> None:
-    profile, connection = Profile(bot=False), Connection()
+    profile, connection = ClientProfile(bot=False), Connection()
     session = cast(IrcSession, connection)
     await profile.publish(None, STATE, "idle")
     await profile.publish(None, UserKey.TASK.value, "tea")

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from culture.config import peer_uid
 from culture.config.model import ServerConfig
-from culture.config.secret_compare import same_secret
+from culture.lib.secret_compare import same_secret
 from culture.protocol.numerics import Numeric
 from culture.server.auth.accounts import Account
 from culture.server.errors import Refused

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from culture.config.secret_compare import same_secret
+from culture.lib.secret_compare import same_secret
 from culture.protocol.vocabulary import LoginProof, UserClass
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import Account

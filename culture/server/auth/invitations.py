@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Literal
 
 from culture.config.model import ServerConfig
-from culture.config.secret_compare import same_secret
 from culture.lib.files import private_directory, read_private, replace_file, write_lock
+from culture.lib.secret_compare import same_secret
 from culture.protocol.names import fold, short_name
 
 MOST = 100  # open invitations

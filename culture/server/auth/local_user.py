@@ -8,7 +8,7 @@ import pwd
 
 from culture.config import peer_uid, process_owner
 from culture.config.model import ServerConfig
-from culture.config.secret_compare import same_secret
+from culture.lib.secret_compare import same_secret
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import Account
 from culture.server.core.session import Session

@@ -8,7 +8,7 @@ import unicodedata
 from dataclasses import dataclass, field
 from typing import Self
 
-from culture.config.secret_compare import same_secret
+from culture.lib.secret_compare import same_secret
 
 LONGEST_PASSWORD = 1024
 """Bytes; a longer password is a mistake or an attack."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from culture.config.secret_compare import same_secret
+from culture.lib.secret_compare import same_secret
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import LoginProof
 from culture.server.auth.account_store import AccountStore

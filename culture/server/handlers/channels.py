@@ -2,7 +2,7 @@
 
 from itertools import zip_longest
 
-from culture.config.secret_compare import same_secret
+from culture.lib.secret_compare import same_secret
 from culture.protocol.message import Message
 from culture.protocol.names import fold, valid_channel
 from culture.protocol.numerics import Numeric

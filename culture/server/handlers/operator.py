@@ -5,7 +5,7 @@ import logging
 import secrets
 
 from culture.config.errors import ConfigError
-from culture.config.secret_compare import same_secret
+from culture.lib.secret_compare import same_secret
 from culture.protocol.message import Message
 from culture.protocol.modes import ModeChange
 from culture.protocol.numerics import Numeric

@@ -1,6 +1,6 @@
 """Registration: PASS, NICK, USER, PING, PONG, QUIT."""
 
-from culture.config.secret_compare import same_secret
+from culture.lib.secret_compare import same_secret
 from culture.protocol.message import Message
 from culture.protocol.names import fold, reserved, valid_local_nick, valid_nick
 from culture.protocol.numerics import Numeric

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from OpenSSL import SSL
 
 from culture.config.listen_policy import Tls
-from culture.config.secret_compare import same_secret
+from culture.lib.secret_compare import same_secret
 from culture.server.errors import StartError
 from culture.server.net.layers import LayerError
 

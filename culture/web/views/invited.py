@@ -4,7 +4,7 @@ import math
 
 from starlette.responses import Response
 
-from culture.config.secret_compare import same_secret
+from culture.lib.secret_compare import same_secret
 from culture.transport import ClientIdentity, Hopeless
 from culture.transport.one_shot import RequestDeclined, ask_once
 from culture.web.page import PageRequest

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from culture.config.secret_compare import same_secret
+from culture.lib.secret_compare import same_secret
 
 SOURCE = Path(__file__).parents[3] / "culture"
-THE_PLACE = SOURCE / "config" / "secret_compare.py"
+THE_PLACE = SOURCE / "lib" / "secret_compare.py"
 SECRET = re.compile(r"(^|_)(pass(word|wd)?|secrets?|tokens?|digest|proof|signature|(stored|server|client)_key)$")
 
 
