@@ -145,7 +145,7 @@ async def test_a_page_whose_account_was_revoked_connects_once_it_may_again(home:
         tokens = [settings.token]
         renewed = lambda: replace(own, secret=tokens[-1])  # noqa: E731
         ledger = LedgerClient(
-            Address("127.0.0.1", ircd.port), own, on_problem=problems.append, identity_now=renewed, pause=0.05
+            Address("127.0.0.1", ircd.port), own, on_problem=problems.append, current_identity=renewed, pause=0.05
         )
         await ledger.start()
         try:

@@ -193,6 +193,14 @@ ATTEMPTS = [
         mail=1,
     ),
     Attempt(
+        "an agent against an agent",
+        each(by(A, f"@{NICK} yes", AGENT), by(B, f"@{NICK} no q1", AGENT)),
+        "ANSWERED yes",
+        "already answered by spark-a",
+        B,
+        trust=FIRST,
+    ),
+    Attempt(
         "an operator against a person",
         each(by("spark-bob", f"@{NICK} yes", HUMAN), ori(f"@{NICK} no")),
         "ANSWERED yes",

@@ -197,6 +197,20 @@ async def test_a_provider_s_limit_parks_it_until_a_person_resumes_it(ircd: IRCd,
         assert await answered(ori, "#general") == "heard: hello"
 
 
+async def test_a_turn_that_ends_at_the_provider_s_limit_comes_again_and_is_no_error(ircd: IRCd, home: Path) -> None:
+    config = agents_yaml(home, ircd.port, {"nick": NICK, "playbook": playbook(home, [], held(home))})
+    async with registered(ircd.port, "spark-ori") as ori, running(config, NICK) as daemon:
+        await ori.join("#general")
+        ori.send(f"PRIVMSG #general :@{NICK} hello")
+        await until(lambda: daemon.work.busy)
+        over = datetime.now().astimezone() + timedelta(hours=1)
+        await daemon.minding.on_turn(Turn(error="You have hit your limit", limited_until=over.timestamp()))
+        assert not daemon.work.busy and daemon.inbox.counts()[0] == 1
+        await until(lambda: not daemon.records.execute("SELECT count(*) FROM outbox").fetchone()[0])
+        await ori.sync()
+        assert not any("[ERROR]" in line.params[-1] for line in ori.seen if line.verb == "NOTICE")
+
+
 @pytest.mark.parametrize("told", ["limit", "window"])
 async def test_when_the_time_of_a_limit_is_over_everybody_sees_it(ircd: IRCd, home: Path, told: str) -> None:
     """Also when nothing waits for the agent."""
