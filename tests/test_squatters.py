@@ -106,9 +106,9 @@ async def page(home: Path, port: int, token: str) -> AsyncIterator[tuple[Reason,
 async def bridge(home: Path, port: int, token: str) -> AsyncIterator[tuple[Reason, IsConnected]]:
     """A bridge."""
     said = {"IRC_SERVER": "127.0.0.1", "IRC_PORT": str(port)}
-    desk = BridgeClient(from_environment({**said, "IRC_TOKEN": token} if token else said), lambda nick: None)
-    async with desk.running():
-        yield lambda: desk._problem if "held" in desk._problem else "", lambda: desk.irc.connected
+    bridge = BridgeClient(from_environment({**said, "IRC_TOKEN": token} if token else said), lambda nick: None)
+    async with bridge.running():
+        yield lambda: bridge._problem if "held" in bridge._problem else "", lambda: bridge.irc.connected
 
 
 @pytest.mark.fault("C10")
@@ -161,13 +161,13 @@ async def test_a_bridge_whose_account_was_missing_connects_once_there_is_one(hom
     tokens: dict[str, str] = {"mcp-bridge": TOKEN}
     async with serving(home) as ircd:
         said = {"IRC_SERVER": "127.0.0.1", "IRC_PORT": str(ircd.port)}
-        desk = BridgeClient(from_environment(said), tokens.get, pause=0.05)
-        async with desk.running():
-            await until(lambda: "cannot be on IRC" in desk._problem)
+        bridge = BridgeClient(from_environment(said), tokens.get, pause=0.05)
+        async with bridge.running():
+            await until(lambda: "cannot be on IRC" in bridge._problem)
             store = AccountStore(home / "accounts.json", "spark")
             store.add(new_account("mcp-bridge", UserClass.AGENT))
             tokens["mcp-bridge"] = store.add_token("mcp-bridge", "made")
-            await until(lambda: desk.irc.connected)
+            await until(lambda: bridge.irc.connected)
 
 
 async def test_doctor_tells_who_holds_the_port_and_which_programs_wait(

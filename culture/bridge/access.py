@@ -1,4 +1,11 @@
-"""Who may use a bridge: tokens, the codes of owners who consent, and the programs that asked; kept as digests."""
+"""Access to a bridge: tokens, consent codes, registered programs; stores digests only.
+
+A program gets in with a bearer token. There are two ways to one: the owner creates it on the command line (``issue``),
+or a remote program registers itself, the owner types a one-time code into the consent page (``make_code``,
+``redeem``), and the program gets a short-lived token with a refresh secret (``open``, ``renew``). A refresh secret
+works once; one that is used a second time was stolen, so the whole grant ends (``end_stolen``). Only a retry of the
+latest one shortly after its use is tolerated, as the program may not have received the answer.
+"""
 
 import hashlib
 import json
@@ -10,9 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
-from culture.bridge.token_file import Client, Grant, TokenFileContents
+from culture.bridge.callers import Caller
 from culture.config import paths
 from culture.lib.files import FileLock, FileStamp, LockTaken, file_stamp, replace_file
 from culture.lib.secret_compare import same_secret
@@ -23,10 +30,10 @@ LIFETIME = 90 * DAY
 ACCESS_LIFETIME, REFRESH_LIFETIME = 3600.0, 30 * DAY
 CODE_LIFETIME = 600.0
 CONSENT_LIFETIME = 60.0
-"""How long a program has to come for its token."""
-_AGAIN = 60.0
-"""So long a program may show the secret that it has just used: it may not have heard the answer."""
-_SPENT = 16
+"""Seconds that a program has to fetch its token after consent."""
+_RETRY_WINDOW = 60.0
+"""Seconds in which a program may repeat its latest refresh: it may not have received the answer."""
+_MAX_SPENT = 16
 _MOST_CLIENTS = 200
 _LETTERS = "ABCDEFGHJKMNPQRSTVWXYZ23456789"
 _MARK = "cbt_"
@@ -34,22 +41,74 @@ _MARK = "cbt_"
 Outcome = TypeVar("Outcome")
 
 
+class StoredRecord(BaseModel):
+    """Base class of the records in the access file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Grant(StoredRecord):
+    """A token, code or consent: the right to act as some nicks for some time."""
+
+    id: str
+    names: tuple[str, ...]
+    """The own nick, then others to act as."""
+    channels: tuple[str, ...] = ()
+    made: float
+    expires: float
+    digest: str = ""
+    """Digest of the secret; empty between consent and the program's first request."""
+    client: str = ""
+    """Id of the program that got it by consent."""
+    refresh: str = ""
+    """Digest of the refresh secret."""
+    spent: tuple[str, ...] = ()
+    """Digests of used refresh secrets, the newest last: a second use means theft."""
+    ends: float = 0.0
+    """Time after which it cannot be renewed."""
+
+    @property
+    def lasts_until(self) -> float:
+        """Time after which neither token nor renewal is valid."""
+        return max(self.expires, self.ends)
+
+    @property
+    def caller(self) -> Caller:
+        """The caller that this grant identifies."""
+        return Caller(self.id, self.names, self.channels)
+
+
+class Client(StoredRecord):
+    """A registered program, with its registration as JSON."""
+
+    id: str
+    information: str
+
+
+class TokenFileContents(StoredRecord):
+    """Contents of the access file."""
+
+    grants: tuple[Grant, ...] = ()
+    codes: tuple[Grant, ...] = ()
+    clients: tuple[Client, ...] = ()
+
+
 class BrokenAccessFile(Exception):
-    """The file cannot be read or written; the text says why."""
+    """The access file cannot be read or written; the text says why."""
 
 
 def digest(secret: str) -> str:
-    """What is kept of a random secret."""
+    """Return the digest under which a random secret is stored."""
     return hashlib.sha256(secret.encode(errors="replace")).hexdigest()
 
 
-def _plain(code: str) -> str:
-    """A code as it was made, however it was typed."""
+def _normalize(code: str) -> str:
+    """Return a typed code without spaces and hyphens, in capitals."""
     return "".join(code.upper().split()).replace("-", "")
 
 
 class BridgeAccess:
-    """The file of a bridge; the command line and a running bridge share it, so each look is at what it says now."""
+    """The access file of a bridge, read for each check: the command line changes it too."""
 
     def __init__(self, file: Path | None = None, clock: Callable[[], float] = time.time) -> None:
         self.file = file or paths.home() / "bridge" / "access.json"
@@ -59,7 +118,7 @@ class BridgeAccess:
 
     @property
     def exists(self) -> bool:
-        """Whether there ever was a token: then none is let in without."""
+        """Whether a token was ever created: then nobody gets in without one."""
         return self.file.exists()
 
     # Tokens
@@ -67,102 +126,102 @@ class BridgeAccess:
     def issue(
         self, names: tuple[str, ...], channels: tuple[str, ...] = (), lifetime: float = LIFETIME
     ) -> tuple[Grant, str]:
-        """A new token, with the secret, which is nowhere else."""
+        """Create a token; returns it with its secret, which is stored nowhere."""
         secret = _MARK + secrets.token_urlsafe(32)
         grant = self._grant(names, channels, lifetime, digest=digest(secret))
         self._change(lambda now: (now.model_copy(update={"grants": (*now.grants, grant)}), None))
         return grant, secret
 
     def grants(self) -> tuple[Grant, ...]:
-        """All tokens, those that have expired too."""
-        return tuple(each for each in self._look().grants if each.digest)
+        """Return all tokens, expired ones too."""
+        return tuple(each for each in self._read().grants if each.digest)
 
     def revoke(self, *words: str) -> int:
-        """Take back what has one of these ids or nicks, codes that nobody has used yet too; how many."""
-        wanted = set(map(fold, words))
+        """Revoke the tokens and unused codes with one of these ids or nicks; returns how many."""
+        nicks = set(map(fold, words))
 
-        def is_left(each: Grant) -> bool:
-            return each.id not in words and fold(each.names[0]) not in wanted
+        def remains(each: Grant) -> bool:
+            return each.id not in words and fold(each.names[0]) not in nicks
 
         def without(now: TokenFileContents) -> tuple[TokenFileContents, int]:
-            grants, codes = tuple(filter(is_left, now.grants)), tuple(filter(is_left, now.codes))
+            grants, codes = tuple(filter(remains, now.grants)), tuple(filter(remains, now.codes))
             number = len(now.grants) + len(now.codes) - len(grants) - len(codes)
             return now.model_copy(update={"grants": grants, "codes": codes}), number
 
         return self._change(without)
 
-    def shown(self, secret: str) -> Grant | None:
-        """The token that was shown, if it holds. All are compared, whichever it is."""
-        wanted, now = digest(secret), self._clock()
-        found = [each for each in self._look().grants if same_secret(each.digest, wanted)]
-        return next((each for each in found if each.expires > now), None)
+    def find(self, secret: str) -> Grant | None:
+        """Return the valid token with this secret, or None; takes the same time for any token."""
+        hashed, now = digest(secret), self._clock()
+        matches = [each for each in self._read().grants if same_secret(each.digest, hashed)]
+        return next((each for each in matches if each.expires > now), None)
 
     # Consent
 
     def make_code(self, names: tuple[str, ...], channels: tuple[str, ...] = ()) -> str:
-        """A code that its owner types once into the consent page."""
+        """Create a one-time code that the owner types into the consent page."""
         code = "".join(secrets.choice(_LETTERS) for _ in range(12))
         grant = self._grant(names, channels, CODE_LIFETIME, digest=digest(code))
         self._change(lambda now: (now.model_copy(update={"codes": (*now.codes, grant)}), None))
         return "-".join((code[:4], code[4:8], code[8:]))
 
     def redeem(self, code: str) -> Grant | None:
-        """What the owner of this code consents to, for `open`; the code is used up by this."""
-        wanted, now = digest(_plain(code)), self._clock()
+        """Use up a code; returns the grant that its owner consents to, for ``open``, or None."""
+        hashed, now = digest(_normalize(code)), self._clock()
 
-        def used(contents: TokenFileContents) -> tuple[TokenFileContents, Grant | None]:
-            [*found] = (each for each in contents.codes if same_secret(each.digest, wanted) and each.expires > now)
-            if not found:
+        def use(contents: TokenFileContents) -> tuple[TokenFileContents, Grant | None]:
+            [*matches] = (each for each in contents.codes if same_secret(each.digest, hashed) and each.expires > now)
+            if not matches:
                 return contents, None
-            left = tuple(each for each in contents.codes if each not in found)
-            consented = found[0].model_copy(update={"digest": "", "expires": now + CONSENT_LIFETIME})
-            return contents.model_copy(update={"codes": left, "grants": (*contents.grants, consented)}), consented
+            others = tuple(each for each in contents.codes if each not in matches)
+            consented = matches[0].model_copy(update={"digest": "", "expires": now + CONSENT_LIFETIME})
+            return contents.model_copy(update={"codes": others, "grants": (*contents.grants, consented)}), consented
 
-        return self._change(used)
+        return self._change(use)
 
     def open(self, consented: Grant, client: str) -> tuple[str, str] | None:
-        """A token for a program that was consented to, and the secret for the next one; None when taken back."""
+        """Return access and refresh secrets for a consented program; None if the grant was revoked."""
         return self._replace(consented, consented.model_copy(update={"client": client}))
 
     def refreshable(self, secret: str, client: str) -> Grant | None:
-        """The token that this secret renews."""
-        wanted, now = digest(secret), self._clock()
-        found = [each for each in self._look().grants if each.refresh and same_secret(each.refresh, wanted)]
-        return next((each for each in found if each.client == client and each.ends > now), None)
+        """Return the token that a refresh secret of this client renews, or None."""
+        hashed, now = digest(secret), self._clock()
+        matches = [each for each in self._read().grants if each.refresh and same_secret(each.refresh, hashed)]
+        return next((each for each in matches if each.client == client and each.ends > now), None)
 
-    def renew(self, known: Grant) -> tuple[str, str] | None:
-        """The next token in place of this one; None when it was taken back or renewed meanwhile."""
-        return self._replace(known, known.model_copy(update={"spent": (*known.spent, known.refresh)[-_SPENT:]}))
+    def renew(self, grant: Grant) -> tuple[str, str] | None:
+        """Replace a token by the next one and return its secrets; None if it is no longer current."""
+        return self._replace(grant, grant.model_copy(update={"spent": (*grant.spent, grant.refresh)[-_MAX_SPENT:]}))
 
     def end_stolen(self, secret: str, client: str) -> Grant | None:
-        """The token whose renewal was shown a second time, by a thief or after one; it holds no longer."""
-        wanted, now = digest(secret), self._clock()
+        """End and return the token whose refresh secret was used twice, by a thief or after one."""
+        hashed, now = digest(secret), self._clock()
 
-        def ended(contents: TokenFileContents) -> tuple[TokenFileContents, Grant | None]:
+        def end(contents: TokenFileContents) -> tuple[TokenFileContents, Grant | None]:
             theirs = (each for each in contents.grants if each.client == client)
-            found = next((each for each in theirs if True in [same_secret(old, wanted) for old in each.spent]), None)
-            renewed = found.expires - ACCESS_LIFETIME if found else now
-            if found is None or (same_secret(found.spent[-1], wanted) and abs(now - renewed) < _AGAIN):
+            stolen = next((each for each in theirs if True in [same_secret(old, hashed) for old in each.spent]), None)
+            renewed_at = stolen.expires - ACCESS_LIFETIME if stolen else now
+            if stolen is None or (same_secret(stolen.spent[-1], hashed) and abs(now - renewed_at) < _RETRY_WINDOW):
                 return contents, None
-            others = tuple(each for each in contents.grants if each != found)
-            return contents.model_copy(update={"grants": others}), found
+            others = tuple(each for each in contents.grants if each != stolen)
+            return contents.model_copy(update={"grants": others}), stolen
 
-        return self._change(ended)
+        return self._change(end)
 
     def register(self, client: Client) -> None:
-        """Keep a program's registration; the oldest that nobody consented to makes room."""
+        """Store a program's registration; above the limit the oldest one without a grant is dropped."""
 
-        def added(now: TokenFileContents) -> tuple[TokenFileContents, None]:
+        def add(now: TokenFileContents) -> tuple[TokenFileContents, None]:
             used = {each.client for each in now.grants}
             rest = [each for each in now.clients if each.id not in used][-_MOST_CLIENTS:]
-            kept = (*(each for each in now.clients if each.id in used), *rest, client)
-            return now.model_copy(update={"clients": kept}), None
+            clients = (*(each for each in now.clients if each.id in used), *rest, client)
+            return now.model_copy(update={"clients": clients}), None
 
-        self._change(added)
+        self._change(add)
 
     def client(self, id: str) -> Client | None:
-        """A program that registered itself."""
-        return next((each for each in self._look().clients if each.id == id), None)
+        """Return a registered program, or None."""
+        return next((each for each in self._read().clients if each.id == id), None)
 
     # The file
 
@@ -172,22 +231,22 @@ class BridgeAccess:
             id=secrets.token_hex(4), names=names, channels=channels, made=now, expires=now + lifetime, digest=digest
         )
 
-    def _replace(self, known: Grant, by: Grant) -> tuple[str, str] | None:
-        """Secrets for what comes in place of this one; None when it is there no longer."""
+    def _replace(self, old: Grant, new: Grant) -> tuple[str, str] | None:
+        """Replace a grant and return its new secrets; None if the old one is gone."""
         access, refresh = _MARK + secrets.token_urlsafe(32), secrets.token_urlsafe(32)
         now = self._clock()
         fresh = {"digest": digest(access), "refresh": digest(refresh), "expires": now + ACCESS_LIFETIME}
-        grant = by.model_copy(update={**fresh, "ends": now + REFRESH_LIFETIME})
+        grant = new.model_copy(update={**fresh, "ends": now + REFRESH_LIFETIME})
 
-        def replaced(contents: TokenFileContents) -> tuple[TokenFileContents, bool]:
-            if known not in contents.grants:
+        def swap(contents: TokenFileContents) -> tuple[TokenFileContents, bool]:
+            if old not in contents.grants:
                 return contents, False
-            others = tuple(each for each in contents.grants if each != known)
+            others = tuple(each for each in contents.grants if each != old)
             return contents.model_copy(update={"grants": (*others, grant)}), True
 
-        return (access, refresh) if self._change(replaced) else None
+        return (access, refresh) if self._change(swap) else None
 
-    def _look(self) -> TokenFileContents:
+    def _read(self) -> TokenFileContents:
         try:
             stamp = file_stamp(self.file)
             if stamp is None:
@@ -202,21 +261,21 @@ class BridgeAccess:
         return self._contents
 
     def _change(self, change: Callable[[TokenFileContents], tuple[TokenFileContents, Outcome]]) -> Outcome:
-        with self._held():
-            before = self._look()
+        with self._locked():
+            before = self._read()
             contents, outcome = change(before)
             if contents != before:
-                self._write(self._without_old(contents))
+                self._write(self._without_expired(contents))
             return outcome
 
-    def _without_old(self, contents: TokenFileContents) -> TokenFileContents:
+    def _without_expired(self, contents: TokenFileContents) -> TokenFileContents:
         now = self._clock()
         grants = (each for each in contents.grants if each.lasts_until > now - (LIFETIME if each.digest else 0))
         codes = (each for each in contents.codes if each.expires > now)
         return contents.model_copy(update={"grants": tuple(grants), "codes": tuple(codes)})
 
     @contextmanager
-    def _held(self) -> Iterator[None]:
+    def _locked(self) -> Iterator[None]:
         lock = FileLock(self.file.with_suffix(".lock"))
         try:
             lock.acquire(str(os.getpid()))

@@ -1,4 +1,4 @@
-"""Tokens that programs show with each request."""
+"""Bearer tokens: checks the token of each request and returns its caller."""
 
 import logging
 from typing import Any
@@ -15,23 +15,23 @@ log = logging.getLogger(__name__)
 
 
 class BearerToken(AccessToken):
-    """A token that was shown, with whose it is."""
+    """A valid access token with its caller."""
 
     caller: Caller
 
 
 class BearerTokenVerifier:
-    """Looks tokens up."""
+    """Verifies tokens by the access file."""
 
     def __init__(self, access: BridgeAccess) -> None:
         self._access = access
 
     async def verify_token(self, token: str) -> BearerToken | None:
-        """Whose token it is; None when it does not hold."""
+        """Return the token with its caller; None if it is not valid."""
         try:
-            grant = self._access.shown(token)
+            grant = self._access.find(token)
         except BrokenAccessFile as broken:
-            log.error("nobody is let in: %s", broken)
+            log.error("no token can be verified: %s", broken)
             return None
         if grant is None:
             return None
@@ -46,7 +46,7 @@ class BearerTokenVerifier:
 
 
 def caller_of(context: Context[Any, Any]) -> Caller:
-    """Whose request it is: who sent this very one, not who opened the session."""
+    """Return the caller of this request, which may differ from who opened the session."""
     request = context.request_context.request
     user = None if request is None else request.scope.get("user")
     token = user.access_token if isinstance(user, AuthenticatedUser) else None

@@ -1,4 +1,4 @@
-"""Who calls a tool, whom they may speak for, and how often."""
+"""Callers of tools: the nicks they may act as, and their rate limit."""
 
 import time
 from collections.abc import Callable
@@ -14,18 +14,18 @@ _REMEMBERED = 1024
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The identity of a token; without names, a program of this machine where there are no tokens."""
+    """The identity of a token; without names, a local program of a bridge without tokens."""
 
     key: str = ""
-    """By which its calls are counted."""
+    """Key of its rate limit."""
     names: tuple[str, ...] = ()
-    """Its own nick, then those that it may speak for."""
+    """Its own nick, then others that it may act as."""
     channels: tuple[str, ...] = ()
-    """Where it is from the beginning."""
+    """Channels to join at the start."""
 
     @property
     def is_known(self) -> bool:
-        """Whether it has shown a token."""
+        """Whether it has a token."""
         return bool(self.names)
 
 
@@ -33,7 +33,7 @@ NOBODY = Caller()
 
 
 class CallRate:
-    """So many calls at once, then so many a second, for each caller by itself."""
+    """A token bucket per caller: a burst of calls, then a number per second."""
 
     def __init__(
         self, burst: int = BURST, per_second: float = PER_SECOND, clock: Callable[[], float] = time.monotonic
@@ -43,6 +43,6 @@ class CallRate:
         self._buckets = KeyedTokenBuckets(FixedRate(burst, per_second), _REMEMBERED)
 
     def take(self, key: str) -> None:
-        """Count a call; ``NotSent`` when it is one too many."""
+        """Count a call; raises ``NotSent`` above the rate."""
         if not self._buckets.take(key, self._clock()):
             raise NotSent(f"too many calls: wait a second, then at most {self._rate:g} a second")

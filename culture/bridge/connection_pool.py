@@ -1,4 +1,4 @@
-"""The connections of those who speak through a bridge: opened on first use, few, closed when idle."""
+"""A bridge's IRC connections, one per nick: opened on first use, limited, closed when idle."""
 
 import asyncio
 import logging
@@ -16,8 +16,8 @@ log = logging.getLogger(__name__)
 
 MOST = 32
 IDLE = 1800.0
-_OPENING = 20.0
-_REMEMBERED = 512
+_OPEN_TIMEOUT = 20.0
+_MAX_REMEMBERED = 512
 
 SecretOf = Callable[[str], str | None]
 
@@ -28,15 +28,15 @@ class BridgeConnection:
 
     irc: IRCTransport
     channels: tuple[str, ...]
-    """Where it is from the beginning."""
+    """Channels to join at the start."""
     used_at: float = 0.0
     users: int = 0
     opened: bool = False
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class BridgeConnectionPool:
-    """The seats by nick. ``agents`` learns the nicks: on servers without classes nobody else tells what they are."""
+    """Connections by nick. The nicks are added to ``agents``, for servers without user classes."""
 
     def __init__(
         self,
@@ -56,113 +56,115 @@ class BridgeConnectionPool:
         self._most = most
         self._idle = idle
         self._clock = clock
-        self._seats: OrderedDict[str, BridgeConnection] = OrderedDict()
-        self._left: OrderedDict[str, list[str]] = OrderedDict()
-        """Where those were whose seats were closed."""
+        self._entries: OrderedDict[str, BridgeConnection] = OrderedDict()
+        self._last_channels: OrderedDict[str, list[str]] = OrderedDict()
+        """Channels of closed connections, by nick."""
 
     @property
     def nicks(self) -> list[str]:
-        """Who sits."""
-        return [seat.irc.nick for seat in self._seats.values()]
+        """Nicks of the open connections."""
+        return [entry.irc.nick for entry in self._entries.values()]
 
     def has(self, nick: str) -> bool:
-        """Whether this nick is on one of our connections."""
-        return fold(nick) in self._seats
+        """Whether a nick has a connection here."""
+        return fold(nick) in self._entries
 
     @asynccontextmanager
-    async def taken(self, nick: str, via: str, channels: Iterable[str], logs_in: bool) -> AsyncIterator[IRCTransport]:
-        """The connection of a nick; it stays open for as long as this lasts, and a while longer."""
-        lost = self._seats.get(fold(nick))
-        if lost is not None and lost.opened and not lost.users and not lost.irc.connected:
+    async def connection(
+        self, nick: str, via: str, channels: Iterable[str], logs_in: bool
+    ) -> AsyncIterator[IRCTransport]:
+        """Yield the connection of a nick, opened if needed; it is not closed while in use."""
+        current = self._entries.get(fold(nick))
+        if current is not None and current.opened and not current.users and not current.irc.connected:
             await self._drop(nick)
-        seat = self._seats.get(fold(nick)) or await self._new(nick, via, channels, logs_in)
-        seat.users += 1
+        entry = self._entries.get(fold(nick)) or await self._new(nick, via, channels, logs_in)
+        entry.users += 1
         try:
-            async with seat.turn:
-                await self._ready(nick, seat)
-            yield seat.irc
+            async with entry.lock:
+                await self._ensure_ready(nick, entry)
+            yield entry.irc
         finally:
-            seat.users -= 1
-            seat.used_at = self._clock()
+            entry.users -= 1
+            entry.used_at = self._clock()
 
-    async def _ready(self, nick: str, seat: BridgeConnection) -> None:
-        if not seat.opened:
-            await self._open(nick, seat)
-        if self._seats.get(fold(nick)) is not seat or not seat.irc.connected:
+    async def _ensure_ready(self, nick: str, entry: BridgeConnection) -> None:
+        if not entry.opened:
+            await self._open(nick, entry)
+        if self._entries.get(fold(nick)) is not entry or not entry.irc.connected:
             raise NotSent(f"{nick} is not connected at the moment: try again")
-        if fold(seat.irc.nick) != fold(nick):
+        if fold(entry.irc.nick) != fold(nick):
             await self._drop(nick)
             raise NotSent(f"{nick} is somebody else, who is on line")
-        self._seats.move_to_end(fold(nick))
+        self._entries.move_to_end(fold(nick))
 
     async def _new(self, nick: str, via: str, channels: Iterable[str], logs_in: bool) -> BridgeConnection:
-        if len(self._seats) >= self._most:
+        if len(self._entries) >= self._most:
             await self._drop(self._longest_unused())
         token = self._secret_of(nick) if logs_in else None
         identity = ClientIdentity(nick, nick if token else None, token or self._password, realname=f"{nick} via {via}")
-        wanted = {fold(name): name for name in (*channels, *self._left.pop(fold(nick), ()))}
-        # Somebody else may have come first while another seat was closed.
+        first_channels = {fold(name): name for name in (*channels, *self._last_channels.pop(fold(nick), ()))}
+        # Another call may have added this nick while an old connection was closed.
         irc = IRCTransport(self._address, identity, agents=self._agents)
-        return self._seats.setdefault(fold(nick), BridgeConnection(irc, tuple(wanted.values())))
+        return self._entries.setdefault(fold(nick), BridgeConnection(irc, tuple(first_channels.values())))
 
-    async def _open(self, nick: str, seat: BridgeConnection) -> None:
-        if self._seats.get(fold(nick)) is not seat:
+    async def _open(self, nick: str, entry: BridgeConnection) -> None:
+        if self._entries.get(fold(nick)) is not entry:
             return
         try:
-            async with asyncio.timeout(_OPENING):
-                await seat.irc.start()
-                await check_class(seat.irc)
-                if fold(seat.irc.nick) == fold(nick):
+            async with asyncio.timeout(_OPEN_TIMEOUT):
+                await entry.irc.start()
+                await check_class(entry.irc)
+                if fold(entry.irc.nick) == fold(nick):
                     self._agents.add(nick)
-                    await come_in(seat.irc, seat.channels)
-            seat.opened = True
-            log.info("%s is on line", seat.irc.nick)
+                    await join_channels(entry.irc, entry.channels)
+            entry.opened = True
+            log.info("%s is on line", entry.irc.nick)
         except (Hopeless, TimeoutError) as error:
             raise NotSent(f"{nick} cannot be on line: {error or 'the server does not answer'}") from None
         finally:
-            if not seat.opened:
+            if not entry.opened:
                 await self._drop(nick)
 
     def _longest_unused(self) -> str:
-        for nick, seat in self._seats.items():
-            if not seat.users:
+        for nick, entry in self._entries.items():
+            if not entry.users:
                 return nick
         raise NotSent("too many speak through this bridge at once")
 
     async def _drop(self, nick: str) -> None:
-        seat = self._seats.pop(fold(nick), None)
-        if seat is not None:
-            self._left[fold(nick)] = seat.irc.channels
-            if len(self._left) > _REMEMBERED:
-                self._left.popitem(last=False)
-            await seat.irc.stop("idle")
+        entry = self._entries.pop(fold(nick), None)
+        if entry is not None:
+            self._last_channels[fold(nick)] = entry.irc.channels
+            if len(self._last_channels) > _MAX_REMEMBERED:
+                self._last_channels.popitem(last=False)
+            await entry.irc.stop("idle")
             log.info("%s has left", nick)
 
     async def close_idle(self) -> None:
-        """Close what nobody has used for long."""
+        """Close connections unused for the idle time."""
         before = self._clock() - self._idle
-        for nick, seat in list(self._seats.items()):
-            if seat.opened and not seat.users and seat.used_at <= before:
+        for nick, entry in list(self._entries.items()):
+            if entry.opened and not entry.users and entry.used_at <= before:
                 await self._drop(nick)
 
     async def close(self) -> None:
-        """Close all."""
-        for nick in list(self._seats):
+        """Close all connections."""
+        for nick in list(self._entries):
             await self._drop(nick)
 
 
 async def check_class(irc: IRCTransport) -> None:
-    """Nobody speaks as a person from here, not even with a person's password: then it is ``Hopeless``."""
+    """Raise ``Hopeless`` if a connection has a person's account: programs may not act as people."""
     account = irc.identity.account or irc.view.account
     if account is None or not irc.is_ours:
         return
     if {member.kind for member in await irc.send_who(irc.nick)} != {UserClass.AGENT}:
-        await irc.request("MODE", irc.nick, "-B")  # on their other devices they are who they were
+        await irc.request("MODE", irc.nick, "-B")  # or the person's other connections would count as a bot
         raise Hopeless(f"the account {account} is not of class agent")
 
 
-async def come_in(irc: IRCTransport, channels: Iterable[str]) -> None:
-    """Join the first channels, once it is known who it is that joins."""
+async def join_channels(irc: IRCTransport, channels: Iterable[str]) -> None:
+    """Join channels; those that refuse are logged."""
     for name in channels:
         try:
             await irc.join_channel(name)

@@ -1,4 +1,4 @@
-"""Consent for a remote program: it registers itself, its owner types a code, and it gets a token (OAuth 2.1, PKCE)."""
+"""OAuth 2.1 with PKCE: a remote program registers, its owner types a code, it gets a token."""
 
 import logging
 import secrets
@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from html import escape
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from mcp.server.auth.provider import (
@@ -23,110 +24,113 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
-from culture.bridge.access import ACCESS_LIFETIME, CONSENT_LIFETIME, BridgeAccess
+from culture.bridge.access import ACCESS_LIFETIME, CONSENT_LIFETIME, BridgeAccess, Client, Grant
 from culture.bridge.bearer_tokens import BearerToken, BearerTokenVerifier
 from culture.bridge.callers import CallRate
-from culture.bridge.token_file import Client, Grant
 from culture.config.listen_policy import is_loopback
 from culture.protocol.text import Profile, one_line
 from culture.transport import NotSent
 
 log = logging.getLogger(__name__)
 
+Entry = TypeVar("Entry")
+
 _PENDING, _PENDING_LIFETIME = 1000, 600.0
 _PENDING_EACH = 20
 _TRIES = 5
 _REGISTRATIONS, _REGISTRATIONS_PER_SECOND = 30, 0.1
 _LONGEST_REGISTRATION, _LONGEST_QUESTION = 8192, 8192
-"""Bytes: anybody may send them, and they are kept."""
+"""Limits in bytes: anybody may send these, and they are stored."""
 _NEVER = frozenset({"javascript", "data", "file", "blob", "about", "vbscript", "ftp", "ws", "wss"})
 
 
 @dataclass(slots=True)
 class ConsentRequest:
-    """A program that waits for its owner's consent."""
+    """A program waiting for its owner's consent."""
 
     client: OAuthClientInformationFull
     params: AuthorizationParams
     until: float
     tries: int = _TRIES
-    """Wrong codes that may still be typed."""
+    """Remaining attempts to type the code."""
 
 
 class AuthorizationGrant(AuthorizationCode):
-    """What the program gets when its owner has consented, for a moment."""
+    """The short-lived authorization code of a consented program."""
 
     grant: Grant
 
 
 class RefreshGrant(RefreshToken):
-    """A secret for the next token."""
+    """A refresh token."""
 
     grant: Grant
 
 
 class Consents(OAuthAuthorizationServerProvider[AuthorizationGrant, RefreshGrant, BearerToken]):
-    """The authorization server of a bridge: what the SDK asks, and what the consent page asks."""
+    """The authorization server of a bridge, for the MCP SDK and the consent page."""
 
     def __init__(self, access: BridgeAccess, url: str, clock: Callable[[], float] = time.time) -> None:
         self._access = access
         self._url = url
         self._clock = clock
         self._verifier = BearerTokenVerifier(access)
-        self._asked: OrderedDict[str, ConsentRequest] = OrderedDict()
+        self._pending: OrderedDict[str, ConsentRequest] = OrderedDict()
         self._codes: OrderedDict[str, AuthorizationGrant] = OrderedDict()
         self._registrations = CallRate(_REGISTRATIONS, _REGISTRATIONS_PER_SECOND, clock)
 
     # The consent page
 
-    def asked(self, request: str) -> ConsentRequest | None:
-        """What waits for consent under this id."""
-        found = self._asked.get(request)
-        return found if found is not None and found.until > self._clock() else None
+    def pending(self, request: str) -> ConsentRequest | None:
+        """Return the pending request with this id, or None."""
+        waiting = self._pending.get(request)
+        return waiting if waiting is not None and waiting.until > self._clock() else None
 
     def consent(self, request: str, code: str) -> str | None:
-        """Where to send the owner's browser; None when the code is not one."""
-        asked = self.asked(request)
-        if asked is None:
+        """Redeem the owner's code; returns the URL for the browser, or None for a wrong code."""
+        pending_request = self.pending(request)
+        if pending_request is None:
             return None
         grant = self._access.redeem(code)
-        asked.tries -= grant is None
-        if grant is not None or not asked.tries:
-            del self._asked[request]
+        pending_request.tries -= grant is None
+        if grant is not None or not pending_request.tries:
+            del self._pending[request]
         if grant is None:
             return None
-        made = AuthorizationGrant(
+        authorization = AuthorizationGrant(
             code=secrets.token_urlsafe(32),
             scopes=[],
             expires_at=self._clock() + CONSENT_LIFETIME,
-            client_id=asked.client.client_id or "",
-            code_challenge=asked.params.code_challenge,
-            redirect_uri=asked.params.redirect_uri,
-            redirect_uri_provided_explicitly=asked.params.redirect_uri_provided_explicitly,
-            resource=asked.params.resource,
+            client_id=pending_request.client.client_id or "",
+            code_challenge=pending_request.params.code_challenge,
+            redirect_uri=pending_request.params.redirect_uri,
+            redirect_uri_provided_explicitly=pending_request.params.redirect_uri_provided_explicitly,
+            resource=pending_request.params.resource,
             subject=grant.names[0],
             grant=grant,
         )
-        _keep(self._codes, made.code, made)
-        return construct_redirect_uri(str(made.redirect_uri), code=made.code, state=asked.params.state, iss=self._url)
+        _add_bounded(self._codes, authorization.code, authorization)
+        return construct_redirect_uri(
+            str(authorization.redirect_uri), code=authorization.code, state=pending_request.params.state, iss=self._url
+        )
 
     def deny(self, request: str) -> str | None:
-        """Where to send the browser of an owner who does not want it."""
-        asked = self._asked.pop(request, None)
-        if asked is None:
+        """Drop a request that the owner denies; returns the URL for the browser, or None."""
+        pending_request = self._pending.pop(request, None)
+        if pending_request is None:
             return None
-        uri = str(asked.params.redirect_uri)
-        return construct_redirect_uri(uri, error="access_denied", state=asked.params.state, iss=self._url)
+        uri = str(pending_request.params.redirect_uri)
+        return construct_redirect_uri(uri, error="access_denied", state=pending_request.params.state, iss=self._url)
 
-    # What the SDK asks
+    # Methods that the MCP SDK calls
 
     async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
-        """A program that registered itself."""
-        known = self._access.client(client_id)
-        return None if known is None else OAuthClientInformationFull.model_validate_json(known.information)
+        """Return a registered program, or None."""
+        stored = self._access.client(client_id)
+        return None if stored is None else OAuthClientInformationFull.model_validate_json(stored.information)
 
     async def register_client(self, client_info: OAuthClientInformationFull) -> None:
-        """Keep a registration; it gives no right by itself."""
+        """Store a registration; it grants nothing by itself."""
         try:
             self._registrations.take("")
         except NotSent:
@@ -143,42 +147,42 @@ class Consents(OAuthAuthorizationServerProvider[AuthorizationGrant, RefreshGrant
         self._access.register(Client(id=client_info.client_id or "", information=information))
 
     async def authorize(self, client: OAuthClientInformationFull, params: AuthorizationParams) -> str:
-        """The address of the consent page."""
+        """Store a consent request and return the URL of its page."""
         if params.resource is not None and _origin(params.resource) != _origin(self._url):
             raise AuthorizeError("invalid_target", "that is not this bridge")
         if len(params.model_dump_json()) > _LONGEST_QUESTION:
             raise AuthorizeError("invalid_request", f"at most {_LONGEST_QUESTION} bytes")
-        theirs = [id for id, asked in self._asked.items() if asked.client.client_id == client.client_id]
-        for id in theirs[: 1 - _PENDING_EACH]:
-            del self._asked[id]
+        same_client = [id for id, each in self._pending.items() if each.client.client_id == client.client_id]
+        for id in same_client[: 1 - _PENDING_EACH]:
+            del self._pending[id]
         request = secrets.token_urlsafe(24)
-        _keep(self._asked, request, ConsentRequest(client, params, self._clock() + _PENDING_LIFETIME))
+        _add_bounded(self._pending, request, ConsentRequest(client, params, self._clock() + _PENDING_LIFETIME))
         return f"{self._url}/consent?request={request}"
 
     async def load_authorization_code(
         self, client: OAuthClientInformationFull, authorization_code: str
     ) -> AuthorizationGrant | None:
-        """What was consented to."""
+        """Return the authorization of a code, or None."""
         return self._codes.get(authorization_code)
 
     async def exchange_authorization_code(
         self, client: OAuthClientInformationFull, authorization_code: AuthorizationGrant
     ) -> OAuthToken:
-        """A token, once."""
+        """Return a token for a code, which works once."""
         if self._codes.pop(authorization_code.code, None) is None:
             raise TokenError("invalid_grant", "the code was used")
-        made = self._access.open(authorization_code.grant, client.client_id or "")
-        if made is None:
+        token_pair = self._access.open(authorization_code.grant, client.client_id or "")
+        if token_pair is None:
             raise TokenError("invalid_grant", "it was taken back")
-        return _token(made)
+        return _token(token_pair)
 
     async def load_refresh_token(self, client: OAuthClientInformationFull, refresh_token: str) -> RefreshGrant | None:
-        """The token that this renews."""
+        """Return the refresh token, or None; one used a second time ends its grant."""
         grant = self._access.refreshable(refresh_token, client.client_id or "")
         if grant is None:
             stolen = self._access.end_stolen(refresh_token, client.client_id or "")
             if stolen is not None:
-                log.warning("token %s of %s is taken back: it was renewed twice", stolen.id, stolen.names[0])
+                log.warning("token %s of %s is revoked: it was renewed twice", stolen.id, stolen.names[0])
             return None
         return RefreshGrant(
             token=refresh_token,
@@ -192,31 +196,30 @@ class Consents(OAuthAuthorizationServerProvider[AuthorizationGrant, RefreshGrant
     async def exchange_refresh_token(
         self, client: OAuthClientInformationFull, refresh_token: RefreshGrant, scopes: list[str]
     ) -> OAuthToken:
-        """The next token; the one before holds no longer."""
+        """Return the next token; the one before is no longer valid."""
         renewed = self._access.renew(refresh_token.grant)
         if renewed is None:
             raise TokenError("invalid_grant", "it was used or taken back")
         return _token(renewed)
 
     async def load_access_token(self, token: str) -> BearerToken | None:
-        """Whose token it is."""
+        """Return the access token with its caller, or None."""
         return await self._verifier.verify_token(token)
 
     async def revoke_token(self, token: BearerToken | RefreshGrant) -> None:
-        """The program gives it back."""
+        """Revoke a token at the program's request."""
         self._access.revoke(token.grant.id if isinstance(token, RefreshGrant) else token.caller.key)
 
 
-def _keep(
-    among: "OrderedDict[str, ConsentRequest] | OrderedDict[str, AuthorizationGrant]", key: str, value: object
-) -> None:
-    among[key] = value  # type: ignore[assignment]
-    while len(among) > _PENDING:
-        among.popitem(last=False)
+def _add_bounded(entries: OrderedDict[str, Entry], key: str, value: Entry) -> None:
+    """Add an entry, and drop the oldest ones above the limit."""
+    entries[key] = value
+    while len(entries) > _PENDING:
+        entries.popitem(last=False)
 
 
-def _token(made: tuple[str, str]) -> OAuthToken:
-    access, refresh = made
+def _token(token_pair: tuple[str, str]) -> OAuthToken:
+    access, refresh = token_pair
     return OAuthToken(access_token=access, refresh_token=refresh, expires_in=int(ACCESS_LIFETIME))
 
 
@@ -246,7 +249,7 @@ input,button{{font:inherit;padding:.4rem}}
 {body}
 </html>"""
 _FORM = """<p>A program that calls itself <b>{name}</b> asks to read and write here. When you agree, it is sent to
-<b>{place}</b>. Agree only if you have just asked for this yourself.</p>
+<b>{place}</b>. Agree only if you have just pending_request for this yourself.</p>
 <p>On the machine of the bridge, type <code>culture bridge token code NICK</code>. The program will speak as that
 nick, and you can take it back with <code>culture bridge token revoke NICK</code>.</p>
 <p role="alert">{problem}</p>
@@ -258,32 +261,32 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def consent_page(consents: Consents) -> Endpoint:
-    """The page over what waits for consent."""
+    """Return the endpoint of the consent page."""
 
     async def page(request: Request) -> Response:
-        said = request.query_params if request.method == "GET" else await request.form()
-        id = str(said.get("request", ""))
-        asked = consents.asked(id)
-        if asked is None:
+        fields = request.query_params if request.method == "GET" else await request.form()
+        id = str(fields.get("request", ""))
+        pending_request = consents.pending(id)
+        if pending_request is None:
             return _page("<p>Nothing waits for consent here. Begin anew in the program.</p>", 400)
         if request.method == "GET":
-            return _form(id, asked)
-        return _answered(consents, id, asked, str(said.get("answer", "")), str(said.get("code", "")))
+            return _form(id, pending_request)
+        return _handle_answer(consents, id, pending_request, str(fields.get("answer", "")), str(fields.get("code", "")))
 
     return page
 
 
 async def no_consent(request: Request) -> Response:
-    """For programs that had no token, and now look for a way to get one by themselves: they show this to their user."""
+    """Answer a program without token that tries to register: it shows this text to its user."""
     return PlainTextResponse(_NO_CONSENT, 404)
 
 
-def _answered(consents: Consents, id: str, asked: ConsentRequest, answer: str, code: str) -> Response:
+def _handle_answer(consents: Consents, id: str, pending_request: ConsentRequest, answer: str, code: str) -> Response:
     if answer == "no":
         return _redirect(consents.deny(id))
     target = consents.consent(id, code)
     if target is None:
-        return _form(id, asked, "That is not a code, or it was used, or it is too old.", 403)
+        return _form(id, pending_request, "That is not a code, or it was used, or it is too old.", 403)
     return _redirect(target)
 
 
@@ -291,9 +294,9 @@ def _redirect(target: str | None) -> Response:
     return RedirectResponse(target or "/", 303, headers=_HEADERS)
 
 
-def _form(id: str, asked: ConsentRequest, problem: str = "", status: int = 200) -> Response:
-    parts = urlsplit(str(asked.params.redirect_uri))
-    name = one_line(asked.client.client_name or "nameless", Profile.WEB)[:80]
+def _form(id: str, pending_request: ConsentRequest, problem: str = "", status: int = 200) -> Response:
+    parts = urlsplit(str(pending_request.params.redirect_uri))
+    name = one_line(pending_request.client.client_name or "nameless", Profile.WEB)[:80]
     place = f"{parts.scheme}://{parts.netloc}"
     form = _FORM.format(name=escape(name), place=escape(place), problem=escape(problem), request=escape(id))
     return _page(form, status)

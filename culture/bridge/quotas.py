@@ -1,4 +1,4 @@
-"""Room for everybody: of connections and sessions, each token has its share."""
+"""Quotas: limits the open requests and the sessions of each token."""
 
 import time
 from collections.abc import Callable
@@ -11,15 +11,15 @@ from culture.bridge.access import digest
 from culture.lib.ratelimit import SlidingWindow, Slots
 
 AT_ONCE = 64
-"""Requests of one token that are not answered yet, streams among them."""
+"""Limit of open requests per token, streams included."""
 SESSIONS, SESSION_LIFETIME = 100, 1800.0
-"""A session that nobody uses lasts so long, and so many of them are opened in that time."""
+"""Limit of sessions opened per token within the lifetime (s) of an unused session."""
 _SESSION = "mcp-session-id"
 _REMEMBERED = 1024
 
 
-class Shares:
-    """Refuses what is more than a token's share, with 429."""
+class TokenQuotas:
+    """ASGI middleware that answers 429 above a token's quota."""
 
     def __init__(self, app: ASGIApp, clock: Callable[[], float] = time.monotonic) -> None:
         self._app = app
@@ -28,7 +28,7 @@ class Shares:
         self._sessions = SlidingWindow(_REMEMBERED)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let the request through, or answer it here."""
+        """Pass a request on, or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -36,7 +36,7 @@ class Shares:
         key = digest(headers.get("authorization", ""))
         has_session = _SESSION in headers
 
-        async def noted(message: Message) -> None:
+        async def send_and_count(message: Message) -> None:
             is_start = message["type"] == "http.response.start"
             if is_start and not has_session and _SESSION in Headers(raw=message["headers"]):
                 self._sessions.add(key, self._clock())
@@ -49,6 +49,6 @@ class Shares:
             if not has_session and self._sessions.count(key, SESSION_LIFETIME, self._clock()) >= SESSIONS:
                 await PlainTextResponse(f"at most {SESSIONS} sessions", 429)(scope, receive, send)
             else:
-                await self._app(scope, receive, noted)
+                await self._app(scope, receive, send_and_count)
         finally:
             self._open.release(key)

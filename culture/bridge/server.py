@@ -1,4 +1,4 @@
-"""A bridge in operation: over HTTP, for many programs, or over standard input and output, for one."""
+"""Serves a bridge: over HTTP for many programs, or over stdio for one."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -17,12 +17,12 @@ from culture.bridge.callers import CallRate
 from culture.bridge.client import BridgeClient
 from culture.bridge.connection_pool import SecretOf
 from culture.bridge.oauth import PATH, REGISTRATION, Consents, consent_page, no_consent
-from culture.bridge.quotas import Shares
+from culture.bridge.quotas import TokenQuotas
 from culture.bridge.settings import BridgeSettings
 from culture.bridge.tools import build
 from culture.mcp_http import http
-from culture.mcp_http import server as door
-from culture.mcp_http.admission import Door, called
+from culture.mcp_http import server as mcp_server
+from culture.mcp_http.admission import AdmissionCheck, own_names
 
 log = logging.getLogger(__name__)
 
@@ -31,49 +31,49 @@ _EVERYWHERE = ("0.0.0.0", "::", "")
 
 
 def application(
-    settings: BridgeSettings, desk: BridgeClient, access: BridgeAccess, pace: CallRate | None = None
+    settings: BridgeSettings, client: BridgeClient, access: BridgeAccess, pace: CallRate | None = None
 ) -> ASGIApp:
-    """The pages of a bridge: /mcp, /sse with /messages/, and for remote programs those of consent."""
+    """Return the ASGI application: /mcp, /sse with /messages/, and the OAuth pages."""
     wants_tokens = settings.is_exposed or access.exists
-    server = _with_tokens(settings, desk, access, pace) if wants_tokens else build(desk, pace=pace)
-    app = door.pages(server, _LONGEST_REQUEST)
+    server = _with_tokens(settings, client, access, pace) if wants_tokens else build(client, pace=pace)
+    app = mcp_server.pages(server, _LONGEST_REQUEST)
     if wants_tokens:
-        return Door(Shares(app), "bridge", _names(settings), origin=settings.mcp_public_url or "")
-    return Door(
+        return AdmissionCheck(TokenQuotas(app), "bridge", _names(settings), origin=settings.mcp_public_url or "")
+    return AdmissionCheck(
         app,
         "bridge",
         _names(settings),
         strangers="without a token only the user who runs the bridge may call it",
-        barred=lambda: "there are tokens now: restart the bridge" if access.exists else None,
+        refuse_all=lambda: "there are tokens now: restart the bridge" if access.exists else None,
     )
 
 
 def _names(settings: BridgeSettings) -> frozenset[str]:
     public = urlsplit(settings.mcp_public_url or "").hostname
     bound = None if settings.mcp_host in _EVERYWHERE else settings.mcp_host
-    return called(*settings.mcp_hosts, *filter(None, (public, bound)))
+    return own_names(*settings.mcp_hosts, *filter(None, (public, bound)))
 
 
 def _with_tokens(
-    settings: BridgeSettings, desk: BridgeClient, access: BridgeAccess, pace: CallRate | None
+    settings: BridgeSettings, client: BridgeClient, access: BridgeAccess, pace: CallRate | None
 ) -> MCPServer[Any]:
     url = settings.mcp_public_url
     if url is None:
         auth = AuthSettings(issuer_url=AnyHttpUrl(f"http://localhost:{settings.mcp_port}"), resource_server_url=None)
-        server = build(desk, caller_of=caller_of, pace=pace, auth=auth, verifier=BearerTokenVerifier(access))
+        server = build(client, caller_of=caller_of, pace=pace, auth=auth, verifier=BearerTokenVerifier(access))
         server.custom_route(REGISTRATION, ["POST"])(no_consent)
         return server
     consents = Consents(access, url)
     auth = AuthSettings.model_validate(
         {
-            "issuer_url": url,  # as text, else it gets a slash at its end, and is another issuer
+            "issuer_url": url,  # as text: AnyHttpUrl would append a slash, which is another issuer
             "resource_server_url": f"{url}/mcp",
-            "validate_token_resource": False,  # a token of ours is in our file, and no other opens anything
+            "validate_token_resource": False,  # our tokens are in our file; no other token is valid here
             "client_registration_options": ClientRegistrationOptions(enabled=True),
             "revocation_options": RevocationOptions(enabled=True),
         }
     )
-    server = build(desk, caller_of=caller_of, pace=pace, auth=auth, provider=consents)
+    server = build(client, caller_of=caller_of, pace=pace, auth=auth, provider=consents)
     server.custom_route(PATH, ["GET", "POST"])(consent_page(consents))
     return server
 
@@ -82,19 +82,19 @@ def _with_tokens(
 async def serving(
     settings: BridgeSettings, access: BridgeAccess, secret_of: SecretOf, pace: CallRate | None = None
 ) -> AsyncIterator[int]:
-    """The port of a bridge that runs."""
+    """Run a bridge over HTTP; yields its port."""
     if settings.trusted_network and settings.is_exposed:
         log.warning("trusted_network: %s can be reached without TLS", settings.mcp_host)
-    desk = BridgeClient(settings, secret_of)
+    client = BridgeClient(settings, secret_of)
     with http.listening(settings.mcp_host, settings.mcp_port) as listener:
         port: int = listener.getsockname()[1]
-        app = application(settings.model_copy(update={"mcp_port": port}), desk, access, pace)
-        async with desk.running(), http.serving(app, listener, settings.mcp_tls_cert, settings.mcp_tls_key):
+        app = application(settings.model_copy(update={"mcp_port": port}), client, access, pace)
+        async with client.running(), http.serving(app, listener, settings.mcp_tls_cert, settings.mcp_tls_key):
             yield port
 
 
 async def serve_stdio(settings: BridgeSettings, secret_of: SecretOf) -> None:
-    """Serve whoever started us, until they close our input or are gone."""
-    desk = BridgeClient(settings, secret_of)
-    async with desk.running():
-        await door.serve_stdio(build(desk))
+    """Serve the parent process over stdio until it ends or closes our input."""
+    client = BridgeClient(settings, secret_of)
+    async with client.running():
+        await mcp_server.serve_stdio(build(client))

@@ -1,4 +1,4 @@
-"""What the environment says of a bridge."""
+"""The settings of a bridge, from environment variables."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +17,7 @@ _YES, _NO = frozenset({"1", "true", "yes", "on"}), frozenset({"", "0", "false", 
 
 
 class WrongSetting(Exception):
-    """A variable that says what cannot be; the text names it."""
+    """An environment variable has an invalid value; the text names it."""
 
 
 def _number(value: object) -> object:
@@ -43,16 +43,16 @@ File = Annotated[Path | None, BeforeValidator(_path)]
 
 
 class BridgeSettings(Settings):
-    """Each field is the variable of the same name in capitals."""
+    """Settings of a bridge; each field is the environment variable of its name in capitals."""
 
     transport_type: str = "irc"
     irc_server: str = "localhost"
     irc_port: Port = 6667
     irc_nick: str = "mcp-bridge"
     irc_password: str | None = Field(default=None, repr=False)
-    """The server's own, where it has one."""
+    """Password of the IRC server, if it has one."""
     irc_token: str | None = Field(default=None, repr=False)
-    """Of the bridge's account; without it, the one in its secret file."""
+    """Token of the bridge's account; if unset, the one in its secret file."""
     irc_tls: Switch = False
     irc_fingerprint: str | None = None
     irc_server_user: str | None = None
@@ -61,16 +61,16 @@ class BridgeSettings(Settings):
     mcp_host: str = "127.0.0.1"
     mcp_port: Port = 8090
     mcp_public_url: str | None = None
-    """How others reach it: for a remote delegate, and behind a proxy."""
+    """URL under which others reach it: for remote programs, and behind a proxy."""
     mcp_hosts: Annotated[tuple[str, ...], BeforeValidator(_words)] = ()
-    """Further names that it is called by."""
+    """Further host names of the bridge."""
     mcp_tls_cert: File = None
     mcp_tls_key: File = None
     trusted_network: Switch = False
 
     @field_validator("transport_type")
     @classmethod
-    def _known(cls, kind: str) -> str:
+    def _check_transport(cls, kind: str) -> str:
         if kind != "irc":
             raise ValueError(f"{kind!r} is no transport: there is irc")
         return kind
@@ -111,28 +111,28 @@ class BridgeSettings(Settings):
 
     @property
     def address(self) -> Address:
-        """Where the IRC server is."""
+        """Address of the IRC server."""
         return Address(self.irc_server, self.irc_port, self.irc_tls, self.irc_fingerprint, self.irc_server_user)
 
     @property
     def is_exposed(self) -> bool:
-        """Whether others than this machine's users can reach it."""
+        """Whether other machines can reach it."""
         return self.mcp_public_url is not None or not is_loopback(self.mcp_host)
 
 
 def from_environment(variables: Mapping[str, str], **more: object) -> BridgeSettings:
-    """The settings that these variables say; ``more`` is said elsewhere and counts first."""
-    said: dict[str, object] = {
+    """Return the settings from variables; ``more`` overrides them. Raises ``WrongSetting``."""
+    values: dict[str, object] = {
         name: variables[name.upper()] for name in BridgeSettings.model_fields if name.upper() in variables
     }
-    said |= {name: value for name, value in more.items() if value is not None}
+    values |= {name: value for name, value in more.items() if value is not None}
     try:
-        return BridgeSettings.model_validate(said)
+        return BridgeSettings.model_validate(values)
     except ValidationError as error:
-        raise WrongSetting("\n".join(map(_told, error.errors(include_input=False)))) from None
+        raise WrongSetting("\n".join(map(_format_problem, error.errors(include_input=False)))) from None
 
 
-def _told(problem: object) -> str:
+def _format_problem(problem: object) -> str:
     assert isinstance(problem, dict)
     name = "".join(str(part).upper() for part in problem["loc"][:1])
     text = str(problem["msg"]).removeprefix("Value error, ")

@@ -6,9 +6,8 @@ from typing import Annotated
 
 import typer
 
-from culture.bridge.access import LIFETIME, BridgeAccess, BrokenAccessFile
+from culture.bridge.access import LIFETIME, BridgeAccess, BrokenAccessFile, Grant
 from culture.bridge.settings import BridgeSettings, WrongSetting, from_environment
-from culture.bridge.token_file import Grant
 from culture.cli import mcp_serve
 from culture.cli.agent_access import open_to_agents
 from culture.cli.agents.agent_login import NoLogin, prepare_login, read_token

@@ -26,7 +26,7 @@ from culture.protocol.text import Profile
 from culture.protocol.vocabulary import Environment, Exit
 from culture.server.core.ids import MICROSECONDS
 from culture.wiki.errors import Conflict, NoSuchPage, WikiError, WikiRefused
-from culture.wiki.page_templates import PageKind, filled
+from culture.wiki.page_templates import PageKind, fill_template
 from culture.wiki.pages import Pages, folder_of
 
 group = typer.Typer(help="Read, write and serve the wiki of a project.", no_args_is_help=True)
@@ -98,7 +98,7 @@ def write(
     If somebody else changed it in the meantime, nothing is written: all three texts are printed, and the exit code is
     1.
     """
-    text = filled(template, {}) if template else _text(file)
+    text = fill_template(template, {}) if template else _text(file)
     with _report_errors():
         try:
             result = _wiki(project).write(page, text, base, _author(nick), message)

@@ -1,1 +1,1 @@
-"""The way in for programs that use tools of ours by MCP: who is let through, and what serves them."""
+"""Serving MCP tools and web pages over HTTP: admission checks, HTTP server, stdio."""

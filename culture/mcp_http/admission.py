@@ -1,4 +1,4 @@
-"""Who is let through at all: not a web page elsewhere, not another user of this machine."""
+"""Admission of HTTP requests: refuses foreign web pages and other users of this machine."""
 
 import os
 from collections.abc import Callable, Collection
@@ -12,17 +12,17 @@ from culture.config.listen_policy import is_loopback
 from culture.config.peer_uid import IS_KNOWN, uid_of
 
 ANY_NAME: frozenset[str] = frozenset()
-"""For a network in which nobody knows how it is called; then pages have to say localhost."""
+"""Accepts any Host header, for networks with unknown names; web pages must then use localhost."""
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
-def called(*names: str) -> frozenset[str]:
-    """These names and those of loopback: any other leads here by a trick (DNS rebinding)."""
+def own_names(*names: str) -> frozenset[str]:
+    """Return these host names and those of loopback; others are refused as DNS rebinding."""
     return _LOOPBACK | {name.lower() for name in names}
 
 
-class Door:
-    """Checks Host and Origin, whose process calls where that counts, and then whatever else may bar the way."""
+class AdmissionCheck:
+    """ASGI middleware that checks Host, Origin, and the user of the calling process."""
 
     def __init__(
         self,
@@ -32,49 +32,49 @@ class Door:
         *,
         origin: str = "",
         strangers: str | None = None,
-        barred: Callable[[], str | None] = lambda: None,
+        refuse_all: Callable[[], str | None] = lambda: None,
     ) -> None:
         self._app = app
         self._what = what
         self._names = names
         self._origin = origin.lower()
-        """What its own pages are called by others; a proxy may have changed Host on the way."""
+        """Origin of its own pages as others see it; a proxy may change the Host header."""
         self._strangers = strangers
-        """What is told to whoever is not the user who runs it; None where they may call."""
-        self._barred = barred
-        """Why nobody may call without a login after all, or None."""
+        """Answer to other users of this machine; None if they may call."""
+        self._refuse_all = refuse_all
+        """Returns why all requests are refused, or None."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let the request through, or answer it here."""
+        """Pass a request on, or refuse it."""
         if scope["type"] == "http":
-            refused = self._refused(scope)
-            if refused is not None:
-                await refused(scope, receive, send)
+            refusal = self._check(scope)
+            if refusal is not None:
+                await refusal(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
-    def _refused(self, scope: Scope) -> PlainTextResponse | None:
+    def _check(self, scope: Scope) -> PlainTextResponse | None:
         headers = Headers(scope=scope)
         name = _name(headers.get("host", ""))
         if self._names and name not in self._names:
             return PlainTextResponse(f"this is not the name of the {self._what}", 421)
-        if not self._is_of_its_origin(headers) or _is_of_a_page(headers):
+        if not self._has_own_origin(headers) or _is_cross_site(headers):
             return PlainTextResponse(f"pages of others may not call the {self._what}", 403)
         if "origin" in headers and name not in (self._names or _LOOPBACK):
             return PlainTextResponse(f"no page calls the {self._what} by another name than localhost", 403)
         if self._strangers is not None and not is_own(scope.get("client"), scope.get("server")):
             return PlainTextResponse(self._strangers, 403)
-        why = self._barred()
+        why = self._refuse_all()
         return None if why is None else PlainTextResponse(why, 401)
 
-    def _is_of_its_origin(self, headers: Headers) -> bool:
-        """Whether no page calls, or one from here."""
+    def _has_own_origin(self, headers: Headers) -> bool:
+        """Whether the request comes from no web page, or from our own."""
         host, origin = headers.get("host", "").lower(), headers.get("origin", "").lower()
         return "origin" not in headers or origin in {f"http://{host}", f"https://{host}", self._origin or "-"}
 
 
-def _is_of_a_page(headers: Headers) -> bool:
-    """Whether a browser calls for a page elsewhere; that somebody follows a link to here is another matter."""
+def _is_cross_site(headers: Headers) -> bool:
+    """Whether a browser sends it for a foreign page; following a link to here is allowed."""
     is_elsewhere = headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
     return is_elsewhere and headers.get("sec-fetch-mode") != "navigate"
 
@@ -87,7 +87,7 @@ def _name(host: str) -> str:
 
 
 def is_own(client: tuple[str, int] | None, server: tuple[str, int | None] | None) -> bool:
-    """Is the other end of a connection a process of the user who runs this, or of root?"""
+    """Whether the other end of a connection is a local process of our own user or root."""
     if not client or not server or server[1] is None or not is_loopback(client[0]):
         return False
     return not IS_KNOWN or uid_of(client, (server[0], server[1])) in (os.getuid(), 0)

@@ -1,4 +1,4 @@
-"""Pages over HTTP, whatever makes them: where they are found, and how long one waits for those who ask."""
+"""The HTTP server: a listening socket, connection limits, and a timeout for slow requests."""
 
 import asyncio
 import socket
@@ -14,18 +14,18 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from culture.mcp_http.admission import is_own
 
 _CONNECTIONS = 512
-_RESERVED = 64  # of them for the user who runs this: nobody else on the machine keeps them out
+_RESERVED = 64  # of them for our own user, whom others on this machine must not lock out
 _BACKLOG = 1024
-_FAREWELL = 1
+_SHUTDOWN_TIMEOUT = 1
 PATIENCE = 10.0
-"""How long a request may take to come, and up to twice that: connections are few, and anybody can open one."""
+"""Seconds (at most twice that) for a request to arrive: connections are few, and anybody can open one."""
 
 
 @contextmanager
 def listening(host: str, port: int) -> Iterator[socket.socket]:
-    """A socket that programs reach there; port 0 takes a free one."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    family, kind, proto, _, address = found[0]
+    """Yield a listening socket; port 0 takes a free one."""
+    addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, kind, proto, _, address = addresses[0]
     with socket.socket(family, kind, proto) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
@@ -34,14 +34,14 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
 
 
 class _Connection(H11Protocol):
-    """One whose other end has to say what it wants; how long the answer takes is another matter."""
+    """An HTTP connection whose requests must arrive in time; answers may take any time."""
 
-    _seen: tuple[object, object] = (None, None)
+    _last_state: tuple[object, object] = (None, None)
     _since: float = 0.0
     _is_own: bool = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Somebody has come."""
+        """Apply the connection limits to a new connection, and start its timeout."""
         super().connection_made(transport)
         self._since = self.loop.time()
         self._is_own = is_own(self.client, self.server)
@@ -53,11 +53,12 @@ class _Connection(H11Protocol):
                 return
         elif len(present) >= _CONNECTIONS:
             self._make_room(others) or self._make_room(present)
-        self._look()
+
+        self._check_timeout()
 
     def _make_room(self, present: list["_Connection"]) -> bool:
-        """End the oldest of these that asks for nothing, else that has not finished its request; is there one?"""
-        for is_idle in (_Connection._asks_for_nothing, _Connection._is_unfinished):
+        """End the oldest idle connection, else the oldest unfinished request; whether there was one."""
+        for is_idle in (_Connection._is_idle, _Connection._is_unfinished):
             idle = [each for each in present if each is not self and is_idle(each)]
             if idle:
                 min(idle, key=lambda each: each._since)._drop()
@@ -65,31 +66,31 @@ class _Connection(H11Protocol):
         return False
 
     def _drop(self) -> None:
-        """End the connection, and count it no more from now on."""
+        """Abort the connection and stop counting it at once."""
         self.transport.abort()
         self.connections.discard(self)
 
-    def _asks_for_nothing(self) -> bool:
+    def _is_idle(self) -> bool:
         return self.conn.their_state is h11.IDLE and (self.cycle is None or self.cycle.response_complete)
 
     def _is_unfinished(self) -> bool:
         return self.conn.their_state is h11.SEND_BODY
 
-    def _look(self) -> None:
+    def _check_timeout(self) -> None:
         if self.transport.is_closing():
             return
         now = (self.conn.their_state, self.cycle)
-        if now == self._seen and now[0] in (h11.IDLE, h11.SEND_BODY):
+        if now == self._last_state and now[0] in (h11.IDLE, h11.SEND_BODY):
             self.transport.abort()
             return
-        self._seen = now
-        self.loop.call_later(PATIENCE, self._look)
+        self._last_state = now
+        self.loop.call_later(PATIENCE, self._check_timeout)
 
 
 class _Http(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Signals are for whoever runs the process."""
+        """Leave signals to the caller."""
         yield
 
 
@@ -97,7 +98,7 @@ class _Http(uvicorn.Server):
 async def serving(
     app: ASGIApp, listener: socket.socket, certificate: Path | None = None, key: Path | None = None
 ) -> AsyncIterator[None]:
-    """While this lasts, the pages are served; with a certificate, over TLS alone."""
+    """Serve an application during this block; over TLS only, if there is a certificate."""
     config = uvicorn.Config(
         app,
         http=_Connection,
@@ -110,7 +111,7 @@ async def serving(
         ws="none",
         lifespan="on",
         limit_concurrency=_CONNECTIONS,
-        timeout_graceful_shutdown=_FAREWELL,
+        timeout_graceful_shutdown=_SHUTDOWN_TIMEOUT,
     )
     http = _Http(config)
     task = asyncio.create_task(http.serve(sockets=[listener]))

@@ -1,4 +1,4 @@
-"""An MCP server in operation: over HTTP, for many programs, or over standard input and output, for one."""
+"""Serves an MCP server: as an ASGI application for many programs, or over stdio for one."""
 
 import asyncio
 import os
@@ -8,28 +8,28 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.transport_security import RequestBodyLimitMiddleware, TransportSecuritySettings
 from starlette.types import ASGIApp
 
-_LOOK = 1.0
-_CHECKED_AT_THE_DOOR = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+_PARENT_CHECK = 1.0
+_CHECKED_BY_ADMISSION = TransportSecuritySettings(enable_dns_rebinding_protection=False)
 
 
 def pages(server: MCPServer[Any], longest: int, *, answers_at_once: bool = False) -> ASGIApp:
-    """/mcp, and /sse with /messages/ for older clients, beside what the server has itself; no request is longer."""
-    newer = server.streamable_http_app(
-        json_response=answers_at_once, max_request_body_size=longest, transport_security=_CHECKED_AT_THE_DOOR
+    """Return an application with /mcp, /sse and /messages/; limits requests to ``longest`` bytes."""
+    app = server.streamable_http_app(
+        json_response=answers_at_once, max_request_body_size=longest, transport_security=_CHECKED_BY_ADMISSION
     )
-    known = {getattr(route, "path", None) for route in newer.router.routes}
-    older = server.sse_app(max_request_body_size=longest, transport_security=_CHECKED_AT_THE_DOOR)
-    newer.router.routes.extend(each for each in older.routes if getattr(each, "path", None) not in known)
-    return RequestBodyLimitMiddleware(newer, longest)
+    paths = {getattr(route, "path", None) for route in app.router.routes}
+    legacy = server.sse_app(max_request_body_size=longest, transport_security=_CHECKED_BY_ADMISSION)
+    app.router.routes.extend(each for each in legacy.routes if getattr(each, "path", None) not in paths)
+    return RequestBodyLimitMiddleware(app, longest)
 
 
 async def serve_stdio(server: MCPServer[Any]) -> None:
-    """Serve whoever started us, until they close our input or are gone."""
+    """Serve the parent process over stdio until it ends or closes our input."""
     parent = os.getppid()
     task = asyncio.create_task(server.run_stdio_async())
     try:
-        # The other end of our input may be held open by somebody else than our parent.
+        # Another process may hold our input open after the parent has ended.
         while not task.done() and os.getppid() == parent:
-            await asyncio.wait({task}, timeout=_LOOK)
+            await asyncio.wait({task}, timeout=_PARENT_CHECK)
     finally:
         task.cancel()

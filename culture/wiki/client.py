@@ -1,4 +1,4 @@
-"""A wiki as a program uses it: the contract, and the wiki of this machine; `remote` has the other one."""
+"""The client interface of a wiki, and the local client; `remote` has the other one."""
 
 import asyncio
 from typing import Protocol
@@ -8,51 +8,51 @@ from culture.wiki.types import PageEntry, PageHit, PageRevision, WikiPage, Writt
 
 
 class WikiClient(Protocol):
-    """The five things to do with a wiki; each raises a WikiError when it cannot be done."""
+    """The five operations on a wiki; each raises a ``WikiError`` if it fails."""
 
     async def read(self, page: str, revision: str = "") -> WikiPage:
-        """The page as it is, or as it was at that revision."""
+        """Return a page, as it is or as it was at a revision."""
         ...
 
     async def write(self, page: str, text: str, base_revision: str, author: str, message: str = "") -> Written:
-        """Write on top of a revision, or raise Conflict."""
+        """Write a page on top of a revision, or raise ``Conflict``."""
         ...
 
     async def pages(self, under: str = "") -> list[PageEntry]:
-        """The pages, or those in a folder."""
+        """Return all pages, or those in a folder."""
         ...
 
     async def search(self, words: str, limit: int = 20) -> list[PageHit]:
-        """The pages with all these words."""
+        """Return the pages that contain all these words."""
         ...
 
     async def history(self, page: str, limit: int = 20) -> list[PageRevision]:
-        """Who wrote it when."""
+        """Return the revisions of a page with author and time, newest first."""
         ...
 
 
 class LocalWiki:
-    """A wiki on this machine; git works beside the loop."""
+    """A wiki on this machine; git runs in a thread."""
 
     def __init__(self, pages: Pages) -> None:
         self._pages = pages
 
     async def read(self, page: str, revision: str = "") -> WikiPage:
-        """The page as it is, or as it was at that revision."""
+        """Return a page, as it is or as it was at a revision."""
         return await asyncio.to_thread(self._pages.read, page, revision)
 
     async def write(self, page: str, text: str, base_revision: str, author: str, message: str = "") -> Written:
-        """Write on top of a revision, or raise Conflict."""
+        """Write a page on top of a revision, or raise ``Conflict``."""
         return await asyncio.to_thread(self._pages.write, page, text, base_revision, author, message)
 
     async def pages(self, under: str = "") -> list[PageEntry]:
-        """The pages, or those in a folder."""
+        """Return all pages, or those in a folder."""
         return await asyncio.to_thread(self._pages.pages, under)
 
     async def search(self, words: str, limit: int = 20) -> list[PageHit]:
-        """The pages with all these words."""
+        """Return the pages that contain all these words."""
         return await asyncio.to_thread(self._pages.search, words, limit)
 
     async def history(self, page: str, limit: int = 20) -> list[PageRevision]:
-        """Who wrote it when."""
+        """Return the revisions of a page with author and time, newest first."""
         return await asyncio.to_thread(self._pages.history, page, limit)

@@ -1,4 +1,4 @@
-"""Why a wiki does not do what it was asked for."""
+"""Errors of the wiki."""
 
 import errno
 
@@ -7,27 +7,27 @@ NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class WikiError(Exception):
-    """What went wrong, in words for whoever asked."""
+    """An operation failed; the text is for the caller."""
 
 
 class WikiRefused(WikiError):
-    """It will never be done like this: a name, a text or an author that cannot be."""
+    """The request is invalid and will never succeed: its name, text or author."""
 
 
 class NoSuchPage(WikiError):
-    """There is no such page, or it never had that revision."""
+    """The page does not exist, or never had that revision."""
 
 
 class WikiUnavailable(WikiError):
-    """It cannot be done now; the same may well work later. Nothing was changed."""
+    """The wiki cannot be used now; the same request may succeed later. Nothing was changed."""
 
 
 class DiskFull(WikiUnavailable):
-    """There is no room for it."""
+    """The disk is full."""
 
 
 class Conflict(WikiError):
-    """Somebody else wrote the page since it was read: all texts, so that they can be made one."""
+    """The page was changed since it was read; has all texts, so that they can be merged."""
 
     def __init__(self, page: str, *, revision: str, base: str | None, current: str, yours: str) -> None:
         super().__init__(
@@ -36,8 +36,8 @@ class Conflict(WikiError):
         )
         self.page = page
         self.revision = revision
-        """The current revision; empty when there is no such page (any more)."""
+        """The current revision; empty if the page does not exist."""
         self.base = base
-        """The text from which you began; None when the page never had that revision."""
+        """The text of the base revision; None if the page never had it."""
         self.current = current
         self.yours = yours

@@ -1,4 +1,4 @@
-"""As whom a program calls a wiki: whoever it says that it is."""
+"""The caller of a wiki request: the nick that the program states."""
 
 from typing import Any
 from urllib.parse import parse_qs
@@ -11,23 +11,23 @@ from culture.wiki.errors import WikiRefused
 
 HEADER = "X-Culture-Nick"
 _NICK = "culture.nick"
-"""Where a request's nick is in its scope."""
+"""Key of the nick in a request's ASGI scope."""
 _AS = "/as/"
 
 
-class Named:
-    """Notes of each request who says that they call."""
+class CallerNick:
+    """ASGI middleware that stores the stated nick in each request's scope."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass it on with its nick."""
-        await self._app(_named(scope) if scope["type"] == "http" else scope, receive, send)
+        """Pass a request on with its nick."""
+        await self._app(_with_nick(scope) if scope["type"] == "http" else scope, receive, send)
 
 
 def caller_of(context: Context[Any, Any]) -> str:
-    """The nick of a call; Refused where none was said."""
+    """Return the nick of a call; ``WikiRefused`` if none was stated."""
     request = context.request_context.request
     nick = "" if request is None else str(request.scope.get(_NICK, ""))
     if not nick:
@@ -35,8 +35,8 @@ def caller_of(context: Context[Any, Any]) -> str:
     return nick
 
 
-def _named(scope: Scope) -> Scope:
-    """The request with its nick; one that opens /sse is told to post where the nick is part of the path."""
+def _with_nick(scope: Scope) -> Scope:
+    """Return the scope with its nick; for /sse the nick becomes part of the path to post to."""
     path, changed = scope["path"], dict(scope)
     header = Headers(scope=scope).get(HEADER)
     [nick] = parse_qs(scope["query_string"].decode("latin-1")).get("nick", [""])[:1]

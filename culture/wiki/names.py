@@ -1,4 +1,4 @@
-"""What pages are called: the rules, and the places of the pages that every team has."""
+"""Page names: the rules, and the names of the pages that every team has."""
 
 import unicodedata
 
@@ -7,7 +7,7 @@ from culture.wiki.errors import WikiRefused
 
 SUFFIX = ".md"
 NAME_LIMIT = 200
-"""Bytes; every file system takes names of this length."""
+"""Limit of a name in bytes; every file system allows this length."""
 DEPTH_LIMIT = 8
 _MARKS = frozenset("-_.")
 
@@ -15,47 +15,47 @@ SPRINT_STATE = "sprint-state"
 
 
 def plan(task: str) -> str:
-    """Where the plan of a task is."""
+    """Return the name of a task's plan page."""
     return f"plans/{task}"
 
 
 def handoff(nick: str) -> str:
-    """Where somebody hands over to whoever comes after."""
+    """Return the name of a hand-off page."""
     return f"handoffs/{nick}"
 
 
 def decision(title: str) -> str:
-    """Where a decision is kept."""
+    """Return the name of a decision's page."""
     return f"decisions/{title}"
 
 
-def page_name(said: str) -> str:
-    """The name in its one form, ``plans/e2-cdn``; Refused says what is wrong with it."""
-    name = unicodedata.normalize("NFC", said).removesuffix(SUFFIX)
+def page_name(text: str) -> str:
+    """Return a page name in normal form, such as ``plans/e2-cdn``; ``WikiRefused`` if invalid."""
+    name = unicodedata.normalize("NFC", text).removesuffix(SUFFIX)
     parts = name.split("/")
     if len(name.encode("utf-8", "surrogatepass")) > NAME_LIMIT:
         raise WikiRefused(f"the name of a page has at most {NAME_LIMIT} bytes")
     if len(parts) > DEPTH_LIMIT:
         raise WikiRefused(f"{name!r} is more than {DEPTH_LIMIT} folders deep")
     for part in parts:
-        wrong = _wrong_with(part)
-        if wrong:
-            raise WikiRefused(f"{name!r} cannot be the name of a page: {wrong}")
+        problem = _problem_of(part)
+        if problem:
+            raise WikiRefused(f"{name!r} cannot be the name of a page: {problem}")
     return name
 
 
 def key(name: str) -> str:
-    """The form in which names compare: no two pages differ by case alone."""
+    """Return the form in which names compare: no two pages differ only by case."""
     return unicodedata.normalize("NFC", name.casefold())
 
 
 def path_of(name: str) -> str:
-    """The file of a page."""
+    """Return the file of a page."""
     return name + SUFFIX
 
 
 def page_of(path: str) -> str | None:
-    """The page that a file is; None for files that are none, which others may have pushed."""
+    """Return the page of a file; None for files that are no pages, which others may push."""
     if not path.endswith(SUFFIX):
         return None
     try:
@@ -65,7 +65,7 @@ def page_of(path: str) -> str | None:
     return name if path_of(name) == path else None
 
 
-def _wrong_with(part: str) -> str:
+def _problem_of(part: str) -> str:
     if not part:
         return "it begins or ends with a slash, or has two in a row"
     for letter in part:

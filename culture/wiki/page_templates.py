@@ -1,4 +1,4 @@
-"""What the pages that every team has look like, before somebody fills them in."""
+"""Templates of the pages that every team has."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -7,7 +7,7 @@ from string import Template
 
 
 class PageKind(StrEnum):
-    """The kinds of pages that have a form."""
+    """The kinds of pages that have a template."""
 
     SPRINT_STATE = "sprint-state"
     PLAN = "plan"
@@ -15,17 +15,17 @@ class PageKind(StrEnum):
     DECISION = "decision"
 
 
-def form(kind: PageKind) -> str:
-    """The form, with names such as ``$task`` where something is to be filled in."""
+def template(kind: PageKind) -> str:
+    """Return the template of a page kind, with placeholders such as ``$task``."""
     return (files("culture.wiki") / "templates" / f"{kind}.md").read_text(encoding="utf-8")
 
 
-def filled(kind: PageKind, values: Mapping[str, str]) -> str:
-    """The form with what is known filled in; the rest is left for whoever writes the page."""
-    return Template(form(kind)).safe_substitute(values)
+def fill_template(kind: PageKind, values: Mapping[str, str]) -> str:
+    """Return the template with these placeholders filled in; others stay."""
+    return Template(template(kind)).safe_substitute(values)
 
 
 def first_pages() -> dict[str, str]:
-    """What a new wiki holds: what is where, and the forms."""
+    """Return the pages of a new wiki: home, and the templates."""
     home = (files("culture.wiki") / "templates" / "home.md").read_text(encoding="utf-8")
-    return {"home": home, **{f"templates/{kind}": form(kind) for kind in PageKind}}
+    return {"home": home, **{f"templates/{kind}": template(kind) for kind in PageKind}}

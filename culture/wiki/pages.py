@@ -1,4 +1,9 @@
-"""The pages of a wiki: read, write on top of what was read, list, search, history. Everything here may block."""
+"""The pages of a wiki: read, write on top of a revision, list, search, history. May block.
+
+Writing is optimistic: the caller names the revision that it has read, and the write succeeds only if the page still has
+it; otherwise ``Conflict`` returns base, current and new text. The new commit becomes visible by an atomic move of the
+branch; if somebody has moved it meanwhile, for example by a push, the write is tried again on the new state.
+"""
 
 import re
 import shutil
@@ -25,34 +30,34 @@ from culture.wiki.types import (
     revision_of,
 )
 
-_SHOWN = 3
+_MAX_LINES = 3
 _LINE_LIMIT = 240
 _NAME_WEIGHT = 1000
 
 
 def match(words: str, name: str, text: str) -> tuple[int, tuple[PageLine, ...]]:
-    """How well the page fits (0: a word is missing) and the first lines with one of the words."""
-    wanted = folded(words).split()
-    title, body = folded(name), folded(text)
-    if not wanted or not all(word in title or word in body for word in wanted):
+    """Return a page's rank for a search (0: a word is missing) and its first matching lines."""
+    terms = normalize(words).split()
+    title, body = normalize(name), normalize(text)
+    if not terms or not all(term in title or term in body for term in terms):
         return 0, ()
-    rank = sum(_NAME_WEIGHT * (word in title) + body.count(word) for word in wanted)
+    rank = sum(_NAME_WEIGHT * (term in title) + body.count(term) for term in terms)
     lines = []
     for number, line in enumerate(text.split("\n"), start=1):
-        if any(word in folded(line) for word in wanted):
+        if any(term in normalize(line) for term in terms):
             lines.append(PageLine(number, line.strip()[:_LINE_LIMIT]))
-            if len(lines) == _SHOWN:
+            if len(lines) == _MAX_LINES:
                 break
     return rank, tuple(lines)
 
 
-def folded(text: str) -> str:
-    """The form in which texts compare."""
+def normalize(text: str) -> str:
+    """Return a text in the form in which texts compare: NFC, case-folded."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
 PAGE_LIMIT = 128 * 1024
-"""Bytes of a page: a conflict's three texts still fit into one answer."""
+"""Limit of a page in bytes: the three texts of a conflict fit into one answer."""
 MESSAGE_LIMIT = 200
 FOUNDER = "culture"
 _NICK_LIMIT = 64
@@ -61,7 +66,7 @@ _REVISION = re.compile(r"[0-9a-f]{7,40}")
 
 
 def folder_of(slug: str) -> Path:
-    """Where the wiki of a project is."""
+    """Return the folder of a project's wiki."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", slug):
         raise WikiRefused(f"{slug!r} cannot be the name of a project: small letters, digits, - and _, at most 64")
     return paths.home() / "wiki" / slug
@@ -69,20 +74,20 @@ def folder_of(slug: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class WikiSnapshot:
-    """The pages of one commit, by the form in which names compare."""
+    """The pages of one commit, by path and by comparable name."""
 
     commit: str
     files: dict[str, CommitFile]
 
     def find(self, name: str) -> CommitFile | None:
-        """The file of a page, whatever the case of its name."""
+        """Return the file of a page, in any case, or None."""
         return self.files.get(names.path_of(name)) or self.files.get(names.key(name))
 
-    def settled(self, name: str) -> str:
-        """The name as the wiki spells it, or its folders where the page is new."""
-        found = self.find(name)
-        if found is not None:
-            return found.path.removesuffix(names.SUFFIX)
+    def existing_spelling(self, name: str) -> str:
+        """Return a name as the wiki spells it; for a new page, its existing folders."""
+        file = self.find(name)
+        if file is not None:
+            return file.path.removesuffix(names.SUFFIX)
         folder, slash, last = name.rpartition("/")
         while folder:
             inside = names.key(folder) + "/"
@@ -95,39 +100,39 @@ class WikiSnapshot:
 
 
 class Pages:
-    """A wiki on this machine. Any number of these may exist for one folder, in any number of processes."""
+    """A wiki on this machine; any number of processes may use the same folder."""
 
     def __init__(self, folder: Path) -> None:
         self._repository = BareRepository(folder)
 
     @classmethod
     def create(cls, folder: Path) -> Self:
-        """Make the wiki with its first pages, whole or not at all; one that is there stays as it is."""
+        """Create a wiki with its first pages, atomically; an existing one is not changed."""
         private_directory(folder.parent)
         with wiki_lock(folder.parent / f".{folder.name}.lock"):
             if not BareRepository(folder).exists:
-                begun = folder.with_name(f".{folder.name}.new")
-                shutil.rmtree(begun, ignore_errors=True)
-                begun.mkdir(mode=PRIVATE_DIRECTORY)
-                repository = BareRepository(begun)
+                new = folder.with_name(f".{folder.name}.new")
+                shutil.rmtree(new, ignore_errors=True)
+                new.mkdir(mode=PRIVATE_DIRECTORY)
+                repository = BareRepository(new)
                 repository.create()
                 first = {names.path_of(name): text.encode() for name, text in page_templates.first_pages().items()}
                 repository.swap(NOTHING, repository.commit(NOTHING, first, FOUNDER, "Begin the wiki"))
-                begun.rename(folder)
+                new.rename(folder)
         return cls(folder)
 
     @property
     def folder(self) -> Path:
-        """The repository; it can be cloned, and pushed to."""
+        """Folder of the repository, which can be cloned and pushed to."""
         return self._repository.folder
 
     @property
     def exists(self) -> bool:
-        """Was it made?"""
+        """Whether the wiki exists."""
         return self._repository.exists
 
     def read(self, page: str, revision: str = "") -> WikiPage:
-        """The page as it is, or as it was at that revision."""
+        """Return a page, as it is or as it was at a revision."""
         name = names.page_name(page)
         snapshot = self._snapshot()
         file = snapshot.find(name)
@@ -142,13 +147,13 @@ class Pages:
         raise NoSuchPage(f"{name} never had the revision {revision}")
 
     def write(self, page: str, text: str, base_revision: str, author: str, message: str = "") -> Written:
-        """Replace the page's text if it is still at the base revision (empty: there is none yet), else Conflict."""
+        """Replace a page's text if it is at the base revision (empty: new page), else ``Conflict``."""
         name = check(page, text, base_revision, author)
         with self._repository.writing():
             for _ in range(_TRIES):
                 snapshot = self._snapshot()
-                name = snapshot.settled(name)
-                written = self._next(snapshot, name, text, base_revision)
+                name = snapshot.existing_spelling(name)
+                written = self._check_base(snapshot, name, text, base_revision)
                 if written is not None:
                     return written
                 subject = " ".join(message.split())[:MESSAGE_LIMIT] or f"Write {name}"
@@ -160,7 +165,7 @@ class Pages:
         raise WikiUnavailable("others write the wiki all the time; try again")
 
     def pages(self, under: str = "") -> list[PageEntry]:
-        """The pages by name, all of them or those in a folder, with who wrote them last."""
+        """Return all pages, or those in a folder, by name, with their last author."""
         snapshot = self._snapshot()
         inside = names.key(under.strip("/"))
         files = [file for file in _files(snapshot) if not inside or names.key(file.path).startswith(inside + "/")]
@@ -172,39 +177,39 @@ class Pages:
         ]
 
     def search(self, words: str, limit: int = 20) -> list[PageHit]:
-        """The pages on which all words are, in any case; the best first."""
+        """Return the pages that contain all words, in any case; the best first."""
         files = [file for file in _files(self._snapshot()) if file.size <= PAGE_LIMIT]
         texts = self._repository.blobs([file.blob for file in files])
-        found = []
+        hits = []
         for file, data in zip(files, texts, strict=True):
             name = file.path.removesuffix(names.SUFFIX)
             rank, lines = match(words, name, data.decode(errors="replace"))
             if rank:
-                found.append((-rank, name, PageHit(name, file.blob[:REVISION_LENGTH], lines)))
-        return [hit for _, _, hit in sorted(found)[:limit]]
+                hits.append((-rank, name, PageHit(name, file.blob[:REVISION_LENGTH], lines)))
+        return [hit for _, _, hit in sorted(hits)[:limit]]
 
     def history(self, page: str, limit: int = 20) -> list[PageRevision]:
-        """Who wrote the page when, newest first."""
+        """Return the revisions of a page with author and time, newest first."""
         name = names.page_name(page)
         snapshot = self._snapshot()
         file = snapshot.find(name)
         if file is None:
             raise NoSuchPage(f"there is no page {name}")
-        found = history.changes(self._repository, snapshot.commit, file.path, limit)
-        return [PageRevision(each.revision, each.author, each.time, each.message, each.commit) for each in found]
+        changes = history.changes(self._repository, snapshot.commit, file.path, limit)
+        return [PageRevision(each.revision, each.author, each.time, each.message, each.commit) for each in changes]
 
     def _snapshot(self) -> WikiSnapshot:
         commit = self._repository.head()
-        found: dict[str, CommitFile] = {}
+        files: dict[str, CommitFile] = {}
         for file in self._repository.files(commit):
             name = names.page_of(file.path)
             if name is not None:
-                found[file.path] = file
-                found.setdefault(names.key(name), file)
-        return WikiSnapshot(commit, found)
+                files[file.path] = file
+                files.setdefault(names.key(name), file)
+        return WikiSnapshot(commit, files)
 
-    def _next(self, snapshot: WikiSnapshot, name: str, text: str, base_revision: str) -> Written | None:
-        """What to answer when there is nothing to write; None when the text may be written."""
+    def _check_base(self, snapshot: WikiSnapshot, name: str, text: str, base_revision: str) -> Written | None:
+        """Return None if the text may be written, a result if unchanged; or raise ``Conflict``."""
         file = snapshot.find(name)
         current = file.blob[:REVISION_LENGTH] if file else ""
         if current and current == revision_of(text):
@@ -242,7 +247,7 @@ def _files(snapshot: WikiSnapshot) -> Sequence[CommitFile]:
 
 
 def check(page: str, text: str, base_revision: str, author: str) -> str:
-    """Refuse what no wiki will ever take; the name of the page in its one form."""
+    """Raise ``WikiRefused`` for an invalid write; returns the page's name in normal form."""
     _check_text(text)
     _check_origin(base_revision, author)
     return names.page_name(page)

@@ -1,4 +1,4 @@
-"""Writes that wait on disk while the wiki cannot be written, in their order; none is lost, none overwrites another."""
+"""Queued writes: wait on disk, in order, while the wiki cannot be written; none is lost."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A write that waits."""
+    """A queued write."""
 
     page: str
     text: str
@@ -30,77 +30,77 @@ class Write:
 
 
 class QueuedWiki:
-    """Writes to a wiki, now or as soon as it can be written; one of these per folder."""
+    """Writes to a wiki, at once or as soon as it is available; one object per folder."""
 
     def __init__(self, wiki: WikiClient, folder: Path) -> None:
         self._wiki = wiki
         self._folder = private_directory(folder)
-        self._one_at_a_time = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     @property
     def waiting(self) -> int:
-        """How many writes wait."""
+        """Number of queued writes."""
         return len(self._files())
 
     async def read(self, page: str, revision: str = "") -> WikiPage:
-        """The page as it will be: the newest text of ours that waits, else what the wiki has."""
-        for write in reversed([_loaded(file) for file in self._files()]):
-            found = WikiPage(write.page, revision_of(write.text), write.text, write.author)
-            if key(found.name) == key(page_name(page)) and found.revision.startswith(revision):
-                return found
+        """Return a page as it will be: its newest queued text, else the text in the wiki."""
+        for write in reversed([_load(file) for file in self._files()]):
+            queued = WikiPage(write.page, revision_of(write.text), write.text, write.author)
+            if key(queued.name) == key(page_name(page)) and queued.revision.startswith(revision):
+                return queued
         return await self._wiki.read(page, revision)
 
     async def pages(self, under: str = "") -> list[PageEntry]:
-        """The pages that the wiki has."""
+        """Return the pages in the wiki, or those in a folder."""
         return await self._wiki.pages(under)
 
     async def search(self, words: str, limit: int = 20) -> list[PageHit]:
-        """What the wiki finds."""
+        """Search the wiki, without queued writes."""
         return await self._wiki.search(words, limit)
 
     async def history(self, page: str, limit: int = 20) -> list[PageRevision]:
-        """Who wrote it when, as far as the wiki knows."""
+        """Return the revisions of a page in the wiki."""
         return await self._wiki.history(page, limit)
 
     async def write(self, page: str, text: str, base_revision: str, author: str, message: str = "") -> Written:
-        """Write, or keep it for later when the wiki cannot be written; Conflict and Refused come at once."""
+        """Write a page, or queue it if the wiki is unavailable; other errors are raised at once."""
         write = Write(check(page, text, base_revision, author), text, base_revision, author, message)
-        async with self._one_at_a_time:
+        async with self._lock:
             await self._drain()
             if not self._files():
                 try:
                     return await self._wiki.write(**asdict(write))
                 except WikiUnavailable as why:
-                    log.warning("%s waits to be written: %s", write.page, why)
-            self._keep(write)
+                    log.warning("the write of %s is queued: %s", write.page, why)
+            self._enqueue(write)
         return Written(write.page, revision_of(text), queued=True)
 
     async def drain(self) -> list[Written]:
-        """Write what waits, as far as it goes; a text whose page others changed meanwhile gets a page beside it."""
-        async with self._one_at_a_time:
+        """Write queued pages until one fails; a text in conflict goes to a page of its own."""
+        async with self._lock:
             return await self._drain()
 
     async def _drain(self) -> list[Written]:
         done = []
         for file in self._files():
             try:
-                done.append(await self._delivered(_loaded(file)))
+                done.append(await self._deliver(_load(file)))
             except WikiUnavailable:
                 break
             except WikiError as refused:
-                aside = _put_aside(file)
-                log.error("%s stays unwritten: %s", aside, refused)
+                aside = _move_aside(file)
+                log.error("%s was refused and is not written: %s", aside, refused)
             else:
                 file.unlink()
         return done
 
-    async def _delivered(self, write: Write) -> Written:
+    async def _deliver(self, write: Write) -> Written:
         try:
             return await self._wiki.write(**asdict(write))
         except Conflict as conflict:
             shortened = write.page.replace("/", ".").encode()[:120].decode(errors="ignore")
             beside = f"conflicts/{shortened}-{revision_of(write.text)}"
-            log.warning("%s was changed by others while a text for it waited: it is at %s", conflict.page, beside)
+            log.warning("%s was changed while a write was queued: its text is at %s", conflict.page, beside)
             return await self._wiki.write(
                 beside, write.text, "", write.author, f"For {conflict.page}, which was changed"
             )
@@ -108,7 +108,7 @@ class QueuedWiki:
     def _files(self) -> list[Path]:
         return sorted(self._folder.glob("[0-9]*.json"))
 
-    def _keep(self, write: Write) -> None:
+    def _enqueue(self, write: Write) -> None:
         files = self._files()
         if len(files) >= MOST_WAITING:
             raise WikiUnavailable(f"the wiki cannot be written, and {len(files)} writes wait already")
@@ -120,11 +120,11 @@ class QueuedWiki:
             raise kind(f"neither the wiki nor {self._folder} can be written: {error.strerror}") from error
 
 
-def _put_aside(file: Path) -> Path:
-    """Under a name that no other text has: numbers begin anew when nothing waits."""
-    write = _loaded(file)
+def _move_aside(file: Path) -> Path:
+    """Rename a refused write; the name has its revision, as numbers are reused."""
+    write = _load(file)
     return file.rename(file.with_name(f"{write.page.rpartition('/')[2][:100]}-{revision_of(write.text)}.refused"))
 
 
-def _loaded(file: Path) -> Write:
+def _load(file: Path) -> Write:
     return Write(**json.loads(file.read_bytes()))

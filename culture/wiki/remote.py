@@ -1,4 +1,4 @@
-"""A wiki behind an MCP address, as programs of ours use it."""
+"""Client of a wiki behind an MCP address."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -24,47 +24,47 @@ _SETTING = "serve the wiki as the user who uses it"
 
 
 class RemoteWiki:
-    """Each call is a connection of its own: there is none to be kept alive, or to be found dead."""
+    """A wiki behind MCP. Each call opens its own connection, so that none has to be kept alive."""
 
     def __init__(self, url: str, patience: float = _PATIENCE) -> None:
         self._url = url
         self._patience = patience
 
     async def read(self, page: str, revision: str = "") -> WikiPage:
-        """The page as it is, or as it was at that revision."""
+        """Return a page, as it is or as it was at a revision."""
         result = await self._call("wiki_read", {"page": page, "revision": revision})
         return WikiPage(**{"text": _text(result, TEXT), **_facts(result)})
 
     async def write(self, page: str, text: str, base_revision: str, author: str, message: str = "") -> Written:
-        """Write on top of a revision, or raise Conflict."""
-        said = {"page": page, "text": text, "base_revision": base_revision, "message": message}
-        return Written(**_facts(await self._call("wiki_write", said, author)))
+        """Write a page on top of a revision, or raise ``Conflict``."""
+        arguments = {"page": page, "text": text, "base_revision": base_revision, "message": message}
+        return Written(**_facts(await self._call("wiki_write", arguments, author)))
 
     async def pages(self, under: str = "") -> list[PageEntry]:
-        """The pages, or those in a folder."""
+        """Return all pages, or those in a folder."""
         return [PageEntry(**each) for each in _facts(await self._call("wiki_list", {"folder": under}))["pages"]]
 
     async def search(self, words: str, limit: int = 20) -> list[PageHit]:
-        """The pages with all these words."""
-        found = _facts(await self._call("wiki_search", {"words": words, "limit": limit}))["hits"]
+        """Return the pages that contain all these words."""
+        hits = _facts(await self._call("wiki_search", {"words": words, "limit": limit}))["hits"]
         return [
-            PageHit(each["name"], each["revision"], tuple(PageLine(**line) for line in each["lines"])) for each in found
+            PageHit(each["name"], each["revision"], tuple(PageLine(**line) for line in each["lines"])) for each in hits
         ]
 
     async def history(self, page: str, limit: int = 20) -> list[PageRevision]:
-        """Who wrote it when."""
-        found = _facts(await self._call("wiki_history", {"page": page, "limit": limit}))["changes"]
-        return [PageRevision(**each) for each in found]
+        """Return the revisions of a page with author and time, newest first."""
+        changes = _facts(await self._call("wiki_history", {"page": page, "limit": limit}))["changes"]
+        return [PageRevision(**each) for each in changes]
 
     async def _call(self, tool: str, arguments: dict[str, Any], author: str = "") -> CallToolResult:
         try:
             async with asyncio.timeout(self._patience), self._connected(author) as client:
                 result = await client.call_tool(tool, arguments)
         except Exception as error:
-            # Whatever happens on the way to another program: it may be better later.
-            raise WikiUnavailable(f"the wiki at {self._shown} cannot be reached: {_first(error)}") from error
+            # Any error on the way to another program may be temporary.
+            raise WikiUnavailable(f"the wiki at {self._safe_url} cannot be reached: {_root_cause(error)}") from error
         if result.is_error:
-            raise _told(result, arguments.get("text", ""))
+            raise _error_of(result, arguments.get("text", ""))
         return result
 
     @asynccontextmanager
@@ -72,34 +72,36 @@ class RemoteWiki:
         headers = {HEADER: author} if author else {}
         where = urlsplit(self._url)
         if where.path.endswith("/sse"):
-            events = sse_client(self._url, headers=headers, httpx_client_factory=_checked_client)
+            events = sse_client(self._url, headers=headers, httpx_client_factory=_peer_checked_client)
             async with Client(events, mode="legacy") as client:
                 yield client
             return
         is_near = is_loopback(where.hostname or "")
         async with (
-            _checked(httpx2.AsyncClient(headers=headers, timeout=self._patience, trust_env=not is_near)) as http,
+            _with_peer_check(
+                httpx2.AsyncClient(headers=headers, timeout=self._patience, trust_env=not is_near)
+            ) as http,
             Client(streamable_http_client(self._url, http_client=http)) as client,
         ):
             yield client
 
     @property
-    def _shown(self) -> str:
-        """Where it is, without what may be a secret."""
+    def _safe_url(self) -> str:
+        """The URL without user, password and query, for error messages."""
         where = urlsplit(self._url)
         return f"{where.scheme}://{where.hostname}:{where.port}{where.path}" if where.port else where.hostname or ""
 
 
-def _checked_client(
+def _peer_checked_client(
     headers: dict[str, Any] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None
 ) -> httpx2.AsyncClient:
-    return _checked(httpx2.AsyncClient(headers=headers, timeout=timeout or _PATIENCE, auth=auth))
+    return _with_peer_check(httpx2.AsyncClient(headers=headers, timeout=timeout or _PATIENCE, auth=auth))
 
 
-def _checked(client: httpx2.AsyncClient) -> httpx2.AsyncClient:
-    """Have the client look whose process listens on this machine, before it sends a request without TLS there."""
+def _with_peer_check(client: httpx2.AsyncClient) -> httpx2.AsyncClient:
+    """Make a client check the user of a local server before it sends a request without TLS."""
 
-    async def look(name: str, info: dict[str, Any]) -> None:
+    async def check(name: str, info: dict[str, Any]) -> None:
         if name == "connection.connect_tcp.complete":
             try:
                 check_peer(info["return_value"].get_extra_info("socket"), setting=_SETTING)
@@ -109,7 +111,7 @@ def _checked(client: httpx2.AsyncClient) -> httpx2.AsyncClient:
 
     async def trace(request: httpx2.Request) -> None:
         if request.url.scheme == "http":
-            request.extensions["trace"] = look
+            request.extensions["trace"] = check
 
     client.event_hooks["request"].append(trace)
     return client
@@ -123,15 +125,15 @@ def _facts(result: CallToolResult) -> dict[str, Any]:
 
 
 def _text(result: CallToolResult, number: int) -> str:
-    found = result.content[number] if number < len(result.content) else None
-    return found.text if isinstance(found, TextContent) else ""
+    content = result.content[number] if number < len(result.content) else None
+    return content.text if isinstance(content, TextContent) else ""
 
 
-def _told(result: CallToolResult, yours: str) -> WikiError:
+def _error_of(result: CallToolResult, yours: str) -> WikiError:
     facts = (result.meta or {}).get(FACTS)
-    said = _text(result, 0)
+    text = _text(result, 0)
     if not isinstance(facts, dict) or facts.get("error") not in ERRORS:
-        return WikiError(said or "the wiki refused and did not say why")
+        return WikiError(text or "the wiki refused and did not say why")
     if facts["error"] == "conflict":
         return Conflict(
             facts["page"],
@@ -140,11 +142,11 @@ def _told(result: CallToolResult, yours: str) -> WikiError:
             current=facts.get("current", _text(result, CURRENT)),
             yours=yours,
         )
-    return ERRORS[facts["error"]](said)
+    return ERRORS[facts["error"]](text)
 
 
-def _first(error: BaseException) -> str:
-    """What really happened, out of the groups in which it comes."""
+def _root_cause(error: BaseException) -> str:
+    """Return the text of the first error inside exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return str(error) or type(error).__name__

@@ -1,4 +1,4 @@
-"""A bare git repository, written by git's plumbing alone: no work tree, no hooks, nobody's configuration."""
+"""A bare git repository, written with git's plumbing: no work tree, hooks or user settings."""
 
 import os
 import time
@@ -16,21 +16,21 @@ NOTHING = "0" * 40
 _SETTINGS = {**QUIET, "core.fsync": "all", "log.showSignature": "false", "core.quotePath": "off"}
 _TIMEOUT = 60.0
 _LOCKS = ("HEAD.lock", f"{BRANCH}.lock")
-# Git holds the lock of a branch for milliseconds: one that is older belongs to nobody who lives.
-_LEFT_BEHIND = 5.0
+# Git holds the lock of a branch for milliseconds: an older one was left by a dead process.
+_STALE_AGE = 5.0
 _LOCK_TIMEOUT = 30.0
 _PATIENCE = 10.0
 _PAUSE = 0.05
 _NO_ROOM = ("No space left on device", "Disk quota exceeded")
 _ROOM_NEEDED = 64 * 1024
-# A folder of 256 with so many loose objects in it: about 6,000 of them in all.
+# Loose objects in one of 256 folders: about 6,000 of them in all.
 _LOOSE_LIMIT = 24
 
 
 @contextmanager
 def wiki_lock(path: Path) -> Iterator[None]:
-    """Hold the lock of those who write a wiki; WikiUnavailable when another process has it for 30 s."""
-    lock = FileLock(path, parents=False)  # a wiki that was removed must not come back empty
+    """Hold the write lock of a wiki; ``WikiUnavailable`` if another process has it for 30 s."""
+    lock = FileLock(path, parents=False)  # a deleted wiki must not come back empty
     try:
         lock.acquire(timeout=_LOCK_TIMEOUT)
     except LockTaken:
@@ -47,12 +47,12 @@ def wiki_lock(path: Path) -> Iterator[None]:
 
 
 class GitRefused(WikiUnavailable):
-    """Git did not do what it was told; the text is what it said."""
+    """A git command failed; the text is git's."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitFile:
-    """A plain file of a commit."""
+    """A regular file of a commit."""
 
     path: str
     blob: str
@@ -60,7 +60,7 @@ class CommitFile:
 
 
 class BareRepository:
-    """The objects and the one branch of a bare repository."""
+    """Objects and the single branch of a bare repository."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -68,23 +68,23 @@ class BareRepository:
 
     @property
     def exists(self) -> bool:
-        """Is there a repository?"""
+        """Whether the repository exists."""
         return (self.folder / "objects").is_dir() and (self.folder / "HEAD").is_file()
 
     def create(self) -> None:
-        """Make an empty one."""
+        """Create an empty repository."""
         self.git("init", "--quiet", "--bare", "--object-format=sha1", "--initial-branch=main", "--template=", ".")
         for setting in ("core.hooksPath=/dev/null", "receive.denyNonFastForwards=true", "receive.denyDeletes=true"):
             self.git("config", *setting.split("=", 1))
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Be the one who writes, also among processes."""
+        """Hold the write lock, which also excludes other processes."""
         with wiki_lock(self.folder / "culture.lock"):
             yield
 
     def head(self) -> str:
-        """The newest commit; NOTHING before the first."""
+        """Return the newest commit; ``NOTHING`` before the first."""
         try:
             return self.git("rev-parse", "--verify", "--quiet", f"{BRANCH}^{{commit}}").decode().strip()
         except GitRefused as failed:
@@ -93,32 +93,32 @@ class BareRepository:
             return NOTHING
 
     def files(self, commit: str) -> list[CommitFile]:
-        """The plain files of a commit; links and other repositories are none."""
+        """Return the regular files of a commit, without symlinks and submodules."""
         if commit == NOTHING:
             return []
-        found = []
+        files = []
         for row in self.git("ls-tree", "-r", "-z", "--long", commit).split(b"\0"):
             facts, _, path = row.partition(b"\t")
             if facts[:6] in (b"100644", b"100755"):
                 _, _, blob, size = facts.decode().split()
-                found.append(CommitFile(os.fsdecode(path), blob, int(size)))
-        return found
+                files.append(CommitFile(os.fsdecode(path), blob, int(size)))
+        return files
 
     def blobs(self, ids: Sequence[str]) -> list[bytes]:
-        """The contents of these objects, in this order."""
+        """Return the contents of these objects, in this order."""
         rest = self.git("cat-file", "--batch", stdin="".join(f"{each}\n" for each in ids).encode())
-        found = []
+        contents = []
         for _ in ids:
             header, _, rest = rest.partition(b"\n")
             if header.endswith(b"missing"):
                 raise GitRefused(f"the wiki is damaged: {header.decode()}; `git fsck` in {self.folder} tells more")
             size = int(header.split()[2])
-            found.append(rest[:size])
+            contents.append(rest[:size])
             rest = rest[size + 1 :]
-        return found
+        return contents
 
     def commit(self, parent: str, contents: Mapping[str, bytes], author: str, message: str) -> str:
-        """A commit that puts these files on top of the parent; nobody sees it before `swap`. Only within `writing`."""
+        """Create a commit of these files, invisible until ``swap``. Only within ``writing``."""
         for leftover in (self._index, self._index.with_name("culture.index.lock")):
             leftover.unlink(missing_ok=True)
         if parent != NOTHING:
@@ -129,7 +129,7 @@ class BareRepository:
         tree = self.git("write-tree", index=True).decode().strip()
         now = f"{int(time.time())} +0000"
         lines = [f"tree {tree}", *([f"parent {parent}"] if parent != NOTHING else [])]
-        # Written whole, since git itself would drop letters of a nick such as `ori\`.
+        # Written as a raw object: git itself would drop characters of a nick such as `ori\`.
         lines += [
             f"author {author} <{author}@culture> {now}",
             f"committer culture <wiki@culture> {now}",
@@ -142,7 +142,7 @@ class BareRepository:
         )
 
     def swap(self, old: str, new: str) -> bool:
-        """Make the new commit the newest if the old one still is; False when somebody was faster."""
+        """Move the branch from the old commit to the new one; False if it has moved meanwhile."""
         deadline = time.monotonic() + _PATIENCE
         while True:
             try:
@@ -151,19 +151,19 @@ class BareRepository:
             except GitRefused as failed:
                 if self.head() != old:
                     return False
-                if not self._clear_leftovers():
+                if not self._remove_stale_locks():
                     if time.monotonic() > deadline:
                         raise WikiUnavailable(f"git does not let the wiki be written: {failed}") from None
                     time.sleep(_PAUSE)
 
     def tidy(self) -> None:
-        """Pack loose objects when there are many; nothing is ever thrown away. Only within `writing`."""
+        """Pack loose objects if there are many; deletes nothing. Only within ``writing``."""
         folder = self.folder / "objects" / "17"
         if folder.is_dir() and len(os.listdir(folder)) > _LOOSE_LIMIT:
             self.git("repack", "-d", "-l", "--quiet")
 
     def git(self, *arguments: str, stdin: bytes = b"", index: bool = False) -> bytes:
-        """Run git; what it printed."""
+        """Run git and return its output; errors are raised as ``WikiError``."""
         own = {"GIT_INDEX_FILE": str(self._index)} if index else {}
         environment = isolated(self.folder, GIT_NO_REPLACE_OBJECTS="1", GIT_LITERAL_PATHSPECS="1", **own)
         try:
@@ -176,7 +176,7 @@ class BareRepository:
             raise self._refusal(failed.words.strip()) from None
 
     def _refusal(self, words: str) -> WikiError:
-        """What an error of git means for whoever writes."""
+        """Return the wiki's error for an error text of git."""
         room = os.statvfs(self.folder)
         if any(each in words for each in _NO_ROOM) or room.f_bavail * room.f_frsize < _ROOM_NEEDED:
             return DiskFull(f"the disk of the wiki is full ({self.folder}); nothing was written")
@@ -184,16 +184,17 @@ class BareRepository:
             return WikiRefused("a folder of the wiki has the name of that page's file")
         return GitRefused(words)
 
-    def _clear_leftovers(self) -> bool:
-        """Remove the locks of a git that was killed; whether there were any."""
-        found = False
+    def _remove_stale_locks(self) -> bool:
+        """Remove lock files that a killed git left; whether there were any."""
+        removed = False
         for name in _LOCKS:
             lock = self.folder / name
             try:
-                # One from the future is from before the clock was set back.
-                if abs(time.time() - lock.lstat().st_mtime) > _LEFT_BEHIND:
+                # A time in the future is from before the clock was set back.
+                if abs(time.time() - lock.lstat().st_mtime) > _STALE_AGE:
                     lock.unlink()
-                    found = True
+                    removed = True
             except FileNotFoundError:
                 continue
-        return found
+
+        return removed

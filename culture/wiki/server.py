@@ -1,4 +1,4 @@
-"""A wiki in operation: over HTTP for many programs, or over standard input and output for one."""
+"""Serves a wiki: over HTTP for many programs, or over stdio for one."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -7,31 +7,31 @@ from starlette.types import ASGIApp
 
 from culture.config.listen_policy import is_loopback
 from culture.mcp_http import http
-from culture.mcp_http import server as door
-from culture.mcp_http.admission import ANY_NAME, Door, called
+from culture.mcp_http import server as mcp_server
+from culture.mcp_http.admission import ANY_NAME, AdmissionCheck, own_names
 from culture.wiki.errors import WikiRefused
-from culture.wiki.identity import Named, caller_of
+from culture.wiki.identity import CallerNick, caller_of
 from culture.wiki.pages import PAGE_LIMIT, Pages
 from culture.wiki.tools import build
 
 DEFAULT_PORT = 8809
 _LONGEST_REQUEST = 6 * PAGE_LIMIT + 64 * 1024
-"""A page of which JSON has to escape every letter."""
+"""Limit of a request: a page of which JSON escapes every character."""
 
 
 def application(pages: Pages, host: str, is_trusted: bool = False) -> ASGIApp:
-    """The addresses of a wiki: /mcp, and /sse for older clients. In a trusted network whoever reaches it may call."""
-    app = Named(door.pages(build(pages, caller_of), _LONGEST_REQUEST, answers_at_once=True))
+    """Return the ASGI application: /mcp and /sse. In a trusted network anybody may call it."""
+    app = CallerNick(mcp_server.pages(build(pages, caller_of), _LONGEST_REQUEST, answers_at_once=True))
     if is_trusted:
-        return Door(app, "wiki", ANY_NAME)
-    return Door(app, "wiki", called(host), strangers="only the user who runs the wiki may call it")
+        return AdmissionCheck(app, "wiki", ANY_NAME)
+    return AdmissionCheck(app, "wiki", own_names(host), strangers="only the user who runs the wiki may call it")
 
 
 @asynccontextmanager
 async def serving(
     pages: Pages, host: str = "127.0.0.1", port: int = DEFAULT_PORT, *, is_trusted: bool = False
 ) -> AsyncIterator[int]:
-    """The port of a wiki that is served; Refused beyond loopback, unless the network is trusted."""
+    """Serve a wiki over HTTP and yield the port; beyond loopback only in a trusted network."""
     if not is_loopback(host) and not is_trusted:
         raise WikiRefused(
             f"{host} can be reached from other machines, and a wiki asks nobody who they are: "
@@ -43,5 +43,5 @@ async def serving(
 
 
 async def serve_stdio(pages: Pages, nick: str) -> None:
-    """Serve whoever started us, until they close our input or are gone."""
-    await door.serve_stdio(build(pages, lambda _: nick))
+    """Serve the parent process over stdio until it ends or closes our input."""
+    await mcp_server.serve_stdio(build(pages, lambda _: nick))

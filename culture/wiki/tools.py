@@ -1,4 +1,7 @@
-"""The five tools of a wiki, as models are told of them; what programs want to know of an answer is beside its text."""
+"""The five MCP tools of a wiki; their docstrings are the descriptions that models see.
+
+An answer has a text for models, and facts for programs in its ``_meta``.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -18,11 +21,11 @@ from culture.wiki.types import WikiPage
 
 NAME = "dev-wiki"
 FACTS = f"{VENDOR}wiki"
-"""Under which name the facts are in a result's ``_meta``."""
+"""Key of the facts in a result's ``_meta``."""
 TEXT, BASE, CURRENT = 1, 2, 4
-"""Which block of an answer is the text of a page, and in a conflict the base and the current text.
+"""Index of the content block with a page's text, and in a conflict with the base and the current text.
 
-Where a text was changed for the model, programs find it as written among the facts: ``text``, ``base``, ``current``.
+If a text was cleaned for the model, the facts have it as written: ``text``, ``base``, ``current``.
 """
 ERRORS: dict[str, type[WikiError]] = {
     "conflict": Conflict,
@@ -48,7 +51,7 @@ Tool = Callable[..., Awaitable[CallToolResult]]
 
 
 def build(pages: Pages, author_of: AuthorOf) -> MCPServer[Any]:
-    """An MCP server with the tools over a wiki."""
+    """Build an MCP server with the five tools."""
     server: MCPServer[Any] = MCPServer(NAME, instructions=INSTRUCTIONS, subscriptions=False, log_level="WARNING")
     for tool, annotations in _tools(pages, author_of):
         server.add_tool(tool, annotations=annotations)
@@ -69,7 +72,7 @@ def _tools(pages: Pages, author_of: AuthorOf) -> Iterator[tuple[Tool, ToolAnnota
             part = _part(found.text, from_line, lines)
             return _result([_heading(found), part], {**_without_text(found), **_as_written(text=part)})
 
-        return await _answered(answer)
+        return await _run(answer)
 
     async def wiki_write(
         page: Name,
@@ -91,7 +94,7 @@ def _tools(pages: Pages, author_of: AuthorOf) -> Iterator[tuple[Tool, ToolAnnota
             did = "written" if written.changed else "unchanged"
             return _result([f"{written.name} {did}, revision {written.revision}"], asdict(written))
 
-        return await _answered(answer)
+        return await _run(answer)
 
     async def wiki_list(
         folder: Annotated[str, Field(description="Only the pages in it, such as plans.")] = "",
@@ -100,10 +103,10 @@ def _tools(pages: Pages, author_of: AuthorOf) -> Iterator[tuple[Tool, ToolAnnota
 
         def answer() -> CallToolResult:
             found = pages.pages(folder)
-            rows = [f"{e.name}  {e.revision}  {e.size} bytes  {e.author}  {_moment(e.time)}" for e in found]
+            rows = [f"{e.name}  {e.revision}  {e.size} bytes  {e.author}  {_format_time(e.time)}" for e in found]
             return _result(["\n".join(rows) or "no pages"], {"pages": list(map(asdict, found))})
 
-        return await _answered(answer)
+        return await _run(answer)
 
     async def wiki_search(
         words: Annotated[str, Field(description="All of them must be on the page, in any case.")], limit: Limit = 20
@@ -116,17 +119,17 @@ def _tools(pages: Pages, author_of: AuthorOf) -> Iterator[tuple[Tool, ToolAnnota
             rows += [hit.name for hit in found if not hit.lines]
             return _result(["\n".join(rows) or "nothing found"], {"hits": list(map(asdict, found))})
 
-        return await _answered(answer)
+        return await _run(answer)
 
     async def wiki_history(page: Name, limit: Limit = 20) -> CallToolResult:
         """Who wrote a page when and why, newest first; wiki_read takes each revision."""
 
         def answer() -> CallToolResult:
             found = pages.history(page, limit)
-            rows = [f"{each.revision}  {_moment(each.time)}  {each.author}  {each.message}" for each in found]
+            rows = [f"{each.revision}  {_format_time(each.time)}  {each.author}  {each.message}" for each in found]
             return _result(["\n".join(rows)], {"changes": list(map(asdict, found))})
 
-        return await _answered(answer)
+        return await _run(answer)
 
     yield wiki_read, _READS
     yield wiki_write, _WRITES
@@ -135,12 +138,12 @@ def _tools(pages: Pages, author_of: AuthorOf) -> Iterator[tuple[Tool, ToolAnnota
     yield wiki_history, _READS
 
 
-async def _answered(answer: Callable[[], CallToolResult]) -> CallToolResult:
-    """The answer, worked out beside the loop; what cannot be done is told to the model."""
+async def _run(answer: Callable[[], CallToolResult]) -> CallToolResult:
+    """Compute an answer in a thread; errors become answers for the model."""
     try:
         return await asyncio.to_thread(answer)
     except Conflict as conflict:
-        return _told(conflict)
+        return _conflict_result(conflict)
     except WikiError as error:
         kind = next(name for name, each in ERRORS.items() if isinstance(error, each))
         return _result([str(error)], {"error": kind}, is_error=True)
@@ -152,12 +155,12 @@ def _result(texts: list[str], facts: dict[str, Any], *, is_error: bool = False) 
 
 
 def _as_written(**texts: str) -> dict[str, str]:
-    """For programs, texts that models are given in another form."""
+    """Return the texts that cleaning for models changes, as written, for programs."""
     return {name: text for name, text in texts.items() if clean(text, Profile.MODEL) != text}
 
 
 def _heading(page: WikiPage) -> str:
-    return f"{page.name}, revision {page.revision}, written by {page.author} at {_moment(page.time)}:"
+    return f"{page.name}, revision {page.revision}, written by {page.author} at {_format_time(page.time)}:"
 
 
 def _without_text(page: WikiPage) -> dict[str, Any]:
@@ -171,8 +174,8 @@ def _part(text: str, first: int, number: int) -> str:
     return "".join(lines[:number] if number else lines)
 
 
-def _told(conflict: Conflict) -> CallToolResult:
-    """The texts in blocks of their own, so that programs take them from where they are."""
+def _conflict_result(conflict: Conflict) -> CallToolResult:
+    """Return a conflict with each text in its own block, so that programs can take it."""
     base = "the base" if conflict.base is not None else "the base is unknown: the page never had that revision"
     texts = [f"{conflict}."]
     for name, text in ((base, conflict.base or ""), ("the current text", conflict.current), ("yours", conflict.yours)):
@@ -182,5 +185,5 @@ def _told(conflict: Conflict) -> CallToolResult:
     return _result(texts, {"error": "conflict", **facts}, is_error=True)
 
 
-def _moment(seconds: int) -> str:
+def _format_time(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

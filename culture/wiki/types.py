@@ -1,4 +1,4 @@
-"""What a wiki answers with."""
+"""Results of the wiki's operations."""
 
 import hashlib
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ REVISION_LENGTH = 12
 
 @dataclass(frozen=True, slots=True)
 class WikiPage:
-    """A page as it is or was; author and time are those of this text."""
+    """A page at a revision, with the author and time of this text."""
 
     name: str
     revision: str
@@ -20,7 +20,7 @@ class WikiPage:
 
 @dataclass(frozen=True, slots=True)
 class PageEntry:
-    """A page in the list, with who wrote it last."""
+    """A page in a list, with its last author."""
 
     name: str
     revision: str
@@ -42,7 +42,7 @@ class PageRevision:
 
 @dataclass(frozen=True, slots=True)
 class PageLine:
-    """A line that was found, and its number."""
+    """A line that matches a search, with its number."""
 
     number: int
     text: str
@@ -50,7 +50,7 @@ class PageLine:
 
 @dataclass(frozen=True, slots=True)
 class PageHit:
-    """A page on which all words were found."""
+    """A page that matches a search."""
 
     name: str
     revision: str
@@ -59,17 +59,17 @@ class PageHit:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A page was written; the revision is the base of the next change."""
+    """Result of a write; the revision is the base of the next change."""
 
     name: str
     revision: str
     changed: bool = True
-    """False when the page already said just that."""
+    """False if the page already had this text."""
     queued: bool = False
-    """It waits on this machine until the wiki can be reached."""
+    """Whether the write is queued on this machine until the wiki is available."""
 
 
 def revision_of(text: str) -> str:
-    """The revision that a text is: the beginning of git's name for it."""
+    """Return the revision of a text: the beginning of its git blob id."""
     data = text.encode()
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()[:REVISION_LENGTH]

@@ -183,12 +183,12 @@ async def test_a_code_of_the_owner_opens_once_and_only_for_who_asked(
         renewed = await program.takes(**renewal)
         assert renewed.status_code == 200
         assert (await program.takes(**renewal)).status_code == 400, "it was used"
-        assert access.shown(token["access_token"]) is None
-        assert access.shown(renewed.json()["access_token"]) is not None
+        assert access.find(token["access_token"]) is None
+        assert access.find(renewed.json()["access_token"]) is not None
         access.revoke("spark-ori-delegate")
         again = await program.takes(grant_type="refresh_token", refresh_token=renewed.json()["refresh_token"])
         assert again.status_code == 400
-        assert access.shown(renewed.json()["access_token"]) is None
+        assert access.find(renewed.json()["access_token"]) is None
 
 
 async def test_an_owner_who_refuses_gives_nothing(ircd: IRCd, bridge: Bridge, access: BridgeAccess) -> None:

@@ -85,80 +85,80 @@ async def test_nobody_speaks_as_the_person_at_the_keyboard(tmp_path: Path, bridg
 
 
 async def test_what_is_no_nick_is_refused(ircd: IRCd) -> None:
-    async with at_desk(ircd) as desk:
+    async with running_client(ircd) as bridge_client:
         for sender in ("", "a b", "x\r\nQUIT", "#general", "human", "spark-human", "server", "ori!x@y", "*", "9"):
             with pytest.raises(NotSent, match="not a nick that one can have"):
-                await desk.say(NOBODY, sender, "#general", "hello")
+                await bridge_client.say(NOBODY, sender, "#general", "hello")
 
 
 @asynccontextmanager
-async def at_desk(ircd: IRCd, **more: object) -> AsyncIterator[BridgeClient]:
+async def running_client(ircd: IRCd, **more: object) -> AsyncIterator[BridgeClient]:
     address = Address("127.0.0.1", ircd.port)
     settings = from_environment({"IRC_SERVER": "127.0.0.1", "IRC_PORT": str(ircd.port)})
-    seats = BridgeConnectionPool(address, lambda _: None, set(), **more)  # type: ignore[arg-type]
-    desk = BridgeClient(settings, lambda _: None, seats)
-    async with desk.running():
-        yield desk
+    pool = BridgeConnectionPool(address, lambda _: None, set(), **more)  # type: ignore[arg-type]
+    bridge_client = BridgeClient(settings, lambda _: None, pool)
+    async with bridge_client.running():
+        yield bridge_client
 
 
 async def test_there_are_few_connections_and_the_longest_unused_makes_room(ircd: IRCd) -> None:
-    async with at_desk(ircd, most=2) as desk, registered(ircd.port, "spark-ori") as ori:
+    async with running_client(ircd, most=2) as bridge_client, registered(ircd.port, "spark-ori") as ori:
         await ori.join("#general")
         for sender in ("one", "two", "one", "three"):
-            await desk.say(NOBODY, sender, "#general", "hello")
-        assert sorted(desk.seats.nicks) == ["spark-one", "spark-three"]
+            await bridge_client.say(NOBODY, sender, "#general", "hello")
+        assert sorted(bridge_client.pool.nicks) == ["spark-one", "spark-three"]
         await ori.expect("QUIT", where=lambda message: message.source.startswith("spark-two!"))
 
 
 async def test_a_nick_that_was_idle_leaves_and_comes_back_where_it_was(ircd: IRCd) -> None:
     clock = Clock()
-    async with at_desk(ircd, idle=60.0, clock=clock) as desk, registered(ircd.port, "spark-ori") as ori:
+    async with running_client(ircd, idle=60.0, clock=clock) as bridge_client, registered(ircd.port, "spark-ori") as ori:
         await ori.join("#general")
-        await desk.create(JULES, None, "#plans")
-        await desk.seats.close_idle()
-        assert desk.seats.nicks == ["spark-jules"]
+        await bridge_client.create(JULES, None, "#plans")
+        await bridge_client.pool.close_idle()
+        assert bridge_client.pool.nicks == ["spark-jules"]
         clock.now += 61.0
-        await desk.seats.close_idle()
-        assert desk.seats.nicks == []
+        await bridge_client.pool.close_idle()
+        assert bridge_client.pool.nicks == []
         await ori.expect("QUIT", where=lambda message: message.source.startswith("spark-jules!"))
-        assert await desk.read(JULES, None, "#plans", None, 10) == []
-        assert await desk.read(JULES, None, "#general", None, 10) == []
+        assert await bridge_client.read(JULES, None, "#plans", None, 10) == []
+        assert await bridge_client.read(JULES, None, "#general", None, 10) == []
 
 
 async def test_calls_at_the_same_time_share_one_connection(ircd: IRCd) -> None:
-    async with at_desk(ircd) as desk, registered(ircd.port, "spark-ori") as ori:
+    async with running_client(ircd) as bridge_client, registered(ircd.port, "spark-ori") as ori:
         await ori.join("#general")
-        await asyncio.gather(*(desk.say(NOBODY, "jules", "#general", f"{number}") for number in range(5)))
+        await asyncio.gather(*(bridge_client.say(NOBODY, "jules", "#general", f"{number}") for number in range(5)))
         said = [message for message in await ori.sync() if message.verb in ("PRIVMSG", "JOIN")]
         assert [message.source.partition("!")[0] for message in said].count("spark-jules") == 6
 
 
 async def test_a_nick_that_was_taken_meanwhile_is_given_up(ircd: IRCd) -> None:
-    async with at_desk(ircd) as desk, registered(ircd.port, "spark-ori") as ori:
+    async with running_client(ircd) as bridge_client, registered(ircd.port, "spark-ori") as ori:
         await ori.join("#general")
-        await desk.say(NOBODY, "jules", "#general", "hello")
-        async with desk.seats.taken("spark-jules", "", (), False) as irc:
+        await bridge_client.say(NOBODY, "jules", "#general", "hello")
+        async with bridge_client.pool.connection("spark-jules", "", (), False) as irc:
             await irc.request("NICK", "spark-other")
             async with registered(ircd.port, "spark-jules"):
                 with pytest.raises(NotSent, match="somebody else"):
-                    await desk.say(NOBODY, "jules", "#general", "hello again")
+                    await bridge_client.say(NOBODY, "jules", "#general", "hello again")
 
 
 async def test_without_a_server_a_call_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("culture.bridge.client._COMING", 0.05)
+    monkeypatch.setattr("culture.bridge.client._CONNECT_WAIT", 0.05)
     with reserved() as port:
-        desk = BridgeClient(from_environment({"IRC_PORT": str(port)}), lambda _: None)
-        async with desk.running():
+        bridge_client = BridgeClient(from_environment({"IRC_PORT": str(port)}), lambda _: None)
+        async with bridge_client.running():
             with pytest.raises(NotSent, match="not connected to the IRC server"):
-                await desk.channels(NOBODY, None)
+                await bridge_client.channels(NOBODY, None)
 
 
 async def test_a_nick_whose_connection_was_lost_is_back_with_the_next_call(ircd: IRCd) -> None:
-    async with at_desk(ircd) as desk, registered(ircd.port, "spark-ori") as ori:
+    async with running_client(ircd) as bridge_client, registered(ircd.port, "spark-ori") as ori:
         await ori.join("#general")
-        await desk.create(JULES, None, "#plans")
-        async with desk.seats.taken("spark-jules", "", (), False) as irc:
+        await bridge_client.create(JULES, None, "#plans")
+        async with bridge_client.pool.connection("spark-jules", "", (), False) as irc:
             await irc.stop()
-        await desk.say(JULES, None, "#general", "here again")
+        await bridge_client.say(JULES, None, "#general", "here again")
         await ori.expect("PRIVMSG", "#general", "here again")
-        assert await desk.read(JULES, None, "#plans", None, 10) == []
+        assert await bridge_client.read(JULES, None, "#plans", None, 10) == []

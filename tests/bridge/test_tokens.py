@@ -251,9 +251,9 @@ def test_the_file_is_private_and_holds_no_secret(access: BridgeAccess) -> None:
 def test_tokens_end_and_are_forgotten(tmp_path: Path, clock: Clock) -> None:
     access = BridgeAccess(tmp_path / "access.json", clock)
     grant, secret = access.issue(("spark-jules",), lifetime=DAY)
-    assert access.shown(secret) == grant
+    assert access.find(secret) == grant
     clock.now += DAY
-    assert access.shown(secret) is None
+    assert access.find(secret) is None
     assert access.grants() == (grant,)
     clock.now += LIFETIME
     access.issue(("spark-other",))
@@ -263,7 +263,7 @@ def test_tokens_end_and_are_forgotten(tmp_path: Path, clock: Clock) -> None:
 def test_a_code_is_good_once_and_not_for_long(tmp_path: Path, clock: Clock) -> None:
     access = BridgeAccess(tmp_path / "access.json", clock)
     first, second = access.make_code(("spark-jules",)), access.make_code(("spark-ramona",))
-    assert access.shown(first) is None, "a code is no token"
+    assert access.find(first) is None, "a code is no token"
     used = access.redeem(f" {first.lower()} ")
     assert used is not None
     assert used.names == ("spark-jules",)
@@ -285,12 +285,12 @@ def test_the_next_token_ends_the_one_before(tmp_path: Path, clock: Clock) -> Non
     renewed = access.renew(known)
     assert renewed is not None
     assert access.renew(known) is None
-    assert access.shown(token) is None
-    shown = access.shown(renewed[0])
+    assert access.find(token) is None
+    shown = access.find(renewed[0])
     assert shown is not None
     assert shown.caller.channels == ("#general",)
     clock.now += ACCESS_LIFETIME
-    assert access.shown(renewed[0]) is None
+    assert access.find(renewed[0]) is None
 
 
 @pytest.mark.parametrize(("renewals", "later", "holds"), [(1, 30.0, True), (1, 61.0, False), (2, 0.0, False)])
@@ -333,9 +333,9 @@ def test_a_code_that_waits_is_taken_back_with_the_nick(access: BridgeAccess) -> 
 def test_two_processes_see_each_others_changes(tmp_path: Path) -> None:
     one, other = BridgeAccess(tmp_path / "access.json"), BridgeAccess(tmp_path / "access.json")
     _, secret = one.issue(("spark-jules",))
-    assert other.shown(secret) is not None
+    assert other.find(secret) is not None
     assert other.revoke("spark-jules") == 1
-    assert one.shown(secret) is None
+    assert one.find(secret) is None
     assert one.exists, "once there were tokens nobody comes in without"
 
 
@@ -343,13 +343,15 @@ def test_a_file_that_makes_no_sense_lets_nobody_in(tmp_path: Path) -> None:
     file = tmp_path / "access.json"
     file.write_text("{")
     with pytest.raises(BrokenAccessFile):
-        BridgeAccess(file).shown("cbt_x")
+        BridgeAccess(file).find("cbt_x")
 
 
 async def test_where_tokens_count_a_call_without_one_is_not_done(ircd: IRCd) -> None:
     """By whatever way it came: it is not the call of a program of this user."""
-    desk = BridgeClient(from_environment({"IRC_SERVER": "127.0.0.1", "IRC_PORT": str(ircd.port)}), lambda _: None)
-    async with desk.running(), MCPClient(build(desk, caller_of=caller_of)) as client:
+    bridge_client = BridgeClient(
+        from_environment({"IRC_SERVER": "127.0.0.1", "IRC_PORT": str(ircd.port)}), lambda _: None
+    )
+    async with bridge_client.running(), MCPClient(build(bridge_client, caller_of=caller_of)) as client:
         with pytest.raises(Refused, match="nobody has shown a token"):
             await Program(client).call("list_channels")
 

@@ -17,7 +17,7 @@ from mcp.server.mcpserver import MCPServer
 
 from culture.mcp_http import admission
 from culture.mcp_http import http as door_http
-from culture.mcp_http.admission import ANY_NAME, Door, called
+from culture.mcp_http.admission import ANY_NAME, AdmissionCheck, own_names
 from culture.mcp_http.http import listening, serving
 from culture.mcp_http.server import pages
 from tests.support.clock import after
@@ -38,7 +38,7 @@ def behind() -> Behind:
     @asynccontextmanager
     async def opened(names: frozenset[str] = ANY_NAME, **more: Any) -> AsyncIterator[httpx2.AsyncClient]:
         server: MCPServer[Any] = MCPServer("shop", log_level="WARNING")
-        door = Door(pages(server, LONGEST), "shop", names, **more)
+        door = AdmissionCheck(pages(server, LONGEST), "shop", names, **more)
         with listening("127.0.0.1", 0) as listener:
             url = f"http://127.0.0.1:{listener.getsockname()[1]}"
             async with (
@@ -57,7 +57,7 @@ async def asked(http: httpx2.AsyncClient, **headers: str) -> tuple[int, str]:
 
 
 async def test_it_is_called_by_its_names_alone(behind: Behind) -> None:
-    async with behind(called("Shop.lan")) as http:
+    async with behind(own_names("Shop.lan")) as http:
         assert await asked(http, Host="evil.example") == (421, "this is not the name of the shop")
         for host in ("shop.lan", "SHOP.LAN:80", "localhost:1", "[::1]"):
             assert (await asked(http, Host=host))[0] == LET_THROUGH
@@ -83,20 +83,20 @@ async def test_where_any_name_will_do_a_page_has_to_say_localhost(behind: Behind
     ids=["elsewhere", "scheme", "no-scheme", "without-origin"],
 )
 async def test_a_page_elsewhere_is_refused(behind: Behind, headers: dict[str, str]) -> None:
-    async with behind(called()) as http:
+    async with behind(own_names()) as http:
         assert await asked(http, Host="localhost", **headers) == (403, "pages of others may not call the shop")
 
 
 async def test_behind_a_proxy_its_own_pages_are_those_of_its_address(behind: Behind) -> None:
     """Many a proxy says its own idea of Host."""
-    async with behind(called("shop.example.org"), origin="https://shop.example.org") as http:
+    async with behind(own_names("shop.example.org"), origin="https://shop.example.org") as http:
         assert (await asked(http, Origin="https://shop.example.org"))[0] == LET_THROUGH
         for origin in ("https://evil.example.org", "http://shop.example.org", "null", ""):
             assert (await asked(http, Origin=origin))[0] == 403
 
 
 async def test_whoever_is_not_its_user_is_told_so(behind: Behind, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with behind(called(), strangers="not you") as http:
+    async with behind(own_names(), strangers="not you") as http:
         assert (await asked(http))[0] == LET_THROUGH
         monkeypatch.setattr(admission, "uid_of", lambda client, server: os.getuid() + 4711)
         assert await asked(http) == (403, "not you")
@@ -104,14 +104,14 @@ async def test_whoever_is_not_its_user_is_told_so(behind: Behind, monkeypatch: p
 
 async def test_the_way_can_be_barred_while_it_runs(behind: Behind) -> None:
     why: list[str] = []
-    async with behind(called(), barred=lambda: why[0] if why else None) as http:
+    async with behind(own_names(), refuse_all=lambda: why[0] if why else None) as http:
         assert (await asked(http))[0] == LET_THROUGH
         why.append("log in")
         assert await asked(http) == (401, "log in")
 
 
 async def test_no_request_is_longer_than_it_may_be(behind: Behind) -> None:
-    async with behind(called()) as http:
+    async with behind(own_names()) as http:
         for path in ("/mcp", "/messages/", "/nothing"):
             assert (await http.post(path, content=b"x" * (LONGEST + 1))).status_code == 413
 

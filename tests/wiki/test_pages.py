@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from culture.wiki.errors import Conflict, NoSuchPage, WikiRefused
-from culture.wiki.page_templates import PageKind, filled
+from culture.wiki.page_templates import PageKind, fill_template
 from culture.wiki.pages import FOUNDER, PAGE_LIMIT, Pages
 from culture.wiki.types import revision_of
 from tests.wiki.git import check, clone, git, push
@@ -108,7 +108,7 @@ def test_a_page_that_does_not_exist_is_told(wiki: Pages) -> None:
 def test_a_new_wiki_has_the_forms_of_its_pages(wiki: Pages, kind: PageKind) -> None:
     form = wiki.read(f"templates/{kind}")
     assert form.author == "culture" and form.text.startswith("# ")
-    text = filled(kind, {"task": "e2", "nick": "spark-ramona", "project": "demo", "title": "a cache"})
+    text = fill_template(kind, {"task": "e2", "nick": "spark-ramona", "project": "demo", "title": "a cache"})
     assert text != form.text and "$task" not in text
     wiki.write(f"kept/{kind}", text, "", "spark-ramona")
     assert Pages(wiki.folder).read(f"kept/{kind}").text == text
