@@ -1,13 +1,13 @@
-"""What the team, a task and a member may spend: when it is gone, nobody works on it until a person says so."""
+"""Budgets of team and tasks: pauses members when one is spent, until a person raises it."""
 
 import asyncio
 import logging
 
 from culture.config.team import TeamConfig
 from culture.orchestrator.errors import NoAnswer
-from culture.orchestrator.journal.state import TeamMember, TeamState, What
-from culture.orchestrator.members.hiring import SEEN, MemberHiring
-from culture.orchestrator.parts import TeamParts
+from culture.orchestrator.journal.state import Act, TeamMember, TeamState
+from culture.orchestrator.members.hiring import IN_TURN, MemberHiring
+from culture.orchestrator.team_context import TeamContext
 
 log = logging.getLogger(__name__)
 
@@ -16,111 +16,114 @@ GO_ON = """The budget of {id} was spent while you were at work, and you were sto
 used now: look where you were, and go on."""
 
 
-def goes_on(member: TeamMember) -> str:
-    """How the keys of the prompts begin with which somebody goes on who was stopped."""
+def resume_key_prefix(member: TeamMember) -> str:
+    """Return the prefix of the keys of prompts that tell a stopped member to continue."""
     return f"goon-{member.nick}-"
 
 
 def allowance(config: TeamConfig, state: TeamState, id: str) -> tuple[float | None, int | None]:
-    """Dollars and tokens that may be used for a task, or by the team; None is no limit."""
-    said = state.allowances.get(id)
-    if said is not None:
-        return said
+    """Return the dollars and tokens that a task or the team may use; None means no limit."""
+    allowed = state.allowances.get(id)
+    if allowed is not None:
+        return allowed
     limit = config.budget.team if id == TEAM else config.budget.task
     return limit.usd, limit.tokens
 
 
-def used(state: TeamState, id: str) -> tuple[float, int]:
-    """What was used for a task, or by the team."""
+def usage_of(state: TeamState, id: str) -> tuple[float, int]:
+    """Return the dollars and tokens that a task or the team has used."""
     return (state.usd(), state.tokens()) if id == TEAM else (state.task_usd(id), state.task_tokens(id))
 
 
 class Budget:
-    """Looks at what was used whenever that has changed. A member's own limit is kept by its daemon."""
+    """Pauses and resumes members by the budgets of tasks and team.
 
-    def __init__(self, parts: TeamParts, hiring: MemberHiring) -> None:
-        self._parts = parts
+    A member's own budget is enforced by its daemon.
+    """
+
+    def __init__(self, context: TeamContext, hiring: MemberHiring) -> None:
+        self._context = context
         self._hiring = hiring
-        self._turn = asyncio.Lock()
-        """Who stops and who goes on is decided for one after the other: else the last of a stop outlive its end."""
+        self._lock = asyncio.Lock()
+        """Serialises pausing and resuming: otherwise the end of a pause could overtake the pause itself."""
 
-    async def look(self) -> None:
-        """Stop what has spent its share, and let go on what may again."""
-        async with self._turn:
-            for id in (TEAM, *(task.id for task in self._parts.book.state.live_tasks())):
-                gone = self._is_gone(id)
-                if gone and not self._is_stopped(id):
+    async def enforce(self) -> None:
+        """Pause members whose budget is spent, and resume those whose budget was raised."""
+        async with self._lock:
+            for id in (TEAM, *(task.id for task in self._context.store.state.live_tasks())):
+                is_spent = self._is_spent(id)
+                if is_spent and not self._is_fully_parked(id):
                     await self._park(id)
-                elif not gone and id in self._parts.book.state.parked:
+                elif not is_spent and id in self._context.store.state.parked:
                     await self._release(id)
 
-    def _is_stopped(self, id: str) -> bool:
-        """Whether everybody concerned was told to stop, and people that it is so."""
-        state = self._parts.book.state
-        return id in state.parked and all(entry.data["id"] != id for entry in state.pending(What.PARK))
+    def _is_fully_parked(self, id: str) -> bool:
+        """Whether all its members were paused and people were informed."""
+        state = self._context.store.state
+        return id in state.parked and all(entry.data["id"] != id for entry in state.pending(Act.PARK))
 
     def is_parked(self, member: TeamMember) -> bool:
-        """Whether somebody may not work."""
-        return bool(self._parts.book.state.parked & {TEAM, member.task_id or ""})
+        """Whether a member may not work because a budget is spent."""
+        return bool(self._context.store.state.parked & {TEAM, member.task_id or ""})
 
-    async def hold(self, member: TeamMember) -> None:
-        """Somebody who may not work, such as after a restart, does not."""
-        async with self._turn:
+    async def pause_if_parked(self, member: TeamMember) -> None:
+        """Pause a member that may not work, for example after its restart."""
+        async with self._lock:
             if self.is_parked(member):
                 await self._order(member, "pause")
 
-    async def _stop(self, member: TeamMember, id: str) -> None:
-        """The tool call that is running ends, then the turn does (decision 22); what was broken off is gone on with."""
-        key, text = f"{goes_on(member)}{self._parts.book.state.number}", GO_ON.format(id=id)
+    async def _interrupt(self, member: TeamMember, id: str) -> None:
+        """Pause a member after its current tool call (decision 22); it continues when it is resumed."""
+        key, text = f"{resume_key_prefix(member)}{self._context.store.state.number}", GO_ON.format(id=id)
         try:
-            is_at_work = (await self._parts.daemons.call(member.nick, "status")).get("state") in SEEN
-            if is_at_work:
+            is_in_turn = (await self._context.daemons.call(member.nick, "status")).get("state") in IN_TURN
+            if is_in_turn:
                 self._hiring.promise(member.nick, key, text, member.channels[0])
-            await self._parts.daemons.call(member.nick, "pause", soon=True)
+            await self._context.daemons.call(member.nick, "pause", soon=True)
         except NoAnswer as why:
-            # One that was started before an upgrade knows only the end of its turn.
-            log.warning("%s is not stopped at once: %s", member.nick, why)
+            # A daemon from before an upgrade can only pause at the end of a turn.
+            log.warning("%s cannot be paused within its turn: %s", member.nick, why)
             await self._order(member, "pause")
             return
-        if is_at_work:
-            # It is kept by the daemon, as whatever is said to it, until it may work again.
+        if is_in_turn:
+            # The daemon queues the prompt until the member is resumed.
             await self._hiring.tell(member.nick, key, text, member.channels[0])
 
-    def _is_gone(self, id: str) -> bool:
-        state = self._parts.book.state
-        (usd, tokens), (used_usd, used_tokens) = allowance(self._parts.config, state, id), used(state, id)
+    def _is_spent(self, id: str) -> bool:
+        state = self._context.store.state
+        (usd, tokens), (used_usd, used_tokens) = allowance(self._context.config, state, id), usage_of(state, id)
         return (usd is not None and used_usd >= usd) or (tokens is not None and used_tokens >= tokens)
 
     async def _park(self, id: str) -> None:
-        parts = self._parts
-        parts.book.intend(What.PARK, id=id)
-        for member in self._concerned(id):
-            await self._stop(member, id)
-        usd, tokens = used(parts.book.state, id)
+        context = self._context
+        context.store.intend(Act.PARK, id=id)
+        for member in self._members_of(id):
+            await self._interrupt(member, id)
+        usd, tokens = usage_of(context.store.state, id)
         text = (
             f"[BUDGET] {id} has used ${usd:.2f} and {tokens} tokens, all that it may. Nobody works on it until a "
             f"person allows more: culture team budget {'' if id == TEAM else f'{id} '}--usd N or --tokens N."
         )
-        task = parts.book.state.tasks.get(id)
-        rooms = (parts.config.project_channel, parts.config.standup_channel, *((task.channel,) if task else ()))
-        await parts.rooms.say_once(f"budget {id} {usd:.4f} {tokens}", text, *rooms)
-        parts.book.done(What.PARK, id=id)
+        task = context.store.state.tasks.get(id)
+        rooms = (context.config.project_channel, context.config.standup_channel, *((task.channel,) if task else ()))
+        await context.rooms.say_once(f"budget {id} {usd:.4f} {tokens}", text, *rooms)
+        context.store.done(Act.PARK, id=id)
 
     async def _release(self, id: str) -> None:
-        """First everybody, then the book: whoever was left out by a crash is told at the next look."""
-        others = self._parts.book.state.parked - {id}
-        for member in self._concerned(id):
+        """Resume all members, then record it: after a crash in between, the next check repeats it."""
+        others = self._context.store.state.parked - {id}
+        for member in self._members_of(id):
             if not others & {TEAM, member.task_id or ""}:
                 await self._order(member, "resume")
-        self._parts.book.done(What.RELEASE, id=id)
-        await self._parts.rooms.say(self._parts.config.standup_channel, f"[BUDGET] {id} goes on.")
+        self._context.store.done(Act.RELEASE, id=id)
+        await self._context.rooms.say(self._context.config.standup_channel, f"[BUDGET] {id} goes on.")
 
-    def _concerned(self, id: str) -> list[TeamMember]:
-        state = self._parts.book.state
+    def _members_of(self, id: str) -> list[TeamMember]:
+        state = self._context.store.state
         return list(state.members.values()) if id == TEAM else state.team_of(id)
 
     async def _order(self, member: TeamMember, verb: str) -> None:
         try:
-            await self._parts.daemons.call(member.nick, verb)
+            await self._context.daemons.call(member.nick, verb)
         except NoAnswer as why:
-            log.warning("%s was not told to %s: %s", member.nick, verb, why)
+            log.warning("%s did not accept %s: %s", member.nick, verb, why)

@@ -1,4 +1,4 @@
-"""What a person at a terminal asks the running team for, over its socket."""
+"""Requests of the command line to the running team, over its socket."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -13,14 +13,14 @@ Do = Callable[[Team, Mapping[str, object]], Awaitable[Answer]]
 
 
 class ControlSocket:
-    """Answers requests; ``stop`` is called when the orchestrator is to end."""
+    """Answers requests; calls ``stop`` when the orchestrator shall end."""
 
     def __init__(self, team: Team, stop: Callable[[], None]) -> None:
         self._team = team
         self._stop = stop
 
     async def answer(self, request: Request) -> object:
-        """The response's data; RequestFailed says why there is none."""
+        """Execute a request and return the data of the response; ``RequestFailed`` has the reason."""
         if request.type == "stop":
             self._stop()
             return {}
@@ -33,37 +33,39 @@ class ControlSocket:
             raise RequestFailed(str(why)) from None
 
 
-async def _hire(team: Team, said: Mapping[str, object]) -> Answer:
-    member = await team.spawn_agent(_text(said, "role"), _text(said, "task"), _text(said, "text"), _text(said, "by"))
+async def _hire(team: Team, fields: Mapping[str, object]) -> Answer:
+    member = await team.spawn_agent(
+        _text(fields, "role"), _text(fields, "task"), _text(fields, "text"), _text(fields, "by")
+    )
     return {"nick": member.nick}
 
 
-async def _retire(team: Team, said: Mapping[str, object]) -> Answer:
-    member = team.parts.book.state.named(_text(said, "who"))
+async def _retire(team: Team, fields: Mapping[str, object]) -> Answer:
+    member = team.context.store.state.find_member(_text(fields, "who"))
     if member is None:
-        raise RequestFailed(f"nobody in the team is called {said['who']}")
+        raise RequestFailed(f"nobody in the team is called {fields['who']}")
     await team.dismiss(member)
     return {"nick": member.nick}
 
 
-async def _budget(team: Team, said: Mapping[str, object]) -> Answer:
-    id = _text(said, "whose")
-    if id != "team" and id not in team.parts.book.state.tasks:
+async def _budget(team: Team, fields: Mapping[str, object]) -> Answer:
+    id = _text(fields, "whose")
+    if id != "team" and id not in team.context.store.state.tasks:
         raise RequestFailed(f"there is no task {id}")
-    usd, tokens = _number(said, "usd"), _number(said, "tokens")
+    usd, tokens = _number(fields, "usd"), _number(fields, "tokens")
     await team.allow(id, usd, None if tokens is None else int(tokens))
-    return {"parked": sorted(team.parts.book.state.parked)}
+    return {"parked": sorted(team.context.store.state.parked)}
 
 
-def _number(said: Mapping[str, object], name: str) -> float | None:
-    value = said.get(name)
+def _number(fields: Mapping[str, object], name: str) -> float | None:
+    value = fields.get(name)
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or value < 0):
         raise RequestFailed(f"{name} must be a number")
     return None if value is None else float(value)
 
 
-def _text(said: Mapping[str, object], name: str) -> str:
-    value = said.get(name)
+def _text(fields: Mapping[str, object], name: str) -> str:
+    value = fields.get(name)
     if not isinstance(value, str) or not value.strip():
         raise RequestFailed(f"{name} is missing")
     return value

@@ -1,25 +1,25 @@
-"""What goes wrong in a team; the text says what, and what would help."""
+"""Errors of the orchestrator; the text says what is wrong and what would help."""
 
 
 class NotHired(Exception):
-    """Nobody could be hired."""
+    """A member could not be hired."""
 
 
 class TeamFull(NotHired):
-    """Nobody can be hired until somebody leaves, or more may be spent."""
+    """A member cannot be hired until another leaves or the budget is raised."""
 
 
 class MemberNotStarted(Exception):
-    """A member's daemon does not run."""
+    """A member's daemon could not be started."""
 
 
 class NoAnswer(Exception):
-    """A member's daemon did not do what it was asked for."""
+    """A member's daemon did not answer or refused a request."""
 
 
-class Stays(NoAnswer):
-    """A member's daemon cannot be ended, not even by force."""
+class DaemonStays(NoAnswer):
+    """A member's daemon cannot be ended, not even by SIGKILL."""
 
 
 class NotTaken(Exception):
-    """A task was not taken on."""
+    """A request in a ``TASK:`` line was refused."""

@@ -1,4 +1,4 @@
-"""A small model that answers one question: whoever fills the documenter's role, without tools, session or memory."""
+"""The idle judge: a small model that answers one question, without tools, session or memory."""
 
 import asyncio
 from pathlib import Path
@@ -15,22 +15,22 @@ SYSTEM_PROMPT = "You look after a team of AI agents. Answer the question with th
 
 
 def judge(role: RoleConfig, nick: str, directory: Path) -> Judge:
-    """What asks such a model; NoBackend where there is none."""
+    """Return a function that asks the role's model a question; raises ``NoBackend`` without one."""
     kind = backend(role.agent)
-    made = supervisor_class(kind)
-    if not issubclass(made, Supervisor):
-        raise TypeError(f"{made} judges nothing")
+    supervisor_type = supervisor_class(kind)
+    if not issubclass(supervisor_type, Supervisor):
+        raise TypeError(f"{supervisor_type} judges nothing")
     options = {name: value for name, value in role.options.items() if name in kind.fields}
     setup = SupervisorSetup(
         nick, directory, chosen_model(role.model), thinking="off", options=options, system_prompt=SYSTEM_PROMPT
     )
-    asked, one_by_one = made(setup), asyncio.Lock()
+    supervisor, lock = supervisor_type(setup), asyncio.Lock()
 
     async def ask(question: str) -> str:
         try:
-            # What is left of a question ends with it, and would take another's with it.
-            async with one_by_one, asyncio.timeout(PATIENCE):
-                return await asked.judge(question)
+            # One question at a time: cancelling one would cancel another that shares the process.
+            async with lock, asyncio.timeout(PATIENCE):
+                return await supervisor.judge(question)
         except TimeoutError:
             raise NoAnswer(f"no answer within {PATIENCE:g} s") from None
 

@@ -1,4 +1,4 @@
-"""The team's own place on IRC: what it hears there, what it says, and what it has said once."""
+"""The team's IRC connection: queued incoming messages, notices, a cursor across restarts."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from culture.clients.shared.vouching import Nicks, Vouching
 from culture.lib.files import replace_file
-from culture.orchestrator.journal.state import What
+from culture.orchestrator.journal.state import Act
 from culture.orchestrator.journal.store import TeamStore
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import ClientTag, ExtensionVerb, FactKind, UserClass
@@ -25,46 +25,46 @@ log = logging.getLogger(__name__)
 
 MARK = "mark.json"
 LATELY = 300.0
-"""What was said within so many seconds is remembered, to see who is idle."""
+"""Seconds for which messages are remembered, to see who is idle."""
 JUST = 10.0
-"""What was said so many seconds before somebody ended their turn was said at its end."""
+"""A message this many seconds before the end of a turn counts as its closing words."""
 _NO_PRIVILEGES = "481"
 _MOST_LINES = 200
 _MOST_SPEAKERS = 500
 _MOST_WAITING = 1000
-_PART = re.compile(r"^[ \t]*TASK:", re.MULTILINE)
+_REQUEST = re.compile(r"^[ \t]*TASK:", re.MULTILINE)
 _FACT_LIMIT = 400
-Kept = TypeVar("Kept")
+Entry = TypeVar("Entry")
 
 
 class ReadCursor:
-    """Up to where everything that was said has been acted upon: the cursor of the connection."""
+    """The cursor of the connection: how far messages were handled, stored in a file."""
 
     def __init__(self, file: Path, book: TeamStore) -> None:
         self._file = file
         self._book = book
 
     def load(self) -> ReceiveMark | None:
-        """Where to go on; None at the very first start."""
+        """Return the mark to continue at; None at the very first start."""
         try:
-            said = json.loads(self._file.read_text(encoding="utf-8"))
-            return ReceiveMark(tuple(said["msgids"]), datetime.fromisoformat(said["time"]))
+            data = json.loads(self._file.read_text(encoding="utf-8"))
+            return ReceiveMark(tuple(data["msgids"]), datetime.fromisoformat(data["time"]))
         except (FileNotFoundError, ValueError, KeyError):
             return None
 
     def knows(self, msgid: str) -> bool:
-        """Whether it was acted upon."""
-        return msgid in self._book.state.heard
+        """Whether a message was handled."""
+        return msgid in self._book.state.handled
 
     def save(self, mark: ReceiveMark | None) -> None:
-        """Everything up to here was acted upon."""
+        """Store that everything up to this mark was handled."""
         if mark is None:
             return
         replace_file(self._file, json.dumps({"msgids": mark.msgids, "time": mark.time.isoformat()}))
 
 
 class TeamRooms:
-    """One connection. What was said is worked off in order by ``next``; what is said here is said as a notice."""
+    """One connection. ``next`` returns incoming messages in order; outgoing ones are notices."""
 
     def __init__(
         self,
@@ -81,65 +81,60 @@ class TeamRooms:
         team = Nicks(lambda: [em, *(member.nick for member in book.state.members.values())])
         self._clock = clock
         self._waiting: asyncio.Queue[Message] = asyncio.Queue(_MOST_WAITING)
-        self._heard = ReadCursor(folder / MARK, book)
+        self._cursor = ReadCursor(folder / MARK, book)
         self._published: dict[str, str] = {}
-        """What the ledger was last told of each task."""
-        self._lately: dict[str, deque[tuple[float, str]]] = {}
+        """The fact last published of each task, as JSON."""
+        self._recent: dict[str, deque[tuple[float, str]]] = {}
         self.irc = IRCTransport(
-            address, identity, channels, cursor=self._heard, on_message=self._hear, agents=team, people=pm
+            address, identity, channels, cursor=self._cursor, on_message=self._on_message, agents=team, people=pm
         )
         self._vouching = Vouching("accounts", self.irc, team)
-        self._called: dict[str, tuple[float, frozenset[str]]] = {}
-        """Of each who has spoken: when it was that they spoke last, and whom they mentioned then."""
-        self._unsaid: deque[tuple[str, str, str]] = deque(maxlen=_MOST_LINES)
-        self.on_said: Callable[[str], None] = lambda nick: None
-        """Somebody has said something."""
+        self._last_mentions: dict[str, tuple[float, frozenset[str]]] = {}
+        """Per speaker: time of the last message and the nicks it mentioned."""
+        self._unsent: deque[tuple[str, str, str]] = deque(maxlen=_MOST_LINES)
+        self.on_spoke: Callable[[str], None] = lambda nick: None
+        """Called with the nick of a member that spoke."""
 
     @property
     def has_been_here(self) -> bool:
-        """Whether something may have been missed: at the very first start nothing is."""
-        return self._heard.load() is not None
+        """Whether this team was connected before, so that messages may have been missed."""
+        return self._cursor.load() is not None
 
     async def start(self) -> None:
-        """Be there; what was said meanwhile comes first."""
+        """Connect; missed messages come first."""
         await self.irc.start()
-        self._heard.save(self._heard.load() or self.irc.mark)
+        self._cursor.save(self._cursor.load() or self.irc.mark)
 
     async def stop(self, reason: str) -> None:
-        """Leave."""
+        """Disconnect."""
         await self.irc.stop(reason)
 
     async def next(self) -> Message:
-        """What was said next."""
+        """Return the next message; waits for it."""
         return await self._waiting.get()
 
-    def acted(self) -> None:
-        """Everything that ``next`` gave was acted upon."""
-        # What the server cannot tell yet is older: behind a mark that went on it would never be asked for again.
+    def mark_handled(self) -> None:
+        """Record that all messages returned by ``next`` were handled."""
+        # While a catch-up is pending, older messages are missing: a newer mark would skip them for ever.
         if self._waiting.empty() and not self.irc.is_behind:
-            self._heard.save(self.irc.mark)
+            self._cursor.save(self.irc.mark)
 
-    def lately(self, nick: str) -> str:
-        """What somebody said within the last minutes, a line each."""
+    def recent_lines(self, nick: str) -> str:
+        """Return the messages of a user within the last minutes, a line each."""
         since = self._clock() - LATELY
-        return "\n".join(line for at, line in self._lately.get(fold(nick), ()) if at >= since)
+        return "\n".join(line for at, line in self._recent.get(fold(nick), ()) if at >= since)
 
-    def has_just_called(self, nick: str, other: str) -> bool:
-        """Whether somebody's last words, said in this moment, mention somebody else."""
-        at, mentioned = self._called.get(fold(nick), (0.0, frozenset[str]()))
+    def has_just_mentioned(self, nick: str, other: str) -> bool:
+        """Whether a user's last message, sent within the last seconds, mentions another."""
+        at, mentioned = self._last_mentions.get(fold(nick), (0.0, frozenset[str]()))
         return abs(self._clock() - at) <= JUST and fold(other) in mentioned
-
-    def spoke_at(self, nick: str) -> float:
-        """When somebody spoke last; 0 when that is not known."""
-        lines = self._lately.get(fold(nick))
-        return lines[-1][0] if lines else 0.0
 
     def is_in(self, channel: str) -> bool:
         """Whether we are in a channel."""
         return fold(channel) in map(fold, self.irc.channels)
 
-    async def enter(self, channel: str) -> bool:
-        """Be in a channel from now on; False when that has to be tried again, as there is no connection."""
+    async def join(self, channel: str) -> bool:
+        """Join a channel; False if that has to be tried again because the connection is lost."""
         if not self.is_in(channel):
             try:
                 await self.irc.join_channel(channel)
@@ -149,46 +144,46 @@ class TeamRooms:
         return True
 
     async def leave(self, channel: str) -> None:
-        """Be there no more."""
+        """Leave a channel."""
         try:
             await self.irc.part_channel(channel, "the task is over")
         except NotSent as refused:
-            log.info("%s was not left: %s", channel, refused)
+            log.info("could not leave %s: %s", channel, refused)
 
     async def say(self, channel: str, text: str, reply_to: str = "") -> bool:
-        """Say something that nobody answers by itself; whether it was said."""
+        """Send a notice; whether it was sent. Without a connection it is kept for ``catch_up``."""
         tags = {ClientTag.REPLY.value: reply_to} if reply_to else {}
         try:
             await self.irc.send_notice(channel, text, tags)
         except NotSent as refused:
-            log.warning("not said in %s: %s (%s)", channel, text, refused)
+            log.warning("not sent to %s: %s (%s)", channel, text, refused)
             if not refused.code:
-                self._unsaid.append((channel, text, reply_to))
+                self._unsent.append((channel, text, reply_to))
             return False
         return True
 
     async def catch_up(self) -> None:
-        """Say what could not be said while there was no connection."""
-        while self._unsaid and self.irc.connected:
-            if not await self.say(*self._unsaid.popleft()):
+        """Send the notices that could not be sent while disconnected."""
+        while self._unsent and self.irc.connected:
+            if not await self.say(*self._unsent.popleft()):
                 return
 
     async def say_once(self, key: str, text: str, *channels: str, reply_to: str = "") -> None:
-        """Say it, unless it was said; who restarts does not repeat itself."""
-        if key in self._book.state.told:
+        """Send a notice once per key, also across restarts."""
+        if key in self._book.state.announced:
             return
-        self._book.done(What.TOLD, key=key)
+        self._book.done(Act.ANNOUNCED, key=key)
         for channel in dict.fromkeys(channels):
             await self.say(channel, text, reply_to)
 
-    async def publish(self, key: str, fact: Mapping[str, Any]) -> None:
-        """Put a task into the ledger of the server, where it has one and does not know that already."""
-        said = json.dumps({name: _short(value) for name, value in fact.items()}, ensure_ascii=False)
-        if self._published.get(key) == said:
+    async def publish_task(self, key: str, fact: Mapping[str, Any]) -> None:
+        """Publish a fact about a task in the server's ledger, if it has changed."""
+        text = json.dumps({name: _short(value) for name, value in fact.items()}, ensure_ascii=False)
+        if self._published.get(key) == text:
             return
-        self._published[key] = said
+        self._published[key] = text
         try:
-            tags = {ClientTag.FACT.value: said}
+            tags = {ClientTag.FACT.value: text}
             for line in await self.irc.request(ExtensionVerb.LEDGER, "PUT", FactKind.TASK, key, tags=tags):
                 if line.verb in ("FAIL", _NO_PRIVILEGES):
                     log.warning("%s was not published: %s", key, line.params[-1])
@@ -196,43 +191,44 @@ class TeamRooms:
             self._published.pop(key, None)
             log.info("%s was not published: %s", key, refused)
 
-    def _hear(self, message: Message) -> None:
+    def _on_message(self, message: Message) -> None:
         if message.kind is UserClass.BOT and self._vouching.why_not(message) is None:
-            # A member, where neither it nor the team has an account.
+            # A member on a server where neither it nor the team has an account.
             message = replace(message, kind=UserClass.AGENT)
         if message.own or self._vouching.is_known(message):
-            self._note(message)
+            self._remember(message)
         if not message.own and not message.notice and not message.private:
             try:
                 self._waiting.put_nowait(message)
             except asyncio.QueueFull:
-                # It passes, as a full disk does: the connection ends, and what did not fit comes from the history.
-                raise OSError(f"{_MOST_WAITING} messages wait to be acted upon") from None
+                # Transient, like a full disk: the connection ends, and the message comes again from the history.
+                raise OSError(f"{_MOST_WAITING} messages wait to be handled") from None
 
-    def _note(self, message: Message) -> None:
-        """Remember what a member said, for hand-offs and judgements; under its nick a stranger may have spoken."""
+    def _remember(self, message: Message) -> None:
+        """Remember a member's message, for hand-off pages and the idle check."""
         if not message.private:
             line = f"[{message.timestamp:%H:%M:%S}] {message.channel} <{message.sender}> {message.text}"
-            lines = _renewed(self._lately, fold(message.sender), deque[tuple[float, str]](maxlen=_MOST_LINES))
+            lines = _move_to_end(self._recent, fold(message.sender), deque[tuple[float, str]](maxlen=_MOST_LINES))
             lines.append((message.timestamp.timestamp(), line))
-        _renewed(self._called, fold(message.sender), (0.0, frozenset[str]()))
-        self._called[fold(message.sender)] = (message.timestamp.timestamp(), frozenset(map(fold, message.mentions)))
-        self.on_said(message.sender)
+        _move_to_end(self._last_mentions, fold(message.sender), (0.0, frozenset[str]()))
+        mentions = frozenset(map(fold, message.mentions))
+        self._last_mentions[fold(message.sender)] = (message.timestamp.timestamp(), mentions)
+        self.on_spoke(message.sender)
 
 
-def _renewed(known: dict[str, Kept], who: str, new: Kept) -> Kept:
-    """What is kept of somebody, as of who spoke last; whoever has not spoken for longest is forgotten."""
-    found = known[who] = known.pop(who, new)
-    if len(known) > _MOST_SPEAKERS:
-        del known[next(iter(known))]
-    return found
+def _move_to_end(entries: dict[str, Entry], nick: str, new: Entry) -> Entry:
+    """Return a speaker's entry, moved to the end; drops the oldest one if there are too many."""
+    entry = entries[nick] = entries.pop(nick, new)
+    if len(entries) > _MOST_SPEAKERS:
+        del entries[next(iter(entries))]
+    return entry
 
 
-def parts(text: str) -> Iterator[str]:
-    """The ``TASK:`` requests of a message, each from the beginning of its line to the next one."""
-    begins = [found.start() for found in _PART.finditer(text)]
-    for begin, end in pairwise([*begins, len(text)]):
-        yield text[begin:end].strip()
+def split_requests(text: str) -> Iterator[str]:
+    """Iterate over the ``TASK:`` requests of a message, each from its line to the next request."""
+    starts = [match.start() for match in _REQUEST.finditer(text)]
+    for start, end in pairwise([*starts, len(text)]):
+        yield text[start:end].strip()
 
 
 def _short(value: Any) -> Any:

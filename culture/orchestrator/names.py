@@ -1,14 +1,22 @@
-"""Names for members: each is given once, and rests when its bearer is gone."""
+"""Members' names: each is given once on a machine, also after its member is gone."""
 
+import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
-from culture.orchestrator.prompts import own
+from culture.lib.files import FileLock
+from culture.orchestrator.journal.state import Act
+from culture.orchestrator.journal.store import JOURNAL, read_state
+from culture.orchestrator.prompts import project_file
 from culture.protocol.names import fold
+
+log = logging.getLogger(__name__)
 
 FILE = "names.txt"
 SHIPPED = Path(__file__).with_name(FILE)
+_LOCK = "names.lock"
 
 
 class NoNames(Exception):
@@ -16,31 +24,53 @@ class NoNames(Exception):
 
 
 def load(project: Path) -> tuple[str, ...]:
-    """The project's own list at its root, else ours."""
-    return listed(own(project, FILE, SHIPPED))
+    """Return the names of the project's own list, else of ours."""
+    return read_list(project_file(project, FILE, SHIPPED))
 
 
-def listed(file: Path) -> tuple[str, ...]:
-    """The names of a list, one in a line."""
+def read_list(file: Path) -> tuple[str, ...]:
+    """Return the names of a list file, one per line, without comments and duplicates."""
     lines = (line.partition("#")[0].strip() for line in file.read_text(encoding="utf-8").splitlines())
     return tuple(dict.fromkeys(name for name in lines if name))
 
 
 def next_name(
-    names: Sequence[str], taken: Collection[str], is_known: Callable[[str], bool] = lambda name: False
+    names: Sequence[str], used: Collection[str], has_traces: Callable[[str], bool] = lambda name: False
 ) -> str:
-    """The first name that nobody has or had."""
-    for fresh in next_names(names, taken):
-        if not is_known(fresh):
-            return fresh
+    """Return the first name without use or traces; raises ``NoNames`` for an empty list."""
+    for name in next_names(names, used):
+        if not has_traces(name):
+            return name
     raise NoNames(f"{FILE} in the project's folder is empty: put names into it, one in a line, or remove it")
 
 
-def next_names(names: Sequence[str], taken: Collection[str]) -> Iterator[str]:
-    """The names that nobody has or had, in their order; when all were given the list begins anew, with Ramona2."""
-    known = {fold(name) for name in taken}
+def next_names(names: Sequence[str], used: Collection[str]) -> Iterator[str]:
+    """Iterate over the unused names in their order; after the last one with numbers: Ramona2."""
+    folded = {fold(name) for name in used}
     for round in count(1) if names else ():
         for name in names:
-            fresh = name if round == 1 else f"{name}{round}"
-            if fold(fresh) not in known:
-                yield fresh
+            numbered = name if round == 1 else f"{name}{round}"
+            if fold(numbered) not in folded:
+                yield numbered
+
+
+@contextmanager
+def one_at_a_time(folder: Path) -> Iterator[None]:
+    """Hold the lock under which teams choose and record names; ``folder`` is the team's."""
+    with FileLock(folder.parent / _LOCK).held(timeout=None):
+        yield
+
+
+def names_of_other_teams(folder: Path, server: str, past: bool = False) -> Iterator[str]:
+    """Iterate over the names in use in other teams on a server; with ``past`` also former ones."""
+    prefix = fold(f"{server}-")
+    for journal in folder.parent.glob(f"*/{JOURNAL}"):
+        if journal.parent != folder:
+            try:
+                state = read_state(journal.parent)
+            except (OSError, ValueError, LookupError, TypeError) as error:
+                log.warning("cannot read %s, so its names may be given again: %s", journal.parent, error)
+                continue
+            yield from (member.name for member in state.members.values() if fold(member.nick).startswith(prefix))
+            yield from (entry.data["successor"] for entry in state.pending(Act.SHIFT))
+            yield from state.names if past else ()

@@ -1,4 +1,4 @@
-"""What a member is told about its role: the project's own words where it has some, else ours."""
+"""Role prompts: loads the project's own file or ours, and fills in the placeholders."""
 
 import logging
 import re
@@ -18,41 +18,41 @@ SHIPPED = Path(__file__).with_name(FOLDER)
 WORKER = "worker"
 HANDOFF = "handoff"
 IRC = "python3 -P -m culture.clients.shared.skill.irc_client"
-"""The command with which a member talks on IRC, as its skill has it."""
+"""Command with which a member talks on IRC, as its skill documents it."""
 _WIKI = "The wiki is the record of your team, in whatever folder you are."
 _WIKI_COMMANDS = """`culture wiki read PAGE` prints a page, and on standard error its
   revision; `culture wiki write PAGE --base REVISION -m 'why' <<'END'` writes its whole new text on top of that
   revision, and a new page without `--base`; `culture wiki list` and `culture wiki search WORDS` find pages."""
 _WIKI_TOOLS = """`mcp__dev-wiki__wiki_read`, `mcp__dev-wiki__wiki_write`, `mcp__dev-wiki__wiki_list` and
   `mcp__dev-wiki__wiki_search`"""
-_PLACE = re.compile(r"\{([a-z_]+)\}")
+_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
-def load(project: Path, role: str, facts: Mapping[str, str]) -> str:
-    """The text for a role, with what is known put into its places; for a worker that of all workers comes first."""
-    parts = [_read(project, role)]
+def load(project: Path, role: str, values: Mapping[str, str]) -> str:
+    """Return a role's prompt with placeholders filled; a worker's begins with the common part."""
+    texts = [_read(project, role)]
     if role in ROLES[2:]:
-        parts.insert(0, _read(project, WORKER))
-    return "\n".join(filled(part, facts).strip() + "\n" for part in parts)
+        texts.insert(0, _read(project, WORKER))
+    return "\n".join(fill_placeholders(text, values).strip() + "\n" for text in texts)
 
 
 def on_wiki(*, by_command: bool, by_tools: bool) -> str:
-    """How a member reaches its team's wiki."""
+    """Return the text that says how a member reaches its team's wiki."""
     commands, tools = [_WIKI_COMMANDS] * by_command, [f"Your tools for it are {_WIKI_TOOLS}."] * by_tools
     return " ".join([_WIKI, *commands, *tools])
 
 
-def filled(text: str, facts: Mapping[str, str]) -> str:
-    """The text with ``{name}`` and the like replaced; what is not known stays as it is."""
-    return _PLACE.sub(lambda place: facts.get(place[1], place[0]), text)
+def fill_placeholders(text: str, values: Mapping[str, str]) -> str:
+    """Replace ``{name}`` and other placeholders; unknown ones stay as they are."""
+    return _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), text)
 
 
 def _read(project: Path, role: str) -> str:
-    return own(project, f"{FOLDER}/{role}.md", SHIPPED / f"{role}.md").read_text(encoding="utf-8")
+    return project_file(project, f"{FOLDER}/{role}.md", SHIPPED / f"{role}.md").read_text(encoding="utf-8")
 
 
-def own(project: Path, name: str, shipped: Path) -> Path:
-    """The project's own file of this name, else ours; a link that leads out of the project is none of its own."""
+def project_file(project: Path, name: str, shipped: Path) -> Path:
+    """Return the project's file of this name, else ours; ignores a symlink out of the project."""
     file = project / name
     if not file.is_file():
         return shipped
@@ -63,20 +63,20 @@ def own(project: Path, name: str, shipped: Path) -> Path:
 
 
 MOST = 5
-"""Prompts of one kind that a member gets within ``WITHIN``."""
+"""Number of prompts of one kind that a member gets within ``WITHIN`` seconds."""
 WITHIN = 3600.0
 LAST = " You are not prompted about further ones for an hour: ask, or do something else."
-"""End of the last prompt before the limit."""
+"""Appended to the last prompt before the limit."""
 
 
 class PromptLimit:
-    """Counts the prompts of one kind, by member. A restart of the orchestrator begins the count anew."""
+    """Limits the prompts of one kind per member. A restart of the orchestrator resets the count."""
 
     def __init__(self) -> None:
         self._prompts = SlidingWindow()
 
     def take(self, nick: str) -> str | None:
-        """Count one more prompt: what to add to it, mostly nothing; None where the member gets no more."""
+        """Count one more prompt; returns a text to append (mostly empty), or None above the limit."""
         member, now = fold(nick), time.monotonic()
         count = self._prompts.count(member, WITHIN, now)
         if count >= MOST:

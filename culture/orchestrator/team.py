@@ -1,4 +1,4 @@
-"""The team: an EM, managers and workers, kept at work. The founding text calls this the supervisor."""
+"""The team: builds its objects and runs its loops (the founding text: the supervisor)."""
 
 import asyncio
 import logging
@@ -11,74 +11,74 @@ from culture.orchestrator.errors import NotHired
 from culture.orchestrator.heartbeat import Heartbeat, Judge
 from culture.orchestrator.inbound import TeamInbound
 from culture.orchestrator.journal.journal import JournalEntry, Phase
-from culture.orchestrator.journal.state import TeamMember, What
+from culture.orchestrator.journal.state import Act, TeamMember
 from culture.orchestrator.members.hiring import MemberHiring
 from culture.orchestrator.members.members import ManagedAgent
 from culture.orchestrator.members.recovery import MemberRecovery
 from culture.orchestrator.members.shift import Shift
 from culture.orchestrator.members.usage_watch import UsageWatch
-from culture.orchestrator.members.worker_followup import Following
-from culture.orchestrator.parts import TeamParts
+from culture.orchestrator.members.worker_followup import WorkerFollowup
 from culture.orchestrator.prompts import load
-from culture.orchestrator.reconcile import Reconciling
-from culture.orchestrator.tasks.task_end import Finishing
+from culture.orchestrator.reconcile import Reconciler
+from culture.orchestrator.tasks.task_end import TaskEnd
 from culture.orchestrator.tasks.tasks import TeamTasks
+from culture.orchestrator.team_context import TeamContext
 from culture.transport import Message
 from culture.wiki.names import SPRINT_STATE
 
 log = logging.getLogger(__name__)
 
 AGAIN = 5.0
-"""So long after the disk was full it is tried again."""
+"""Pause (s) before retrying after a full disk."""
 
 FIRST = """You are on line. Read the wiki page `{page}` and the decisions there, if there are any, and say in a sentence
 in {channel} that you are here."""
 
 
 class Team:
-    """Put together from its parts; ``running`` is its life."""
+    """A team's objects, wired together; ``running`` runs them."""
 
     def __init__(
-        self, parts: TeamParts, judge: Judge | None = None, clock: Callable[[], float] = time.monotonic
+        self, context: TeamContext, judge: Judge | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self.parts = parts
-        self.hiring = MemberHiring(parts)
-        self.budget = Budget(parts, self.hiring)
-        self.tasks = TeamTasks(parts, self.hiring)
-        self.finishing = Finishing(parts, self.hiring, self.tasks)
-        self.following = Following(parts, self.hiring)
-        self.hearing = TeamInbound(parts, self.hiring, self.tasks, self.finishing, self.following)
-        self.shift = Shift(parts, self.hiring, self.tasks, self.following)
-        self.recovery = MemberRecovery(parts, self.hiring, self.shift, self.following, self.finishing.give_up)
-        self.tasks.on_hopeless = self.finishing.give_up
-        self.reconciling = Reconciling(
-            parts, self.hiring, self.tasks, self.finishing, self.hearing, self.shift, self.recovery, self.following
+        self.context = context
+        self.hiring = MemberHiring(context)
+        self.budget = Budget(context, self.hiring)
+        self.tasks = TeamTasks(context, self.hiring)
+        self.task_end = TaskEnd(context, self.hiring, self.tasks)
+        self.followup = WorkerFollowup(context, self.hiring)
+        self.inbound = TeamInbound(context, self.hiring, self.tasks, self.task_end, self.followup)
+        self.shift = Shift(context, self.hiring, self.tasks, self.followup)
+        self.recovery = MemberRecovery(context, self.hiring, self.shift, self.followup, self.task_end.give_up)
+        self.tasks.on_hopeless = self.task_end.give_up
+        self.reconciler = Reconciler(
+            context, self.hiring, self.tasks, self.task_end, self.inbound, self.shift, self.recovery, self.followup
         )
         self.heartbeat = Heartbeat(
-            parts, self.hiring, self.budget, self.shift, self.recovery, self.reconciling.take_up, judge, clock
+            context, self.hiring, self.budget, self.shift, self.recovery, self.reconciler.resume_pending, judge, clock
         )
-        parts.rooms.on_said = self.heartbeat.heard
-        self.usage_watch = UsageWatch(parts, self.heartbeat.note_usage)
-        parts.book.on_change = self._note_entry
+        context.rooms.on_spoke = self.heartbeat.note_activity
+        self.usage_watch = UsageWatch(context, self.heartbeat.note_usage)
+        context.store.on_change = self._on_entry
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """The team at work; afterwards its members go on by themselves."""
-        parts = self.parts
-        were_there = [member.nick for member in parts.book.state.members.values() if member.hired]
-        await self.reconciling.sort_out_worktrees()
+        """Run the team; after the end of the block its members continue by themselves."""
+        context = self.context
+        hired_before = [member.nick for member in context.store.state.members.values() if member.hired]
+        await self.reconciler.clean_worktrees()
         loops: list[asyncio.Task[None]] = []
         try:
-            has_been_here = bool(were_there) or parts.rooms.has_been_here
+            has_been_here = bool(hired_before) or context.rooms.has_been_here
             if has_been_here:
-                # More may have been said meanwhile than can wait; at the first start nothing is missed.
-                loops.append(asyncio.create_task(self._hear(), name="hearing"))
-            await parts.rooms.start()
+                # Missed messages may exceed the queue, so reading starts before connecting.
+                loops.append(asyncio.create_task(self._read_messages(), name="inbound"))
+            await context.rooms.start()
             await self.spawn_em()
-            await self.reconciling.go_on(were_there)
-            self.usage_watch.begin()
+            await self.reconciler.resume_all(hired_before)
+            self.usage_watch.watch_members()
             if not has_been_here:
-                loops.append(asyncio.create_task(self._hear(), name="hearing"))
+                loops.append(asyncio.create_task(self._read_messages(), name="inbound"))
             loops.append(asyncio.create_task(self._beat(), name="heartbeat"))
             yield
         finally:
@@ -86,82 +86,83 @@ class Team:
                 loop.cancel()
             await asyncio.gather(*loops, return_exceptions=True)
             await self.usage_watch.stop()
-            await parts.jobs.stop()
-            await parts.rooms.stop("the team's orchestrator stops")
+            await context.jobs.stop()
+            await context.rooms.stop("the team's orchestrator stops")
 
     async def spawn_em(self) -> TeamMember:
-        """The EM, who stays."""
-        parts, state = self.parts, self.parts.book.state
+        """Start the EM, hiring it at the first start."""
+        context, state = self.context, self.context.store.state
         if state.em is not None:
             return await self.hiring.settle(state.em.nick)
-        order = FIRST.format(page=SPRINT_STATE, channel=parts.config.project_channel)
-        return await self.hiring.hire("em", None, order, name=parts.config.em_name)
+        order = FIRST.format(page=SPRINT_STATE, channel=context.config.project_channel)
+        return await self.hiring.hire("em", None, order, name=context.config.em_name)
 
     async def spawn_agent(self, role: str, task_id: str, text: str, by: str = "a person") -> TeamMember:
-        """A worker for a task."""
-        if task_id not in self.parts.book.state.tasks:
+        """Hire a worker for a task."""
+        if task_id not in self.context.store.state.tasks:
             raise NotHired(f"there is no task {task_id}")
         member = await self.tasks.hire(task_id, role, text, by)
-        self.following.follow(member)
+        self.followup.follow(member)
         return member
 
     async def allow(self, id: str, usd: float | None = None, tokens: int | None = None) -> None:
-        """A person says what a task, or the team, may use in all."""
-        self.parts.book.done(What.ALLOWANCE, id=id, usd=usd, tokens=tokens)
-        await self.budget.look()
+        """Set the total budget of a task or the team, on a person's command."""
+        self.context.store.done(Act.ALLOWANCE, id=id, usd=usd, tokens=tokens)
+
+        await self.budget.enforce()
 
     async def dismiss(self, member: TeamMember) -> None:
-        """Somebody goes at a person's word."""
+        """Retire a member on a person's command."""
         if member.role == "em":
             raise NotHired("the EM stays; `culture team down` ends everybody")
         await self.hiring.retire(member.nick, "a person said so")
-        await self.following.lost(member, "a person said so")
+        await self.followup.report_lost(member, "a person said so")
 
     @property
     def agents(self) -> dict[str, ManagedAgent]:
-        """The members that are there, by name."""
-        return self.parts.agents
+        """Handles on the members, by name."""
+        return self.context.agents
 
     def _load_prompt(self, role: str) -> str:
-        """What a role is told, its places still open."""
-        return load(self.parts.config.project_dir, role, {})
+        """Return a role's prompt with unfilled placeholders."""
+        return load(self.context.config.project_dir, role, {})
 
     def _mcp_servers(self, nick: str) -> dict[str, dict[str, object]]:
-        """The MCP servers of a member."""
-        return self.parts.roster.mcp_servers(nick)
+        """Return the MCP servers of a member."""
+        return self.context.roster.mcp_servers(nick)
 
-    def _note_entry(self, entry: JournalEntry) -> None:
-        """Watch what somebody new uses, from its first turn on."""
-        if entry.what == What.HIRE and entry.phase is Phase.DONE:
-            self.usage_watch.begin()
+    def _on_entry(self, entry: JournalEntry) -> None:
+        """Watch the usage of a new member from its first turn on."""
+        if entry.what == Act.HIRE and entry.phase is Phase.DONE:
+            self.usage_watch.watch_members()
 
     async def _beat(self) -> None:
         while True:
             try:
                 await self.heartbeat.run()
             except Exception:
-                log.exception("the heartbeat stumbled")
-                await asyncio.sleep(self.parts.config.heartbeat)
+                log.exception("the heartbeat failed")
+                await asyncio.sleep(self.context.config.heartbeat)
 
-    async def _hear(self) -> None:
-        rooms = self.parts.rooms
+    async def _read_messages(self) -> None:
+        rooms = self.context.rooms
         while True:
             message = await rooms.next()
-            await self._act_upon(message)
+            await self._handle(message)
             try:
-                rooms.acted()
+                rooms.mark_handled()
             except OSError as error:
-                log.error("how far was heard is not written down: %s", error)
+                log.error("the read cursor was not stored: %s", error)
 
-    async def _act_upon(self, message: Message) -> None:
-        """What gets better by itself, such as a full disk, is tried again."""
+    async def _handle(self, message: Message) -> None:
+        """Handle a message; retries after a transient error such as a full disk."""
         while True:
             try:
-                await self.hearing.hear(message)
+                await self.inbound.handle(message)
                 return
             except OSError as error:
-                log.error("%s from %s has to wait: %s", message.msgid, message.sender, error)
+                log.error("message %s from %s has to wait: %s", message.msgid, message.sender, error)
             except Exception:
-                log.exception("%s from %s was not acted upon", message.msgid, message.sender)
+                log.exception("handling message %s from %s failed", message.msgid, message.sender)
                 return
             await asyncio.sleep(AGAIN)

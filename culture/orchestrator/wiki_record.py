@@ -1,4 +1,4 @@
-"""What the team writes to its wiki: the sprint as it stands, and hand-offs that their author did not write."""
+"""The team's pages in the wiki: the sprint's tasks, plan pages, hand-offs of lost members."""
 
 import asyncio
 import logging
@@ -22,50 +22,50 @@ _TITLE = 80
 
 
 def wiki_folder(config: TeamConfig) -> Path | None:
-    """The folder of a team's wiki; None where the wiki is served by another machine."""
+    """Return the folder of a team's wiki; None if another machine serves it."""
     url = config.wiki_mcp_url
     if config.wiki_dir is None and url is not None and not is_loopback(urlsplit(url).hostname or ""):
         return None
     return config.wiki_dir or folder_of(config.slug)
 
 
-class Record:
-    """One wiki. When it cannot be written the work goes on."""
+class WikiRecord:
+    """Writes to one wiki; failures are logged and stop no work."""
 
     def __init__(self, wiki: QueuedWiki, author: str) -> None:
         self._wiki = wiki
         self._author = author
         self._turn = asyncio.Lock()
 
-    async def sprint(self, state: TeamState) -> None:
-        """Bring the tasks on the sprint's page up to date; the rest of the page is the EM's."""
+    async def update_sprint(self, state: TeamState) -> None:
+        """Update the table of tasks on the sprint page; the rest of the page is the EM's."""
         async with self._turn:
             await self._change(SPRINT_STATE, lambda text: _with_tasks(text, state), "the tasks as they stand")
 
-    async def plan(self, task: TeamTask) -> None:
-        """Begin a task's page with what was wanted; the manager writes the plan."""
+    async def create_plan_page(self, task: TeamTask) -> None:
+        """Create a task's page with the request; the manager writes the plan."""
         text = f"# {task.id}\n\nWanted by {task.by}:\n\n{_quoted(task.text)}\n\nBranch: `{task.branch}`\n\n## Plan\n\n"
         try:
             await self._wiki.write(plan(task.id), text, "", self._author, f"{task.id} begins")
         except Conflict:
             pass
         except WikiError as error:
-            log.warning("the page of %s was not begun: %s", task.id, error)
+            log.warning("the page of %s was not created: %s", task.id, error)
 
-    async def has(self, page: str) -> bool:
-        """Whether a page is there and says something."""
+    async def has_text(self, page: str) -> bool:
+        """Whether a page exists and is not blank."""
         try:
             return bool((await self._wiki.read(page)).text.strip())
         except WikiError:
             return False
 
-    async def put(self, page: str, text: str, why: str) -> None:
-        """Write a page, whatever it said before."""
+    async def replace(self, page: str, text: str, why: str) -> None:
+        """Replace the text of a page."""
         async with self._turn:
             await self._change(page, lambda _: text, why)
 
     async def catch_up(self) -> None:
-        """Write what waits."""
+        """Write the queued pages."""
         try:
             await self._wiki.drain()
         except WikiError as error:
@@ -99,13 +99,13 @@ def _with_tasks(text: str, state: TeamState) -> str:
 
 
 def table(state: TeamState) -> str:
-    """The tasks and who works on them, as a page shows it."""
+    """Return the tasks and their members as a Markdown table."""
     lines = ["| task | stage | who | what |", "|---|---|---|---|"]
     for task in state.tasks.values():
         who = ", ".join(f"{member.name} ({member.role})" for member in state.team_of(task.id)) or "nobody"
         title = " ".join(task.text.split()).replace("|", "/")[:_TITLE]
-        said = f"; {' '.join(task.said.split()).replace('|', '/')[:_TITLE]}" if task.said else ""
-        lines.append(f"| {task.id} | {_stage(task)} | {who} | {title}{said} |")
+        report = f"; {' '.join(task.said.split()).replace('|', '/')[:_TITLE]}" if task.said else ""
+        lines.append(f"| {task.id} | {_stage(task)} | {who} | {title}{report} |")
     return "\n".join(lines)
 
 

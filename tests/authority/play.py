@@ -158,7 +158,7 @@ class Acts:
         taken: set[str] = set()
 
         def is_over() -> bool:
-            taken.update(task.text for task in self._stage.team.parts.book.state.tasks.values())
+            taken.update(task.text for task in self._stage.team.context.store.state.tasks.values())
             return "the last one" in taken
 
         await until(is_over)

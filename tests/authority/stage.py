@@ -141,15 +141,15 @@ class Stage:
         git_in(project, "commit", "--quiet", "--allow-empty", "-m", "the beginning")
         config = team_yaml(self._folder / "home", project, port, limits={"tasks": 50})
         self.team = Team(await assemble(config, _nobody))
-        hears = asyncio.create_task(self.team._hear())
-        await self.team.parts.rooms.start()
+        hears = asyncio.create_task(self.team._read_messages())
+        await self.team.context.rooms.start()
 
         async def end() -> None:
             hears.cancel()
             await asyncio.gather(hears, return_exceptions=True)
-            await self.team.parts.jobs.stop()
-            await self.team.parts.rooms.stop("over")
-            self.team.parts.book.close()
+            await self.team.context.jobs.stop()
+            await self.team.context.rooms.stop("over")
+            self.team.context.store.close()
 
         self._stack.push_async_callback(end)
 
@@ -168,7 +168,7 @@ class Stage:
         come["a person, logged in"] = await self._client(port, "spark-ori", PASSWORD)
         come["a person, by local user id"] = await self._client(port, "spark-mia")
         come["an agent"] = await self._client(port, "spark-rover", tokens["spark-rover"])
-        em = self.team.parts.em
+        em = self.team.context.em
         come["the EM of the team, an agent"] = await self._client(port, em, agent_login.read_token(em) or "")
         come["a bot"] = await self._client(port, "spark-helper", tokens["spark-helper"])
         come["who registered an account"] = await self._registered(port, "spark-selfie")

@@ -169,7 +169,7 @@ async def at_work(
     team = Team(await assemble(config, _launch(config)), judge, clock)
     async with team.running():
         yield team
-    team.parts.book.close()
+    team.context.store.close()
 
 
 async def end_members(home: Path) -> None:

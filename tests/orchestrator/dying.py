@@ -11,10 +11,10 @@ from typing import Any
 
 from culture.cli.app import app
 from culture.orchestrator.journal.journal import JournalEntry, Phase, TeamJournal
-from culture.orchestrator.journal.state import What
+from culture.orchestrator.journal.state import Act
 
 _write = TeamJournal.write
-_begin = os.environ.get("DIE_FROM", What.TASK.value)
+_begin = os.environ.get("DIE_FROM", Act.TASK.value)
 _left = int(sys.argv[1])
 _about: set[str] = set()
 """The task, and who works on it."""
@@ -27,7 +27,7 @@ def _concerns(what: str, phase: Phase, data: Mapping[str, Any]) -> bool:
     if str(data.get("task")) in _about and "nick" in data:
         _about.add(str(data["nick"]))
     words = {str(data.get("id")), str(data.get("nick")), *str(data.get("key", "")).split()}
-    return what != What.SPENT and bool(_about & words)
+    return what != Act.SPENT and bool(_about & words)
 
 
 def write(self: TeamJournal, at: float, what: str, phase: Phase, data: Mapping[str, Any]) -> JournalEntry:

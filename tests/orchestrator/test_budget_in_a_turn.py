@@ -52,28 +52,28 @@ async def test_a_member_is_stopped_after_the_running_tool_call(
     async with registered(ircd.port, "spark-ori") as ori, at_work(config) as team:
         await ori.join("#standup-demo,#work-demo-1")
         ori.send("PRIVMSG #standup-demo :TASK: say hello")
-        await until(lambda: "begun demo-1" in team.parts.book.state.told)
-        tree = Path(team.parts.book.state.tasks["demo-1"].worktree)
+        await until(lambda: "begun demo-1" in team.context.store.state.announced)
+        tree = Path(team.context.store.state.tasks["demo-1"].worktree)
         await until((tree / "a.txt").exists)
         # What the turn has used so far counts and is shown, though it goes on.
-        await until(lambda: team.parts.book.state.task_tokens("demo-1") == 500)
-        assert round(team.parts.book.state.usd(), 6) == 0.3
+        await until(lambda: team.context.store.state.task_tokens("demo-1") == 500)
+        assert round(team.context.store.state.usd(), 6) == 0.3
         (tree / "go").touch()
         room, told = ("#work-demo-1", "I am parked") if whose == "role" else ("#standup-demo", "has used $0.50")
         assert "[BUDGET]" in await heard(ori, room, told)
         (tree / "on").touch()
 
         async def rests() -> bool:
-            return (await team.parts.daemons.call("spark-Ramona", "status"))["state"] in ("paused", "parked")
+            return (await team.context.daemons.call("spark-Ramona", "status"))["state"] in ("paused", "parked")
 
         await until(rests)
         assert not (tree / "c.txt").exists()
         if whose == "role":
             # Its own budget stopped it: what it was given is kept until that allows more.
-            order = team.parts.book.state.members["spark-ramona"].order_key
-            assert (await team.parts.daemons.call("spark-Ramona", "prompt", key=order))["outcome"] == "waiting"
+            order = team.context.store.state.members["spark-ramona"].order_key
+            assert (await team.context.daemons.call("spark-Ramona", "prompt", key=order))["outcome"] == "waiting"
         else:
             assert (tree / "b.txt").read_text() == "b\nmore\n"
-            assert team.parts.book.state.parked == {"demo-1" if whose == "task" else "team"}
+            assert team.context.store.state.parked == {"demo-1" if whose == "task" else "team"}
             await team.allow("demo-1" if whose == "task" else "team", usd=5.0)
             await until(lambda: "More may be" in prompts_of(tree)[-1])

@@ -16,7 +16,7 @@ from culture.clients.shared import pidfile
 from culture.config import paths
 from culture.orchestrator.heartbeat import IDLE_QUESTION
 from culture.orchestrator.idle_judge import judge
-from culture.orchestrator.journal.state import TaskStage, What
+from culture.orchestrator.journal.state import Act, TaskStage
 from culture.orchestrator.repository.worktrees import Worktrees
 from culture.orchestrator.team import Team
 from culture.server.ircd import IRCd
@@ -39,17 +39,17 @@ def used(text: str, **figures: Any) -> Rule:
 
 
 def worktree(team: Team, id: str = "demo-1") -> Path:
-    return Path(team.parts.book.state.tasks[id].worktree)
+    return Path(team.context.store.state.tasks[id].worktree)
 
 
 async def given(ori: Client, team: Team, text: str = "say hello") -> None:
     """A task whose manager has had its first turn."""
     for channel in ("#standup-demo", "#errors"):
         await ori.join(channel)
-    number = len(team.parts.book.state.tasks) + 1
+    number = len(team.context.store.state.tasks) + 1
     ori.send(f"PRIVMSG #standup-demo :TASK: {text}")
-    await until(lambda: f"begun demo-{number}" in team.parts.book.state.told)
-    manager = team.parts.book.state.tasks[f"demo-{number}"].manager
+    await until(lambda: f"begun demo-{number}" in team.context.store.state.announced)
+    manager = team.context.store.state.tasks[f"demo-{number}"].manager
     assert manager is not None
     # Whose turn has cost too much may have been stopped by now.
     await idle(team, manager, "idle", "paused")
@@ -59,7 +59,7 @@ async def idle(team: Team, nick: str, *states: str) -> None:
     """Somebody has nothing more to do."""
 
     async def is_idle() -> bool:
-        status = await team.parts.daemons.call(nick, "status")
+        status = await team.context.daemons.call(nick, "status")
         return status["state"] in (states or ("idle",)) and not status["unread"]
 
     await until(is_idle)
@@ -82,13 +82,13 @@ async def test_a_full_context_is_warned_of_then_handed_over_even_without_a_note(
     async with registered(ircd.port, "spark-ori", "message-tags") as ori, at_work(config) as team:
         await given(ori, team)
         await team.heartbeat.beat()
-        assert team.parts.book.state.members["spark-ramona"].wrapping_up
+        assert team.context.store.state.members["spark-ramona"].wrapping_up
         await idle(team, "spark-Ramona")
         await team.heartbeat.beat()
         told = await heard(ori, "#standup-demo", "Shift change: Ramona (manager) hands over to Jules")
         assert "handoffs/demo-1-1" in told
-        await until(lambda: team.parts.book.state.tasks["demo-1"].manager == "spark-Jules")
-        await team.parts.jobs.settle()
+        await until(lambda: team.context.store.state.tasks["demo-1"].manager == "spark-Jules")
+        await team.context.jobs.settle()
         page = Pages(folder_of("demo")).read("handoffs/demo-1-1").text
         assert "begun" in page
         assert "?? b.txt" in page
@@ -116,11 +116,11 @@ async def test_the_em_keeps_its_name_and_begins_anew(ircd: IRCd, home: Path, pro
     async with at_work(config) as team:
         await idle(team, "spark-Harper")
         await team.heartbeat.beat()
-        before = team.parts.book.state.members["spark-harper"].session_id
+        before = team.context.store.state.members["spark-harper"].session_id
         await until(lambda: not team.shift.is_open("spark-Harper"))
         await idle(team, "spark-Harper")
         await team.heartbeat.beat()
-        now = team.parts.book.state.members["spark-harper"]
+        now = team.context.store.state.members["spark-harper"]
         assert (now.name, now.context_pct) == ("Harper", 5.0)
         assert now.session_id != before
         assert Pages(folder_of("demo")).read("handoffs/em-1").text == "notes by spark-Harper\n"
@@ -137,23 +137,23 @@ async def test_who_dies_comes_back_in_its_place_and_who_cannot_is_replaced_then_
     async with registered(ircd.port, "spark-ori") as ori, at_work(config) as team:
         await given(ori, team)
         await team.heartbeat.beat()
-        session = team.parts.book.state.members["spark-ramona"].session_id
+        session = team.context.store.state.members["spark-ramona"].session_id
         kill("spark-Ramona")
-        await until(lambda: not team.parts.daemons.is_running("spark-Ramona"))
+        await until(lambda: not team.context.daemons.is_running("spark-Ramona"))
         await team.heartbeat.beat()
-        status = await team.parts.daemons.call("spark-Ramona", "status")
+        status = await team.context.daemons.call("spark-Ramona", "status")
         assert (status["session"], status["directory"]) == (session, str(worktree(team)))
         # What breaks every manager: the file they play by is gone.
         (home / "manager.playbook").unlink()
         kill("spark-Ramona")
-        await until(lambda: not team.parts.daemons.is_running("spark-Ramona"))
+        await until(lambda: not team.context.daemons.is_running("spark-Ramona"))
         await team.heartbeat.beat()
         assert "is replaced" in await heard(ori, "#errors", "spark-Ramona (manager)")
         assert "nobody follows" in await heard(ori, "#errors", "Ramona (manager) is gone")
         await team.heartbeat.beat()
         told = await heard(ori, "#standup-demo", "[demo-1] failed: nobody could be hired")
         assert "refs/culture/rescue/demo-1/1" in told
-        assert team.parts.book.state.tasks["demo-1"].stage is TaskStage.FAILED
+        assert team.context.store.state.tasks["demo-1"].stage is TaskStage.FAILED
         assert not [each for each in pidfile.all_running() if each != "spark-Harper"]
 
 
@@ -180,13 +180,13 @@ async def test_idle_agents_are_found_by_a_small_model_and_asked_to_look_around_e
         times = []
         for moment in range(0, 400, 10):
             now[0] = float(moment)
-            before = len(team.parts.book.state.prompts)
+            before = len(team.context.store.state.prompts)
             await team.heartbeat.beat()
-            if len(team.parts.book.state.prompts) > before:
+            if len(team.context.store.state.prompts) > before:
                 times.append(moment)
                 await idle(team, "spark-Harper")
         assert times == [0, 30, 90, 210, 330]
-        activity = team.parts.rooms.lately("spark-Harper") or "(nothing)"
+        activity = team.context.rooms.recent_lines("spark-Harper") or "(nothing)"
         assert asked[-1] == IDLE_QUESTION.format(nick="spark-Harper", activity=activity)
         assert "Check your channels." in prompts_of(project)[-1]
 
@@ -213,10 +213,10 @@ async def test_by_process_an_idle_team_is_not_prompted_at_all(ircd: IRCd, home: 
     async with registered(ircd.port, "spark-ori") as ori, at_work(config) as team:
         await given(ori, team)
         await team.heartbeat.beat()
-        entries = team.parts.book.state.number
+        entries = team.context.store.state.number
         for _ in range(5):
             await team.heartbeat.beat()
-        assert team.parts.book.state.number == entries
+        assert team.context.store.state.number == entries
 
 
 @pytest.mark.requirement("O19")
@@ -230,15 +230,15 @@ async def test_a_task_that_has_spent_its_share_stops_until_a_person_allows_more(
         await ori.join("#work-demo-1")
         await team.heartbeat.beat()
         assert "demo-1 has used $0.50 and 700 tokens" in await heard(ori, "#standup-demo", "[BUDGET]")
-        assert (await team.parts.daemons.call("spark-Ramona", "status"))["state"] == "paused"
+        assert (await team.context.daemons.call("spark-Ramona", "status"))["state"] == "paused"
         ori.send("PRIVMSG #work-demo-1 :TASK: implementer: write it")
         assert "the budget of demo-1 is spent" in await heard(ori, "#work-demo-1", "Nobody was hired")
         ori.send("PRIVMSG #work-demo-1 :please go on")
-        await until(lambda: any(key.startswith("wake-") for key in team.parts.book.state.prompts))
+        await until(lambda: any(key.startswith("wake-") for key in team.context.store.state.prompts))
         await team.allow("demo-1", usd=5.0)
         await idle(team, "spark-Ramona")
         await team.heartbeat.beat()
-        state = team.parts.book.state
+        state = team.context.store.state
         assert (state.parked, round(state.task_usd("demo-1"), 6)) == (frozenset(), 0.6)
 
 
@@ -250,16 +250,16 @@ async def test_trouble_with_one_member_keeps_no_other_from_being_stopped(
     config = team_yaml(home, project, ircd.port, {"manager": rules}, budget={"task": {"usd": 0.4}})
     async with registered(ircd.port, "spark-ori") as ori, at_work(config) as team:
         await given(ori, team)
-        is_running = team.parts.daemons.is_running
+        is_running = team.context.daemons.is_running
 
         def fails(nick: str) -> bool:
             if nick == "spark-Harper":
                 raise OSError("too many open files")
             return is_running(nick)
 
-        monkeypatch.setattr(team.parts.daemons, "is_running", fails)
+        monkeypatch.setattr(team.context.daemons, "is_running", fails)
         await team.heartbeat.beat()
-        assert team.parts.book.state.parked == {"demo-1"}
+        assert team.context.store.state.parked == {"demo-1"}
 
 
 @pytest.mark.requirement("O19")
@@ -269,17 +269,17 @@ async def test_nor_does_it_where_that_member_speaks(
     config = team_yaml(home, project, ircd.port, {"manager": [used("Your task is", cost_usd=0.5)]})
     async with registered(ircd.port, "spark-ori") as ori, at_work(config) as team:
         await spent(ori, team)
-        call = team.parts.daemons.call
+        call = team.context.daemons.call
 
         async def fails(nick: str, *more: Any, **fields: Any) -> dict[str, Any]:
             if nick == "spark-Harper":
                 raise OSError("too many open files")
             return await call(nick, *more, **fields)
 
-        monkeypatch.setattr(team.parts.daemons, "call", fails)
-        team.heartbeat.heard("spark-Harper")
-        await team.heartbeat.glance()
-        assert team.parts.book.state.parked == {"demo-1"}
+        monkeypatch.setattr(team.context.daemons, "call", fails)
+        team.heartbeat.note_activity("spark-Harper")
+        await team.heartbeat.check_speakers()
+        assert team.context.store.state.parked == {"demo-1"}
 
 
 @pytest.mark.requirement("O19")
@@ -301,7 +301,7 @@ async def test_the_share_of_a_task_is_spent_while_somebody_works_on_it(ircd: IRC
         (tree.parent / "go").touch()
 
         async def rests() -> bool:
-            return bool((await team.parts.daemons.call(jules.nick, "status"))["state"] == "paused")
+            return bool((await team.context.daemons.call(jules.nick, "status"))["state"] == "paused")
 
         # The tool call comes to its end, the turn does not.
         await until(rests)
@@ -322,9 +322,9 @@ async def test_nobody_follows_whoever_has_spent_the_share_of_a_task_until_a_pers
         await given(ori, team)
         await team.heartbeat.beat()
         await team.heartbeat.beat()
-        await team.parts.jobs.settle()
-        assert team.parts.book.state.parked == {"demo-1"}
-        assert [member.nick for member in team.parts.book.state.team_of("demo-1")] == ["spark-Ramona"]
+        await team.context.jobs.settle()
+        assert team.context.store.state.parked == {"demo-1"}
+        assert [member.nick for member in team.context.store.state.team_of("demo-1")] == ["spark-Ramona"]
         await team.allow("demo-1", usd=5.0)
         await team.heartbeat.beat()
         await heard(ori, "#standup-demo", "Shift change: Ramona (manager) hands over")
@@ -336,12 +336,12 @@ async def test_who_is_let_go_while_they_are_looked_for_is_followed_by_nobody(
     config = team_yaml(home, project, ircd.port, {"manager": [used("Your task is")]})
     async with registered(ircd.port, "spark-ori") as ori, at_work(config) as team:
         await given(ori, team)
-        ramona = team.parts.book.state.members["spark-ramona"]
+        ramona = team.context.store.state.members["spark-ramona"]
         await team.dismiss(ramona)
         assert not await team.recovery.bring_back(ramona, "its daemon is gone")
-        state = team.parts.book.state
-        assert not state.pending(What.SHIFT)
-        assert not [key for key in state.told if key.startswith("replaced")]
+        state = team.context.store.state
+        assert not state.pending(Act.SHIFT)
+        assert not [key for key in state.announced if key.startswith("replaced")]
 
 
 @pytest.mark.requirement("O23")
@@ -358,9 +358,9 @@ async def test_two_tasks_that_change_one_file_hear_of_each_other_once(ircd: IRCd
         assert told.startswith("[demo-1] and [demo-2] both change README.md, odd\N{REPLACEMENT CHARACTER}.")
         for id in ("demo-1", "demo-2"):
             await until(lambda id=id: any("both change README.md" in text for text in prompts_of(worktree(team, id))))  # type: ignore[misc]
-        entries = team.parts.book.state.told
+        entries = team.context.store.state.announced
         await team.heartbeat.beat()
-        assert team.parts.book.state.told == entries
+        assert team.context.store.state.announced == entries
 
 
 @pytest.mark.requirement("O25")
@@ -373,7 +373,7 @@ async def test_work_goes_on_without_the_wiki_and_what_was_to_be_written_waits(
         folder, aside = folder_of("demo"), home / "aside"
         folder.rename(aside)
         await given(ori, team)
-        await team.parts.jobs.settle()
+        await team.context.jobs.settle()
         assert list((paths.team_dir("demo") / "wiki-queue").glob("*.json"))
         aside.rename(folder)
         await team.heartbeat.beat()
@@ -457,12 +457,12 @@ async def test_a_start_puts_worktrees_back_before_those_who_work_in_them(ircd: I
         kill("spark-Ramona")
         shutil.rmtree(tree)
         async with at_work(config) as team:
-            await team.parts.jobs.settle()
-            status = await team.parts.daemons.call("spark-Ramona", "status")
+            await team.context.jobs.settle()
+            status = await team.context.daemons.call("spark-Ramona", "status")
             assert status["directory"] == str(tree)
             assert git_in(tree, "branch", "--show-current") == "task/demo-1\n"
             await until(lambda: any("was restarted. Check your channels" in text for text in prompts_of(tree)))
-            assert team.parts.book.state.names == ("Harper", "Ramona")
+            assert team.context.store.state.names == ("Harper", "Ramona")
 
 
 async def test_a_team_made_anew_takes_nothing_of_what_was_there_before(ircd: IRCd, home: Path, project: Path) -> None:
@@ -474,8 +474,8 @@ async def test_a_team_made_anew_takes_nothing_of_what_was_there_before(ircd: IRC
     async with registered(ircd.port, "spark-ori") as ori, at_work(config) as team:
         await ori.join("#standup-demo")
         ori.send("PRIVMSG #standup-demo :TASK: say hello")
-        await until(lambda: "begun demo-10" in team.parts.book.state.told)
-        shutil.rmtree(team.parts.book.state.tasks["demo-10"].worktree)
+        await until(lambda: "begun demo-10" in team.context.store.state.announced)
+        shutil.rmtree(team.context.store.state.tasks["demo-10"].worktree)
         ori.send("PRIVMSG #standup-demo :TASK: demo-10 done: although somebody has removed its folder")
         assert "has no commit" in await heard(ori, "#standup-demo", "[demo-10] is not done yet")
     assert theirs.is_dir() and broken.is_dir()
@@ -487,26 +487,26 @@ class Crash(BaseException):
 
 def dies(team: Team, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
     """The orchestrator is gone in the moment in which it would tell somebody this."""
-    call = team.parts.daemons.call
+    call = team.context.daemons.call
 
     async def deadly(nick: str, said: str, *more: Any, **fields: Any) -> dict[str, Any]:
         if said == verb:
             raise Crash
         return await call(nick, said, *more, **fields)
 
-    monkeypatch.setattr(team.parts.daemons, "call", deadly)
+    monkeypatch.setattr(team.context.daemons, "call", deadly)
 
 
 async def spent(ori: Client, team: Team) -> None:
     """The share of a task is used, and nobody looks at it but the test."""
-    team.parts.rooms.on_said = lambda nick: None
+    team.context.rooms.on_spoke = lambda nick: None
     await given(ori, team)
     await team.heartbeat.beat()
-    team.parts.book.done(What.ALLOWANCE, id="demo-1", usd=0.4, tokens=None)
+    team.context.store.done(Act.ALLOWANCE, id="demo-1", usd=0.4, tokens=None)
 
 
 async def is_paused(team: Team, nick: str = "spark-Ramona") -> bool:
-    return bool((await team.parts.daemons.call(nick, "status"))["state"] == "paused")
+    return bool((await team.context.daemons.call(nick, "status"))["state"] == "paused")
 
 
 @pytest.mark.requirement("O19")
@@ -516,7 +516,7 @@ async def test_more_that_is_allowed_while_everybody_is_being_stopped_lets_everyb
     config = team_yaml(home, project, ircd.port, {"manager": [used("Your task is", cost_usd=0.5)]})
     async with registered(ircd.port, "spark-ori") as ori, at_work(config) as team:
         await spent(ori, team)
-        call, reached, goes_on = team.parts.daemons.call, asyncio.Event(), asyncio.Event()
+        call, reached, goes_on = team.context.daemons.call, asyncio.Event(), asyncio.Event()
 
         async def slow(nick: str, verb: str, *more: Any, **fields: Any) -> dict[str, Any]:
             if verb == "pause":
@@ -524,15 +524,15 @@ async def test_more_that_is_allowed_while_everybody_is_being_stopped_lets_everyb
                 await goes_on.wait()
             return await call(nick, verb, *more, **fields)
 
-        monkeypatch.setattr(team.parts.daemons, "call", slow)
-        stopping = asyncio.create_task(team.budget.look())
+        monkeypatch.setattr(team.context.daemons, "call", slow)
+        stopping = asyncio.create_task(team.budget.enforce())
         await reached.wait()
         allowing = asyncio.create_task(team.allow("demo-1", usd=5.0))
-        await until(lambda: team.parts.book.state.allowances["demo-1"] == (5.0, None))
+        await until(lambda: team.context.store.state.allowances["demo-1"] == (5.0, None))
         await ori.sync()
         goes_on.set()
         await asyncio.gather(stopping, allowing)
-        assert not team.parts.book.state.parked
+        assert not team.context.store.state.parked
         assert not await is_paused(team)
 
 
@@ -544,7 +544,7 @@ async def test_after_a_crash_whoever_may_go_on_does(
     async with registered(ircd.port, "spark-ori") as ori:
         async with at_work(config) as team:
             await spent(ori, team)
-            await team.budget.look()
+            await team.budget.enforce()
             assert await is_paused(team)
             with monkeypatch.context() as patched:
                 dies(team, patched, "resume")
@@ -552,7 +552,7 @@ async def test_after_a_crash_whoever_may_go_on_does(
                     await team.allow("demo-1", usd=5.0)
         async with at_work(config) as team:
             await team.heartbeat.beat()
-            assert not team.parts.book.state.parked
+            assert not team.context.store.state.parked
             assert not await is_paused(team)
 
 
@@ -567,9 +567,9 @@ async def test_after_a_crash_people_are_told_that_a_share_is_spent(
             with monkeypatch.context() as patched:
                 dies(team, patched, "pause")
                 with pytest.raises(Crash):
-                    await team.budget.look()
+                    await team.budget.enforce()
         async with at_work(config) as team:
             await team.heartbeat.beat()
             assert "demo-1 has used $0.50" in await heard(ori, "#standup-demo", "[BUDGET]")
             assert await is_paused(team)
-            assert not team.parts.book.state.pending(What.PARK)
+            assert not team.context.store.state.pending(Act.PARK)

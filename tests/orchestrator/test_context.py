@@ -64,5 +64,5 @@ def test_a_figure_of_the_backend_goes_above_ours(turns: list[tuple[int, float | 
     expected = told[-1] if told else sum(tokens for tokens, _ in turns) / 2000
     assert tracker.pct == pytest.approx(expected)
     assert (tracker.fill is Fill.SHIFT) == (tracker.pct >= threshold)
-    tracker.renew()
+    tracker.reset()
     assert tracker.pct == 0

@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 from culture.cli.app import app
 from culture.config import paths
 from culture.config.load import load_team
-from culture.orchestrator.journal.state import TaskStage, What
+from culture.orchestrator.journal.state import Act, TaskStage
 from culture.orchestrator.journal.store import TeamStore
-from culture.orchestrator.members.other_teams import names_of_others
+from culture.orchestrator.names import names_of_other_teams
 from culture.orchestrator.repository.merge import merge
 from culture.protocol.vocabulary import UserClass
 from culture.server.auth.account_store import AccountStore
@@ -43,7 +43,7 @@ async def port(tmp_path: Path) -> AsyncIterator[int]:
 async def test_on_ngircd_the_people_of_the_team_s_file_have_things_done(port: int, home: Path, project: Path) -> None:
     config = team_yaml(home, project, port, pm=["ori"])
     async with registered(port, "ori") as ori, registered(port, "eve") as eve, at_work(config) as team:
-        state = lambda: team.parts.book.state  # noqa: E731
+        state = lambda: team.context.store.state  # noqa: E731
         for person in (ori, eve):
             await person.join("#project-demo,#standup-demo,#errors")
         await until(lambda: "spark-harper" in state().members)
@@ -56,8 +56,8 @@ async def test_on_ngircd_the_people_of_the_team_s_file_have_things_done(port: in
             "NOTICE", "#standup-demo", where=lambda line: "[demo-1] done: hello is there" in line.params[1]
         )
         assert state().tasks["demo-1"].stage is TaskStage.DONE
-        await team.parts.jobs.settle()
-        await merge(team.parts.worktrees, "demo-1", "main", "demo-1")
+        await team.context.jobs.settle()
+        await merge(team.context.worktrees, "demo-1", "main", "demo-1")
         assert (project / "hello.txt").read_text() == "hello\n"
         assert git_in(project, "status", "--porcelain") == ""
 
@@ -78,12 +78,12 @@ async def test_two_projects_on_one_server_do_not_disturb_each_other(
         ori.send("PRIVMSG #project-demo :please say hello")
         ori.send("PRIVMSG #project-shop :please say hello")
         for team, id in ((one, "demo-1"), (two, "shop-1")):
-            await until(lambda team=team, id=id: id in team.parts.book.state.tasks)
-            await until(lambda team=team, id=id: team.parts.book.state.tasks[id].cleaned)
-            await team.parts.jobs.settle()
-        named = [set(team.parts.book.state.names) for team in (one, two)]
+            await until(lambda team=team, id=id: id in team.context.store.state.tasks)
+            await until(lambda team=team, id=id: team.context.store.state.tasks[id].cleaned)
+            await team.context.jobs.settle()
+        named = [set(team.context.store.state.names) for team in (one, two)]
         assert [len(names) for names in named] == [3, 3] and not named[0] & named[1]
-        assert [[*team.parts.book.state.tasks] for team in (one, two)] == [["demo-1"], ["shop-1"]]
+        assert [[*team.context.store.state.tasks] for team in (one, two)] == [["demo-1"], ["shop-1"]]
     assert "task/shop-1" not in git_in(project, "branch", "--list") and "task/demo-1" not in git_in(other, "branch")
     assert "shop-1" in (await wiki("shop")) and "demo-1" not in (await wiki("shop"))
 
@@ -120,8 +120,8 @@ def test_no_em_gets_the_name_of_somebody_who_has_left_a_team(home: Path, project
     book = TeamStore(paths.team_dir("demo"))
     book.open()
     for role, name in (("em", "Harper"), ("manager", "Ramona")):
-        book.intend(What.HIRE, name=name, nick=f"spark-{name}", role=role)
-    book.done(What.RETIRE, nick="spark-Ramona", why="its task is over")
+        book.intend(Act.HIRE, name=name, nick=f"spark-{name}", role=role)
+    book.done(Act.RETIRE, nick="spark-Ramona", why="its task is over")
     book.close()
     paths.inbox_file("spark-Jules").parent.mkdir(parents=True)
     paths.inbox_file("spark-Jules").touch()
@@ -151,10 +151,10 @@ async def test_no_member_gets_the_name_of_an_account_that_is_there_already(
     config = team_yaml(home, project, ircd.port, {"manager": [{"when": "Your task is", "steps": [{"say": "ok"}]}]})
     async with registered(ircd.port, "spark-ori") as ori, at_work(config) as team:
         await ori.join("#standup-demo")
-        team.parts.daemons.has_account = lambda nick: nick == "spark-Ramona"
+        team.context.daemons.has_account = lambda nick: nick == "spark-Ramona"
         ori.send("PRIVMSG #standup-demo :TASK: say hello")
-        await until(lambda: "begun demo-1" in team.parts.book.state.told)
-        assert team.parts.book.state.tasks["demo-1"].manager == "spark-Jules"
+        await until(lambda: "begun demo-1" in team.context.store.state.announced)
+        assert team.context.store.state.tasks["demo-1"].manager == "spark-Jules"
 
 
 def test_a_team_whose_state_cannot_be_read_keeps_no_other_from_hiring(home: Path) -> None:
@@ -162,15 +162,15 @@ def test_a_team_whose_state_cannot_be_read_keeps_no_other_from_hiring(home: Path
     broken.mkdir(parents=True)
     (broken / "journal.jsonl").touch()
     (broken / "state.json").write_text("{")
-    assert list(names_of_others(paths.team_dir("shop"), "spark")) == []
+    assert list(names_of_other_teams(paths.team_dir("shop"), "spark")) == []
 
 
 def test_who_was_in_another_team_and_has_left_is_no_name_to_give(home: Path) -> None:
     """Their account is revoked: nobody can log in under it again."""
     other = TeamStore(paths.team_dir("demo"))
     other.open()
-    other.intend(What.HIRE, name="Ramona", nick="spark-Ramona", role="manager")
-    other.failed(What.HIRE, nick="spark-Ramona", why="it did not come")
+    other.intend(Act.HIRE, name="Ramona", nick="spark-Ramona", role="manager")
+    other.failed(Act.HIRE, nick="spark-Ramona", why="it did not come")
     other.close()
-    assert list(names_of_others(paths.team_dir("shop"), "spark")) == []
-    assert list(names_of_others(paths.team_dir("shop"), "spark", past=True)) == ["Ramona"]
+    assert list(names_of_other_teams(paths.team_dir("shop"), "spark")) == []
+    assert list(names_of_other_teams(paths.team_dir("shop"), "spark", past=True)) == ["Ramona"]

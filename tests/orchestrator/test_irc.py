@@ -12,7 +12,7 @@ import pytest
 from culture.config import paths
 from culture.orchestrator.errors import NotHired
 from culture.orchestrator.irc import MARK, ReadCursor, TeamRooms
-from culture.orchestrator.journal.state import TeamMember, What
+from culture.orchestrator.journal.state import Act, TeamMember
 from culture.orchestrator.journal.store import TeamStore
 from culture.orchestrator.team import Team
 from culture.protocol.vocabulary import UserClass
@@ -43,10 +43,10 @@ async def test_of_a_message_with_two_tasks_a_crash_loses_neither(
     both = "TASK: the first\nTASK: the second"
     said = Message("#standup-demo", "spark-ori", both, datetime.now(UTC), "a.1", kind=UserClass.HUMAN)
     async with at_work(config) as team:
-        book = team.parts.book
+        book = team.context.store
         intend = book.intend
 
-        def deadly(what: What, **data: Any) -> None:
+        def deadly(what: Act, **data: Any) -> None:
             if data.get("text") == "the second":
                 raise Crash
             intend(what, **data)
@@ -54,10 +54,10 @@ async def test_of_a_message_with_two_tasks_a_crash_loses_neither(
         with monkeypatch.context() as patched:
             patched.setattr(book, "intend", deadly)
             with pytest.raises(Crash):
-                await team.hearing.hear(said)
+                await team.inbound.handle(said)
         cursor = ReadCursor(paths.team_dir("demo") / MARK, book)
         assert not cursor.knows("a.1")
-        await team.hearing.hear(replace(said, missed=True))
+        await team.inbound.handle(replace(said, missed=True))
         assert [task.text for task in book.state.tasks.values()] == ["the first", "the second"]
         assert cursor.knows("a.1")
 
@@ -80,9 +80,9 @@ async def test_a_mark_does_not_pass_what_the_server_cannot_tell_yet(
                 for _ in range(2):  # the first was acted upon when the second is answered
                     await ori.ask("PRIVMSG #standup-demo :TASK: @Nobody hello")
                     await heard(ori, "#standup-demo", "nobody in the team is called Nobody")
-                assert team.parts.rooms.irc.is_behind
+                assert team.context.rooms.irc.is_behind
         async with at_work(config) as team:
-            await until(lambda: "demo-1" in team.parts.book.state.tasks)
+            await until(lambda: "demo-1" in team.context.store.state.tasks)
 
 
 async def test_more_may_be_said_while_the_team_is_down_than_can_wait(
@@ -96,7 +96,7 @@ async def test_more_may_be_said_while_the_team_is_down_than_can_wait(
         for number in range(6):
             await ori.ask(f"PRIVMSG #project-demo :number {number}")
         async with asyncio.timeout(60), at_work(config) as team:
-            await until(lambda: len([key for key in team.parts.book.state.prompts if key.startswith("wake-")]) == 6)
+            await until(lambda: len([key for key in team.context.store.state.prompts if key.startswith("wake-")]) == 6)
 
 
 async def test_also_where_nobody_could_be_hired_before(
@@ -117,7 +117,7 @@ async def test_also_where_nobody_could_be_hired_before(
         for number in range(6):
             await ori.ask(f"PRIVMSG #project-demo :number {number}")
         async with asyncio.timeout(60), at_work(config) as team:
-            assert team.parts.book.state.em is not None
+            assert team.context.store.state.em is not None
 
 
 @pytest.mark.requirement("O24")
@@ -132,10 +132,10 @@ async def test_a_task_is_begun_in_its_room_also_when_the_server_was_away_for_a_m
     async with registered(ircd.port, "spark-ori") as ori, at_work(config) as team:
         await ori.join("#standup-demo")
         with monkeypatch.context() as patched:
-            patched.setattr(team.parts.rooms.irc, "join_channel", away)
+            patched.setattr(team.context.rooms.irc, "join_channel", away)
             ori.send("PRIVMSG #standup-demo :TASK: say hello")
-            await until(lambda: "demo-1" in team.parts.book.state.tasks)
-            await team.parts.jobs.settle()
+            await until(lambda: "demo-1" in team.context.store.state.tasks)
+            await team.context.jobs.settle()
         await team.heartbeat.beat()
         await heard(ori, "#standup-demo", "[demo-1] done")
 
@@ -144,10 +144,10 @@ async def test_what_a_stranger_says_under_the_nick_of_a_member_is_in_no_hand_off
     """A member that is away, and has no account, does not keep its nick from others."""
     here = TeamRooms(Address("127.0.0.1", 1), ClientIdentity("spark-team-demo"), tmp_path, TeamStore(tmp_path))
     spoke: list[str] = []
-    here.on_said = spoke.append
+    here.on_spoke = spoke.append
     said = Message("#project-demo", "spark-Ramona", "@spark-Harper run it", datetime.now(UTC), "a.1")
-    here._hear(replace(said, kind=UserClass.UNKNOWN, mentions=("spark-Harper",)))
-    assert here.lately("spark-Ramona") == "" and spoke == []
-    assert not here.has_just_called("spark-Ramona", "spark-Harper")
-    here._hear(replace(said, kind=UserClass.AGENT, text="done"))
-    assert here.lately("spark-Ramona").endswith("<spark-Ramona> done") and spoke == ["spark-Ramona"]
+    here._on_message(replace(said, kind=UserClass.UNKNOWN, mentions=("spark-Harper",)))
+    assert here.recent_lines("spark-Ramona") == "" and spoke == []
+    assert not here.has_just_mentioned("spark-Ramona", "spark-Harper")
+    here._on_message(replace(said, kind=UserClass.AGENT, text="done"))
+    assert here.recent_lines("spark-Ramona").endswith("<spark-Ramona> done") and spoke == ["spark-Ramona"]

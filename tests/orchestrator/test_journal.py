@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culture.orchestrator.journal.journal import JournalEntry, Phase, TeamJournal
-from culture.orchestrator.journal.replay import MOST, replayed
-from culture.orchestrator.journal.state import TaskStage, TeamState, What
+from culture.orchestrator.journal.replay import MOST, replay
+from culture.orchestrator.journal.state import Act, TaskStage, TeamState
 from culture.orchestrator.journal.store import as_data, from_data
 
 TASK = {"id": "demo-1", "text": "do it", "by": "spark-ori", "msgid": "spark.e.1"}
@@ -16,14 +16,14 @@ HIRE = {"name": "Ramona", "nick": "spark-Ramona", "role": "manager", "task": "de
 
 
 def written(journal: TeamJournal, *lines: tuple[str, Phase, dict[str, object]]) -> TeamState:
-    return replayed([journal.write(1.0, what, phase, data) for what, phase, data in lines])
+    return replay([journal.write(1.0, what, phase, data) for what, phase, data in lines])
 
 
 def test_what_was_written_is_there_again(tmp_path: Path) -> None:
     journal = TeamJournal(tmp_path / "journal.jsonl")
-    state = written(journal, (What.TASK, Phase.DONE, TASK), (What.HIRE, Phase.INTEND, HIRE))
+    state = written(journal, (Act.TASK, Phase.DONE, TASK), (Act.HIRE, Phase.INTEND, HIRE))
     journal.close()
-    assert replayed(TeamJournal(tmp_path / "journal.jsonl").read()) == state
+    assert replay(TeamJournal(tmp_path / "journal.jsonl").read()) == state
     assert state.tasks["demo-1"].manager == "spark-Ramona"
     assert (tmp_path / "journal.jsonl").stat().st_mode & 0o777 == 0o600
 
@@ -31,7 +31,7 @@ def test_what_was_written_is_there_again(tmp_path: Path) -> None:
 def test_a_line_that_was_cut_off_never_was(tmp_path: Path) -> None:
     file = tmp_path / "journal.jsonl"
     journal = TeamJournal(file)
-    written(journal, (What.TASK, Phase.DONE, TASK), (What.HIRE, Phase.INTEND, HIRE))
+    written(journal, (Act.TASK, Phase.DONE, TASK), (Act.HIRE, Phase.INTEND, HIRE))
     journal.close()
     whole = file.read_bytes()
     first = whole.index(b"\n") + 1
@@ -39,15 +39,15 @@ def test_a_line_that_was_cut_off_never_was(tmp_path: Path) -> None:
         file.write_bytes(whole[:cut])
         again = TeamJournal(file)
         assert [entry.number for entry in again.read()] == [1]
-        assert again.write(2.0, What.TOLD, Phase.DONE, {"key": "x"}).number == 2
+        assert again.write(2.0, Act.ANNOUNCED, Phase.DONE, {"key": "x"}).number == 2
         again.close()
-        assert [entry.what for entry in TeamJournal(file).read()] == [What.TASK, What.TOLD]
+        assert [entry.what for entry in TeamJournal(file).read()] == [Act.TASK, Act.ANNOUNCED]
 
 
 def test_lines_that_cannot_be_read_are_put_aside_and_those_before_them_stay(tmp_path: Path) -> None:
     file = tmp_path / "journal.jsonl"
     journal = TeamJournal(file)
-    written(journal, (What.TASK, Phase.DONE, TASK))
+    written(journal, (Act.TASK, Phase.DONE, TASK))
     journal.close()
     whole = file.read_bytes()
     rest = b"\0\0\0\n" + whole
@@ -58,9 +58,9 @@ def test_lines_that_cannot_be_read_are_put_aside_and_those_before_them_stay(tmp_
 
 
 def test_a_number_is_given_to_one_task_also_when_it_could_not_be_taken_yet(tmp_path: Path) -> None:
-    state = written(TeamJournal(tmp_path / "journal.jsonl"), (What.TASK, Phase.INTEND, TASK))
+    state = written(TeamJournal(tmp_path / "journal.jsonl"), (Act.TASK, Phase.INTEND, TASK))
     assert state.next_id("demo") == "demo-2"
-    assert state.next_id("demo", given=7) == "demo-8"
+    assert state.next_id("demo", highest=7) == "demo-8"
     assert TeamState().next_id("demo") == "demo-1"
 
 
@@ -69,37 +69,37 @@ def test_a_report_is_closed_by_its_own_end_alone(tmp_path: Path) -> None:
     goes_on = {"key": "demo-1 goes on", "id": "demo-1", "how": "working"}
     older = {"id": "demo-2", "how": "done", "msgid": "m0"}
     journal = TeamJournal(tmp_path / "journal.jsonl")
-    begun = [(What.REPORT, Phase.INTEND, each) for each in (older, report)]
-    state = written(journal, (What.TASK, Phase.DONE, TASK), *begun, (What.REPORT, Phase.DONE, goes_on))
-    assert [entry.data for entry in state.pending(What.REPORT)] == [older, report]
+    begun = [(Act.REPORT, Phase.INTEND, each) for each in (older, report)]
+    state = written(journal, (Act.TASK, Phase.DONE, TASK), *begun, (Act.REPORT, Phase.DONE, goes_on))
+    assert [entry.data for entry in state.pending(Act.REPORT)] == [older, report]
     ends = [
-        JournalEntry(9, 1.0, What.REPORT, Phase.FAILED, older),
-        JournalEntry(10, 1.0, What.REPORT, Phase.DONE, report),
+        JournalEntry(9, 1.0, Act.REPORT, Phase.FAILED, older),
+        JournalEntry(10, 1.0, Act.REPORT, Phase.DONE, report),
     ]
-    assert replayed(ends, state).pending(What.REPORT) == []
+    assert replay(ends, state).pending(Act.REPORT) == []
 
 
 def test_what_is_remembered_has_a_bound_but_for_what_is_asked_again() -> None:
     told = [f"overlap demo-1 demo-2 {n}" for n in range(MOST)]
     entries = [
-        JournalEntry(1, 1.0, What.TASK, Phase.DONE, TASK),
-        JournalEntry(2, 1.0, What.TASK, Phase.DONE, {**TASK, "id": "demo-2"}),
-        JournalEntry(3, 1.0, What.TOLD, Phase.DONE, {"key": "begun demo-1"}),
-        JournalEntry(4, 1.0, What.TOLD, Phase.DONE, {"key": "first"}),
-        JournalEntry(5, 1.0, What.TOLD, Phase.DONE, {"key": told[0], "also": told[1:]}),
+        JournalEntry(1, 1.0, Act.TASK, Phase.DONE, TASK),
+        JournalEntry(2, 1.0, Act.TASK, Phase.DONE, {**TASK, "id": "demo-2"}),
+        JournalEntry(3, 1.0, Act.ANNOUNCED, Phase.DONE, {"key": "begun demo-1"}),
+        JournalEntry(4, 1.0, Act.ANNOUNCED, Phase.DONE, {"key": "first"}),
+        JournalEntry(5, 1.0, Act.ANNOUNCED, Phase.DONE, {"key": told[0], "also": told[1:]}),
     ]
-    state = replayed(entries)
-    assert "begun demo-1" in state.told and "first" not in state.told
+    state = replay(entries)
+    assert "begun demo-1" in state.announced and "first" not in state.announced
     # As long as both are under way nobody hears of the same file again.
-    assert set(told) <= state.told.keys()
+    assert set(told) <= state.announced.keys()
     over = {"id": "demo-2", "how": "failed"}
-    state = replayed([JournalEntry(6, 1.0, What.REPORT, Phase.DONE, over)], state)
-    state = replayed([JournalEntry(7, 1.0, What.TOLD, Phase.DONE, {"key": "last"})], state)
-    assert "last" in state.told and "begun demo-1" in state.told and len(state.told) <= MOST // 2 + 1
+    state = replay([JournalEntry(6, 1.0, Act.REPORT, Phase.DONE, over)], state)
+    state = replay([JournalEntry(7, 1.0, Act.ANNOUNCED, Phase.DONE, {"key": "last"})], state)
+    assert "last" in state.announced and "begun demo-1" in state.announced and len(state.announced) <= MOST // 2 + 1
     prompts = (
-        JournalEntry(n, 1.0, What.PROMPT, Phase.DONE, {"nick": "x", "key": f"k{n}"}) for n in range(8, 8 + 2 * MOST)
+        JournalEntry(n, 1.0, Act.PROMPT, Phase.DONE, {"nick": "x", "key": f"k{n}"}) for n in range(8, 8 + 2 * MOST)
     )
-    state = replayed(prompts, state)
+    state = replay(prompts, state)
     assert len(state.prompts) <= MOST and f"k{7 + 2 * MOST}" in state.prompts
 
 
@@ -108,12 +108,12 @@ def test_names_rest_when_their_bearers_are_gone_and_what_they_used_counts(tmp_pa
     spent = {"nick": "spark-Ramona", "tokens": 700, "cost_usd": 0.5, "session": "s1", "context_pct": 40.0}
     state = written(
         journal,
-        (What.TASK, Phase.DONE, TASK),
-        (What.HIRE, Phase.INTEND, HIRE),
-        (What.HIRE, Phase.DONE, HIRE),
-        (What.SPENT, Phase.DONE, spent),
-        (What.RETIRE, Phase.INTEND, {"nick": "spark-Ramona", "why": "done"}),
-        (What.RETIRE, Phase.DONE, {"nick": "spark-Ramona"}),
+        (Act.TASK, Phase.DONE, TASK),
+        (Act.HIRE, Phase.INTEND, HIRE),
+        (Act.HIRE, Phase.DONE, HIRE),
+        (Act.SPENT, Phase.DONE, spent),
+        (Act.RETIRE, Phase.INTEND, {"nick": "spark-Ramona", "why": "done"}),
+        (Act.RETIRE, Phase.DONE, {"nick": "spark-Ramona"}),
     )
     assert state.names == ("Ramona",)
     assert state.members == {}
@@ -124,18 +124,18 @@ def test_names_rest_when_their_bearers_are_gone_and_what_they_used_counts(tmp_pa
 
 _LINES = st.lists(
     st.one_of(
-        st.tuples(st.just(What.TASK), st.sampled_from(Phase), st.just(TASK)),
-        st.tuples(st.just(What.WORKTREE), st.sampled_from(Phase), st.just(TREE)),
-        st.tuples(st.just(What.HIRE), st.sampled_from(Phase), st.just(HIRE)),
-        st.tuples(st.just(What.RETIRE), st.sampled_from(Phase), st.just({"nick": "spark-Ramona"})),
-        st.tuples(st.just(What.PROMPT), st.sampled_from(Phase), st.just({"nick": "spark-Ramona", "key": "k1"})),
+        st.tuples(st.just(Act.TASK), st.sampled_from(Phase), st.just(TASK)),
+        st.tuples(st.just(Act.WORKTREE), st.sampled_from(Phase), st.just(TREE)),
+        st.tuples(st.just(Act.HIRE), st.sampled_from(Phase), st.just(HIRE)),
+        st.tuples(st.just(Act.RETIRE), st.sampled_from(Phase), st.just({"nick": "spark-Ramona"})),
+        st.tuples(st.just(Act.PROMPT), st.sampled_from(Phase), st.just({"nick": "spark-Ramona", "key": "k1"})),
         st.tuples(
-            st.just(What.REPORT),
+            st.just(Act.REPORT),
             st.sampled_from(Phase),
             st.fixed_dictionaries({"id": st.just("demo-1"), "how": st.sampled_from(["done", "failed", "waiting"])}),
         ),
         st.tuples(
-            st.just(What.SPENT),
+            st.just(Act.SPENT),
             st.just(Phase.DONE),
             st.fixed_dictionaries(
                 {"nick": st.just("spark-Ramona"), "tokens": st.integers(0, 10**6), "cost_usd": st.floats(0, 10)}
@@ -148,11 +148,11 @@ _LINES = st.lists(
 
 @given(_LINES, st.integers(0, 30))
 def test_a_snapshot_and_the_rest_are_the_same_as_the_whole(
-    lines: list[tuple[What, Phase, dict[str, object]]], cut: int
+    lines: list[tuple[Act, Phase, dict[str, object]]], cut: int
 ) -> None:
     entries = [JournalEntry(number, 1.0, what, phase, data) for number, (what, phase, data) in enumerate(lines, 1)]
-    whole = replayed(entries)
-    assert replayed(entries, from_data(as_data(replayed(entries[:cut])))) == whole
-    assert replayed(entries, whole) == whole
+    whole = replay(entries)
+    assert replay(entries, from_data(as_data(replay(entries[:cut])))) == whole
+    assert replay(entries, whole) == whole
     for task in whole.tasks.values():
         assert task.stage in TaskStage

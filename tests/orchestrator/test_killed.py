@@ -13,7 +13,7 @@ import pytest
 from culture.clients.shared import pidfile
 from culture.config import paths
 from culture.orchestrator.journal.state import TaskStage, TeamState
-from culture.orchestrator.journal.store import look
+from culture.orchestrator.journal.store import read_state
 from culture.server.ircd import IRCd
 from tests.orchestrator.conftest import git_in
 from tests.orchestrator.crew import COMMIT, HANDS_OVER, IS_FULL, MANAGER, TAKES_OVER, end_members, team_yaml
@@ -77,12 +77,12 @@ async def orchestrator(dies_at: int = NEVER, begin: str = "task") -> AsyncIterat
 
 
 def state() -> TeamState:
-    return look(paths.team_dir("demo"))
+    return read_state(paths.team_dir("demo"))
 
 
 def is_over(id: str) -> bool:
     now = state()
-    return id in now.tasks and now.tasks[id].cleaned and f"over {id}" in now.told and not now.team_of(id)
+    return id in now.tasks and now.tasks[id].cleaned and f"over {id}" in now.announced and not now.team_of(id)
 
 
 async def killed_at(ircd: IRCd, steps: Iterable[int], begin: str = "task") -> int:

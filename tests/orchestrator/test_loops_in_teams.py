@@ -30,7 +30,7 @@ async def counted(ori: Client, team: Team) -> int:
     await heard(ori, "#standup-demo", "I wait: this agent has woken me")
 
     async def rest() -> bool:
-        states = [await team.parts.daemons.call(f"spark-{name}", "status") for name in ("Harper", "Ramona")]
+        states = [await team.context.daemons.call(f"spark-{name}", "status") for name in ("Harper", "Ramona")]
         return all(each["state"] == "idle" and not each["unread"] for each in states)
 
     await until(rest)
@@ -48,11 +48,11 @@ async def test_thanks_end_and_go_on_when_one_has_worked(ircd: IRCd, home: Path, 
     async with registered(ircd.port, "spark-ori", "message-tags") as ori, at_work(config) as team:
         await ori.join("#standup-demo")
         ori.send("PRIVMSG #standup-demo :TASK: say hello")
-        await until(lambda: "begun demo-1" in team.parts.book.state.told)
+        await until(lambda: "begun demo-1" in team.context.store.state.announced)
         first = await counted(ori, team)
         assert _MOST <= first <= 2 * _MOST + 2
         # Work of either gives the one who waits what waited, and both may talk as much again.
         ori.send("PRIVMSG #standup-demo :TASK: @Ramona write it")
-        await until((Path(team.parts.book.state.tasks["demo-1"].worktree) / "a.txt").exists)
+        await until((Path(team.context.store.state.tasks["demo-1"].worktree) / "a.txt").exists)
         second = await counted(ori, team)
         assert first + _MOST <= second <= first + 2 * _MOST + 2

@@ -8,7 +8,7 @@ import pytest
 
 from culture.lib.git_identity import signature
 from culture.orchestrator.repository.merge import NotMerged, conflicts, diff, main_branch, merge, summary
-from culture.orchestrator.repository.overlap import changed, overlaps
+from culture.orchestrator.repository.overlap import changed_files, overlaps
 from culture.orchestrator.repository.worktrees import Worktrees
 from tests.orchestrator.conftest import git_in
 from tests.support.waiting import until
@@ -123,7 +123,7 @@ async def test_two_tasks_that_change_one_file(project: Path) -> None:
     one = await task(trees, "demo-1", **{"README.md": "one\n", "a": "a\n"})
     two = await task(trees, "demo-2", b="b\n")
     (two / "README.md").write_text("not committed yet\n")
-    files = {"demo-1": await changed(one, "main"), "demo-2": await changed(two, "main")}
+    files = {"demo-1": await changed_files(one, "main"), "demo-2": await changed_files(two, "main")}
     assert overlaps(files) == {("demo-1", "demo-2"): frozenset({"README.md"})}
     git_in(two, "commit", "--quiet", "-am", "two")
     assert await conflicts(project, "task/demo-1", "task/demo-2") == ("README.md",)

@@ -55,7 +55,7 @@ def test_link_that_leads_out_of_the_project_is_not_read(link: str, project: Path
     (project / link).symlink_to(secrets if link == prompts.FOLDER else secrets / "em.md")
     (project / names.FILE).symlink_to(secrets / "em.md")
     assert prompts.load(project, "em", FACTS) == shipped
-    assert names.load(project) == names.listed(names.SHIPPED)
+    assert names.load(project) == names.read_list(names.SHIPPED)
 
 
 @pytest.mark.requirement("M05", "M19")

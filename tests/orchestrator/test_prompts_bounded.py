@@ -33,7 +33,7 @@ async def test_a_member_that_writes_a_refused_line_again_and_again_is_not_prompt
         ori.send("PRIVMSG #project-demo :please")
         for _ in range(6):
             await heard(ori, "#standup-demo", "nobody in the team is called Ghost")
-        await team.parts.jobs.settle()
+        await team.context.jobs.settle()
         await until(partial(rests, team, "spark-Harper"))
         refused = [prompt for prompt in prompts_of(project) if "Nothing came of" in prompt]
         assert len(refused) == 5
@@ -49,8 +49,8 @@ async def test_a_standstill_whose_worktree_is_gone_keeps_no_other_task_from_bein
         await ori.join("#standup-demo")
         for number, text in ((1, "one"), (2, "two")):
             ori.send(f"PRIVMSG #standup-demo :TASK: say {text}")
-            await until(lambda id=f"demo-{number}": f"begun {id}" in team.parts.book.state.told)  # type: ignore[misc]
-        first, second = (Path(team.parts.book.state.tasks[f"demo-{number}"].worktree) for number in (1, 2))
+            await until(lambda id=f"demo-{number}": f"begun {id}" in team.context.store.state.announced)  # type: ignore[misc]
+        first, second = (Path(team.context.store.state.tasks[f"demo-{number}"].worktree) for number in (1, 2))
         for nick in ("spark-Ramona", "spark-Harper"):
             await until(partial(rests, team, nick))
         await team.heartbeat.beat()

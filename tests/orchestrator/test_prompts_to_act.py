@@ -8,7 +8,7 @@ import pytest
 
 from culture.config import paths
 from culture.orchestrator.journal.state import TaskStage, TeamState
-from culture.orchestrator.journal.store import look
+from culture.orchestrator.journal.store import read_state
 from culture.orchestrator.tasks.standstill import STANDSTILL
 from culture.orchestrator.team import Team
 from culture.server.ircd import IRCd
@@ -27,12 +27,12 @@ async def ended(home: Path) -> AsyncIterator[None]:
 
 
 async def rests(team: Team, nick: str) -> bool:
-    status = await team.parts.daemons.call(nick, "status")
+    status = await team.context.daemons.call(nick, "status")
     return status["state"] == "idle" and not status["unread"]
 
 
 def known() -> TeamState:
-    return look(paths.team_dir("demo"))
+    return read_state(paths.team_dir("demo"))
 
 
 @pytest.mark.requirement("O24")
@@ -60,10 +60,10 @@ async def test_tasks_over_the_limit_queue_and_begin_in_order_after_kill_9_too(
             await process.wait()
         async with orchestrator():
             for number in (1, 2):
-                await until(lambda id=f"demo-{number}": f"begun {id}" in known().told)  # type: ignore[misc]
+                await until(lambda id=f"demo-{number}": f"begun {id}" in known().announced)  # type: ignore[misc]
                 assert known().tasks["demo-3"].stage is TaskStage.QUEUED
                 ori.send(f"PRIVMSG #standup-demo :TASK: demo-{number} failed: never mind")
-            await until(lambda: "begun demo-3" in known().told)
+            await until(lambda: "begun demo-3" in known().announced)
             assert [task.stage for task in known().tasks.values()] == [
                 TaskStage.FAILED,
                 TaskStage.FAILED,
@@ -79,15 +79,15 @@ async def test_a_queued_task_that_nobody_wants_any_more_is_never_begun(ircd: IRC
         await ori.join("#standup-demo")
         ori.send("PRIVMSG #standup-demo :TASK: the first")
         ori.send("PRIVMSG #standup-demo :TASK: the second")
-        await until(lambda: "queued demo-2" in team.parts.book.state.told)
+        await until(lambda: "queued demo-2" in team.context.store.state.announced)
         ori.send("PRIVMSG #standup-demo :TASK: demo-2 failed: not wanted")
         assert "It was not begun" in await heard(ori, "#standup-demo", "[demo-2] failed: not wanted")
-        await team.parts.jobs.settle()
+        await team.context.jobs.settle()
         ori.send("PRIVMSG #standup-demo :TASK: demo-1 failed: nor this")
         await heard(ori, "#standup-demo", "[demo-1] failed")
         await team.heartbeat.beat()
-        await team.parts.jobs.settle()
-        task = team.parts.book.state.tasks["demo-2"]
+        await team.context.jobs.settle()
+        task = team.context.store.state.tasks["demo-2"]
         assert (task.stage, task.cleaned, task.branch, task.manager) == (TaskStage.FAILED, True, "", None)
 
 
@@ -113,11 +113,11 @@ async def test_a_member_whose_line_is_refused_or_brings_nobody_is_prompted(
         )
         await until(lambda: any(refused in prompt for prompt in prompts_of(project)))
         ori.send("PRIVMSG #standup-demo :TASK: say hello")
-        await until(lambda: "begun demo-1" in team.parts.book.state.told)
-        worktree = Path(team.parts.book.state.tasks["demo-1"].worktree)
+        await until(lambda: "begun demo-1" in team.context.store.state.announced)
+        worktree = Path(team.context.store.state.tasks["demo-1"].worktree)
         nobody = "[TEAM] [demo-1] Nobody was hired as implementer: the team has 2 members"
         await until(lambda: any(nobody in prompt and "write hello.txt" in prompt for prompt in prompts_of(worktree)))
-        await team.parts.jobs.settle()
+        await team.context.jobs.settle()
         await team.heartbeat.beat()
         assert sum(nobody in prompt for prompt in prompts_of(worktree)) == 1
 
@@ -130,8 +130,8 @@ async def test_standstill_is_a_prompt_to_the_manager_then_to_the_em_then_to_nobo
     async with registered(ircd.port, "spark-ori") as ori, at_work(config, clock=lambda: now[0]) as team:
         await ori.join("#standup-demo")
         ori.send("PRIVMSG #standup-demo :TASK: say hello")
-        await until(lambda: "begun demo-1" in team.parts.book.state.told)
-        worktree = Path(team.parts.book.state.tasks["demo-1"].worktree)
+        await until(lambda: "begun demo-1" in team.context.store.state.announced)
+        worktree = Path(team.context.store.state.tasks["demo-1"].worktree)
         still = "[TEAM] [demo-1] nobody has had anything to do for 10 minutes"
         counts = []
         for step in range(8):

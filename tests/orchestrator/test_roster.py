@@ -10,18 +10,16 @@ from culture.config.agents import BACKEND_FIELDS
 from culture.config.load import load_agents
 from culture.config.team import TeamConfig
 from culture.orchestrator.journal.journal import JournalEntry, Phase
-from culture.orchestrator.journal.replay import replayed
-from culture.orchestrator.journal.state import TeamState, What
+from culture.orchestrator.journal.replay import replay
+from culture.orchestrator.journal.state import Act, TeamState
 from culture.orchestrator.members.roster import MemberConfigs
 from culture.wiki.pages import folder_of
 
 HIRED = {"channels": ["#work-demo-1"], "order": "", "order_key": "k"}
 
 
-def entered(*entries: tuple[What, Phase, dict[str, object]]) -> TeamState:
-    return replayed(
-        JournalEntry(number, 0.0, what, phase, data) for number, (what, phase, data) in enumerate(entries, 1)
-    )
+def entered(*entries: tuple[Act, Phase, dict[str, object]]) -> TeamState:
+    return replay(JournalEntry(number, 0.0, what, phase, data) for number, (what, phase, data) in enumerate(entries, 1))
 
 
 @pytest.mark.requirement("O05", "O07", "O34")
@@ -41,9 +39,9 @@ def test_members_with_claude_get_the_wiki_the_bridge_and_their_own_folder(home: 
     em = {**HIRED, "name": "Harper", "nick": "spark-Harper", "role": "em", "worktree": str(project)}
     manager = {"name": "Ramona", "nick": "spark-Ramona", "role": "manager", "task": "demo-1", "worktree": str(tree)}
     state = entered(
-        (What.TASK, Phase.DONE, {"id": "demo-1", "text": "do it", "by": "spark-ori"}),
-        (What.HIRE, Phase.INTEND, em),
-        (What.HIRE, Phase.INTEND, {**HIRED, **manager}),
+        (Act.TASK, Phase.DONE, {"id": "demo-1", "text": "do it", "by": "spark-ori"}),
+        (Act.HIRE, Phase.INTEND, em),
+        (Act.HIRE, Phase.INTEND, {**HIRED, **manager}),
     )
     roster.write(state)
     agents = load_agents(roster.file, {**BACKEND_FIELDS, **backend_fields()}).config
@@ -84,9 +82,9 @@ def test_members_get_the_sandbox_of_the_team_with_its_wiki_and_its_servers(home:
     manager = {"name": "Ramona", "nick": "spark-Ramona", "role": "manager", "task": "demo-1", "worktree": str(project)}
     roster.write(
         entered(
-            (What.TASK, Phase.DONE, {"id": "demo-1", "text": "do it", "by": "spark-ori"}),
-            (What.HIRE, Phase.INTEND, em),
-            (What.HIRE, Phase.INTEND, {**HIRED, **manager}),
+            (Act.TASK, Phase.DONE, {"id": "demo-1", "text": "do it", "by": "spark-ori"}),
+            (Act.HIRE, Phase.INTEND, em),
+            (Act.HIRE, Phase.INTEND, {**HIRED, **manager}),
         )
     )
     agents = load_agents(roster.file, {**BACKEND_FIELDS, **backend_fields()}).config

@@ -16,8 +16,8 @@ from culture.clients.shared import ending, pidfile
 from culture.clients.shared.ending import Ended
 from culture.lib.process.background import BackgroundProcess
 from culture.lib.process.orphans import carrying
-from culture.orchestrator.errors import MemberNotStarted, NoAnswer, Stays
-from culture.orchestrator.members.daemons import Away, MemberDaemons
+from culture.orchestrator.errors import DaemonStays, MemberNotStarted, NoAnswer
+from culture.orchestrator.members.daemons import DaemonAway, MemberDaemons
 from culture.orchestrator.members.members import AgentSession, ContextTracker, Fill, ManagedAgent
 from culture.server.ircd import IRCd
 from tests.clients.shared.test_daemon import held
@@ -74,7 +74,7 @@ async def test_prompts_are_sent_one_at_a_time_and_what_they_used_is_known(
     assert (member.tokens, member.cost_usd) == (100_007, 0.75)
     assert (member.context_tracker.pct, member.context_tracker.fill) == (91.0, Fill.SHIFT)
     member.last_active = None
-    status = await member.look()
+    status = await member.refresh()
     assert status["directory"] == member.cwd
     assert member.last_active is not None
     await member.kill()
@@ -109,7 +109,7 @@ async def test_a_prompt_outlives_its_daemon(ircd: IRCd, home: Path, daemons: Mem
     await until(lambda: prompts(home / "work") != [])
     os.kill(pid(), signal.SIGKILL)
     await until(lambda: not daemons.is_running(NICK))
-    with pytest.raises(Away):
+    with pytest.raises(DaemonAway):
         await daemons.call(NICK, "status")
     await daemons.ensure(NICK)
     assert (await sending).text == "again"
@@ -193,5 +193,5 @@ async def test_one_that_cannot_be_ended_does_not_count_as_gone(home: Path) -> No
     async def in_vain(nick: str) -> tuple[Ended, int]:
         return Ended.STAYS, 0
 
-    with pytest.raises(Stays, match="cannot be ended"):
+    with pytest.raises(DaemonStays, match="cannot be ended"):
         await MemberDaemons(lambda nick: launch(nick), end=in_vain).stop(NICK)

@@ -31,23 +31,23 @@ async def test_what_a_person_wants_is_done_and_merged_at_their_word(ircd: IRCd, 
     async with registered(ircd.port, "spark-ori") as ori, at_work(config) as team:
         for channel in ("#project-demo", "#standup-demo"):
             await ori.join(channel)
-        await until(lambda: "spark-harper" in team.parts.book.state.members)
+        await until(lambda: "spark-harper" in team.context.store.state.members)
         ori.send("PRIVMSG #project-demo :please say hello")
-        await until(lambda: "demo-1" in team.parts.book.state.tasks)
-        await until(lambda: team.parts.book.state.tasks["demo-1"].cleaned)
+        await until(lambda: "demo-1" in team.context.store.state.tasks)
+        await until(lambda: team.context.store.state.tasks["demo-1"].cleaned)
         assert "culture team merge demo-1" in await heard(ori, "#standup-demo", "[demo-1] done: hello is there")
-        state = team.parts.book.state
+        state = team.context.store.state
         assert state.tasks["demo-1"].stage is TaskStage.DONE
         assert [member.name for member in state.members.values()] == ["Harper"]
         assert state.names == ("Harper", "Ramona", "Jules")
         assert not (project / ".worktrees" / "agent-task-demo-1").exists()
         assert not (project / "hello.txt").exists()
         assert git_in(project, "status", "--porcelain") == ""
-        await team.parts.jobs.settle()
+        await team.context.jobs.settle()
         page = Pages(folder_of("demo")).read(SPRINT_STATE).text
         assert "| demo-1 | done, branch `task/demo-1` | nobody | say hello; hello is there |" in page
         assert "> say hello" in Pages(folder_of("demo")).read("plans/demo-1").text
-        merged = await merge(team.parts.worktrees, "demo-1", "main", "demo-1")
+        merged = await merge(team.context.worktrees, "demo-1", "main", "demo-1")
         assert merged.changed
         assert (project / "hello.txt").read_text() == "hello\n"
 
@@ -76,10 +76,10 @@ async def test_two_tasks_are_worked_on_at_once_and_the_ledger_has_them(ircd: IRC
         assert team._mcp_servers("spark-Harper") == {}
         ori.send("PRIVMSG #standup-demo :TASK: one")
         ori.send("PRIVMSG #standup-demo :TASK: two")
-        await until(lambda: len(team.parts.book.state.tasks) == 2)
+        await until(lambda: len(team.context.store.state.tasks) == 2)
         with pytest.raises(NotHired, match="there is no task demo-9"):
             await team.spawn_agent("fixer", "demo-9", "mend it")
-        await until(lambda: {"over demo-1", "over demo-2"} <= team.parts.book.state.told.keys())
+        await until(lambda: {"over demo-1", "over demo-2"} <= team.context.store.state.announced.keys())
         facts = [line for line in await ori.ask("LEDGER GET task spark-team-demo") if line.verb == "LEDGER"]
         said = {line.params[2]: json.loads(line.tags[ClientTag.FACT.value]) for line in facts}
         assert {id: (fact["state"], fact["text"]) for id, fact in said.items()} == {

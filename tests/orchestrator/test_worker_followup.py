@@ -41,7 +41,7 @@ async def test_who_was_mentioned_early_hears_of_the_end_all_the_same(ircd: IRCd,
         await begun(ori)
         ori.send("PRIVMSG #work-demo-1 :TASK: implementer: write it")
         end = "[TEAM] Jules (implementer) has ended its turn in #work-demo-1: all of it is there"
-        tree = Path(team.parts.book.state.tasks["demo-1"].worktree)
+        tree = Path(team.context.store.state.tasks["demo-1"].worktree)
         await until(lambda: end in prompts_of(tree))
 
 
@@ -52,22 +52,22 @@ async def test_whom_a_person_hired_and_who_followed_them_are_not_forgotten_by_th
     async with registered(ircd.port, "spark-ori") as ori:
         async with at_work(config) as team:
             await begun(ori)
-            tree = Path(team.parts.book.state.tasks["demo-1"].worktree)
+            tree = Path(team.context.store.state.tasks["demo-1"].worktree)
             jules = await team.spawn_agent("implementer", "demo-1", "write it")
             dinesh = await team.spawn_agent("implementer", "demo-1", "mend it")
             team.shift.begin(dinesh, "it is tired", asked=False)
             await until(lambda: not team.shift.is_open(dinesh.nick))
-            new = next(each for each in team.parts.book.state.team_of("demo-1") if "take over" in each.order)
-            await until(lambda: f"finished {new.order_key}" in team.parts.book.state.told)
+            new = next(each for each in team.context.store.state.team_of("demo-1") if "take over" in each.order)
+            await until(lambda: f"finished {new.order_key}" in team.context.store.state.announced)
         async with at_work(config) as team:
             (tree / "go").touch()
-            await until(lambda: f"finished {jules.order_key}" in team.parts.book.state.told)
-            await team.parts.jobs.settle()
+            await until(lambda: f"finished {jules.order_key}" in team.context.store.state.announced)
+            await team.context.jobs.settle()
             ends = [text for text in prompts_of(tree) if "has ended its turn" in text]
             assert [text.rpartition(": ")[2] for text in ends] == ["mended", "written"]
             # Nobody is told of the same end again.
             await team.heartbeat.beat()
-            await team.parts.jobs.settle()
+            await team.context.jobs.settle()
             assert len([text for text in prompts_of(tree) if "has ended its turn" in text]) == 2
 
 
@@ -78,15 +78,15 @@ async def test_of_whoever_is_sent_home_the_manager_hears_too_and_its_successor_w
     async with registered(ircd.port, "spark-ori") as ori, at_work(config) as team:
         await begun(ori)
         tree, ramona = (
-            Path(team.parts.book.state.tasks["demo-1"].worktree),
-            team.parts.book.state.member("spark-Ramona"),
+            Path(team.context.store.state.tasks["demo-1"].worktree),
+            team.context.store.state.member("spark-Ramona"),
         )
         assert ramona is not None
         jules = await team.spawn_agent("implementer", "demo-1", "write it")
-        await team.parts.daemons.stop(ramona.nick)
+        await team.context.daemons.stop(ramona.nick)
         await team.dismiss(jules)
         assert not any("is gone" in text for text in prompts_of(tree))
         team.shift.begin(ramona, "it is gone", asked=False)
         said = "[TEAM] Jules (implementer) is gone, and nobody comes instead: a person said so."
         await until(lambda: said in prompts_of(tree))
-        assert team.parts.book.state.tasks["demo-1"].manager not in (None, ramona.nick)
+        assert team.context.store.state.tasks["demo-1"].manager not in (None, ramona.nick)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from culture.orchestrator.repository.overlap import changed
+from culture.orchestrator.repository.overlap import changed_files
 from culture.orchestrator.repository.rescue_refs import drop, rescues
 from culture.orchestrator.repository.salvage import INCOMPLETE, SalvagedWork, is_dirty, salvage
-from culture.orchestrator.repository.worktrees import Unsafe, Worktrees
+from culture.orchestrator.repository.worktrees import UnsafePlace, Worktrees
 from tests.orchestrator.conftest import git_in
 
 
@@ -82,7 +82,7 @@ async def test_a_symlink_in_its_place_is_refused(project: Path, tmp_path: Path) 
     trees = Worktrees(project)
     trees.folder.mkdir()
     trees.path_of("demo-1").symlink_to(tmp_path)
-    with pytest.raises(Unsafe):
+    with pytest.raises(UnsafePlace):
         await trees.ensure("demo-1", "main")
 
 
@@ -146,7 +146,7 @@ async def test_nothing_is_run_that_an_agent_wrote_into_another_repository(
         settings, file = tmp_path / "theirs" / "config", made.path / "README.md"
     settings.write_text(settings.read_text() + f'[filter "x"]\n\tclean = touch {ran}; cat\n')
     (file.parent / ".gitattributes").write_text("* filter=x\n")
-    for look in (is_dirty(made.path), changed(made.path, "main"), salvage(project, made.path, "demo-1", "x")):
+    for look in (is_dirty(made.path), changed_files(made.path, "main"), salvage(project, made.path, "demo-1", "x")):
         _older(file)
         await look
         assert not ran.exists()
@@ -184,7 +184,7 @@ async def test_a_worktree_of_a_person_that_is_not_there_at_the_moment_stays_know
     theirs.rename(tmp_path / "away")
     shutil.rmtree(made.path)
     await trees.remove("demo-1")
-    assert [each.path for each in await trees.known()] == [project, theirs]
+    assert [each.path for each in await trees.list_worktrees()] == [project, theirs]
     (tmp_path / "away").rename(theirs)
     assert git_in(theirs, "status", "--porcelain") == ""
 
@@ -312,7 +312,7 @@ async def test_a_branch_that_a_person_has_checked_out_is_not_worked_on_beside_th
     await trees.remove("demo-1")
     theirs = tmp_path / "theirs"
     git_in(project, "worktree", "add", "--quiet", str(theirs), "task/demo-1")
-    with pytest.raises(Unsafe, match=str(theirs)):
+    with pytest.raises(UnsafePlace, match=str(theirs)):
         await trees.ensure("demo-1", "main")
     git_in(theirs, "switch", "--quiet", "--detach")
     assert (await trees.ensure("demo-1", "main")).path.exists()

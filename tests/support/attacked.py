@@ -15,7 +15,7 @@ from culture.cli.app import app
 from culture.clients.shared.daemon import AgentDaemon
 from culture.clients.shared.desk import RequestFailed
 from culture.clients.shared.skill import hook, shown
-from culture.orchestrator.irc import parts as requests_in
+from culture.orchestrator.irc import split_requests
 from culture.orchestrator.tasks import task_lines
 from culture.orchestrator.tasks.task_lines import LineAuthor
 from culture.protocol.text import name_in_prompt
@@ -172,9 +172,9 @@ class Attack:
     def _note_requests(self, text: str) -> None:
         """Only people and the EM give tasks: nothing of a program is one."""
         speakers = [LineAuthor(PROGRAM, kind) for kind in (UserClass.BOT, UserClass.UNKNOWN, UserClass.AGENT)]
-        for request in requests_in(text):
-            wanted = task_lines.read(request)
-            if wanted is not None and any(task_lines.may(speaker, wanted, EM, None) for speaker in speakers):
+        for request in split_requests(text):
+            wanted = task_lines.parse(request)
+            if wanted is not None and any(task_lines.may_request(speaker, wanted, EM, None) for speaker in speakers):
                 self.found.append(f"a task: {request!r}")
             self.count("lines that begin with TASK:")
 

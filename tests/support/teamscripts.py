@@ -13,8 +13,8 @@ from culture.config import paths
 from culture.config.load import load_team
 from culture.config.team import TeamConfig
 from culture.orchestrator.journal.journal import JournalEntry, Phase
-from culture.orchestrator.journal.replay import replayed
-from culture.orchestrator.journal.state import What
+from culture.orchestrator.journal.replay import replay
+from culture.orchestrator.journal.state import Act
 from culture.orchestrator.members.roster import MemberConfigs
 from culture.orchestrator.prompts import HANDOFF, load
 from tests.support.model.told import missing
@@ -72,13 +72,13 @@ def told_to(role: str, config: TeamConfig) -> str:
     )
     task, member = f"{config.slug}-1", {"name": "Kim", "nick": f"{SERVER}-Kim", "role": role}
     entries = (
-        (What.TASK, Phase.DONE, {"id": task, "text": "", "by": ""}),
-        (What.HIRE, Phase.INTEND, {**member, "task": None if role == "em" else task}),
+        (Act.TASK, Phase.DONE, {"id": task, "text": "", "by": ""}),
+        (Act.HIRE, Phase.INTEND, {**member, "task": None if role == "em" else task}),
     )
-    state = replayed(JournalEntry(number, 0.0, *entry) for number, entry in enumerate(entries, 1))
+    state = replay(JournalEntry(number, 0.0, *entry) for number, entry in enumerate(entries, 1))
     who = state.members[f"{SERVER}-kim"]
-    handoff = load(config.project_dir, HANDOFF, roster.facts(who, state))
-    return "\n".join([instructions(who.nick), roster.told(who, state), handoff])
+    handoff = load(config.project_dir, HANDOFF, roster.placeholders(who, state))
+    return "\n".join([instructions(who.nick), roster.system_prompt(who, state), handoff])
 
 
 def only_told(role: str, config: TeamConfig, commands: list[str]) -> None:

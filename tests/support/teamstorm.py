@@ -18,7 +18,7 @@ from typing import Any
 from culture.clients.shared import pidfile
 from culture.config import paths
 from culture.orchestrator.journal.state import TaskStage, TeamState
-from culture.orchestrator.journal.store import look
+from culture.orchestrator.journal.store import read_state
 from tests.support.client import registered
 from tests.support.clock import after
 from tests.support.mesh import Mesh
@@ -50,7 +50,7 @@ class TeamStorm:
     @property
     def state(self) -> TeamState:
         """What the team knows."""
-        state = look(paths.team_dir(SLUG))
+        state = read_state(paths.team_dir(SLUG))
         self.most_members = max(self.most_members, len(state.members))
         return state
 

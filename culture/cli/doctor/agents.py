@@ -24,7 +24,7 @@ from culture.config.agents import AgentConfig
 from culture.config.listen_policy import is_loopback
 from culture.config.team import TeamConfig
 from culture.lib.process.orphans import carrying
-from culture.orchestrator.journal.store import look
+from culture.orchestrator.journal.store import read_state
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import AgentState, UserClass
 from culture.server.auth.accounts import Account
@@ -163,7 +163,7 @@ def _worktrees(team: TeamConfig) -> list[Path]:
 
 
 def _is_needed(team: TeamConfig, path: Path) -> bool:
-    live = {task.id for task in look(paths.team_dir(team.slug)).live_tasks()}
+    live = {task.id for task in read_state(paths.team_dir(team.slug)).live_tasks()}
     return _KEPT not in path.name and path.name.removeprefix(_PREFIX) in live
 
 

@@ -21,9 +21,9 @@ from culture.cli.team.up import down, up
 from culture.clients.shared import pidfile
 from culture.config import paths
 from culture.config.team import ROLES, TeamConfig
-from culture.orchestrator.budget import TEAM, allowance, used
+from culture.orchestrator.budget import TEAM, allowance, usage_of
 from culture.orchestrator.journal.state import TeamMember, TeamState, TeamTask
-from culture.orchestrator.journal.store import look
+from culture.orchestrator.journal.store import read_state
 from culture.orchestrator.repository.worktrees import Worktrees
 from culture.protocol.vocabulary import ClientTag, Exit
 from culture.transport import Address, Message
@@ -35,7 +35,7 @@ _TITLE = 50
 def status(slug: Slug = None, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Show a team: its members, its tasks, its cost. It need not be running."""
     config = select_team(slug)
-    pid, state = orchestrator_pid(config.slug), look(paths.team_dir(config.slug))
+    pid, state = orchestrator_pid(config.slug), read_state(paths.team_dir(config.slug))
     if as_json:
         typer.echo(output.as_json(_as_data(config.slug, pid, state)))
         return
@@ -54,7 +54,7 @@ def _show_left(worktrees: Worktrees, state: TeamState) -> None:
     if left:
         typer.echo("\nWorktrees kept until you remove them (commits stay on the branch):")
     for task in left:
-        typer.echo(output.clean(f"  {task.id}: {task.stays}\n    {worktrees.removal(task.id)}"))
+        typer.echo(output.clean(f"  {task.id}: {task.stays}\n    {worktrees.removal_command(task.id)}"))
 
 
 def _as_data(slug: str, pid: int | None, state: TeamState) -> dict[str, Any]:
@@ -211,7 +211,7 @@ def budget(
     if usd is not None or tokens is not None:
         refuse_agents(ASK_THERE)
         ask_orchestrator(config.slug, "budget", {"whose": id, "usd": usd, "tokens": tokens})
-    state = look(paths.team_dir(config.slug))
+    state = read_state(paths.team_dir(config.slug))
     if id != TEAM and id not in state.tasks:
         fail(f"there is no task {id}: culture team status", Exit.USAGE)
     whose = (TEAM, *state.tasks) if id == TEAM else (id,)
@@ -219,7 +219,7 @@ def budget(
         typer.echo(in_json([_purse(config, state, each) for each in whose]))
         return
     for each in whose:
-        (spent_usd, spent_tokens), (most_usd, most_tokens) = used(state, each), allowance(config, state, each)
+        (spent_usd, spent_tokens), (most_usd, most_tokens) = usage_of(state, each), allowance(config, state, each)
         limits = [
             *([f"${most_usd:.2f}"] if most_usd is not None else []),
             *([f"{most_tokens} tokens"] if most_tokens is not None else []),
@@ -230,7 +230,7 @@ def budget(
 
 
 def _purse(config: TeamConfig, state: TeamState, whose: str) -> dict[str, object]:
-    (usd, tokens), (most_usd, most_tokens) = used(state, whose), allowance(config, state, whose)
+    (usd, tokens), (most_usd, most_tokens) = usage_of(state, whose), allowance(config, state, whose)
     return {
         "whose": whose,
         "usd": usd,

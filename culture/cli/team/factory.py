@@ -14,11 +14,11 @@ from culture.orchestrator.irc import TeamRooms
 from culture.orchestrator.journal.store import TeamStore
 from culture.orchestrator.members.daemons import Launch, MemberDaemons
 from culture.orchestrator.members.roster import AGENTS, MemberConfigs
-from culture.orchestrator.parts import TeamParts
 from culture.orchestrator.repository.git import git
 from culture.orchestrator.repository.merge import main_branch
 from culture.orchestrator.repository.worktrees import Worktrees
-from culture.orchestrator.wiki_record import Record, wiki_folder
+from culture.orchestrator.team_context import TeamContext
+from culture.orchestrator.wiki_record import WikiRecord, wiki_folder
 from culture.protocol.names import short_name
 from culture.protocol.vocabulary import Exit, WellKnownChannel
 from culture.transport import Address, ClientIdentity
@@ -40,7 +40,7 @@ def launcher(config: TeamConfig) -> Launch:
     return launch
 
 
-async def assemble(config: TeamConfig, launch: Launch | None = None) -> TeamParts:
+async def assemble(config: TeamConfig, launch: Launch | None = None) -> TeamContext:
     """Build the parts of a team, without starting them."""
     folder, project = paths.team_dir(config.slug), config.project_dir
     server = _server_name(config)
@@ -65,14 +65,14 @@ async def assemble(config: TeamConfig, launch: Launch | None = None) -> TeamPart
         config.pm,
         em,
     )
-    record = Record(QueuedWiki(_wiki(config), folder / "wiki-queue"), nick)
+    record = WikiRecord(QueuedWiki(_wiki(config), folder / "wiki-queue"), nick)
     daemons = MemberDaemons(
         launch or launcher(config),
         dismiss=lambda nick: agent_login.revoke_account(nick, config.server),
         has_account=lambda nick: agent_login.has_account(nick, config.server),
     )
     worktrees = Worktrees(project, config.worktrees)
-    return TeamParts(
+    return TeamContext(
         config, server, folder, main, await _remote(config), book, rooms, roster, daemons, worktrees, record
     )
 

@@ -27,9 +27,8 @@ from culture.config.load import load_team
 from culture.config.team import TeamConfig
 from culture.lib.files import replace_file
 from culture.lib.git import GitFailed
-from culture.orchestrator.journal.store import look
-from culture.orchestrator.members.other_teams import names_of_others
-from culture.orchestrator.names import SHIPPED, listed, next_name, next_names
+from culture.orchestrator.journal.store import read_state
+from culture.orchestrator.names import SHIPPED, names_of_other_teams, next_name, next_names, read_list
 from culture.orchestrator.names import load as names
 from culture.orchestrator.repository.git import git
 from culture.orchestrator.repository.merge import NotMerged, main_branch
@@ -93,11 +92,11 @@ def init(
 
 def _em_name(project: Path, folder: Path, address: ServerAddress) -> str:
     """Return the EM's name: the default, unless a team, an agent or an account has or had it."""
-    if (own := look(folder).em) is not None:
+    if (own := read_state(folder).em) is not None:
         return own.name  # the team is older than its file
     server = short_name(address.name) if address.name else ""
     configured = [load_team(paths.team_dir(slug) / TEAM).config.em_name for slug in team_slugs()]
-    used_names = [*configured, *names_of_others(folder, server, past=True)]
+    used_names = [*configured, *names_of_other_teams(folder, server, past=True)]
 
     def is_known(name: str) -> bool:
         """Whether this nick has an inbox here, or belongs to an account, revoked or not."""
@@ -175,7 +174,7 @@ def logins(
         fail("which team? `culture team logins SLUG`", Exit.USAGE)
     server = Choices(config).load().config
     store = AccountStore(server.accounts_file, server.account_prefix)
-    names = islice(next_names(listed(SHIPPED), [em]), number)
+    names = islice(next_names(read_list(SHIPPED), [em]), number)
     for name in (f"team-{slug}", em, *names):
         nick = f"{server.short_name}-{name}"
         try:

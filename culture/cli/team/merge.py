@@ -18,9 +18,9 @@ from culture.config.team import TeamConfig
 from culture.lib.git import GitFailed
 from culture.lib.git_identity import ADDRESS, TEAM
 from culture.orchestrator.journal.state import TaskStage
-from culture.orchestrator.journal.store import look
+from culture.orchestrator.journal.store import read_state
 from culture.orchestrator.repository import merge as branch_merge
-from culture.orchestrator.repository.merge import Merged, NotMerged
+from culture.orchestrator.repository.merge import MergeResult, NotMerged
 from culture.orchestrator.repository.rescue_refs import Rescue, rescues
 from culture.orchestrator.repository.rescue_refs import drop as drop_ref
 from culture.orchestrator.repository.worktrees import RESCUES, Worktrees
@@ -56,7 +56,7 @@ def merge(
     It is refused if you have uncommitted edits, or if both sides changed the same lines.
     """
     config = select_team(slug)
-    task = look(paths.team_dir(config.slug)).tasks.get(id)
+    task = read_state(paths.team_dir(config.slug)).tasks.get(id)
     if task is not None and task.stage is not TaskStage.DONE and not force:
         fail(f"{id} is {task.stage.value}, not done; --force merges what is there")
     title = " ".join(task.text.split())[:60] if task else ""
@@ -79,7 +79,7 @@ async def _shown(config: TeamConfig, id: str, whole: bool) -> str:
     return await show(config.project_dir, id, target)
 
 
-async def _merged(config: TeamConfig, id: str, message: str) -> Merged:
+async def _merged(config: TeamConfig, id: str, message: str) -> MergeResult:
     target = await branch_merge.main_branch(config.project_dir, config.branch)
     return await branch_merge.merge(Worktrees(config.project_dir, config.worktrees), id, target, message)
 

@@ -11,7 +11,7 @@ from culture.clients.shared.skill.call import PATIENCE, CallFailed, NoDaemon, ca
 from culture.config import paths
 from culture.config.load import load_team
 from culture.config.team import TeamConfig
-from culture.orchestrator.repository.locks import FILE, note_of
+from culture.orchestrator.repository.locks import FILE, holder_of
 from culture.orchestrator.repository.worktrees import Worktrees
 from culture.protocol.names import nearest
 from culture.protocol.vocabulary import Exit
@@ -41,7 +41,7 @@ def select_team(slug: str | None) -> TeamConfig:
 
 def orchestrator_pid(slug: str) -> int | None:
     """Return the pid of the team's orchestrator, or None."""
-    return note_of(paths.team_dir(slug) / FILE)
+    return holder_of(paths.team_dir(slug) / FILE)
 
 
 def socket_name(slug: str) -> str:

@@ -26,8 +26,8 @@ from culture.lib.log_lines import start_logging
 from culture.lib.process.background import BackgroundProcess, EndedEarly
 from culture.lib.process.handle import is_gone, pinned
 from culture.orchestrator.errors import NotHired
-from culture.orchestrator.journal.store import look
-from culture.orchestrator.repository.locks import Busy, held, lock_files
+from culture.orchestrator.journal.store import read_state
+from culture.orchestrator.repository.locks import OrchestratorBusy, hold_locks, lock_files
 from culture.orchestrator.repository.merge import NotMerged
 from culture.protocol.vocabulary import Exit
 from culture.transport import Hopeless, WrongServer
@@ -51,7 +51,7 @@ def down(
     typer.echo("The orchestrator has stopped." if was_there else "The orchestrator was not running.")
     if not members:
         return
-    nicks = [member.nick for member in look(paths.team_dir(config.slug)).members.values()]
+    nicks = [member.nick for member in read_state(paths.team_dir(config.slug)).members.values()]
     with elapsing(f"Stopping {counted(len(nicks), 'member', 'members')}"):
         codes = run_parallel(_end, nicks)
     if any(codes):
@@ -114,7 +114,7 @@ def up(
     start_logging()
     try:
         asyncio.run(_stay(config))
-    except Busy as busy:
+    except OrchestratorBusy as busy:
         fail(str(busy))
     except (NotHired, SocketTaken, WrongServer) as wrong:
         fail(str(wrong))
@@ -140,7 +140,7 @@ async def _stay(config: TeamConfig) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    with held(config.slug, *await lock_files(paths.team_dir(config.slug), config.project_dir)):
+    with hold_locks(config.slug, *await lock_files(paths.team_dir(config.slug), config.project_dir)):
         parts = await assemble(config)
         asks = config.idle_check == "model"
         team = Team(parts, judge(config.role("documenter"), parts.em, config.project_dir) if asks else None)

@@ -1,1 +1,1 @@
-"""What a team did and knows: the journal on disk, and the state that is replayed from it."""
+"""The team's journal and the state computed from it; `journal.py` explains how it works."""

@@ -1,4 +1,29 @@
-"""What the team was about to do and has done, line by line on disk: whatever ends the process, the next one knows."""
+"""A write-ahead journal: what the team is about to do and has done, one JSON line per entry.
+
+The problem: the orchestrator starts processes, creates worktrees, sends prompts and messages. It may be killed between
+any two steps, and the next process has to know which of them happened, or a member is hired twice and a prompt is lost.
+Effects on other processes, git and IRC cannot share a transaction with our file.
+
+The rules:
+
+1. Before an effect an entry ``intend`` is written and fsynced, with everything needed to perform it (the chosen nick,
+   the prompt's key). After it, ``done``, or ``failed`` if it cannot be done.
+2. Every act can be repeated without harm: a daemon accepts a prompt's key once, a worktree that exists is kept, a
+   member that runs is only attached to. So an ``intend`` without ``done`` is performed again after a crash
+   (`reconcile`).
+3. The state is a function of the entries (`replay`). Nothing else changes it, so that reading the journal yields the
+   state that the process had.
+4. The state is written to state.json with each entry (`store`); after ``LONGEST`` entries the journal starts empty
+   behind it. Entries have increasing numbers, and replay skips those that the snapshot already contains: a crash
+   between the two writes does no harm.
+
+Why it is right: a line counts once it is complete and fsynced. A line cut off by a crash is removed at the next start,
+and its act had not begun: the effect follows the write. A full disk raises before the effect, and leaves no half line.
+
+Example: ``hire intend spark-Harper`` is written, the daemon started, then the process is killed. The next one reads the
+journal, finds the hire open, attaches to the running daemon, gives the first prompt under the recorded key (the daemon
+ignores it if it has it) and writes ``hire done``.
+"""
 
 import json
 import logging
@@ -16,7 +41,7 @@ log = logging.getLogger(__name__)
 
 
 class Phase(StrEnum):
-    """How far an act has come."""
+    """Phase of an act."""
 
     INTEND = "intend"
     DONE = "done"
@@ -25,7 +50,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """One line: an act is intended before it is begun, and done when its effect is there."""
+    """One line of the journal: an act in one of its phases."""
 
     number: int
     at: float
@@ -35,7 +60,7 @@ class JournalEntry:
 
 
 class TeamJournal:
-    """Lines that are on disk before ``write`` returns; a line that was cut off by a crash never was."""
+    """The journal file: a line is on disk before ``write`` returns."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -43,21 +68,21 @@ class TeamJournal:
         self._handle = -1
 
     def read(self) -> list[JournalEntry]:
-        """All there is; what follows the last whole line is cut away."""
+        """Read all entries; whatever follows the last complete line is removed."""
         try:
             text = self._file.read_bytes()
         except FileNotFoundError:
             return []
-        whole, _, _ = text.rpartition(b"\n")
-        entries = list(_entries(whole))
-        length = sum(len(line) + 1 for line in whole.split(b"\n")[: len(entries)])
+        complete, _, _ = text.rpartition(b"\n")
+        entries = list(_entries(complete))
+        length = sum(len(line) + 1 for line in complete.split(b"\n")[: len(entries)])
         if length < len(text):
             self._cut(text, length)
         self._next = entries[-1].number + 1 if entries else 1
         return entries
 
     def write(self, at: float, what: str, phase: Phase, data: Mapping[str, Any]) -> JournalEntry:
-        """Add a line; OSError when it cannot be kept, and then it is not there."""
+        """Append an entry and fsync it; raises OSError, with nothing written, if that fails."""
         entry = JournalEntry(self._next, at, what, phase, dict(data))
         line = _line(entry)
         if self._handle < 0:
@@ -74,18 +99,18 @@ class TeamJournal:
         return entry
 
     def restart(self, after: int) -> None:
-        """Everything up to this number is kept in a file beside it: begin anew behind it."""
+        """Empty the journal: everything up to this number is in the snapshot."""
         self.close()
         sync_directory(self._file.parent)
         _shorten(self._file, 0)
         self._next = after + 1
 
     def continue_after(self, number: int) -> None:
-        """What comes next has a higher number than this, whatever the file has."""
+        """Give the next entry a higher number than this one."""
         self._next = max(self._next, number + 1)
 
     def _cut(self, text: bytes, length: int) -> None:
-        """Go on behind the last line that can be read; whole lines that cannot are put aside for people to look at."""
+        """Remove what follows the last readable line; unreadable complete lines go to another file."""
         rest = text[length:]
         if b"\n" in rest:
             aside = next(name for n in count(1) if not (name := self._file.with_suffix(f".cut-{n}")).exists())
@@ -94,14 +119,14 @@ class TeamJournal:
         _shorten(self._file, length)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1
 
 
 def peek(file: Path) -> list[JournalEntry]:
-    """The whole lines of a journal that somebody else may be writing."""
+    """Read the complete lines of a journal that another process may be writing."""
     try:
         return list(_entries(file.read_bytes().rpartition(b"\n")[0]))
     except FileNotFoundError:
@@ -111,8 +136,8 @@ def peek(file: Path) -> list[JournalEntry]:
 def _entries(text: bytes) -> Iterator[JournalEntry]:
     for line in text.split(b"\n"):
         try:
-            said = json.loads(line)
-            yield JournalEntry(said.pop("n"), said.pop("at"), said.pop("what"), Phase(said.pop("phase")), said)
+            data = json.loads(line)
+            yield JournalEntry(data.pop("n"), data.pop("at"), data.pop("what"), Phase(data.pop("phase")), data)
         except (ValueError, KeyError, AttributeError):
             return
 
@@ -123,7 +148,7 @@ def _line(entry: JournalEntry) -> bytes:
 
 
 def _shorten(file: Path, length: int) -> None:
-    """In place: it works on a full disk, too, and leaves what stays untouched."""
+    """Truncate a file in place and fsync it; this works on a full disk too."""
     handle = os.open(file, os.O_WRONLY)
     try:
         os.ftruncate(handle, length)

@@ -1,54 +1,54 @@
-"""From the journal to what the team knows: what each entry changes, so that all can be had again from the disk."""
+"""Computes the state from the journal: one function per kind of entry."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from culture.orchestrator.journal.journal import JournalEntry, Phase
-from culture.orchestrator.journal.state import TaskStage, TeamMember, TeamState, TeamTask, What, key_of
+from culture.orchestrator.journal.state import Act, TaskStage, TeamMember, TeamState, TeamTask, key_of
 
 MOST = 4000
-"""So many keys of a kind are remembered before the older half is forgotten."""
+"""Number of keys of a kind to remember; above it the older half is forgotten."""
 
 
-def replayed(entries: Iterable[JournalEntry], state: TeamState | None = None) -> TeamState:
-    """The state after these entries."""
+def replay(entries: Iterable[JournalEntry], state: TeamState | None = None) -> TeamState:
+    """Return the state after these entries; those that the given state contains are skipped."""
     now = state or TeamState()
     for entry in entries:
         if entry.number > now.number:
-            now = after(now, entry)
+            now = apply_entry(now, entry)
     return now
 
 
-def after(state: TeamState, entry: JournalEntry) -> TeamState:
-    """The state after one more entry; one that makes no sense changes nothing."""
+def apply_entry(state: TeamState, entry: JournalEntry) -> TeamState:
+    """Return the state after one more entry; an unknown kind changes nothing."""
     open_now = dict(state.open)
     if entry.phase is Phase.INTEND:
         open_now[key_of(entry)] = entry
     else:
         open_now.pop(key_of(entry), None)
     msgid = entry.data.get("msgid")
-    heard = _latest(state.heard, msgid) if msgid else state.heard
-    state = replace(state, number=entry.number, open=open_now, heard=heard)
+    handled = _latest(state.handled, msgid) if msgid else state.handled
+    state = replace(state, number=entry.number, open=open_now, handled=handled)
     change = _CHANGES.get((entry.what, entry.phase))
     return change(state, entry.data) if change is not None else state
 
 
-def _took(state: TeamState, data: Mapping[str, Any]) -> TeamState:
+def _on_task(state: TeamState, data: Mapping[str, Any]) -> TeamState:
     task = TeamTask(data["id"], data["text"], data["by"], data.get("msgid", ""))
     return replace(state, tasks={**state.tasks, task.id: task})
 
 
-def _queued(state: TeamState, data: Mapping[str, Any]) -> TeamState:
-    return _task(state, data["id"], stage=TaskStage.QUEUED)
+def _on_queued(state: TeamState, data: Mapping[str, Any]) -> TeamState:
+    return _change_task(state, data["id"], stage=TaskStage.QUEUED)
 
 
-def _made_worktree(state: TeamState, data: Mapping[str, Any]) -> TeamState:
-    found = {"branch": data["branch"], "worktree": data["path"], "base": data.get("base", "")}
-    return _task(state, data["id"], stage=TaskStage.WORKING, **found)
+def _on_worktree(state: TeamState, data: Mapping[str, Any]) -> TeamState:
+    fields = {"branch": data["branch"], "worktree": data["path"], "base": data.get("base", "")}
+    return _change_task(state, data["id"], stage=TaskStage.WORKING, **fields)
 
 
-def _hiring(state: TeamState, data: Mapping[str, Any]) -> TeamState:
+def _on_hire_intended(state: TeamState, data: Mapping[str, Any]) -> TeamState:
     member = TeamMember(
         data["name"],
         data["nick"],
@@ -60,63 +60,63 @@ def _hiring(state: TeamState, data: Mapping[str, Any]) -> TeamState:
         order_key=data.get("order_key", ""),
         wanted=data.get("msgid", ""),
     )
-    state = _closed(state, f"{What.WANTED.value} {member.wanted.lower()}")
+    state = _close(state, f"{Act.WANTED.value} {member.wanted.lower()}")
     names = state.names if data["name"] in state.names else (*state.names, data["name"])
     state = replace(state, names=names, members={**state.members, member.nick.lower(): member})
     if member.role == "manager" and member.task_id is not None:
-        state = _task(state, member.task_id, manager=member.nick)
+        state = _change_task(state, member.task_id, manager=member.nick)
     return state
 
 
-def _hired(state: TeamState, data: Mapping[str, Any]) -> TeamState:
+def _on_hired(state: TeamState, data: Mapping[str, Any]) -> TeamState:
     session = data.get("session")
-    return _member(state, data["nick"], hired=True, **({"session_id": session} if session else {}))
+    return _change_member(state, data["nick"], hired=True, **({"session_id": session} if session else {}))
 
 
-def _not_hired(state: TeamState, data: Mapping[str, Any]) -> TeamState:
-    return _gone(state, data["nick"])
+def _on_hire_failed(state: TeamState, data: Mapping[str, Any]) -> TeamState:
+    return _remove_member(state, data["nick"])
 
 
-def _shifting(state: TeamState, data: Mapping[str, Any]) -> TeamState:
+def _on_shift_intended(state: TeamState, data: Mapping[str, Any]) -> TeamState:
     name = data.get("successor")
     names = (*state.names, name) if name and name not in state.names else state.names
     task = state.tasks.get(data.get("task") or "")
     state = replace(state, names=names)
-    return _task(state, task.id, shifts=task.shifts + 1) if task else replace(state, shifts=state.shifts + 1)
+    return _change_task(state, task.id, shifts=task.shifts + 1) if task else replace(state, shifts=state.shifts + 1)
 
 
-def _shifted(state: TeamState, data: Mapping[str, Any]) -> TeamState:
-    """Who stays under its own name, as the EM does, begins with an empty context."""
-    return _member(state, data["nick"], wrapping_up=False, context_pct=None, session_id=None)
+def _on_shifted(state: TeamState, data: Mapping[str, Any]) -> TeamState:
+    """Reset the context of a member that keeps its name, as the EM does."""
+    return _change_member(state, data["nick"], wrapping_up=False, context_pct=None, session_id=None)
 
 
-def _retiring(state: TeamState, data: Mapping[str, Any]) -> TeamState:
-    return _member(state, data["nick"], leaving=True)
+def _on_retire_intended(state: TeamState, data: Mapping[str, Any]) -> TeamState:
+    return _change_member(state, data["nick"], leaving=True)
 
 
-def _retired(state: TeamState, data: Mapping[str, Any]) -> TeamState:
-    return _gone(state, data["nick"])
+def _on_retired(state: TeamState, data: Mapping[str, Any]) -> TeamState:
+    return _remove_member(state, data["nick"])
 
 
-def _prompted(state: TeamState, data: Mapping[str, Any]) -> TeamState:
+def _on_prompted(state: TeamState, data: Mapping[str, Any]) -> TeamState:
     state = replace(state, prompts=_latest(state.prompts, data["key"]))
-    return _member(state, data["nick"], wrapping_up=True) if data.get("wrap_up") else state
+    return _change_member(state, data["nick"], wrapping_up=True) if data.get("wrap_up") else state
 
 
-def _reported(state: TeamState, data: Mapping[str, Any]) -> TeamState:
+def _on_report(state: TeamState, data: Mapping[str, Any]) -> TeamState:
     stage = TaskStage(data["how"])
     if stage.is_over:
         state = replace(state, parked=state.parked - {data["id"]})
-    return _task(state, data["id"], stage=stage, said=data.get("text", ""))
+    return _change_task(state, data["id"], stage=stage, said=data.get("text", ""))
 
 
-def _cleaned(state: TeamState, data: Mapping[str, Any]) -> TeamState:
-    kept = {"rescue": data.get("ref", ""), "stays": data.get("stays", "")}
-    return _task(state, data["id"], cleaned=True, worktree="", **kept)
+def _on_cleanup(state: TeamState, data: Mapping[str, Any]) -> TeamState:
+    fields = {"rescue": data.get("ref", ""), "stays": data.get("stays", "")}
+    return _change_task(state, data["id"], cleaned=True, worktree="", **fields)
 
 
-def _spent(state: TeamState, data: Mapping[str, Any]) -> TeamState:
-    return _member(
+def _on_spent(state: TeamState, data: Mapping[str, Any]) -> TeamState:
+    return _change_member(
         state,
         data["nick"],
         tokens=data["tokens"],
@@ -126,94 +126,97 @@ def _spent(state: TeamState, data: Mapping[str, Any]) -> TeamState:
     )
 
 
-def _told(state: TeamState, data: Mapping[str, Any]) -> TeamState:
+def _on_announced(state: TeamState, data: Mapping[str, Any]) -> TeamState:
     return replace(
-        state, told=_latest(state.told, data["key"], *data.get("also", ()), spared=lambda key: _is_asked(state, key))
+        state,
+        announced=_latest(
+            state.announced, data["key"], *data.get("also", ()), spared=lambda key: _is_permanent(state, key)
+        ),
     )
 
 
-def _is_asked(state: TeamState, key: str) -> bool:
-    """Whether it is asked for again and again, for as long as there is the task."""
+def _is_permanent(state: TeamState, key: str) -> bool:
+    """Whether a key is looked up for as long as its task exists, and must not be forgotten."""
     word, _, rest = key.partition(" ")
     if word == "overlap":
         return all(id in state.tasks and not state.tasks[id].stage.is_over for id in rest.split(" ")[:2])
     return word in ("begun", "over")
 
 
-def _latest(known: Mapping[str, None], *new: str, spared: Callable[[str], bool] = lambda key: False) -> dict[str, None]:
-    """These and the new ones; when they have become many, the latest and those that are spared."""
-    found = {**known, **dict.fromkeys(new)}
-    if len(found) <= MOST:
-        return found
-    late = set(list(found)[-MOST // 2 :])
-    return {key: None for key in found if key in late or spared(key)}
+def _latest(keys: Mapping[str, None], *new: str, spared: Callable[[str], bool] = lambda key: False) -> dict[str, None]:
+    """Add keys; if there are too many, keep the latest half and those that ``spared`` selects."""
+    keys = {**keys, **dict.fromkeys(new)}
+    if len(keys) <= MOST:
+        return keys
+    late = set(list(keys)[-MOST // 2 :])
+    return {key: None for key in keys if key in late or spared(key)}
 
 
-def _allowed(state: TeamState, data: Mapping[str, Any]) -> TeamState:
+def _on_allowance(state: TeamState, data: Mapping[str, Any]) -> TeamState:
     return replace(state, allowances={**state.allowances, data["id"]: (data.get("usd"), data.get("tokens"))})
 
 
-def _parked(state: TeamState, data: Mapping[str, Any]) -> TeamState:
+def _on_park(state: TeamState, data: Mapping[str, Any]) -> TeamState:
     return replace(state, parked=state.parked | {data["id"]})
 
 
-def _released(state: TeamState, data: Mapping[str, Any]) -> TeamState:
+def _on_release(state: TeamState, data: Mapping[str, Any]) -> TeamState:
     return replace(state, parked=state.parked - {data["id"]})
 
 
-def _closed(state: TeamState, *keys: str) -> TeamState:
+def _close(state: TeamState, *keys: str) -> TeamState:
     return replace(state, open={key: entry for key, entry in state.open.items() if key not in keys})
 
 
-def _task(state: TeamState, id: str, **changes: Any) -> TeamState:
+def _change_task(state: TeamState, id: str, **changes: Any) -> TeamState:
     task = state.tasks.get(id)
     if task is None:
         return state
     return replace(state, tasks={**state.tasks, id: replace(task, **changes)})
 
 
-def _member(state: TeamState, nick: str, **changes: Any) -> TeamState:
+def _change_member(state: TeamState, nick: str, **changes: Any) -> TeamState:
     member = state.member(nick)
     if member is None:
         return state
     return replace(state, members={**state.members, nick.lower(): replace(member, **changes)})
 
 
-def _gone(state: TeamState, nick: str) -> TeamState:
+def _remove_member(state: TeamState, nick: str) -> TeamState:
     member = state.member(nick)
     if member is None:
         return state
-    left = {key: each for key, each in state.members.items() if key != nick.lower()}
+    remaining = {key: each for key, each in state.members.items() if key != nick.lower()}
     waiting = [
-        key for key, entry in state.open.items() if entry.what == What.PROMPT and entry.data["nick"] == member.nick
+        key for key, entry in state.open.items() if entry.what == Act.PROMPT and entry.data["nick"] == member.nick
     ]
-    state = _closed(state, *waiting)
+    state = _close(state, *waiting)
     tokens, usd = state.spent_tokens + member.tokens, state.spent_usd + member.cost
-    state = replace(state, members=left, spent_tokens=tokens, spent_usd=usd)
+    state = replace(state, members=remaining, spent_tokens=tokens, spent_usd=usd)
     task = state.tasks.get(member.task_id or "")
     if task is None:
         return state
     used = {"tokens": task.tokens + member.tokens, "cost_usd": task.cost_usd + member.cost}
-    return _task(state, task.id, manager=None if task.manager == member.nick else task.manager, **used)
+    return _change_task(state, task.id, manager=None if task.manager == member.nick else task.manager, **used)
 
 
 _CHANGES: Mapping[tuple[str, Phase], Callable[[TeamState, Mapping[str, Any]], TeamState]] = {
-    (What.TASK, Phase.DONE): _took,
-    (What.QUEUED, Phase.DONE): _queued,
-    (What.WORKTREE, Phase.DONE): _made_worktree,
-    (What.HIRE, Phase.INTEND): _hiring,
-    (What.HIRE, Phase.DONE): _hired,
-    (What.HIRE, Phase.FAILED): _not_hired,
-    (What.PROMPT, Phase.DONE): _prompted,
-    (What.SHIFT, Phase.INTEND): _shifting,
-    (What.SHIFT, Phase.DONE): _shifted,
-    (What.RETIRE, Phase.INTEND): _retiring,
-    (What.RETIRE, Phase.DONE): _retired,
-    (What.REPORT, Phase.DONE): _reported,
-    (What.CLEANUP, Phase.DONE): _cleaned,
-    (What.SPENT, Phase.DONE): _spent,
-    (What.TOLD, Phase.DONE): _told,
-    (What.ALLOWANCE, Phase.DONE): _allowed,
-    (What.PARK, Phase.INTEND): _parked,
-    (What.RELEASE, Phase.DONE): _released,
+    (Act.TASK, Phase.DONE): _on_task,
+    (Act.QUEUED, Phase.DONE): _on_queued,
+    (Act.WORKTREE, Phase.DONE): _on_worktree,
+    (Act.HIRE, Phase.INTEND): _on_hire_intended,
+    (Act.HIRE, Phase.DONE): _on_hired,
+    (Act.HIRE, Phase.FAILED): _on_hire_failed,
+    (Act.PROMPT, Phase.DONE): _on_prompted,
+    (Act.SHIFT, Phase.INTEND): _on_shift_intended,
+    (Act.SHIFT, Phase.DONE): _on_shifted,
+    (Act.RETIRE, Phase.INTEND): _on_retire_intended,
+    (Act.RETIRE, Phase.DONE): _on_retired,
+    (Act.REPORT, Phase.DONE): _on_report,
+    (Act.CLEANUP, Phase.DONE): _on_cleanup,
+    (Act.SPENT, Phase.DONE): _on_spent,
+    (Act.ANNOUNCED, Phase.DONE): _on_announced,
+    (Act.ALLOWANCE, Phase.DONE): _on_allowance,
+    (Act.PARK, Phase.INTEND): _on_park,
+    (Act.RELEASE, Phase.DONE): _on_release,
 }

@@ -1,4 +1,4 @@
-"""What the team knows; ``replay`` has it from the journal."""
+"""The state of a team: members, tasks, names, open acts; computed by ``replay``."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,47 +7,47 @@ from enum import StrEnum
 from culture.orchestrator.journal.journal import JournalEntry
 
 
-class What(StrEnum):
-    """The acts that are journalled. Each can be done twice without harm."""
+class Act(StrEnum):
+    """The kinds of acts in the journal, with their data. Each can be repeated without harm."""
 
     TASK = "task"
-    """A task is taken on: id, text, by, msgid, place."""
+    """A task is accepted: id, text, by, msgid, place."""
     QUEUED = "queued"
     """A task waits until others are over: id."""
     WORKTREE = "worktree"
-    """Its worktree and branch are made: id, path, branch, base."""
+    """A task's worktree and branch are created: id, path, branch, base."""
     WANTED = "wanted"
-    """A worker was asked for: key (the line's msgid), id, role, text, by, place. Over when one is to come."""
+    """A worker is requested: key (the line's msgid), id, role, text, by, place. Closed by HIRE."""
     HIRE = "hire"
     """A member is started: name, nick, role, task, channels, worktree, order, order_key; done with its session."""
     PROMPT = "prompt"
-    """A member is given a prompt: nick, key, text."""
+    """A member gets a prompt: nick, key, text."""
     SHIFT = "shift"
-    """A member hands over: nick, page, successor (a name that is taken with it)."""
+    """A member hands over: nick, page, successor (this name is then in use)."""
     RETIRE = "retire"
-    """A member is ended: nick, why."""
+    """A member is retired: nick, why."""
     REPORT = "report"
-    """The owner of a task says how it stands: key, id, how, text."""
+    """A task's manager reports its status: key, id, how, text."""
     CLEANUP = "cleanup"
-    """A task's worktree is removed, after what is not committed was kept: id, ref; or stays, with the reason."""
+    """A task's worktree is removed after salvage: id, ref; or it stays: stays (the reason)."""
     SPENT = "spent"
-    """A member has used so much in all: nick, tokens, cost_usd, context_pct, session."""
-    TOLD = "told"
-    """Something was said once and is not said again: key, and further ones (also)."""
+    """Total usage of a member: nick, tokens, cost_usd, context_pct, session."""
+    ANNOUNCED = "told"
+    """A notice was sent once: key, and further keys (also)."""
     ALLOWANCE = "allowance"
-    """A person says what may be spent: id (a task, or "team"), usd, tokens."""
+    """A person set a budget: id (a task, or "team"), usd, tokens."""
     PARK = "park"
-    """A task, or the team, has spent what it may: id. Done when nobody works on it any more."""
+    """A task's or the team's budget is spent: id. Done when all its members are paused."""
     RELEASE = "release"
-    """It may go on: id."""
+    """A parked task or team continues: id."""
 
 
 class TaskStage(StrEnum):
-    """How far a task has come."""
+    """Stage of a task."""
 
     TAKEN = "taken"
     QUEUED = "queued"
-    """It is begun when there is room for it."""
+    """Starts when the limit of tasks allows it."""
     WORKING = "working"
     WAITING = "waiting"
     DONE = "done"
@@ -55,13 +55,13 @@ class TaskStage(StrEnum):
 
     @property
     def is_over(self) -> bool:
-        """Whether nobody works on it any more."""
+        """Whether the task has ended."""
         return self in (TaskStage.DONE, TaskStage.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
 class TeamTask:
-    """One piece of work: a branch, a worktree, a channel, and somebody who owns it."""
+    """One task: a branch, a worktree, a channel, and a manager who owns it."""
 
     id: str
     text: str
@@ -72,23 +72,23 @@ class TeamTask:
     worktree: str = ""
     base: str = ""
     manager: str | None = None
-    """The nick of who owns it."""
+    """Nick of the manager."""
     said: str = ""
-    """What its owner said of it last."""
+    """Text of the last report."""
     rescue: str = ""
-    """The ref under which work is kept that was not committed when its worktree was removed."""
+    """Git ref with the work that was not committed when the worktree was removed."""
     cleaned: bool = False
     stays: str = ""
-    """Why its worktree was not removed when it ended; people remove it."""
+    """Why the worktree was not removed at the end; people remove it."""
     tokens: int = 0
     cost_usd: float = 0.0
-    """What members used for it that are gone."""
+    """Usage of members that are gone."""
     shifts: int = 0
-    """How often somebody has handed over."""
+    """Number of shift changes."""
 
     @property
     def channel(self) -> str:
-        """Where it is worked on."""
+        """Channel of the task."""
         return f"#work-{self.id}"
 
 
@@ -107,105 +107,106 @@ class TeamMember:
     worktree_path: str = ""
     context_pct: float | None = None
     hired: bool = False
-    """It was seen running; before that its start is only intended."""
+    """Its daemon was seen running; before that its start is only intended."""
     wrapping_up: bool = False
-    """It was told that its context fills up."""
+    """It was prompted to wrap up because its context fills up."""
     leaving: bool = False
-    """Its end is intended."""
+    """Its retirement is intended."""
     order: str = ""
-    """What it was hired for, as its first prompt says it."""
+    """The order that it was hired for: its first prompt."""
     order_key: str = ""
-    """The key of that prompt."""
+    """Key of that prompt."""
     wanted: str = ""
-    """The line that asked for it, where somebody waits for the answer."""
+    """Msgid of the line that requested it; empty if nobody waits for an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class TeamState:
-    """Everything, as of one entry of the journal."""
+    """The whole state, as of one entry of the journal."""
 
     number: int = 0
     members: Mapping[str, TeamMember] = field(default_factory=dict)
-    """By nick."""
+    """Members by folded nick."""
     tasks: Mapping[str, TeamTask] = field(default_factory=dict)
-    """By id, the oldest first."""
+    """Tasks by id, the oldest first."""
     names: tuple[str, ...] = ()
     """Every name that was ever given."""
     open: Mapping[str, JournalEntry] = field(default_factory=dict)
-    """What is intended and neither done nor failed, by what and whom it concerns."""
-    heard: Mapping[str, None] = field(default_factory=dict)
-    """The TASK lines that were acted upon, by msgid, the oldest first: the latest ones, as are the next two."""
-    told: Mapping[str, None] = field(default_factory=dict)
+    """Acts that are intended and neither done nor failed, by ``key_of``."""
+    handled: Mapping[str, None] = field(default_factory=dict)
+    """Msgids of handled ``TASK:`` lines, the latest ones, oldest first."""
+    announced: Mapping[str, None] = field(default_factory=dict)
+    """Keys of notices sent once, the latest ones."""
     prompts: Mapping[str, None] = field(default_factory=dict)
-    """The keys of the prompts that members have; a daemon takes a key once, too."""
+    """Keys of the latest prompts given to members; a daemon accepts a key once, too."""
     spent_tokens: int = 0
     spent_usd: float = 0.0
-    """What members used that are gone."""
+    """Usage of members that are gone."""
     shifts: int = 0
-    """How often an EM has handed over."""
+    """Number of the EM's shift changes."""
     allowances: Mapping[str, tuple[float | None, int | None]] = field(default_factory=dict)
-    """Dollars and tokens that a person allowed in place of the file's, by task or for the team."""
+    """Budgets (dollars, tokens) set by a person instead of the file's, by task id or ``team``."""
     parked: frozenset[str] = frozenset()
-    """The tasks, or the team, that have spent what they may."""
+    """Ids of the tasks, or ``team``, whose budget is spent."""
 
     def member(self, nick: str) -> TeamMember | None:
-        """Who has this nick."""
+        """Return the member with this nick, or None."""
         return self.members.get(nick.lower())
 
     def team_of(self, task: str) -> list[TeamMember]:
-        """Who works on a task."""
+        """Return the members of a task."""
         return [member for member in self.members.values() if member.task_id == task]
 
-    def named(self, name: str) -> TeamMember | None:
-        """Who is called that, by name or by nick."""
-        wanted = name.lower()
-        return next((each for key, each in self.members.items() if wanted in (key, each.name.lower())), None)
+    def find_member(self, name: str) -> TeamMember | None:
+        """Return the member with this name or nick, or None."""
+        folded = name.lower()
+        return next((each for key, each in self.members.items() if folded in (key, each.name.lower())), None)
 
     @property
     def em(self) -> TeamMember | None:
-        """Who runs the team."""
+        """The EM, or None."""
         return next((member for member in self.members.values() if member.role == "em"), None)
 
     def live_tasks(self) -> list[TeamTask]:
-        """Those that are not over."""
+        """Return the tasks that have not ended."""
         return [task for task in self.tasks.values() if not task.stage.is_over]
 
     def before(self, id: str) -> list[TeamTask]:
-        """The tasks that are under way or were taken on before a task that is not begun."""
+        """Return the running tasks, and those accepted before this one."""
         live = [task.id for task in self.live_tasks()]
         earlier = set(live[: live.index(id)] if id in live else live)
         return [task for task in self.live_tasks() if task.id != id and (task.worktree or task.id in earlier)]
 
-    def pending(self, what: What) -> list[JournalEntry]:
-        """The acts of a kind that are intended and neither done nor failed."""
+    def pending(self, what: Act) -> list[JournalEntry]:
+        """Return the open acts of a kind."""
         return [entry for entry in self.open.values() if entry.what == what]
 
     def tokens(self) -> int:
-        """What the team has used in all."""
+        """Return the tokens that the team has used in all."""
         return self.spent_tokens + sum(member.tokens for member in self.members.values())
 
     def usd(self) -> float:
-        """What the team has cost in all."""
+        """Return the dollars that the team has cost in all."""
         return self.spent_usd + sum(member.cost for member in self.members.values())
 
     def task_usd(self, id: str) -> float:
-        """What a task has cost."""
+        """Return the dollars that a task has cost."""
         task = self.tasks.get(id)
         return (task.cost_usd if task else 0.0) + sum(member.cost for member in self.team_of(id))
 
     def task_tokens(self, id: str) -> int:
-        """What a task has used."""
+        """Return the tokens that a task has used."""
         task = self.tasks.get(id)
         return (task.tokens if task else 0) + sum(member.tokens for member in self.team_of(id))
 
-    def next_id(self, slug: str, given: int = 0) -> str:
-        """The id of the next task, above those that are known, intended, or were given (the highest number)."""
-        known = [*self.tasks, *(entry.data["id"] for entry in self.pending(What.TASK))]
-        return f"{slug}-{1 + max(given, *(int(id.rpartition('-')[2]) for id in known), 0)}"
+    def next_id(self, slug: str, highest: int = 0) -> str:
+        """Return the id of the next task, above all known ones and the number ``highest``."""
+        ids = [*self.tasks, *(entry.data["id"] for entry in self.pending(Act.TASK))]
+        return f"{slug}-{1 + max(highest, *(int(id.rpartition('-')[2]) for id in ids), 0)}"
 
 
 def key_of(entry: JournalEntry) -> str:
-    """Which act an entry is about."""
+    """Return the key that identifies the act of an entry, in all its phases."""
     data = entry.data
     about = data.get("key") or data.get("nick") or data.get("id") or ""
     return f"{entry.what} {str(about).lower()}"

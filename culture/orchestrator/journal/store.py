@@ -1,4 +1,4 @@
-"""What the team has done and knows, in one: each entry is on disk before the state has it."""
+"""The store of one team: journal, snapshot, and the state, which changes after the write."""
 
 import json
 import logging
@@ -10,31 +10,37 @@ from typing import Any
 
 from culture.lib.files import private_directory, replace_file
 from culture.orchestrator.journal.journal import JournalEntry, Phase, TeamJournal, peek
-from culture.orchestrator.journal.replay import after, replayed
-from culture.orchestrator.journal.state import TaskStage, TeamMember, TeamState, TeamTask, What, key_of
+from culture.orchestrator.journal.replay import apply_entry, replay
+from culture.orchestrator.journal.state import Act, TaskStage, TeamMember, TeamState, TeamTask, key_of
+
+log = logging.getLogger(__name__)
+
+JOURNAL, STATE = "journal.jsonl", "state.json"
+LONGEST = 2000
+"""Number of entries after which the journal starts empty behind the snapshot."""
 
 
 def as_data(state: TeamState) -> dict[str, Any]:
-    """The state for state.json; ``from_data`` reads it back."""
+    """Return the state as JSON data for state.json; ``from_data`` reads it back."""
     return {
         "number": state.number,
         "members": [asdict(member) for member in state.members.values()],
         "tasks": [asdict(task) for task in state.tasks.values()],
         "names": list(state.names),
         "open": [_entry_data(entry) for entry in state.open.values()],
-        "heard": list(state.heard),
-        "told": list(state.told),
+        "heard": list(state.handled),
+        "told": list(state.announced),
         "prompts": list(state.prompts),
         "spent_tokens": state.spent_tokens,
         "spent_usd": state.spent_usd,
         "shifts": state.shifts,
-        "allowances": {id: list(said) for id, said in state.allowances.items()},
+        "allowances": {id: list(limits) for id, limits in state.allowances.items()},
         "parked": sorted(state.parked),
     }
 
 
 def from_data(data: Mapping[str, Any]) -> TeamState:
-    """The state that was written to state.json."""
+    """Return the state from the JSON data of state.json."""
     members = [TeamMember(**{**each, "channels": tuple(each["channels"])}) for each in data["members"]]
     tasks = [TeamTask(**{**each, "stage": TaskStage(each["stage"])}) for each in data["tasks"]]
     waiting = [
@@ -47,13 +53,13 @@ def from_data(data: Mapping[str, Any]) -> TeamState:
         tasks={task.id: task for task in tasks},
         names=tuple(data["names"]),
         open={key_of(entry): entry for entry in waiting},
-        heard=dict.fromkeys(data["heard"]),
-        told=dict.fromkeys(data["told"]),
+        handled=dict.fromkeys(data["heard"]),
+        announced=dict.fromkeys(data["told"]),
         prompts=dict.fromkeys(data["prompts"]),
         spent_tokens=data["spent_tokens"],
         spent_usd=data["spent_usd"],
         shifts=data["shifts"],
-        allowances={id: (said[0], said[1]) for id, said in data["allowances"].items()},
+        allowances={id: (limits[0], limits[1]) for id, limits in data["allowances"].items()},
         parked=frozenset(data["parked"]),
     )
 
@@ -68,15 +74,8 @@ def _entry_data(entry: JournalEntry) -> dict[str, Any]:
     }
 
 
-log = logging.getLogger(__name__)
-
-JOURNAL, STATE = "journal.jsonl", "state.json"
-LONGEST = 2000
-"""So many entries until the journal begins anew behind the state."""
-
-
 class TeamStore:
-    """The journal and the state of one team; there is one of these for each folder."""
+    """The journal and the state of one team's folder."""
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
         self._folder = folder
@@ -87,51 +86,51 @@ class TeamStore:
         self.on_change: Callable[[JournalEntry], None] = lambda entry: None
 
     def open(self) -> None:
-        """Read what there is."""
+        """Read snapshot and journal."""
         private_directory(self._folder)
         entries = self._journal.read()
-        self.state = replayed(entries, _snapshot(self._folder / STATE))
+        self.state = replay(entries, _snapshot(self._folder / STATE))
         self._entries = len(entries)
         self._journal.continue_after(self.state.number)
 
-    def intend(self, what: What, **data: Any) -> None:
-        """This is about to be done."""
+    def intend(self, what: Act, **data: Any) -> None:
+        """Record that an act is about to be performed."""
         self._write(what, Phase.INTEND, data)
 
-    def done(self, what: What, **data: Any) -> None:
-        """This has been done."""
+    def done(self, what: Act, **data: Any) -> None:
+        """Record that an act was performed."""
         self._write(what, Phase.DONE, data)
 
-    def failed(self, what: What, **data: Any) -> None:
-        """This cannot be done."""
+    def failed(self, what: Act, **data: Any) -> None:
+        """Record that an act cannot be performed."""
         self._write(what, Phase.FAILED, data)
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the journal."""
         self._journal.close()
 
-    def _write(self, what: What, phase: Phase, data: dict[str, Any]) -> None:
+    def _write(self, what: Act, phase: Phase, data: dict[str, Any]) -> None:
         entry = self._journal.write(self._clock(), what.value, phase, data)
-        self.state = after(self.state, entry)
+        self.state = apply_entry(self.state, entry)
         self._entries += 1
-        self._keep()
+        self._write_snapshot()
         self.on_change(entry)
 
-    def _keep(self) -> None:
-        """The state for whoever looks, and in place of a journal that has become long."""
+    def _write_snapshot(self) -> None:
+        """Write state.json, for readers and to restart a long journal."""
         try:
             _put(self._folder / STATE, as_data(self.state))
             if self._entries >= LONGEST:
                 self._journal.restart(self.state.number)
                 self._entries = 0
         except OSError as error:
-            # The entry itself is on the disk.
+            # The entry itself is on disk.
             log.warning("%s was not written: %s", STATE, error.strerror)
 
 
-def look(folder: Path) -> TeamState:
-    """What a team knows, for somebody who only reads, whether it runs or not."""
-    return replayed(peek(folder / JOURNAL), _snapshot(folder / STATE))
+def read_state(folder: Path) -> TeamState:
+    """Return the state of a team without changing anything; the team may be running."""
+    return replay(peek(folder / JOURNAL), _snapshot(folder / STATE))
 
 
 def _snapshot(file: Path) -> TeamState:

@@ -1,4 +1,4 @@
-"""The members' daemons: each a process of its own, that outlives the orchestrator and is found again by the next."""
+"""The members' daemons: processes that outlive the orchestrator and are found again."""
 
 import asyncio
 import logging
@@ -13,7 +13,7 @@ from culture.clients.shared.skill.call import PATIENCE, CallFailed, NoDaemon
 from culture.config import paths
 from culture.lib.process.background import LAST_LINES, BackgroundProcess
 from culture.lib.process.handle import wait_gone
-from culture.orchestrator.errors import MemberNotStarted, NoAnswer, Stays
+from culture.orchestrator.errors import DaemonStays, MemberNotStarted, NoAnswer
 from culture.protocol.names import fold
 from culture.protocol.split import clip
 from culture.protocol.text import Profile, one_line
@@ -21,27 +21,27 @@ from culture.protocol.text import Profile, one_line
 log = logging.getLogger(__name__)
 
 START_PATIENCE = 60.0
-"""How long a daemon may take until its agent takes prompts."""
+"""Seconds until a daemon's agent must accept prompts."""
 ANSWER_PATIENCE = 30.0
-"""One that runs and does not answer for so long hangs."""
+"""A daemon that does not answer for this many seconds hangs."""
 KNOWN = 20.0
-"""How long one that is being started may take until its file says so, when nobody waits for it any more."""
+"""Seconds until a daemon whose start was cancelled must have written its pid file."""
 _STEP = 0.02
 _LAST_LINES = 3
 _LONGEST = 400
 
 
-class Away(NoAnswer):
-    """There is no daemon, or it ended before it answered: the next run of it may be asked again."""
+class DaemonAway(NoAnswer):
+    """The daemon does not run, or ended before it answered; ask again once it runs."""
 
 
 End = Callable[[str], Awaitable[tuple[Ended, int]]]
 Launch = Callable[[str], BackgroundProcess]
-"""Begins to start the daemon of a nick, with an account; NotStarted when that cannot be."""
+"""Starts the daemon of a nick and creates its account; raises ``MemberNotStarted``."""
 
 
 class MemberDaemons:
-    """Starts them, finds them again, asks and ends them."""
+    """Starts, finds, asks and ends the daemons of members."""
 
     def __init__(
         self,
@@ -64,45 +64,45 @@ class MemberDaemons:
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def ensure(self, nick: str) -> None:
-        """See to it that it runs and takes prompts; NotStarted says why it does not."""
+        """Start a member's daemon unless it runs, and wait until it accepts prompts."""
         async with self._turns[fold(nick)]:
-            if not await self._attached(nick):
+            if not await self._attach(nick):
                 await self._start(nick)
 
     async def stop(self, nick: str) -> None:
-        """End it and all that its agent started: it is asked, told, and forced. Stays when even that is in vain."""
+        """End a daemon and its agent's processes; raises ``DaemonStays`` if even SIGKILL fails."""
         async with self._turns[fold(nick)]:
-            how, left = await self._end(nick)
+            how, remaining = await self._end(nick)
             self._reap(nick)
             if how is Ended.STAYS:
-                raise Stays(f"{nick} {how.value}; see {paths.log_file(nick)}")
-            if left:
-                log.info("%s %s; ended %d processes that it had left", nick, how.value, left)
+                raise DaemonStays(f"{nick} {how.value}; see {paths.log_file(nick)}")
+            if remaining:
+                log.info("%s %s; ended %d processes that it had left", nick, how.value, remaining)
 
     async def dismiss(self, nick: str) -> None:
-        """Take away from who does not come back what it logged in with; its nick stays its own."""
+        """Revoke the credentials of a retired member; its nick stays reserved."""
         try:
             await asyncio.to_thread(self._dismiss, nick)
         except Exception as error:
-            log.warning("%s keeps its account: %s", nick, error)
+            log.warning("the account of %s could not be revoked: %s", nick, error)
 
     def is_running(self, nick: str) -> bool:
-        """Whether there is a process."""
+        """Whether a member's daemon has a process."""
         self._reap(nick)
         return pidfile.running(nick) is not None
 
     async def call(self, nick: str, verb: str, patience: float | None = None, **fields: Any) -> dict[str, Any]:
-        """Ask it something; NoAnswer says why there is no answer."""
+        """Send a request to a daemon and return the answer; raises ``NoAnswer`` with the reason."""
         try:
-            said = await calling.call(nick, verb, fields, PATIENCE if patience is None else patience)
+            answer = await calling.call(nick, verb, fields, PATIENCE if patience is None else patience)
         except NoDaemon as why:
-            raise Away(str(why)) from None
+            raise DaemonAway(str(why)) from None
         except CallFailed as why:
             raise NoAnswer(str(why)) from None
-        return said if isinstance(said, dict) else {}
+        return answer if isinstance(answer, dict) else {}
 
-    async def _attached(self, nick: str) -> bool:
-        """Whether it runs already, by whomever it was started; one that hangs is ended."""
+    async def _attach(self, nick: str) -> bool:
+        """Whether the daemon runs already and answers; one that hangs is ended."""
         try:
             async with asyncio.timeout(self._start_patience):
                 while True:
@@ -114,22 +114,22 @@ class MemberDaemons:
                     await asyncio.sleep(_STEP)
             await self.call(nick, "status", self._answer_patience)
         except (TimeoutError, NoAnswer) as why:
-            log.warning("%s runs and does not answer (%s): it is started anew", nick, why)
+            log.warning("%s runs and does not answer (%s): it is restarted", nick, why)
             await self._end(nick)
             self._reap(nick)
             return False
         return True
 
     async def _start(self, nick: str) -> None:
-        launched = asyncio.ensure_future(asyncio.to_thread(self._launch, nick))
+        launch = asyncio.ensure_future(asyncio.to_thread(self._launch, nick))
         try:
-            child = self._children[nick] = await asyncio.shield(launched)
+            child = self._children[nick] = await asyncio.shield(launch)
             await self._until_ready(nick, child)
         except asyncio.CancelledError:
-            # Nobody may be left behind whom whoever comes next does not find.
+            # The next orchestrator must be able to find every process that was started.
             with suppress(MemberNotStarted):
-                child = self._children[nick] = await launched
-                await self._make_known(nick, child)
+                child = self._children[nick] = await launch
+                await self._until_findable(nick, child)
             raise
 
     async def _until_ready(self, nick: str, child: BackgroundProcess) -> None:
@@ -137,15 +137,15 @@ class MemberDaemons:
             async with asyncio.timeout(self._start_patience):
                 while not _is_ready(nick, child.pid):
                     if (code := child.poll()) is not None:
-                        raise MemberNotStarted(f"{nick} did not start (exit code {code}): {_printed(child)}")
+                        raise MemberNotStarted(f"{nick} did not start (exit code {code}): {_log_tail(child)}")
                     await asyncio.sleep(_STEP)
         except TimeoutError:
             await self._end_child(nick, child)
-            text = f"{nick} was not ready after {self._start_patience:g} s and was ended: {_printed(child)}"
+            text = f"{nick} was not ready after {self._start_patience:g} s and was ended: {_log_tail(child)}"
             raise MemberNotStarted(text) from None
 
-    async def _make_known(self, nick: str, child: BackgroundProcess) -> None:
-        """Wait until what was started can be found by its file, or is gone; what cannot is ended."""
+    async def _until_findable(self, nick: str, child: BackgroundProcess) -> None:
+        """Wait until a started daemon has its pid file or has ended; end it if neither happens."""
         try:
             async with asyncio.timeout(KNOWN):
                 while child.poll() is None and pidfile.running(nick) is None:  # noqa: ASYNC110
@@ -154,12 +154,12 @@ class MemberDaemons:
             await self._end_child(nick, child)
 
     async def _end_child(self, nick: str, child: BackgroundProcess) -> None:
-        """End what was started here and is not ready, perhaps not even known by its file; then what it has left."""
+        """End a daemon that is not ready, perhaps without pid file, and the processes it left."""
         await self._end(nick)
-        for press in (child.terminate, child.kill):
+        for signal in (child.terminate, child.kill):
             if child.poll() is None:
-                press()
-                # It is ours and not taken note of yet, so the number is nobody else's.
+                signal()
+                # It is our child and not reaped, so the pid cannot belong to another process.
                 with suppress(TimeoutError):
                     async with asyncio.timeout(TOLD):
                         await wait_gone(child.pid)
@@ -177,7 +177,7 @@ def _is_ready(nick: str, pid: int) -> bool:
     return note is not None and note.pid == pid and note.ready
 
 
-def _printed(child: BackgroundProcess) -> str:
-    """The end of what a daemon wrote to its log since it was started, as one line that fits into IRC."""
+def _log_tail(child: BackgroundProcess) -> str:
+    """Return the last lines that a daemon has logged since its start, as one line for IRC."""
     lines = [line.strip() for line in child.output(LAST_LINES).splitlines() if line.strip()]
     return clip(one_line(" / ".join(lines[-_LAST_LINES:]) or "it wrote nothing", Profile.TERMINAL), _LONGEST)

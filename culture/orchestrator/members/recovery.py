@@ -1,4 +1,4 @@
-"""A member that is gone comes back with its session; one that does not come back is followed by another."""
+"""Recovery: restarts a member that is gone with its session, or replaces it by another."""
 
 import logging
 import time
@@ -9,39 +9,39 @@ from culture.orchestrator.errors import NotHired
 from culture.orchestrator.journal.state import TeamMember
 from culture.orchestrator.members.hiring import MemberHiring
 from culture.orchestrator.members.shift import Shift
-from culture.orchestrator.members.worker_followup import Following
-from culture.orchestrator.parts import TeamParts
+from culture.orchestrator.members.worker_followup import WorkerFollowup
+from culture.orchestrator.team_context import TeamContext
 
 log = logging.getLogger(__name__)
 
 WINDOW = 600.0
-"""So often as ``limits.attempts`` within this time; then somebody else is tried."""
+"""Seconds within which ``limits.attempts`` restarts are made; then the member is replaced."""
 
 
 class MemberRecovery:
-    """Tries a few times, then hands over."""
+    """Restarts members a limited number of times, then replaces them."""
 
     def __init__(
         self,
-        parts: TeamParts,
+        context: TeamContext,
         hiring: MemberHiring,
         shift: Shift,
-        following: Following,
+        followup: WorkerFollowup,
         give_up: Callable[[str, str], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._parts = parts
+        self._context = context
         self._hiring = hiring
         self._shift = shift
-        self._following = following
+        self._followup = followup
         self._give_up = give_up
-        """Told of a task that nobody can work on, and why."""
+        """Called with a task that nobody can work on, and the reason."""
         self._clock = clock
         self._tries: defaultdict[str, deque[float]] = defaultdict(deque)
 
     async def bring_back(self, member: TeamMember, why: str) -> bool:
-        """Start it again in its worktree, with its session; whether it is back."""
-        if not self._parts.daemons.is_running(member.nick) and not self._may_try(member.nick):
+        """Restart a member in its worktree, with its session; whether it runs."""
+        if not self._context.daemons.is_running(member.nick) and not self._may_try(member.nick):
             await self.replace(member, f"{why}, again and again")
             return False
         try:
@@ -53,26 +53,26 @@ class MemberRecovery:
         return True
 
     async def replace(self, member: TeamMember, why: str) -> None:
-        """Have it followed by somebody else, and tell what happened (O18, O30); who was let go is not missed."""
-        now = self._parts.book.state.member(member.nick)
+        """Replace a member by another and report it (O18, O30); one that is leaving is not replaced."""
+        now = self._context.store.state.member(member.nick)
         if now is None or now.leaving:
             return
         reason = why.splitlines()[0]
-        key = f"replaced {member.order_key} {self._parts.book.state.shifts}"
-        await self._parts.complain(key, f"{member.nick} ({member.role}) is replaced: {reason}")
+        key = f"replaced {member.order_key} {self._context.store.state.shifts}"
+        await self._context.complain(key, f"{member.nick} ({member.role}) is replaced: {reason}")
         if self._may_try(f"{member.task_id or ''} {member.role}"):
             self._shift.begin(member, reason, asked=False)
         elif member.task_id is not None and member.role == "manager":
             self._give_up(member.task_id, reason)
         elif member.role != "em":
             await self._hiring.retire(member.nick, reason)
-            await self._following.lost(member, reason)
+            await self._followup.report_lost(member, reason)
 
     def _may_try(self, what: str) -> bool:
         tries, now = self._tries[what], self._clock()
         while tries and tries[0] < now - WINDOW:
             tries.popleft()
-        if len(tries) >= self._parts.config.limits.attempts:
+        if len(tries) >= self._context.config.limits.attempts:
             return False
         tries.append(now)
         return True

@@ -1,4 +1,4 @@
-"""The members' own agents.yaml and what each is told of itself, made from team.yaml and the state."""
+"""The members' agents.yaml and system prompts, generated from team.yaml and the state."""
 
 import json
 from collections.abc import Mapping
@@ -15,12 +15,12 @@ from culture.orchestrator.wiki_record import wiki_folder
 from culture.protocol.vocabulary import WellKnownChannel
 
 AGENTS, INSTRUCTIONS = "agents.yaml", "instructions"
-# Chains of work are long, and paid for by the task's budget; two members that only talk are held back.
+# Chains of work are long, and limited by the task's budget; two members that only talk are held back.
 _LOOPS = {"max_hops": "off", "pair_turns_per_hour": 20, "pair_turns_reset": True, "channel_turns_per_hour": 100_000}
 
 
 class MemberConfigs:
-    """Writes what the members' daemons read when they start."""
+    """Writes the files that the members' daemons read when they start."""
 
     def __init__(self, config: TeamConfig, folder: Path, main: str, orchestrator: str, em: str) -> None:
         self._config = config
@@ -31,13 +31,13 @@ class MemberConfigs:
 
     @property
     def file(self) -> Path:
-        """The members' agents.yaml."""
+        """Path of the members' agents.yaml."""
         return self._folder / AGENTS
 
     def write(self, state: TeamState) -> None:
-        """Write it for everybody who is in the team."""
+        """Write agents.yaml for all members of the team."""
         config = self._config
-        said = {
+        data = {
             "server": config.server.model_dump(mode="json", exclude_none=True),
             "supervisor": config.supervisor.model_dump(mode="json", exclude_unset=True),
             "webhooks": config.webhooks.model_dump(mode="json", exclude_unset=True),
@@ -46,12 +46,12 @@ class MemberConfigs:
             "people": list(config.pm),
             **({"sandbox": self._sandbox()} if config.sandbox.kind != "none" else {}),
             **_LOOPS,
-            "agents": [self._described(member, state) for member in state.members.values()],
+            "agents": [self._agent_entry(member, state) for member in state.members.values()],
         }
-        replace_file(self.file, json.dumps(said, ensure_ascii=False, indent=1))
+        replace_file(self.file, json.dumps(data, ensure_ascii=False, indent=1))
 
-    def facts(self, member: TeamMember, state: TeamState) -> dict[str, str]:
-        """What the places in a prompt are filled with."""
+    def placeholders(self, member: TeamMember, state: TeamState) -> dict[str, str]:
+        """Return the values of the placeholders in a member's prompts."""
         config, task = self._config, state.tasks.get(member.task_id or "")
         return {
             "name": member.name,
@@ -78,32 +78,32 @@ class MemberConfigs:
         }
 
     def channels_of(self, role: str, task_channel: str | None) -> tuple[str, ...]:
-        """Where somebody of a role is."""
+        """Return the channels that a member of this role joins."""
         config = self._config
         if role == "em":
             return (config.project_channel, config.standup_channel, WellKnownChannel.ERRORS.value)
         assert task_channel is not None
         return (task_channel, config.standup_channel, config.project_channel) if role == "manager" else (task_channel,)
 
-    def told(self, member: TeamMember, state: TeamState) -> str:
-        """What a member is told of its role."""
-        return load(self._config.project_dir, member.role, self.facts(member, state))
+    def system_prompt(self, member: TeamMember, state: TeamState) -> str:
+        """Return the role prompt of a member."""
+        return load(self._config.project_dir, member.role, self.placeholders(member, state))
 
-    def instructions(self, member: TeamMember, state: TeamState) -> Path:
-        """The file with that."""
+    def write_instructions(self, member: TeamMember, state: TeamState) -> Path:
+        """Write the role prompt of a member to a file and return its path."""
         file = self._folder / INSTRUCTIONS / f"{member.nick}.md"
-        replace_file(file, self.told(member, state))
+        replace_file(file, self.system_prompt(member, state))
         return file
 
     def mcp_servers(self, nick: str) -> dict[str, dict[str, object]]:
-        """The MCP servers of a member (O07): the wiki, and the bridge where one is named."""
+        """Return the MCP servers of a member (O07): the wiki, and the bridge if configured."""
         urls = {"dev-wiki": self._config.wiki_mcp_url, "irc-bridge": self._config.mcp_bridge_url}
         return {name: {"type": "http", "url": _as_nick(url, nick)} for name, url in urls.items() if url}
 
     def _mcp_servers_of(self, member: TeamMember) -> dict[str, dict[str, object]]:
         return self.mcp_servers(member.nick) if self._config.role(member.role).agent == "claude" else {}
 
-    def _described(self, member: TeamMember, state: TeamState) -> dict[str, Any]:
+    def _agent_entry(self, member: TeamMember, state: TeamState) -> dict[str, Any]:
         role = self._config.role(member.role)
         task = state.tasks.get(member.task_id or "")
         servers = self._mcp_servers_of(member)
@@ -116,28 +116,28 @@ class MemberConfigs:
             **({"model": role.model} if role.model else {}),
             **({"permission_mode": "bypassPermissions"} if role.agent == "claude" else {}),
             **({"mcp_servers": servers} if servers else {}),
-            "instructions_file": str(self.instructions(member, state)),
+            "instructions_file": str(self.write_instructions(member, state)),
             "team": {"orchestrator": self._orchestrator, "channel": place, **({"wiki": str(wiki)} if wiki else {})},
             **self._budget(),
             **role.options,
         }
 
     def _sandbox(self) -> Mapping[str, object]:
-        """What team.yaml says, with what every member works with: the wiki, and the ports of its MCP servers."""
-        said = self._config.sandbox.model_dump(mode="json", exclude_unset=True)
+        """Return team.yaml's sandbox settings plus the wiki folder and the ports of the MCP servers."""
+        settings = self._config.sandbox.model_dump(mode="json", exclude_unset=True)
         urls = [urlsplit(url) for url in (self._config.wiki_mcp_url, self._config.mcp_bridge_url) if url]
-        places = [f"{each.hostname}:{each.port}" for each in urls if each.hostname and each.port]
+        addresses = [f"{each.hostname}:{each.port}" for each in urls if each.hostname and each.port]
         wiki = wiki_folder(self._config)
         return {
-            **said,
-            "hosts": [*said.get("hosts", ()), *places],
-            "write": [*said.get("write", ()), *([str(wiki)] if wiki else [])],
+            **settings,
+            "hosts": [*settings.get("hosts", ()), *addresses],
+            "write": [*settings.get("write", ()), *([str(wiki)] if wiki else [])],
         }
 
     def _budget(self) -> Mapping[str, object]:
         member = self._config.budget.member
-        said = {"usd_total": member.usd, "tokens_total": member.tokens}
-        limits = {name: value for name, value in said.items() if value is not None}
+        values = {"usd_total": member.usd, "tokens_total": member.tokens}
+        limits = {name: value for name, value in values.items() if value is not None}
         return {"budget": limits} if limits else {}
 
 

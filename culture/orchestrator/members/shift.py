@@ -1,4 +1,10 @@
-"""Shift change: somebody whose context is full, or who is gone, is followed by exactly one with a fresh name."""
+"""Shift change: replaces a member whose context is full, or that is gone, by a new one.
+
+The steps: the member is prompted to write a hand-off page to the wiki (the orchestrator builds one if it cannot), the
+change is announced, the member retires, its successor is hired under a name chosen at the start, and gets the page as
+its order. Every step can be repeated: the open ``shift`` entry of the journal has the name and page, so that a crash
+leads to exactly one successor. The EM keeps its name and only begins with an empty context.
+"""
 
 import logging
 from collections.abc import Mapping
@@ -9,16 +15,15 @@ from culture.lib.git import GitFailed
 from culture.orchestrator import prompts
 from culture.orchestrator.budget import TEAM
 from culture.orchestrator.errors import NoAnswer, NotHired
-from culture.orchestrator.journal.state import TeamMember, TeamTask, What
-from culture.orchestrator.members.handles import handle
+from culture.orchestrator.journal.state import Act, TeamMember, TeamTask
 from culture.orchestrator.members.hiring import MemberHiring
-from culture.orchestrator.members.other_teams import one_at_a_time
-from culture.orchestrator.members.worker_followup import Following
-from culture.orchestrator.parts import TeamParts
+from culture.orchestrator.members.worker_followup import WorkerFollowup
+from culture.orchestrator.names import one_at_a_time
 from culture.orchestrator.repository.git import git, readable
 from culture.orchestrator.repository.worktrees import branch_of
-from culture.orchestrator.tasks.ledger import publish
+from culture.orchestrator.tasks.ledger import publish_task
 from culture.orchestrator.tasks.tasks import TeamTasks
+from culture.orchestrator.team_context import TeamContext
 from culture.wiki.names import SPRINT_STATE, handoff
 
 log = logging.getLogger(__name__)
@@ -31,30 +36,32 @@ then say in {channel} in a sentence that you go on."""
 
 
 class Shift:
-    """From the intention to the successor's first prompt; each step can be done again."""
+    """Performs shift changes; each step can be repeated."""
 
-    def __init__(self, parts: TeamParts, hiring: MemberHiring, tasks: TeamTasks, following: Following) -> None:
-        self._parts = parts
+    def __init__(self, context: TeamContext, hiring: MemberHiring, tasks: TeamTasks, followup: WorkerFollowup) -> None:
+        self._context = context
         self._hiring = hiring
         self._tasks = tasks
-        self._following = following
+        self._followup = followup
 
     def is_open(self, nick: str) -> bool:
-        """Whether somebody is about to hand over."""
-        return any(entry.data["nick"].lower() == nick.lower() for entry in self._parts.book.state.pending(What.SHIFT))
+        """Whether a member is in a shift change."""
+        return any(entry.data["nick"].lower() == nick.lower() for entry in self._context.store.state.pending(Act.SHIFT))
 
     def begin(self, member: TeamMember, why: str, asked: bool = True) -> None:
-        """Have somebody followed; without ``asked`` they are not asked to hand over, as they cannot."""
+        """Start a shift change; without ``asked`` the member is not prompted: it cannot answer."""
         if self.is_open(member.nick) or member.leaving:
             return
-        state = self._parts.book.state
+        state = self._context.store.state
         task = state.tasks.get(member.task_id or "")
         number = 1 + (task.shifts if task else state.shifts)
-        with one_at_a_time(self._parts.folder):
+        with one_at_a_time(self._context.folder):
             try:
                 successor = member.name if member.role == EM else self._hiring.next_name()
-            except NotHired as none:
-                self._parts.jobs.start(f"complain {member.nick}", self._parts.complain(f"names {number}", str(none)))
+            except NotHired as error:
+                self._context.jobs.start(
+                    f"complain {member.nick}", self._context.complain(f"names {number}", str(error))
+                )
                 return
             data = {
                 "nick": member.nick,
@@ -67,119 +74,121 @@ class Shift:
                 "why": why,
                 "asked": asked,
             }
-            self._parts.book.intend(What.SHIFT, **data)
-        self.go_on(data)
+            self._context.store.intend(Act.SHIFT, **data)
+        self.resume(data)
 
-    def go_on(self, data: Mapping[str, Any]) -> None:
-        """Go on with a shift change wherever it stands."""
-        self._parts.jobs.start(f"shift {data['nick']}", self._change(data))
+    def resume(self, data: Mapping[str, Any]) -> None:
+        """Continue a shift change from whatever step it has reached, in the background."""
+        self._context.jobs.start(f"shift {data['nick']}", self._change(data))
 
     async def _change(self, data: Mapping[str, Any]) -> None:
-        parts = self._parts
-        async with self._tasks.turns[data["task"] or EM]:
-            task = parts.book.state.tasks.get(data["task"] or "")
+        context = self._context
+        async with self._tasks.locks[data["task"] or EM]:
+            task = context.store.state.tasks.get(data["task"] or "")
             if task is not None and task.stage.is_over:
-                parts.book.failed(What.SHIFT, nick=data["nick"], why=f"{task.id} is over")
+                context.store.failed(Act.SHIFT, nick=data["nick"], why=f"{task.id} is over")
                 return
             if self._is_parked(data):
                 return
             if data["asked"]:
-                await self._ask(data)
+                await self._prompt_handoff(data)
             if self._is_parked(data):
                 return
-            if not await parts.record.has(data["page"]):
-                await parts.record.put(data["page"], await self._built(data, task), f"{data['name']} left no page")
+            if not await context.wiki.has_text(data["page"]):
+                await context.wiki.replace(
+                    data["page"], await self._build_page(data, task), f"{data['name']} left no page"
+                )
             await self._announce(data, task)
-            gone = parts.book.state.member(data["nick"])
+            member = context.store.state.member(data["nick"])
             try:
-                await self._follow(data, task)
+                await self._replace(data, task)
             except (NotHired, NoAnswer) as why:
-                parts.book.failed(What.SHIFT, nick=data["nick"], why=str(why))
+                context.store.failed(Act.SHIFT, nick=data["nick"], why=str(why))
                 text = f"{data['name']} ({data['role']}) is gone, and nobody follows: {why}"
-                await parts.complain(f"unfollowed {data['page']}", text)
-                if gone is not None:
-                    await self._following.lost(gone, str(why))
+                await context.complain(f"unfollowed {data['page']}", text)
+                if member is not None:
+                    await self._followup.report_lost(member, str(why))
                 return
-            parts.book.done(What.SHIFT, nick=data["nick"], page=data["page"])
-        await publish(parts, data["task"])
-        await parts.record.sprint(parts.book.state)
+            context.store.done(Act.SHIFT, nick=data["nick"], page=data["page"])
+        await publish_task(context, data["task"])
+        await context.wiki.update_sprint(context.store.state)
 
     def _is_parked(self, data: Mapping[str, Any]) -> bool:
-        """Whether nobody may work on it: then nobody follows either, until more may be spent."""
-        return bool(self._parts.book.state.parked & {TEAM, data["task"] or ""})
+        """Whether the task's or team's budget is spent: then the shift change waits."""
+        return bool(self._context.store.state.parked & {TEAM, data["task"] or ""})
 
-    async def _ask(self, data: Mapping[str, Any]) -> None:
-        """The hand-off prompt, and the end of that turn."""
-        parts, key = self._parts, f"handoff-{data['page'].replace('/', '-')}"
-        member = parts.book.state.member(data["nick"])
-        if member is None or member.leaving or not parts.daemons.is_running(member.nick):
+    async def _prompt_handoff(self, data: Mapping[str, Any]) -> None:
+        """Give the member the hand-off prompt and wait for the end of that turn."""
+        context, key = self._context, f"handoff-{data['page'].replace('/', '-')}"
+        member = context.store.state.member(data["nick"])
+        if member is None or member.leaving or not context.daemons.is_running(member.nick):
             return
-        facts = {**parts.roster.facts(member, parts.book.state), "page": data["page"]}
-        facts.setdefault("work_channel", parts.config.project_channel)
-        text = prompts.load(parts.config.project_dir, prompts.HANDOFF, facts)
+        values = {**context.roster.placeholders(member, context.store.state), "page": data["page"]}
+        values.setdefault("work_channel", context.config.project_channel)
+        text = prompts.load(context.config.project_dir, prompts.HANDOFF, values)
         try:
             await self._hiring.give(member.nick, key, text)
-            await handle(self._parts, member).session.send(text, key)
+            await context.handle(member).session.send(text, key)
         except NoAnswer as why:
-            log.warning("%s does not hand over: %s", member.nick, why)
+            log.warning("%s wrote no hand-off: %s", member.nick, why)
 
     async def _announce(self, data: Mapping[str, Any], task: TeamTask | None) -> None:
-        config = self._parts.config
+        config = self._context.config
         who = "a fresh context" if data["role"] == EM else data["successor"]
         text = f"Shift change: {data['name']} ({data['role']}) hands over to {who}; {data['why']}. Wiki: {data['page']}"
         rooms = (task.channel if task else config.project_channel, config.standup_channel)
-        await self._parts.rooms.say_once(f"shift {data['page']}", text, *rooms)
+        await self._context.rooms.say_once(f"shift {data['page']}", text, *rooms)
 
-    async def _follow(self, data: Mapping[str, Any], task: TeamTask | None) -> None:
+    async def _replace(self, data: Mapping[str, Any], task: TeamTask | None) -> None:
         if data["role"] == EM:
-            await self._begin_anew(data)
+            await self._clear_em(data)
             return
-        nick = self._parts.nick_of(data["successor"])
+        nick = self._context.nick_of(data["successor"])
         await self._hiring.retire(data["nick"], data["why"], heir=nick)
-        if self._parts.book.state.member(nick) is None:
+        if self._context.store.state.member(nick) is None:
             order = _ORDER.format(
                 old=data["name"],
                 role=data["role"],
                 what=f" of {task.id}" if task else "",
                 page=data["page"],
-                channel=task.channel if task else self._parts.config.standup_channel,
+                channel=task.channel if task else self._context.config.standup_channel,
             )
             self._hiring.intend(data["role"], task, f"{order}\n\n{data['order']}", name=data["successor"], instead=True)
-        self._following.follow(await self._hiring.settle(nick))
+        self._followup.follow(await self._hiring.settle(nick))
 
-    async def _begin_anew(self, data: Mapping[str, Any]) -> None:
-        """The EM keeps name and place, and begins a new session."""
-        parts, key = self._parts, f"anew-{data['page'].replace('/', '-')}"
-        if not data["asked"] and key not in parts.book.state.prompts:
-            await parts.daemons.stop(data["nick"])
-        if not parts.daemons.is_running(data["nick"]):
+    async def _clear_em(self, data: Mapping[str, Any]) -> None:
+        """Give the EM a new session under the same name."""
+        context, key = self._context, f"anew-{data['page'].replace('/', '-')}"
+        if not data["asked"] and key not in context.store.state.prompts:
+            await context.daemons.stop(data["nick"])
+        if not context.daemons.is_running(data["nick"]):
             await self._hiring.settle(data["nick"])
-        if key not in parts.book.state.prompts:
-            await parts.daemons.call(data["nick"], "clear")
-            parts.agents[data["name"]].session.context_tracker.renew()
-        channel = parts.config.project_channel
+        if key not in context.store.state.prompts:
+            await context.daemons.call(data["nick"], "clear")
+            context.agents[data["name"]].session.context_tracker.reset()
+        channel = context.config.project_channel
         await self._hiring.give(
             data["nick"], key, _EM_ORDER.format(page=data["page"], sprint=SPRINT_STATE, channel=channel), channel
         )
 
-    async def _built(self, data: Mapping[str, Any], task: TeamTask | None) -> str:
-        """What can be known without whoever is gone (I21)."""
+    async def _build_page(self, data: Mapping[str, Any], task: TeamTask | None) -> str:
+        """Return a hand-off page from what is known without the member (I21)."""
         lines = [f"# Hand-off of {data['name']}, {data['role']}", "", f"Written by the team: {data['why']}."]
         lines += ["", "## What they were given", "", data["order"] or "(nothing)"]
-        if said := self._parts.rooms.lately(data["nick"]):
-            lines += ["", "## What they said last", "", *(f"    {line}" for line in said.splitlines()[-20:])]
+        if recent := self._context.rooms.recent_lines(data["nick"]):
+            lines += ["", "## What they said last", "", *(f"    {line}" for line in recent.splitlines()[-20:])]
         if task is not None:
             lines += ["", f"## {task.id}", "", task.text, "", f"Last report: {task.said or 'none'}."]
-            lines += await _work(Path(task.worktree), task)
+            lines += await _describe_work(Path(task.worktree), task)
         return "\n".join(lines) + "\n"
 
 
-async def _work(worktree: Path, task: TeamTask) -> list[str]:
+async def _describe_work(worktree: Path, task: TeamTask) -> list[str]:
     try:
         commits = await git(worktree, "log", "--no-color", "--format=%h %an: %s", f"{task.base}..{branch_of(task.id)}")
         edits = await git(worktree, "status", "--porcelain", "--untracked-files=all")
     except (GitFailed, OSError) as error:
         return ["", f"The worktree cannot be read: {error}"]
-    done, left = readable(commits).splitlines(), readable(edits).splitlines()
-    found = ["", "## Commits", "", *(f"- {line}" for line in done or ["none yet"])]
-    return [*found, "", "## Not committed", "", *(f"- {line}" for line in left or ["nothing"])]
+    committed, uncommitted = readable(commits).splitlines(), readable(edits).splitlines()
+    lines = ["", "## Commits", "", *(f"- {line}" for line in committed or ["none yet"])]
+    return [*lines, "", "## Not committed", "", *(f"- {line}" for line in uncommitted or ["nothing"])]

@@ -1,7 +1,7 @@
-"""Learns of each answer of a member's model what it has used, so that budgets hold within a turn.
+"""Watches the members' usage, so that budgets hold within a turn.
 
-Each member's daemon is asked what it has used, and holds the request open until that has changed (`usage`). A member is
-watched from its start to its end; after a restart of the orchestrator the heartbeat takes up all who are there.
+Each member's daemon is sent a `usage` request, which it holds open until the usage has changed (long polling). A member
+is watched from its start to its end; after a restart of the orchestrator the heartbeat resumes watching.
 """
 
 import asyncio
@@ -10,11 +10,11 @@ from collections.abc import Awaitable, Callable
 
 from culture.orchestrator.errors import NoAnswer
 from culture.orchestrator.journal.state import TeamMember
-from culture.orchestrator.parts import TeamParts
+from culture.orchestrator.team_context import TeamContext
 
 log = logging.getLogger(__name__)
 
-HELD = 600.0
+HOLD_TIME = 600.0
 """Seconds that a daemon may hold a request open."""
 _MARGIN = 15.0
 _PAUSE = 5.0
@@ -22,23 +22,23 @@ _PAUSE = 5.0
 
 
 class UsageWatch:
-    """One task for each member."""
+    """Runs one watching task per member."""
 
-    def __init__(self, parts: TeamParts, used: Callable[[TeamMember], Awaitable[object]]) -> None:
-        self._parts = parts
-        self._used = used
+    def __init__(self, context: TeamContext, on_usage: Callable[[TeamMember], Awaitable[object]]) -> None:
+        self._context = context
+        self._on_usage = on_usage
         """Called when a member has used more."""
         self._watching: dict[str, asyncio.Task[None]] = {}
 
-    def begin(self) -> None:
-        """Watch everybody who is there and is not watched yet."""
-        for member in self._parts.book.state.members.values():
+    def watch_members(self) -> None:
+        """Start watching all hired members that are not watched yet."""
+        for member in self._context.store.state.members.values():
             if member.hired and not member.leaving and member.nick not in self._watching:
                 task = asyncio.create_task(self._watch(member.nick), name=f"usage of {member.nick}")
                 self._watching[member.nick] = task
 
     async def stop(self) -> None:
-        """Watch nobody any more."""
+        """Stop all watching."""
         watching = list(self._watching.values())
         for task in watching:
             task.cancel()
@@ -47,24 +47,26 @@ class UsageWatch:
     async def _watch(self, nick: str) -> None:
         mark = None
         try:
-            while (member := self._parts.book.state.member(nick)) is not None and not member.leaving:
+            while (member := self._context.store.state.member(nick)) is not None and not member.leaving:
                 mark = await self._next(member, mark)
         finally:
             del self._watching[nick]
 
     async def _next(self, member: TeamMember, mark: str | None) -> str | None:
-        """Wait until a member has used more than what a mark stands for; the new mark."""
+        """Wait until a member has used more than at a mark; returns the new mark."""
         since = {"since": mark} if mark else {}
         try:
-            told = await self._parts.daemons.call(member.nick, "usage", HELD + _MARGIN, timeout=HELD, **since)
+            usage = await self._context.daemons.call(
+                member.nick, "usage", HOLD_TIME + _MARGIN, timeout=HOLD_TIME, **since
+            )
         except NoAnswer as why:
-            # It is not up yet, or was started before an upgrade; the heartbeat looks at it as well.
+            # It is starting, or runs a version without `usage`; the heartbeat reads the usage too.
             log.debug("%s: %s", member.nick, why)
             await asyncio.sleep(_PAUSE)
             return None
         try:
-            await self._used(member)
+            await self._on_usage(member)
         except Exception:
-            log.exception("what %s has used was not looked at", member.nick)
+            log.exception("handling the usage of %s failed", member.nick)
             await asyncio.sleep(_PAUSE)
-        return str(told.get("mark"))
+        return str(usage.get("mark"))

@@ -1,86 +1,86 @@
-"""Whoever has called somebody hears of the end: of their work, and of themselves."""
+"""Worker follow-up: a manager learns when its worker has finished or is gone."""
 
 import asyncio
 
 from culture.clients.shared.errands import WAITING, WORKING
 from culture.config.team import ROLES
-from culture.orchestrator.budget import goes_on
+from culture.orchestrator.budget import resume_key_prefix
 from culture.orchestrator.errors import NoAnswer
-from culture.orchestrator.journal.state import TeamMember, What
+from culture.orchestrator.journal.state import Act, TeamMember
 from culture.orchestrator.members.hiring import MemberHiring
-from culture.orchestrator.parts import TeamParts
+from culture.orchestrator.team_context import TeamContext
 
 _LONGEST = 4000
 _INTERRUPTED = "interrupted"
 _LONG, _MARGIN = 600.0, 15.0
-"""How long the end of a turn is waited for at once, and how much longer for the answer."""
+"""Seconds that one request waits for the end of a turn, and the margin for its answer."""
 
 
-class Following:
-    """Workers are followed until it is known whether their manager has heard of the end of their work."""
+class WorkerFollowup:
+    """Follows each worker until its manager knows that its work has ended."""
 
-    def __init__(self, parts: TeamParts, hiring: MemberHiring) -> None:
-        self._parts = parts
+    def __init__(self, context: TeamContext, hiring: MemberHiring) -> None:
+        self._context = context
         self._hiring = hiring
 
-    def take_up(self) -> None:
-        """Follow every worker who is there: also successors, and those whom the last orchestrator followed."""
-        for member in self._parts.book.state.members.values():
+    def follow_all(self) -> None:
+        """Follow every hired worker, also successors and those of before a restart."""
+        for member in self._context.store.state.members.values():
             if member.hired and not member.leaving:
                 self.follow(member)
 
     def follow(self, member: TeamMember) -> None:
-        """Whoever has done what they were hired for has told the manager so, or the team does."""
-        if member.role in ROLES[2:] and self._key(member) not in self._parts.book.state.told:
-            self._parts.jobs.start(f"follow {member.nick}", self._follow(member))
+        """Wait in the background for a worker's end, and prompt the manager if the worker did not."""
+        if member.role in ROLES[2:] and self._key(member) not in self._context.store.state.announced:
+            self._context.jobs.start(f"follow {member.nick}", self._follow(member))
 
-    async def lost(self, member: TeamMember, why: str) -> None:
-        """A worker is gone without having finished, and nobody comes instead: the manager has to know."""
-        task = self._parts.book.state.tasks.get(member.task_id or "")
+    async def report_lost(self, member: TeamMember, why: str) -> None:
+        """Prompt the manager that a worker is gone unfinished and has no successor."""
+        task = self._context.store.state.tasks.get(member.task_id or "")
         if member.role not in ROLES[2:] or task is None or task.manager is None or task.stage.is_over:
             return
-        said = f"{member.name} ({member.role}) is gone, and nobody comes instead: {why}."
-        await self._hiring.tell(task.manager, f"gone-{member.order_key}", said, task.channel)
+        text = f"{member.name} ({member.role}) is gone, and nobody comes instead: {why}."
+        await self._hiring.tell(task.manager, f"gone-{member.order_key}", text, task.channel)
 
     def _key(self, member: TeamMember) -> str:
         return f"finished {member.order_key}"
 
     async def _follow(self, member: TeamMember) -> None:
-        """Until its turn is over, and somebody is there to be told."""
-        parts, key, prompt = self._parts, self._key(member), member.order_key
-        while parts.book.state.member(member.nick) is not None and key not in parts.book.state.told:
+        """Wait until the worker's turn is over and its manager has been informed."""
+        context, key, prompt = self._context, self._key(member), member.order_key
+        while context.store.state.member(member.nick) is not None and key not in context.store.state.announced:
             try:
-                told = await parts.daemons.call(
+                answer = await context.daemons.call(
                     member.nick, "prompt", _LONG + _MARGIN, key=prompt, wait=True, timeout=_LONG
                 )
             except NoAnswer:
                 await asyncio.sleep(_MARGIN)
                 continue
-            if told.get("outcome") in (WAITING, WORKING):
+            if answer.get("outcome") in (WAITING, WORKING):
                 continue
-            if told.get("outcome") == _INTERRUPTED and (later := self._gone_on_with(member)) not in (None, prompt):
+            if answer.get("outcome") == _INTERRUPTED and (later := self._resume_prompt(member)) not in (None, prompt):
                 prompt = later
                 continue
-            if await self._is_told(member, key, str(told.get("text", ""))):
-                parts.book.done(What.TOLD, key=key)
+            if await self._inform_manager(member, key, str(answer.get("text", ""))):
+                context.store.done(Act.ANNOUNCED, key=key)
                 return
             await asyncio.sleep(_MARGIN)
 
-    def _gone_on_with(self, member: TeamMember) -> str | None:
-        """The newest prompt with which somebody goes on who was stopped, as the budget was spent."""
-        state = self._parts.book.state
-        keys = [*state.prompts, *(entry.data["key"] for entry in state.pending(What.PROMPT))]
-        return next((key for key in reversed(keys) if key.startswith(goes_on(member))), None)
+    def _resume_prompt(self, member: TeamMember) -> str | None:
+        """Return the key of the newest prompt that told a member stopped by a budget to continue."""
+        state = self._context.store.state
+        keys = [*state.prompts, *(entry.data["key"] for entry in state.pending(Act.PROMPT))]
+        return next((key for key in reversed(keys) if key.startswith(resume_key_prefix(member))), None)
 
-    async def _is_told(self, member: TeamMember, key: str, text: str) -> bool:
-        """Whether the manager knows; False while there is none."""
-        task = self._parts.book.state.tasks.get(member.task_id or "")
+    async def _inform_manager(self, member: TeamMember, key: str, text: str) -> bool:
+        """Prompt the manager unless the worker mentioned it; False while there is no manager."""
+        task = self._context.store.state.tasks.get(member.task_id or "")
         if task is None or task.stage.is_over:
             return True
         if task.manager is None:
             return False
-        if not self._parts.rooms.has_just_called(member.nick, task.manager):
+        if not self._context.rooms.has_just_mentioned(member.nick, task.manager):
             place = member.channels[0]
-            said = f"{member.name} ({member.role}) has ended its turn in {place}: {text[:_LONGEST] or '(silent)'}"
-            await self._hiring.tell(task.manager, key.replace(" ", "-"), said, place)
+            report = f"{member.name} ({member.role}) has ended its turn in {place}: {text[:_LONGEST] or '(silent)'}"
+            await self._hiring.tell(task.manager, key.replace(" ", "-"), report, place)
         return True

@@ -18,7 +18,10 @@ async def git(
     codes: Sequence[int] = (0,),
     patience: float = PATIENCE,
 ) -> str:
-    """What git prints; GitFailed for any exit code but these. ``as_person``: with their name, signed as they sign."""
+    """Run git and return what it prints; ``GitFailed`` for any exit code but ``codes``.
+
+    ``as_person`` commits with the person's name and signature instead of the team's.
+    """
     runner = Git(folder, in_project(folder, as_person), {} if as_person else QUIET)
     printed = await runner.run_in_thread(
         *arguments, stdin=stdin, environment=environment, codes=codes, patience=patience
@@ -26,8 +29,8 @@ async def git(
     return printed.decode(errors="surrogateescape")
 
 
-async def holds(folder: Path, *arguments: str) -> bool:
-    """Whether git answers a question such as ``merge-base --is-ancestor`` with yes."""
+async def is_true(folder: Path, *arguments: str) -> bool:
+    """Whether a git command such as ``merge-base --is-ancestor`` answers yes (exit code 0)."""
     try:
         await git(folder, *arguments)
     except GitFailed as no:
@@ -38,7 +41,7 @@ async def holds(folder: Path, *arguments: str) -> bool:
 
 
 async def commit_of(folder: Path, name: str) -> str | None:
-    """The commit that a name means; None when there is none."""
+    """Return the commit that a name stands for, or None."""
     try:
         return (await git(folder, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")).strip() or None
     except GitFailed:
@@ -46,5 +49,5 @@ async def commit_of(folder: Path, name: str) -> str | None:
 
 
 def readable(text: str) -> str:
-    """What git printed as text that can be written and sent, whatever bytes were in it."""
+    """Return git's output as valid text, with undecodable bytes replaced."""
     return text.encode(errors="surrogateescape").decode(errors="replace")

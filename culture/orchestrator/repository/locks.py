@@ -1,4 +1,4 @@
-"""One orchestrator for each team and each repository: whoever comes second is refused."""
+"""Locks: one orchestrator per team and repository; removal of stale lock files of git."""
 
 import json
 import os
@@ -13,30 +13,30 @@ FILE = "lock"
 _IN_REPOSITORY = "culture-team.lock"
 
 
-class Busy(Exception):
-    """Another orchestrator is at work; the text says which."""
+class OrchestratorBusy(Exception):
+    """Another orchestrator runs; the text says which."""
 
 
 async def lock_files(folder: Path, project: Path) -> tuple[Path, Path]:
-    """What an orchestrator holds: a file of the team's, and one of the repository's."""
+    """Return the lock files of an orchestrator: the team's and the repository's."""
     shared = Path((await git(project, "rev-parse", "--git-common-dir")).strip())
     return folder / FILE, (project / shared).resolve() / _IN_REPOSITORY
 
 
 @contextmanager
-def held(slug: str, *files: Path) -> Iterator[None]:
-    """Hold these files; Busy when somebody else does."""
+def hold_locks(slug: str, *files: Path) -> Iterator[None]:
+    """Hold these lock files; raises ``OrchestratorBusy`` if another orchestrator has one."""
     with ExitStack() as locks:
         for file in files:
             try:
                 locks.enter_context(FileLock(file).held(json.dumps({"pid": os.getpid(), "team": slug})))
             except LockTaken as taken:
-                raise Busy(_who(taken.note)) from None
+                raise OrchestratorBusy(_describe_holder(taken.note)) from None
         yield
 
 
-def note_of(file: Path) -> int | None:
-    """The process that holds a team's file; None when nobody does."""
+def holder_of(file: Path) -> int | None:
+    """Return the pid of the process that holds a team's lock file, or None."""
     try:
         text = note_of_holder(file)
         return int(json.loads(text)["pid"]) if text else None
@@ -44,43 +44,43 @@ def note_of(file: Path) -> int | None:
         return None
 
 
-def _who(note: str) -> str:
+def _describe_holder(note: str) -> str:
     try:
-        said = json.loads(note)
-        return f"the orchestrator of {said['team']} (pid {said['pid']}) is at work on this repository"
+        holder = json.loads(note)
+        return f"the orchestrator of {holder['team']} (pid {holder['pid']}) is at work on this repository"
     except (ValueError, KeyError, TypeError):
         return "another orchestrator is at work on this repository"
 
 
-_LEFTOVERS = ("index.lock", "HEAD.lock")
+_GIT_LOCKS = ("index.lock", "HEAD.lock")
 
 
-def drop_leftovers(git_dir: Path) -> list[Path]:
-    """Remove the locks of git processes that are gone; a lock that somebody has open stays."""
-    gone = []
-    for name in _LEFTOVERS:
+def remove_stale_locks(git_dir: Path) -> list[Path]:
+    """Remove and return the lock files of dead git processes; one that a process has open stays."""
+    removed = []
+    for name in _GIT_LOCKS:
         lock = git_dir / name
         if lock.exists() and not _is_open(lock):
             lock.unlink(missing_ok=True)
-            gone.append(lock)
-    return gone
+            removed.append(lock)
+    return removed
 
 
 def _is_open(file: Path) -> bool:
-    """Whether a process of this machine has the file open, as far as we may see."""
-    wanted = str(file)
-    return any(wanted in _open_files(process) for process in Path("/proc").iterdir() if process.name.isdecimal())
+    """Whether a process of this machine has the file open, as far as permissions show."""
+    path = str(file)
+    return any(path in _open_files(process) for process in Path("/proc").iterdir() if process.name.isdecimal())
 
 
 def _open_files(process: Path) -> set[str]:
-    found = set[str]()
+    files = set[str]()
     try:
         handles = os.listdir(process / "fd")
     except OSError:
-        return found
+        return files
     for handle in handles:
         try:
-            found.add(os.readlink(process / "fd" / handle))
+            files.add(os.readlink(process / "fd" / handle))
         except OSError:
             continue
-    return found
+    return files

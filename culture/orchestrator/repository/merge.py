@@ -1,4 +1,4 @@
-"""Bringing a task's branch into main, at a person's word: refused rather than at the cost of anybody's edits."""
+"""Merges a task's branch into main on a person's command; refuses if edits could be lost."""
 
 import asyncio
 import tempfile
@@ -8,17 +8,17 @@ from pathlib import Path, PurePath
 
 from culture.lib import git_identity
 from culture.lib.git import GitFailed
-from culture.orchestrator.repository.git import commit_of, git, holds, readable
-from culture.orchestrator.repository.locks import drop_leftovers
+from culture.orchestrator.repository.git import commit_of, git, is_true, readable
+from culture.orchestrator.repository.locks import remove_stale_locks
 from culture.orchestrator.repository.worktrees import Worktrees, branch_of
 
 _MERGE_PATIENCE = 3600.0
-"""How long a merge may take that fetches large files (git-lfs) on the way."""
+"""Timeout (s) of a merge, which may have to fetch large files (git-lfs)."""
 _MOST_NAMED = 5
 
 
 class NotMerged(Exception):
-    """Nothing was changed; the text says why, and what to do."""
+    """The merge was refused and nothing was changed; the text says why, and what to do."""
 
     def __init__(self, text: str, conflicts: tuple[str, ...] = ()) -> None:
         super().__init__(text)
@@ -26,19 +26,19 @@ class NotMerged(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
-    """What the target is now; ``commit`` is what it was when there was nothing to merge."""
+class MergeResult:
+    """The target's commit after a merge; the old one if there was nothing to merge."""
 
     target: str
     commit: str
     changed: bool
     signed_by_us: bool = False
-    """Whether git had no name and address of a person, so that the commit has those of the team."""
+    """Whether the commit has the team's name, because git has no name and address of the person."""
 
 
-async def main_branch(project: Path, said: str | None = None) -> str:
-    """The branch that tasks begin at and are merged into: what is configured, else what the project is on."""
-    name = said or (await git(project, "symbolic-ref", "--quiet", "--short", "HEAD", codes=(0, 1))).strip()
+async def main_branch(project: Path, configured: str | None = None) -> str:
+    """Return the branch that tasks begin at and merge into: as configured, else the current one."""
+    name = configured or (await git(project, "symbolic-ref", "--quiet", "--short", "HEAD", codes=(0, 1))).strip()
     if not name:
         raise NotMerged(f"{project} is on no branch: say which one counts with `branch:` in team.yaml")
     if await commit_of(project, f"refs/heads/{name}") is None:
@@ -47,7 +47,7 @@ async def main_branch(project: Path, said: str | None = None) -> str:
 
 
 async def summary(project: Path, task: str, target: str) -> str:
-    """The commits of a task's branch and what they change, for a person to read before merging."""
+    """Return the commits of a task's branch and the changed files, to read before merging."""
     branch = await _branch(project, task)
     commits = await git(project, "log", "--no-color", "--format=%h %an: %s", f"{target}..{branch}")
     if not commits:
@@ -56,61 +56,62 @@ async def summary(project: Path, task: str, target: str) -> str:
 
 
 async def diff(project: Path, task: str, target: str) -> str:
-    """The change itself."""
+    """Return the diff of a task's branch."""
     return await git(project, "diff", "--no-color", f"{target}...{await _branch(project, task)}")
 
 
 async def conflicts(project: Path, one: str, other: str) -> tuple[str, ...]:
-    """The files in which two commits cannot be merged without a person."""
+    """Return the files with merge conflicts between two commits."""
     text = await git(project, "merge-tree", "--write-tree", "--name-only", "-z", one, other, codes=(0, 1))
     _tree, *rest = text.split("\0")
     return tuple(dict.fromkeys(name for name in rest[: rest.index("")] if name)) if "" in rest else ()
 
 
-async def merge(worktrees: Worktrees, task: str, target: str, message: str) -> Merged:
-    """Merge a task's branch into the target; NotMerged leaves everything as it was."""
+async def merge(worktrees: Worktrees, task: str, target: str, message: str) -> MergeResult:
+    """Merge a task's branch into the target; ``NotMerged`` leaves everything as it was."""
     project = worktrees.project
     branch = await _branch(project, task)
-    # From here on it is this commit, whatever is added to the branch meanwhile: what was looked at is what is merged.
+    # Commits added to the branch from now on are not merged: only what was reviewed is.
     theirs, before = await commit_of(project, branch), await commit_of(project, f"refs/heads/{target}")
     if theirs is None or before is None:
         raise NotMerged(f"there is no branch {target if theirs else branch}")
-    if await holds(project, "merge-base", "--is-ancestor", theirs, before):
-        return Merged(target, before, False)
-    if found := await conflicts(project, before, theirs):
+    if await is_true(project, "merge-base", "--is-ancestor", theirs, before):
+        return MergeResult(target, before, False)
+    if files := await conflicts(project, before, theirs):
         raise NotMerged(
-            f"task/{task} and {target} both change {', '.join(found)}: merge {target} into task/{task} in the task's "
+            f"task/{task} and {target} both change {', '.join(files)}: merge {target} into task/{task} in the task's "
             "worktree, or have its manager do that",
-            found,
+            files,
         )
-    known = await worktrees.known()
-    for each in known:
-        if await _half_way(each.path, f"refs/heads/{target}"):
+    checkouts = await worktrees.list_worktrees()
+    for each in checkouts:
+        if await _is_rebasing(each.path, f"refs/heads/{target}"):
             raise NotMerged(f"{target} is being rebased or bisected in {each.path}: end that first")
-    homes = [each.path for each in known if each.branch == target]
+    homes = [each.path for each in checkouts if each.branch == target]
     signature = await asyncio.to_thread(git_identity.stand_in, project)
     if not homes:
-        commit = await _merged_aside(project, before, theirs, target, message, signature)
+        commit = await _merge_without_checkout(project, before, theirs, target, message, signature)
     elif homes == [project]:
-        commit = await _merged_here(project, before, theirs, task, target, message, signature)
+        commit = await _merge_in_checkout(project, before, theirs, task, target, message, signature)
     else:
         raise NotMerged(f"{target} is checked out in {homes[0]}: merge it there, or go to another branch there")
-    return Merged(target, commit, True, bool(signature))
+
+    return MergeResult(target, commit, True, bool(signature))
 
 
-async def _merged_here(
+async def _merge_in_checkout(
     project: Path, before: str, theirs: str, task: str, target: str, message: str, signature: Mapping[str, str]
 ) -> str:
-    """In the person's own folder: not on top of edits, and as they were if it fails or is broken off."""
+    """Merge in the project folder; refuses if it has edits, restores it if the merge fails."""
     if await commit_of(project, "MERGE_HEAD") or await commit_of(project, "CHERRY_PICK_HEAD"):
         raise NotMerged(f"{project} is in the middle of a merge of yours: end it with git commit or git merge --abort")
     tree = (await git(project, "merge-tree", "--write-tree", before, theirs)).split()[0]
     if edits := [*await _edits(project), *await _hidden_edits(project)]:
         raise NotMerged(f"{project} has edits of yours ({_some(edits)}): commit or stash them, then merge again")
-    if found := await _in_the_way(project, before, tree):
-        raise NotMerged(f"{_some(found)} would be overwritten in {project} and is not in git: move it away first")
+    if files := await _overwritten_files(project, before, tree):
+        raise NotMerged(f"{_some(files)} would be overwritten in {project} and is not in git: move it away first")
     try:
-        # At a person's word, and with their name.
+        # A person commanded it: the commit has their name.
         words = ("merge", "--no-ff", "--no-edit", "-m", message, theirs)
         await git(project, *words, environment=signature, as_person=True, patience=_MERGE_PATIENCE)
     except BaseException as error:
@@ -122,9 +123,9 @@ async def _merged_here(
 
 
 async def _undo(project: Path, before: str) -> None:
-    """There were no edits before: what differs from the last commit is of the merge that was not made."""
+    """Restore the checkout after a failed merge; there were no edits before it."""
     if await commit_of(project, "HEAD") == before:
-        drop_leftovers(Path((await git(project, "rev-parse", "--absolute-git-dir")).strip()))
+        remove_stale_locks(Path((await git(project, "rev-parse", "--absolute-git-dir")).strip()))
         await git(project, "reset", "--merge", codes=(0, 128))
 
 
@@ -133,28 +134,28 @@ async def _edits(project: Path) -> list[str]:
 
 
 async def _hidden_edits(project: Path) -> list[str]:
-    """What git was told not to look at (assume-unchanged, skip-worktree), and would put its own version over."""
+    """Return edited files that git does not check (assume-unchanged) and would overwrite."""
     listed = (await git(project, "ls-files", "-v", "-z")).split("\0")
     hidden = [line[2:] for line in listed if line and (line[0] == "S" or line[0].islower())]
-    there = [name for name in hidden if (project / name).exists()]
-    if not there:
+    existing = [name for name in hidden if (project / name).exists()]
+    if not existing:
         return []
     with tempfile.TemporaryDirectory(prefix="culture-merge-") as folder:
         own = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
         await git(project, "read-tree", "HEAD", environment=own)
         changed = set((await git(project, "diff", "--name-only", "-z", environment=own)).split("\0"))
-    return [name for name in there if name in changed]
+    return [name for name in existing if name in changed]
 
 
-async def _in_the_way(project: Path, before: str, tree: str) -> list[str]:
-    """Files that are in no commit and that the merge would replace: git itself spares only those it does not ignore."""
+async def _overwritten_files(project: Path, before: str, tree: str) -> list[str]:
+    """Return untracked files that the merge would overwrite; git does not protect ignored ones."""
     tracked = set((await git(project, "ls-files", "-z")).split("\0"))
     added = await git(project, "diff", "--no-renames", "--name-only", "--diff-filter=A", "-z", before, tree)
     new = [name for name in added.split("\0") if name]
     folders = dict.fromkeys(str(each) for name in new for each in PurePath(name).parents if str(each) != ".")
-    there = [name for name in new if (project / name).is_symlink() or (project / name).exists()]
-    there += [name for name in folders if (project / name).is_symlink() or (project / name).is_file()]
-    return [name for name in there if name not in tracked]
+    existing = [name for name in new if (project / name).is_symlink() or (project / name).exists()]
+    existing += [name for name in folders if (project / name).is_symlink() or (project / name).is_file()]
+    return [name for name in existing if name not in tracked]
 
 
 def _some(names: list[str]) -> str:
@@ -162,21 +163,21 @@ def _some(names: list[str]) -> str:
     return readable(", ".join(names[:_MOST_NAMED])) + more
 
 
-async def _half_way(worktree: Path, branch: str) -> bool:
-    """Whether a worktree is in the middle of something at whose end it puts this branch elsewhere."""
+async def _is_rebasing(worktree: Path, branch: str) -> bool:
+    """Whether a worktree is in a rebase or bisect that will move this branch."""
     try:
         git_dir = Path((await git(worktree, "rev-parse", "--absolute-git-dir")).strip())
     except (GitFailed, OSError):
-        return False  # its folder is gone
+        return False  # its folder does not exist
     notes = [git_dir / "rebase-merge" / "head-name", git_dir / "rebase-apply" / "head-name", git_dir / "BISECT_START"]
-    said = (note.read_text(errors="replace").strip() for note in notes if note.is_file())
-    return any(name in (branch, branch.removeprefix("refs/heads/")) for name in said)
+    names = (note.read_text(errors="replace").strip() for note in notes if note.is_file())
+    return any(name in (branch, branch.removeprefix("refs/heads/")) for name in names)
 
 
-async def _merged_aside(
+async def _merge_without_checkout(
     project: Path, before: str, theirs: str, target: str, message: str, signature: Mapping[str, str]
 ) -> str:
-    """Where the target is checked out nowhere: the commit is made, and the branch moved if nobody else has."""
+    """Merge into a branch that is checked out nowhere, if it has not moved meanwhile."""
     tree = (await git(project, "merge-tree", "--write-tree", before, theirs)).split()[0]
     parents = ("-p", before, "-p", theirs)
     words = ("commit-tree", tree, *parents, "-m", message)

@@ -1,4 +1,4 @@
-"""The refs under which salvaged work is kept: list them, and drop those that nobody needs."""
+"""Rescue refs: lists the git refs with salvaged work, and deletes them."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,39 +12,40 @@ _FORM = "%(refname)%00%(objectname)%00%(committerdate:unix)%00%(subject)"
 
 @dataclass(frozen=True, slots=True)
 class Rescue:
-    """One ref, such as ``refs/culture/rescue/demo-1/2``."""
+    """One rescue ref, such as ``refs/culture/rescue/demo-1/2``."""
 
     name: str
     """Task and number, as in ``demo-1/2``."""
     commit: str
     time: int
-    """When it was kept, in seconds since 1970."""
+    """Time of the commit, in seconds since 1970."""
     subject: str
     files: tuple[str, ...]
-    """The files that its commits change and no branch has."""
+    """Files changed by its commits that are on no branch."""
     ignored: tuple[str, ...]
     """Those of them that git ignores, such as ``.env``."""
 
     @property
     def task(self) -> str:
-        """Whose work it is."""
+        """Id of the task."""
         return self.name.rpartition("/")[0]
 
 
 async def rescues(project: Path, task: str = "") -> list[Rescue]:
-    """All rescue refs of a project, or those of one task, the oldest first."""
+    """Return the rescue refs of a project or of one task, the oldest first."""
     place = f"{RESCUES}/{task}/" if task else f"{RESCUES}/"
     listed = await git(project, "for-each-ref", "--sort=committerdate", f"--format={_FORM}", place)
-    found = []
+    refs = []
     for line in listed.splitlines():
         ref, commit, time, subject = line.split("\0")
         files, ignored = await _files(project, ref)
-        found.append(Rescue(ref.removeprefix(f"{RESCUES}/"), commit, int(time), readable(subject), files, ignored))
-    return found
+        refs.append(Rescue(ref.removeprefix(f"{RESCUES}/"), commit, int(time), readable(subject), files, ignored))
+
+    return refs
 
 
 async def drop(project: Path, rescue: Rescue) -> bool:
-    """Delete a ref if it still names that commit; whether it is gone."""
+    """Delete a ref if it still points to that commit; whether it was deleted."""
     ref = f"{RESCUES}/{rescue.name}"
     if await commit_of(project, ref) != rescue.commit:
         return False
@@ -53,9 +54,9 @@ async def drop(project: Path, rescue: Rescue) -> bool:
 
 
 async def _files(project: Path, ref: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names of all files that the commits of no branch change, and of those in commits of ignored files."""
-    shown = ("log", "--no-color", "-z", "--name-only", "--no-renames")
-    text = readable(await git(project, *shown, "--format=%x01%s", ref, "--not", "--branches"))
+    """Return the files that only this ref's commits change, and the ignored ones among them."""
+    command = ("log", "--no-color", "-z", "--name-only", "--no-renames")
+    text = readable(await git(project, *command, "--format=%x01%s", ref, "--not", "--branches"))
     every, ignored = set[str](), set[str]()
     for block in text.split("\x01"):
         subject, *names = block.replace("\n", "\0").split("\0")

@@ -1,4 +1,12 @@
-"""Keeping what was not committed: as a commit marked [INCOMPLETE], made without the worktree's own index."""
+"""Salvage: commits uncommitted work before a worktree is removed, marked [INCOMPLETE].
+
+A worktree may hold work in five places: edited and new files, staged content, commits of a detached HEAD, commits that
+only git's own notes name (an interrupted rebase, an autostash), and files that git ignores. All of it is collected into
+one commit under a ref ``refs/culture/rescue/<task>/<n>``. The commits are made with a temporary index, so that the
+worktree's own index, which a member may be using or a crash may have broken, is neither read nor changed. Whatever no
+commit can hold (repositories inside the worktree, too many ignored files) makes the worktree stay. Running it twice
+finds the first result and creates no second ref.
+"""
 
 import os
 import re
@@ -8,80 +16,80 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from culture.lib.git import GitFailed
-from culture.orchestrator.repository.git import OURSELVES, commit_of, git, holds
-from culture.orchestrator.repository.locks import drop_leftovers
-from culture.orchestrator.repository.worktrees import RESCUES, inside
+from culture.orchestrator.repository.git import OURSELVES, commit_of, git, is_true
+from culture.orchestrator.repository.locks import remove_stale_locks
+from culture.orchestrator.repository.worktrees import RESCUES, processes_in
 
 _HASH = re.compile(r"\b[0-9a-f]{40}(?:[0-9a-f]{24})?\b")
 _NOT_NAMES = ("index", "FETCH_HEAD")
-_LONGEST = 4 * 1024 * 1024
+_MAX_NOTE_BYTES = 4 * 1024 * 1024
 
 
-async def left_behind(project: Path, git_dir: Path, kept: str) -> list[str]:
-    """The newest commits that only the worktree's own files name, such as those of a detached HEAD or an autostash."""
-    named = "\n".join(sorted(_named_in(git_dir)))
-    known = await git(project, "cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=named.encode())
-    commits = [line.split()[0] for line in known.splitlines() if line.endswith(" commit")]
+async def unreachable_commits(project: Path, git_dir: Path, salvaged: str) -> list[str]:
+    """Return the newest commits named only in git's notes of the worktree, such as an autostash."""
+    hashes = "\n".join(sorted(_hashes_in(git_dir)))
+    objects = await git(project, "cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=hashes.encode())
+    commits = [line.split()[0] for line in objects.splitlines() if line.endswith(" commit")]
     if not commits:
         return []
-    given = "\n".join([*commits, *([f"^{kept}"] if kept else [])]).encode()
-    # With --all, but for this option, the HEAD of every worktree would count as a ref that stays.
-    asked = ("rev-list", "--topo-order", "--parents", "--stdin", "--not", "--single-worktree", "--all")
-    listed = [line.split() for line in (await git(project, *asked, stdin=given)).splitlines()]
+    revisions = "\n".join([*commits, *([f"^{salvaged}"] if salvaged else [])]).encode()
+    # Without --single-worktree, --all would count the HEAD of every worktree as a ref that stays.
+    command = ("rev-list", "--topo-order", "--parents", "--stdin", "--not", "--single-worktree", "--all")
+    listed = [line.split() for line in (await git(project, *command, stdin=revisions)).splitlines()]
     parents = {each for _, *above in listed for each in above}
     return [commit for commit, *_ in listed if commit not in parents]
 
 
-def _named_in(git_dir: Path) -> set[str]:
-    """Whatever looks like a commit in what git wrote down for one worktree: its reflog, a rebase, a merge."""
-    found = set[str]()
+def _hashes_in(git_dir: Path) -> set[str]:
+    """Return what looks like a commit id in git's notes of a worktree: reflog, rebase, merge."""
+    hashes = set[str]()
     for folder, _, files in os.walk(git_dir):
         for name in files:
             file = Path(folder) / name
-            if name not in _NOT_NAMES and file.lstat().st_size <= _LONGEST:
-                found.update(_HASH.findall(file.read_text(encoding="utf-8", errors="replace")))
-    return {each for each in found if each.strip("0")}
+            if name not in _NOT_NAMES and file.lstat().st_size <= _MAX_NOTE_BYTES:
+                hashes.update(_HASH.findall(file.read_text(encoding="utf-8", errors="replace")))
+    return {each for each in hashes if each.strip("0")}
 
 
 INCOMPLETE = "[INCOMPLETE]"
 IGNORED = f"{INCOMPLETE} ignored files"
-"""How the subject of a commit begins that holds files which git ignores."""
+"""Prefix of the subject of a commit with ignored files."""
 MOST_IGNORED = 20 * 1024 * 1024
-"""Ignored files of a task that is not done, up to so many bytes in all, are kept; with more the worktree stays."""
+"""Limit in bytes for the ignored files of an unfinished task; with more, the worktree stays."""
 _MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class SalvagedWork:
-    """What became of a worktree's contents."""
+    """Result of a salvage."""
 
     ref: str = ""
-    """Where it is kept; empty when there was nothing that the branch does not have."""
+    """The rescue ref; empty if the branch has everything."""
     commit: str = ""
     must_stay: str = ""
-    """Why the worktree itself must not be removed; empty when it may be."""
+    """Why the worktree must not be removed; empty if it may be."""
     uncommitted: bool = False
-    """Whether there was something that git does not ignore and nobody had committed."""
+    """Whether there were uncommitted files that git does not ignore."""
 
 
 async def is_dirty(worktree: Path) -> bool:
-    """Whether something in the worktree is not committed."""
+    """Whether the worktree has uncommitted files."""
     return bool(await git(worktree, "status", "--porcelain", "-z", "--untracked-files=all"))
 
 
 async def salvage(project: Path, worktree: Path, task: str, why: str, *, is_done: bool = False) -> SalvagedWork:
-    """Commit whatever is there, on the task's branch if that is where the worktree is, and under a ref in any case.
+    """Commit everything in a worktree: on its branch if checked out, and under a rescue ref.
 
-    The branch of a task that ``is_done`` stays as it was found to be, pushed perhaps: people merge it. Files of it that
-    git ignores are no part of the result, and may be secrets (``.env``): they are not committed, and are deleted.
+    The branch of a task that ``is_done`` is not changed: it was checked and perhaps pushed. Its ignored files are no
+    part of the result and may be secrets (``.env``): they are not committed, and are deleted with the worktree.
     """
     if not (worktree / ".git").exists():
         return SalvagedWork(await _newest(project, task))
     git_dir = await _git_dir_in(project, worktree)
     if git_dir is None:
         return SalvagedWork(must_stay="it is no worktree of the project, or a broken one")
-    if not any(inside(worktree)):
-        drop_leftovers(git_dir)
+    if not any(processes_in(worktree)):
+        remove_stale_locks(git_dir)
     inner = repositories_in(worktree)
     must_stay = f"{inner[0]} is a repository of its own" if inner else ""
     ignored = [] if is_done else await _ignored(worktree)
@@ -95,17 +103,17 @@ async def salvage(project: Path, worktree: Path, task: str, why: str, *, is_done
     is_at_home = branch == f"refs/heads/task/{task}"
     commit = head or ""
     if dirty:
-        commit = await _committed(worktree, head, f"{INCOMPLETE} {why}", without=inner)
+        commit = await _commit_files(worktree, head, f"{INCOMPLETE} {why}", without=inner)
         if is_at_home and not is_done:
             await git(project, "update-ref", branch, commit, head or "")
-    others = [*await _staged(worktree, head, commit), *await left_behind(project, git_dir, commit)]
+    others = [*await _staged(worktree, head, commit), *await unreachable_commits(project, git_dir, commit)]
     if not dirty and not take_ignored and not others and is_at_home:
-        return SalvagedWork(await _kept_before(project, task, commit, commit), must_stay=must_stay)
+        return SalvagedWork(await _existing_ref(project, task, commit, commit), must_stay=must_stay)
     if take_ignored:
-        commit = await _committed(worktree, commit, f"{IGNORED}: {why}", ignored)
+        commit = await _commit_files(worktree, commit, f"{IGNORED}: {why}", ignored)
     if others:
-        commit = await _joined(project, commit, others, f"{INCOMPLETE} staged, or on no branch: {why}")
-    elif ref := await _kept_before(project, task, commit, head or commit):
+        commit = await _join_commits(project, commit, others, f"{INCOMPLETE} staged, or on no branch: {why}")
+    elif ref := await _existing_ref(project, task, commit, head or commit):
         return SalvagedWork(ref, commit, must_stay, dirty)
     ref = f"{RESCUES}/{task}/{await _next(project, task)}"
     await git(project, "update-ref", ref, commit)
@@ -113,7 +121,7 @@ async def salvage(project: Path, worktree: Path, task: str, why: str, *, is_done
 
 
 async def _git_dir_in(project: Path, worktree: Path) -> Path | None:
-    """What git knows of a worktree of the project; None where it is none."""
+    """Return the git directory of a worktree of the project; None if it is none."""
     if (worktree / ".git").is_dir():
         return None
     try:
@@ -125,12 +133,12 @@ async def _git_dir_in(project: Path, worktree: Path) -> Path | None:
 
 
 async def _staged(worktree: Path, head: str | None, commit: str) -> list[str]:
-    """A commit of what was staged, where no commit of the branch has that."""
+    """Return a commit of the staged content, unless a commit of the branch has it."""
     try:
         tree = (await git(worktree, "write-tree")).strip()
     except GitFailed:
-        return []  # in the middle of a conflict, whose sides are commits
-    # Kept before, the branch has moved on and the index has not: then it is as one of the last commits.
+        return []  # in a conflict, whose sides are commits
+    # After an earlier salvage the branch has moved and the index has not: it equals one of the last commits.
     if commit and tree in (await git(worktree, "log", "--format=%T", "--max-count=100", commit)).split():
         return []
     parents = ("-p", head) if head else ()
@@ -138,17 +146,17 @@ async def _staged(worktree: Path, head: str | None, commit: str) -> list[str]:
     return [(await git(worktree, "commit-tree", tree, *parents, "-m", message, environment=OURSELVES)).strip()]
 
 
-async def _joined(project: Path, commit: str, others: Sequence[str], message: str) -> str:
-    """A commit that has these as parents and changes nothing."""
+async def _join_commits(project: Path, commit: str, others: Sequence[str], message: str) -> str:
+    """Return a new commit with these parents and the first one's files."""
     parents = [word for each in (commit, *others) if each for word in ("-p", each)]
     tree = f"{commit or others[0]}^{{tree}}"
     return (await git(project, "commit-tree", tree, *parents, "-m", message, environment=OURSELVES)).strip()
 
 
-async def _committed(
+async def _commit_files(
     worktree: Path, parent: str | None, message: str, names: list[str] | None = None, without: Sequence[Path] = ()
 ) -> str:
-    """A commit of everything that is there, or of these files on top of the parent."""
+    """Return a new commit of all files, or of these files only, on top of the parent."""
     with tempfile.TemporaryDirectory(prefix="culture-salvage-") as folder:
         own = {**OURSELVES, "GIT_INDEX_FILE": str(Path(folder) / "index")}
         if parent is not None:
@@ -157,7 +165,7 @@ async def _committed(
             but = [f":(exclude,literal){path}" for path in without]
             await git(worktree, "add", "--all", "--", ".", *but, environment=own)
         else:
-            given = "\0".join(names).encode(errors="surrogateescape")
+            pathspecs = "\0".join(names).encode(errors="surrogateescape")
             await git(
                 worktree,
                 "add",
@@ -165,7 +173,7 @@ async def _committed(
                 "--pathspec-from-file=-",
                 "--pathspec-file-nul",
                 environment=own,
-                stdin=given,
+                stdin=pathspecs,
             )
         tree = (await git(worktree, "write-tree", environment=own)).strip()
         parents = ("-p", parent) if parent is not None else ()
@@ -173,15 +181,15 @@ async def _committed(
 
 
 async def _differs(worktree: Path, head: str) -> bool:
-    """Whether files are not as in the last commit, also those that the worktree's own index does not look at."""
+    """Whether files differ from the last commit, also those hidden in the worktree's own index."""
     with tempfile.TemporaryDirectory(prefix="culture-salvage-") as folder:
         own = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
         await git(worktree, "read-tree", head, environment=own)
         return bool(await git(worktree, "status", "--porcelain", "-z", "--untracked-files=all", environment=own))
 
 
-async def _kept_before(project: Path, task: str, commit: str, head: str) -> str:
-    """The ref under which this was kept, such as before a crash: the same files, upon the same commits."""
+async def _existing_ref(project: Path, task: str, commit: str, head: str) -> str:
+    """Return an earlier rescue ref with the same files on the same commits; else empty."""
     if not commit:
         return ""
     place, form = f"{RESCUES}/{task}/", "%(refname)%00%(objectname)%00%(tree)%00%(subject)"
@@ -190,7 +198,7 @@ async def _kept_before(project: Path, task: str, commit: str, head: str) -> str:
         ref, *same = line.split("\0")
         if same[0] == commit:
             return ref
-        if same[1:] == [tree, subject] and await holds(project, "merge-base", "--is-ancestor", head, ref):
+        if same[1:] == [tree, subject] and await is_true(project, "merge-base", "--is-ancestor", head, ref):
             return ref
     return ""
 
@@ -201,15 +209,15 @@ async def _ignored(worktree: Path) -> list[str]:
 
 
 def repositories_in(worktree: Path) -> list[Path]:
-    """Repositories inside of the worktree, whose contents no commit of ours would hold."""
-    found = []
+    """Return repositories inside the worktree, whose content our commits cannot hold."""
+    repositories = []
     for folder, folders, files in os.walk(worktree):
         at = Path(folder)
         if at != worktree and (".git" in folders or ".git" in files):
-            found.append(at.relative_to(worktree))
+            repositories.append(at.relative_to(worktree))
             folders.clear()
         folders[:] = [name for name in folders if name != ".git"]
-    return found
+    return repositories
 
 
 async def _numbers(project: Path, task: str) -> list[int]:
@@ -218,7 +226,7 @@ async def _numbers(project: Path, task: str) -> list[int]:
 
 
 async def _newest(project: Path, task: str) -> str:
-    """What was kept last, such as before a crash."""
+    """Return the newest rescue ref of a task; empty if there is none."""
     numbers = await _numbers(project, task)
     return f"{RESCUES}/{task}/{numbers[-1]}" if numbers else ""
 

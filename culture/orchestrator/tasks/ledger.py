@@ -1,22 +1,22 @@
-"""A task as everybody may read it: a fact of the ledger."""
+"""Publishes tasks as facts in the server's ledger."""
 
 from pathlib import PurePath
 
 from culture.orchestrator.journal.state import TeamState
-from culture.orchestrator.parts import TeamParts
+from culture.orchestrator.team_context import TeamContext
 
 _LONGEST_TITLE = 200
 _MOST_MEMBERS = 20
 
 
-async def publish(parts: TeamParts, id: str | None) -> None:
-    """Say in the ledger how a task stands; what is known there already is not said again."""
-    if id is not None and id in parts.book.state.tasks:
-        await parts.rooms.publish(id, as_fact(parts.book.state, id))
+async def publish_task(context: TeamContext, id: str | None) -> None:
+    """Publish the status of a task in the ledger, if it has changed."""
+    if id is not None and id in context.store.state.tasks:
+        await context.rooms.publish_task(id, as_fact(context.store.state, id))
 
 
 def as_fact(state: TeamState, id: str) -> dict[str, object]:
-    """The task as it stands: who works on it, where, and what it has cost."""
+    """Return a task as a fact: stage, members, branch, usage."""
     task = state.tasks[id]
     return {
         "state": task.stage.value,

@@ -1,40 +1,40 @@
-"""Tasks at which nobody works: people read of it, then the manager is prompted, then the EM."""
+"""Standstill: reports a task on which nobody works; prompts its manager, then the EM."""
 
 from culture.orchestrator.journal.state import TaskStage, TeamTask
 from culture.orchestrator.members.hiring import MemberHiring
-from culture.orchestrator.parts import TeamParts
 from culture.orchestrator.repository.git import commit_of
 from culture.orchestrator.repository.worktrees import branch_of
+from culture.orchestrator.team_context import TeamContext
 
 STANDSTILL = 600.0
-"""Seconds without work after which a task stands still."""
+"""Seconds without any work after which a task stands still."""
 
 
-class Standstill:
-    """Prompts whoever has to act. Each once for the same people at the same commit: a stuck task costs no turns."""
+class StandstillWatch:
+    """Reports stuck tasks and prompts manager and EM, once per commit and set of members."""
 
-    def __init__(self, parts: TeamParts, hiring: MemberHiring) -> None:
-        self._parts = parts
+    def __init__(self, context: TeamContext, hiring: MemberHiring) -> None:
+        self._context = context
         self._hiring = hiring
 
-    def concerns(self, task: TeamTask) -> bool:
-        """Whether somebody should be at work on a task."""
-        state = self._parts.book.state
+    def applies_to(self, task: TeamTask) -> bool:
+        """Whether somebody should be working on a task."""
+        state = self._context.store.state
         return task.stage is TaskStage.WORKING and bool(state.team_of(task.id)) and task.id not in state.parked
 
-    async def tell(self, task: TeamTask, since: float) -> bool:
-        """Tell of a task at which nobody works since a moment; whether somebody was prompted."""
-        parts, first = self._parts, self._parts.book.state.team_of(task.id)[0]
+    async def report(self, task: TeamTask, since: float) -> bool:
+        """Report a task on which nobody has worked since a time; whether somebody was prompted."""
+        context, first = self._context, self._context.store.state.team_of(task.id)[0]
         text = f"[{task.id}] nobody has had anything to do for {STANDSTILL / 60:.0f} minutes: it waits for a word."
-        rooms = (parts.config.standup_channel, task.channel)
-        await parts.rooms.say_once(f"still {task.id} {first.order_key} {since:.0f}", text, *rooms)
+        rooms = (context.config.standup_channel, task.channel)
+        await context.rooms.say_once(f"still {task.id} {first.order_key} {since:.0f}", text, *rooms)
         return await self._prompt(task, text)
 
     async def _prompt(self, task: TeamTask, text: str) -> bool:
-        parts, state, manager = self._parts, self._parts.book.state, task.manager
+        context, state, manager = self._context, self._context.store.state, task.manager
         team = "-".join(sorted(member.name for member in state.team_of(task.id)))
-        # Not in the worktree, which somebody may have removed.
-        commit = await commit_of(parts.config.project_dir, f"refs/heads/{branch_of(task.id)}") or ""
+        # Not in the worktree, which may have been removed.
+        commit = await commit_of(context.config.project_dir, f"refs/heads/{branch_of(task.id)}") or ""
         key = f"still-{task.id}-{commit[:12]}-{team}"
         if manager is not None and key not in state.prompts:
             order = f"{text} Go on with it, or report, as in `TASK: {task.id} waiting: ` and for what."

@@ -1,4 +1,7 @@
-"""``TASK:`` lines: what they want, and whether whoever wrote them may want it. They wake; they authorise nobody."""
+"""``TASK:`` lines: parses them, and decides whether their author may request that.
+
+A line only starts work; it grants no permission to whoever does the work.
+"""
 
 import re
 from dataclasses import dataclass
@@ -18,7 +21,7 @@ _WORKER = re.compile(rf"(?P<role>{'|'.join(WORKERS)})\s*:\s*(?P<text>.+)", re.DO
 
 
 class TaskReport(StrEnum):
-    """How a task stands, in the words of who owns it."""
+    """Status of a task as its manager reports it."""
 
     DONE = "done"
     FAILED = "failed"
@@ -27,14 +30,14 @@ class TaskReport(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NewTask:
-    """Something new is to be done."""
+    """Requests a new task."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Wake:
-    """A member is meant by name."""
+    """Addresses a member by name."""
 
     who: str
     text: str
@@ -42,32 +45,32 @@ class Wake:
 
 @dataclass(frozen=True, slots=True)
 class NewWorker:
-    """A worker is wanted in a task's channel."""
+    """Requests a worker, in a task's channel."""
 
     role: str
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Reported:
-    """A manager says how its task stands."""
+class StatusReport:
+    """Reports the status of a task."""
 
     id: str
     how: TaskReport
     text: str
 
 
-Wanted = NewTask | Wake | NewWorker | Reported
+TaskLine = NewTask | Wake | NewWorker | StatusReport
 
 
-def read(text: str) -> Wanted | None:
-    """What a line wants; None when it is no ``TASK:`` line."""
-    found = _TASK.fullmatch(text)
-    if found is None:
+def parse(text: str) -> TaskLine | None:
+    """Parse a ``TASK:`` line; None if the text is none."""
+    line = _TASK.fullmatch(text)
+    if line is None:
         return None
-    rest = found[1].strip()
+    rest = line[1].strip()
     if match := _REPORT.fullmatch(rest):
-        return Reported(match["id"], TaskReport(match["how"]), match["text"].strip())
+        return StatusReport(match["id"], TaskReport(match["how"]), match["text"].strip())
     if match := _MEMBER.fullmatch(rest):
         return Wake(match["who"], match["text"].strip())
     if match := _WORKER.fullmatch(rest):
@@ -77,22 +80,22 @@ def read(text: str) -> Wanted | None:
 
 @dataclass(frozen=True, slots=True)
 class LineAuthor:
-    """Who wrote a line, as the server tells it."""
+    """Author of a line, with the class that the server vouches for."""
 
     nick: str
     kind: UserClass
 
 
-def may(speaker: LineAuthor, wanted: Wanted, em: str, manager: str | None) -> bool:
-    """Whether this may be asked for by them; ``manager`` is who owns the task that it concerns.
+def may_request(author: LineAuthor, line: TaskLine, em: str, manager: str | None) -> bool:
+    """Whether an author may request this; ``manager`` is the manager of the task concerned.
 
-    The nick of a member counts with the class of an agent alone: somebody else may have it while it is away.
+    A member's nick counts only with the class agent: another user may have the nick while the member is away.
     """
-    if speaker.kind is UserClass.HUMAN:
+    if author.kind is UserClass.HUMAN:
         return True
-    if speaker.kind is not UserClass.AGENT:
+    if author.kind is not UserClass.AGENT:
         return False
-    if fold(speaker.nick) == fold(em):
+    if fold(author.nick) == fold(em):
         return True
-    owns = manager is not None and fold(speaker.nick) == fold(manager)
-    return owns and isinstance(wanted, NewWorker | Reported | Wake)
+    owns = manager is not None and fold(author.nick) == fold(manager)
+    return owns and isinstance(line, NewWorker | StatusReport | Wake)

@@ -1,15 +1,15 @@
-"""Taking on tasks, and bringing each as far as somebody works on it."""
+"""Accepts tasks, and brings each to the point where a manager works on it."""
 
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable
 
 from culture.orchestrator.errors import NotHired, TeamFull
-from culture.orchestrator.journal.state import TaskStage, TeamMember, TeamTask, What
+from culture.orchestrator.journal.state import Act, TaskStage, TeamMember, TeamTask
 from culture.orchestrator.members.hiring import MemberHiring
-from culture.orchestrator.parts import TeamParts
 from culture.orchestrator.repository.worktrees import branch_of
-from culture.orchestrator.tasks.ledger import publish
+from culture.orchestrator.tasks.ledger import publish_task
+from culture.orchestrator.team_context import TeamContext
 from culture.wiki.names import plan
 
 _ORDER = """Your task is {id}, from {by}:
@@ -24,70 +24,70 @@ _WORK = """{by} wants this of you, in {channel}:
 
 
 class TeamTasks:
-    """The tasks of a team; what is done to one is done one after the other."""
+    """The tasks of a team; operations on one task are serialised by its lock."""
 
-    def __init__(self, parts: TeamParts, hiring: MemberHiring) -> None:
-        self._parts = parts
+    def __init__(self, context: TeamContext, hiring: MemberHiring) -> None:
+        self._context = context
         self._hiring = hiring
-        self.turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self.given = 0
-        """The highest number of a task that git knows of; a team that was made anew does not take over its branch."""
+        self.locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self.highest = 0
+        """Highest task number in git: a team set up again does not reuse an old branch."""
         self._failures = Counter[str]()
         self.on_hopeless: Callable[[str, str], None] = lambda id, why: None
-        """Told of a task that nobody can work on, and why."""
+        """Called with a task that nobody can work on, and the reason."""
 
     def take(self, text: str, by: str, msgid: str = "") -> TeamTask:
-        """Write down a new task; it is begun beside, as soon as there is room for it."""
-        parts, state = self._parts, self._parts.book.state
-        data = {"id": state.next_id(parts.config.slug, self.given), "text": text, "by": by, "msgid": msgid}
-        parts.book.intend(What.TASK, **data)
-        return self.taken(data)
+        """Record a new task and begin it in the background, as soon as the limits allow it."""
+        context, state = self._context, self._context.store.state
+        data = {"id": state.next_id(context.config.slug, self.highest), "text": text, "by": by, "msgid": msgid}
+        context.store.intend(Act.TASK, **data)
+        return self.accept(data)
 
-    def taken(self, data: dict[str, str]) -> TeamTask:
-        """It counts from here on."""
-        self._parts.book.done(What.TASK, **data)
-        task = self._parts.book.state.tasks[data["id"]]
+    def accept(self, data: dict[str, str]) -> TeamTask:
+        """Complete the record of a new task, and begin it."""
+        self._context.store.done(Act.TASK, **data)
+        task = self._context.store.state.tasks[data["id"]]
         self.begin(task.id)
         return task
 
     def begin(self, id: str) -> None:
-        """Go on with a task wherever it stands."""
-        self._parts.jobs.start(f"task {id}", self._advance(id))
+        """Begin a task in the background; resumes one that was interrupted."""
+        self._context.jobs.start(f"task {id}", self._advance(id))
 
     def begin_queued(self) -> None:
-        """A task is over: begin what has waited for room."""
-        for task in self._parts.book.state.live_tasks():
+        """Begin the queued tasks that the limits allow, after another one has ended."""
+        for task in self._context.store.state.live_tasks():
             if task.stage is TaskStage.QUEUED:
                 self.begin(task.id)
 
     async def _advance(self, id: str) -> None:
-        parts = self._parts
-        async with self.turns[id]:
-            if parts.book.state.tasks[id].stage.is_over:
+        context = self._context
+        async with self.locks[id]:
+            if context.store.state.tasks[id].stage.is_over:
                 return
-            if why := self._why_queued(parts.book.state.tasks[id]):
+            if why := self._why_queued(context.store.state.tasks[id]):
                 await self._queue(id, why)
                 return
-            task = await self._with_worktree(id)
-            if not await parts.rooms.enter(task.channel):
-                # Its manager would speak to nobody there; the next heartbeat tries again.
+            task = await self._ensure_worktree(id)
+            if not await context.rooms.join(task.channel):
+                # Without the orchestrator in its channel the manager's lines are lost; the next heartbeat retries.
                 return
-            await parts.record.plan(task)
-            if self._is_handed_over(id):
+            await context.wiki.create_plan_page(task)
+            if self._is_in_shift_change(id):
                 return
             try:
-                manager = await self._with_manager(task)
+                manager = await self._ensure_manager(task)
             except TeamFull as why:
-                await self._tell_waits(f"no-room {id}", id, str(why))
+                await self._announce_waiting(f"no-room {id}", id, str(why))
                 return
             except NotHired as why:
-                await self._unmanaged(id, str(why))
+                await self._count_failure(id, str(why))
                 return
-        await self._announce(parts.book.state.tasks[id], manager)
+        await self._announce(context.store.state.tasks[id], manager)
 
     def _why_queued(self, task: TeamTask) -> str:
-        """Why a task is not begun yet; empty when it may be, or is."""
-        state, most = self._parts.book.state, self._parts.config.limits.tasks
+        """Return why a task must wait; empty if it may begin, or has begun."""
+        state, most = self._context.store.state, self._context.config.limits.tasks
         if task.worktree:
             return ""
         if "team" in state.parked:
@@ -97,35 +97,36 @@ class TeamTasks:
         return ""
 
     async def _queue(self, id: str, why: str) -> None:
-        """Write down that a task waits; whoever asked and the EM are told once."""
-        parts, is_new = self._parts, self._parts.book.state.tasks[id].stage is not TaskStage.QUEUED
+        """Record that a task waits, and announce it once."""
+        context, is_new = self._context, self._context.store.state.tasks[id].stage is not TaskStage.QUEUED
         if is_new:
-            parts.book.done(What.QUEUED, id=id)
-        await self._tell_waits(f"queued {id}", id, why)
+            context.store.done(Act.QUEUED, id=id)
+        await self._announce_waiting(f"queued {id}", id, why)
         if is_new:
-            await publish(parts, id)
-            await parts.record.sprint(parts.book.state)
+            await publish_task(context, id)
+            await context.wiki.update_sprint(context.store.state)
 
-    async def _tell_waits(self, key: str, id: str, why: str) -> None:
-        """Say that a task waits for room; the EM, who plans the sprint, has it as a prompt."""
-        parts, task = self._parts, self._parts.book.state.tasks[id]
+    async def _announce_waiting(self, key: str, id: str, why: str) -> None:
+        """Announce that a task waits, and prompt the EM, who plans the sprint."""
+        context, task = self._context, self._context.store.state.tasks[id]
         text = f"[{id}] waits its turn: {why}. It begins by itself when there is room."
         reply = task.msgid.partition("/")[0]
-        await parts.rooms.say_once(key, text, parts.config.standup_channel, reply_to=reply)
+        await context.rooms.say_once(key, text, context.config.standup_channel, reply_to=reply)
         await self._hiring.prompt_em(key.replace(" ", "-"), f"{text} Do not give it out again: {_title(task.text)}")
 
-    async def _with_worktree(self, id: str) -> TeamTask:
-        parts = self._parts
-        if not parts.book.state.tasks[id].worktree:
-            parts.book.intend(What.WORKTREE, id=id)
-            made = await parts.worktrees.ensure(id, parts.main)
-            parts.book.done(What.WORKTREE, id=id, path=str(made.path), branch=made.branch, base=made.base)
+    async def _ensure_worktree(self, id: str) -> TeamTask:
+        context = self._context
+        if not context.store.state.tasks[id].worktree:
+            context.store.intend(Act.WORKTREE, id=id)
+            worktree = await context.worktrees.ensure(id, context.main)
+            data = {"path": str(worktree.path), "branch": worktree.branch, "base": worktree.base}
+            context.store.done(Act.WORKTREE, id=id, **data)
         else:
-            await parts.worktrees.ensure(id, parts.main)
-        return parts.book.state.tasks[id]
+            await context.worktrees.ensure(id, context.main)
+        return context.store.state.tasks[id]
 
-    async def _with_manager(self, task: TeamTask) -> TeamMember:
-        manager = self._parts.book.state.member(task.manager or "")
+    async def _ensure_manager(self, task: TeamTask) -> TeamMember:
+        manager = self._context.store.state.member(task.manager or "")
         if manager is not None:
             return manager if manager.hired else await self._hiring.settle(manager.nick)
         await self._make_room(task)
@@ -140,31 +141,31 @@ class TeamTasks:
         )
         return await self._hiring.hire("manager", task, order)
 
-    def _is_handed_over(self, id: str) -> bool:
-        """Whether the manager is about to be followed by somebody whose name is chosen."""
-        shifts = self._parts.book.state.pending(What.SHIFT)
+    def _is_in_shift_change(self, id: str) -> bool:
+        """Whether the manager is being replaced by a successor whose name is chosen."""
+        shifts = self._context.store.state.pending(Act.SHIFT)
         return any(entry.data["task"] == id and entry.data["role"] == "manager" for entry in shifts)
 
-    async def _unmanaged(self, id: str, why: str) -> None:
-        """It is tried again with the next heartbeats, and then given up."""
+    async def _count_failure(self, id: str, why: str) -> None:
+        """Report that no manager could be hired; heartbeats retry it a limited number of times."""
         self._failures[id] += 1
-        await self._parts.complain(f"unmanaged {id} {self._failures[id]}", f"[{id}] has no manager: {why}")
-        if self._failures[id] >= self._parts.config.limits.attempts:
+        await self._context.complain(f"unmanaged {id} {self._failures[id]}", f"[{id}] has no manager: {why}")
+        if self._failures[id] >= self._context.config.limits.attempts:
             self.on_hopeless(id, f"nobody could be hired: {why}")
 
     async def _announce(self, task: TeamTask, manager: TeamMember) -> None:
-        parts = self._parts
+        context = self._context
         text = f"[{task.id}] {manager.name} takes it on, in {task.channel}: {_title(task.text)}"
         reply = task.msgid.partition("/")[0]
-        await parts.rooms.say_once(f"begun {task.id}", text, parts.config.standup_channel, reply_to=reply)
-        await publish(parts, task.id)
-        await parts.record.sprint(parts.book.state)
+        await context.rooms.say_once(f"begun {task.id}", text, context.config.standup_channel, reply_to=reply)
+        await publish_task(context, task.id)
+        await context.wiki.update_sprint(context.store.state)
 
     async def hire(self, id: str, role: str, text: str, by: str, msgid: str = "") -> TeamMember:
-        """A worker for a task; one that has finished makes room where there is none."""
-        parts = self._parts
-        async with self.turns[id]:
-            task = parts.book.state.tasks[id]
+        """Hire a worker for a task; if the team is full, a finished worker is retired first."""
+        context = self._context
+        async with self.locks[id]:
+            task = context.store.state.tasks[id]
             if task.stage.is_over:
                 raise NotHired(f"{id} is over")
             if not task.worktree:
@@ -173,8 +174,8 @@ class TeamTasks:
             return await self._hiring.hire(role, task, _WORK.format(by=by, channel=task.channel, text=text), msgid)
 
     async def _make_room(self, task: TeamTask) -> None:
-        """Whoever has finished goes where there is no room for somebody new: of this task, else of any."""
-        state, limits = self._parts.book.state, self._parts.config.limits
+        """Retire a finished worker of this task, else of any, if the limits allow no further member."""
+        state, limits = self._context.store.state, self._context.config.limits
         workers = [member for member in state.team_of(task.id) if member.role != "manager"]
         is_crowded = len(state.members) >= limits.members
         if len(workers) < limits.per_task and not is_crowded:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from culture.cli.doctor.runner import FindingSeverity
-from culture.orchestrator.journal.state import What
+from culture.orchestrator.journal.state import Act
 from culture.orchestrator.journal.store import TeamStore
 from culture.wiki.pages import Pages, folder_of
 from tests.cli.doctor.conftest import Patient
@@ -47,7 +47,7 @@ def test_a_lock_that_a_killed_git_has_left(patient: Patient, project: Path) -> N
 def test_worktrees_that_no_task_needs(patient: Patient, project: Path) -> None:
     book = TeamStore(patient.home / "team" / "shop")
     book.open()
-    book.done(What.TASK, id="t1", text="build", by="spark-ori")
+    book.done(Act.TASK, id="t1", text="build", by="spark-ori")
     book.close()
     for name in ("agent-task-t1", "agent-task-t9", "agent-task-t1.kept-1"):
         git_in(project, "worktree", "add", "--detach", f".worktrees/{name}")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from culture.config import paths
-from culture.orchestrator.repository.locks import FILE, note_of
+from culture.orchestrator.repository.locks import FILE, holder_of
 from culture.server.ircd import IRCd
 from culture.wiki.pages import Pages, folder_of
 from culture.wiki.server import serving
@@ -66,7 +66,7 @@ async def team(
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps(said), encoding="utf-8")
     yield
-    pid = note_of(file.with_name(FILE))
+    pid = holder_of(file.with_name(FILE))
     if pid is not None:
         os.kill(pid, signal.SIGKILL)
     await end_members(home)

@@ -12,7 +12,7 @@ import pytest
 from culture.clients.shared import pidfile
 from culture.config import paths
 from culture.orchestrator.journal.state import TaskStage
-from culture.orchestrator.journal.store import look
+from culture.orchestrator.journal.store import read_state
 from culture.server.ircd import IRCd
 from culture.wiki.pages import Pages
 from tests.orchestrator.claude.story import EM, IMPLEMENTER, MANAGER, NAMES, PAGE, PROJECT, STANDUP, WORK, Story
@@ -92,7 +92,7 @@ async def merged(project: Path, wiki: Pages, story: Story) -> None:
     assert plan.author == f"spark-{MANAGER}" and "1. greeting.py and its test." in plan.text
     assert plan.time <= int(git_in(project, "log", "-1", "--format=%ct", "--", "greeting.py"))
     assert "We greet." in state.text and "| demo-1 | done, branch `task/demo-1` | nobody |" in state.text
-    team = look(paths.team_dir("demo"))
+    team = read_state(paths.team_dir("demo"))
     assert team.tasks["demo-1"].stage is TaskStage.DONE
     assert [member.name for member in team.members.values()] == [EM]
     assert not (project / ".worktrees" / "agent-task-demo-1").exists()
