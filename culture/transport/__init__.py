@@ -8,7 +8,7 @@
 | `dialer.py` | opens TCP or TLS connections and checks the certificate |
 | `connection.py` | one socket: lines in and out, keepalive |
 | `registration.py`, `sasl.py` | CAP negotiation, login and nick, without I/O |
-| `session.py` | one registered connection: dispatches lines, matches answers to commands |
+| `session.py` | one registered connection: dispatches lines, matches answers to commands, limits the send rate |
 | `requests.py` | commands and their answers, by label or by PING |
 | `batches.py` | IRCv3 batches, multiline limits |
 | `parse_messages.py` | lines and batches → `Message` |
@@ -18,7 +18,6 @@
 | `history.py`, `who.py` | CHATHISTORY and search; WHO and WHOIS |
 | `profile.py`, `channels.py` | our own metadata and away message; the channels to be in |
 | `outgoing.py` | text → lines that fit, sent one message after the other |
-| `backoff.py`, `pace.py` | pauses between attempts, send rate on servers that are not ours |
 | `one_shot.py` | one command and its answer without registration |
 
 The flow of an incoming message: `connection.lines` → `session.take` → `batches` → `view_updates.apply` and

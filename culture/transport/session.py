@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Protocol
 
+from culture.lib.ratelimit import FixedRate, TokenBucket
 from culture.protocol.caps import MULTILINE
 from culture.protocol.message import Message as Line
 from culture.protocol.vocabulary import Cap, Receipt, Tag
 from culture.transport.batches import HISTORY, LABELED, TARGETS, Item, MultilineLimits, ReceivedBatch, ReceivedBatches
 from culture.transport.connection import IrcConnection
-from culture.transport.pace import SendPace
 from culture.transport.parse_messages import MessageParser, time_of
 from culture.transport.requests import CommandAnswer, Requests, refusal
 from culture.transport.types import ChannelMember, Message, NotSent
@@ -24,6 +24,23 @@ log = logging.getLogger(__name__)
 _PAST_BATCHES = (*HISTORY, TARGETS)
 """Batches with lines from the past: they are no events."""
 _MAX_DELAYED = 64
+
+
+_FOREIGN_RATE = FixedRate(burst=5, rate=0.5)
+"""Send rate on servers that are not ours, in lines and lines per second."""
+
+
+class SendPace:
+    """Delays lines so that a server that is not ours does not throttle us."""
+
+    def __init__(self) -> None:
+        self._bucket = TokenBucket(asyncio.get_running_loop().time())
+
+    async def wait(self, lines: int) -> None:
+        """Wait until this many lines may be sent."""
+        pause = self._bucket.spend(lines, _FOREIGN_RATE, asyncio.get_running_loop().time())
+        if pause:
+            await asyncio.sleep(pause)
 
 
 class SessionListener(Protocol):
