@@ -201,7 +201,7 @@ async def test_the_manifest_says_what_is_in_it(shell: Shell) -> None:
     assert "data/ids.json" in names and "data/lock" not in names and "tls/spark.key" not in names
     assert all(each["schema"] >= 1 for each in files if each["name"].endswith(".db"))
     again = await shell.run("backup", "out.tar.gz")
-    assert again.code == 1 and "is there already" in again.err
+    assert again.code == 1 and "exists already" in again.err
     with_keys = await shell.run("backup", "--with-tls")
     assert with_keys.code == 0
     (made,) = shell.folder.glob("culture-spark-*Z.tar.gz")

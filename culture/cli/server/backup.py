@@ -67,7 +67,12 @@ def backup(
     total = sum(source.path.stat().st_size for source in sources if source.path.exists())
     try:
         with Progress("Copying", total) as copied, Progress("Packing", total) as packed:
-            contents = create(target, label, sources, now, copied.step, packed.step)
+
+            def pack(number: int) -> None:
+                copied.close()  # a terminal has room for one of them
+                packed.step(number)
+
+            contents = create(target, label, sources, now, copied.step, pack)
     except FileExistsError:
         fail(f"{target} exists already, and is not changed")
     except BackupDiskFull as error:

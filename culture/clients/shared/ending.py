@@ -9,7 +9,7 @@ from enum import Enum
 from culture.clients.shared import calling, pidfile
 from culture.clients.shared.skill.call import CallFailed
 from culture.config import paths
-from culture.lib.process.handle import ends_within, pinned
+from culture.lib.process.handle import end_in_order, ends_within, pinned
 from culture.lib.process.orphans import end_all
 
 ASKED = 5.0
@@ -61,10 +61,7 @@ async def _end(nick: str, grace: float, told: float, asked: float) -> Ended:
         again = pidfile.running(nick)
         if process is None or again is None or again.pid != note.pid:
             return Ended.NOT_THERE
-        try:
-            return await _pressed(nick, process, grace, told, asked)
-        except ProcessLookupError:
-            return Ended.GONE
+        return await _pressed(nick, process, grace, told, asked)
 
 
 async def _pressed(nick: str, process: int, grace: float, told: float, asked: float) -> Ended:
@@ -76,11 +73,13 @@ async def _pressed(nick: str, process: int, grace: float, told: float, asked: fl
     else:
         if await ends_within(process, grace):
             return Ended.GONE
-    signal.pidfd_send_signal(process, signal.SIGTERM)
-    if await ends_within(process, told):
-        return Ended.GONE
-    signal.pidfd_send_signal(process, signal.SIGKILL)
-    return Ended.KILLED if await ends_within(process, KILLED) else Ended.STAYS
+    match await end_in_order(process, told, KILLED):
+        case signal.SIGTERM:
+            return Ended.GONE
+        case signal.SIGKILL:
+            return Ended.KILLED
+        case _:
+            return Ended.STAYS
 
 
 def end_now(nick: str) -> tuple[Ended, int]:
