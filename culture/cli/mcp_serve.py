@@ -36,7 +36,7 @@ def format_address(host: str, port: int) -> str:
 
 
 def serve_http(serving: AbstractAsyncContextManager[int], host: str, port: int, message: Callable[[int], str]) -> None:
-    """Serve until SIGTERM or SIGINT; print ``shown(port)`` when clients can connect."""
+    """Serve until SIGTERM or SIGINT; print ``message(port)`` when clients can connect."""
     start_logging()
     for name in _CHATTY:
         logging.getLogger(name).setLevel(logging.WARNING)

@@ -63,7 +63,7 @@ async def thor(tmp_path: Path) -> AsyncIterator[Shell]:
 async def test_a_second_machine_is_brought_in_with_one_line(tmp_path: Path, thor: Shell) -> None:
     async with spark_with_tls(tmp_path / "spark") as (spark, server, plain):
         less = (await done(spark, "invite", "--trust", "restricted", "--channel", "#shop")).err
-        assert "Trust restricted: its users are seen and talk in #shop alone" in less
+        assert "Trust restricted: its users can talk in #shop only" in less
         await done(spark, "uninvite", "--all")
         code = await code_of(spark, *FULL)
         assert InviteCode.parse(code).fingerprint
@@ -138,9 +138,9 @@ async def test_who_has_no_tls_is_told_what_to_type(shell: Shell) -> None:
         (("invite",), "--trust full for a machine of yours"),
         (
             ("join", str(InviteCode("machine", "thor", "127.0.0.1:1", "", "", "k" * 32))),
-            "how far the users of thor are",
+            "trust level for the users of thor",
         ),
-        (("join", str(PLAIN)[:-3]), "not all of it"),
+        (("join", str(PLAIN)[:-3]), "not a complete invitation code"),
         (("join", str(InviteCode("machine", "spark", "127.0.0.1:1", "", "", "k" * 32))), "names differ in a mesh"),
         (("join", str(InviteCode("machine", "thor", "10.0.0.2:1", "", "", "k" * 32))), "fingerprint"),
         (("join", str(InviteCode("machine", "thor", "127.0.0.1:1", "", "odin", "k" * 32))), "is for odin"),

@@ -183,7 +183,7 @@ async def test_what_was_kept_is_listed_and_dropped_by_people(machine: Machine, p
     del machine.shell.environment["CULTURE_NICK"]
     assert (await machine.run("team", "rescue", "drop", "demo-7", "--team", "demo")).code == Exit.USAGE
     dropped = await machine.run("team", "rescue", "drop", "demo-1", "--team", "demo")
-    assert dropped.out.startswith(f"demo-1/1 is dropped (it was {commit[:12]})\ndemo-1/2 is dropped")
+    assert dropped.out.startswith(f"demo-1/1 is deleted (it was {commit[:12]})\ndemo-1/2 is deleted")
     assert "gc --prune=now" in dropped.out
     left = json.loads((await machine.run("team", "rescue", "list", "demo-2", "--team", "demo", "--json")).out)
     assert [(each["name"], each["task"], each["ignored"]) for each in left] == [("demo-2/1", "demo-2", ["README.md"])]

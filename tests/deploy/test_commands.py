@@ -170,7 +170,7 @@ async def test_all_three_come_up_and_none_takes_another_with_it(deployment: Depl
     logins = await deployment.run("server", "team", "logins", "demo", "--number", "3")
     assert [line.split()[0] for line in logins.out.splitlines()][:2] == ["spark-team-demo", "spark-Harper"]
     taken = await deployment.run("orchestrator", "team", "logins", "--take", stdin=logins.out)
-    assert taken.out == "5 logins are kept.\n"
+    assert taken.out == "5 logins are stored.\n"
     made = await deployment.run("orchestrator", "team", "init", str(project), "--slug", "demo", "--agent", "scripted")
     assert made.code == 0, made.err
     assert not await deployment.is_healthy("orchestrator")

@@ -15,6 +15,6 @@
 - select_agents: turns NICK arguments into agents
 - sudo: runs commands as another user, for agents with `user:`
 
-The flow of `culture start claude`: lifecycle.start → select_agents.chosen → agent_login.prepare → daemon_launch.start
-→ the daemon (`clients/shared`).
+The flow of `culture start claude`: lifecycle.start → select_agents.select_agents → agent_login.prepare_login →
+daemon_launch.start → the daemon (`clients/shared`).
 """

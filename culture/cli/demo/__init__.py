@@ -6,6 +6,6 @@
 - participants: who takes part; configuration files and playbooks
 - home: the temporary folder, and the caretaker process that removes it if the demo is killed
 
-The flow: command.demo → stage.raised starts two linked servers and four agents → each scene sends messages, and waits
-for facts of the ledger that prove what happened → everything is stopped and deleted.
+The flow: command.demo → stage.running_stage starts two linked servers and four agents → each scene sends messages,
+and waits for facts of the ledger that prove what happened → everything is stopped and deleted.
 """

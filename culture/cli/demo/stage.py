@@ -79,7 +79,7 @@ class DemoConnection:
 
 
 class DemoStage:
-    """Everything that runs during the demo; made by ``raised``."""
+    """Everything that runs during the demo; made by ``running_stage``."""
 
     def __init__(
         self,

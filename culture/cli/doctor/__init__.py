@@ -14,5 +14,5 @@ finding that can be repaired without loss carries a function for `--fix`, and no
 - machine: kernel, clock, versions, sockets
 - network: ports, TLS, links
 
-The flow: command.doctor → runner.conduct(CHECKS, Inventory()) → the checks → command.as_text.
+The flow: command.doctor → runner.run_checks(CHECKS, Inventory()) → the checks → command.as_text.
 """

@@ -4,9 +4,8 @@
 - certificate: `culture server cert`, and fingerprints
 - backup: `culture backup`, `culture restore`
 - serve: runs the server in this process
-- background: starts a background process and waits until it is ready
+- background: starts the server in the background, and checks addresses
 - pid_file: which process is the server of a name
-- log_rotation: the log file of a background process
 
 The flow of `culture server start`: command.start → background.start → a new process, `culture server start
 --foreground` → serve.serve → `server.ircd.IRCd`.

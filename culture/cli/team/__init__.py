@@ -8,5 +8,5 @@
 - select_team: which team is meant, and requests to its orchestrator
 
 The flow of `culture team up`: up.up → factory.assemble → `orchestrator.team.Team.running`; other commands ask that
-process through its socket (select_team.ask), or read its journal.
+process through its socket (select_team.ask_orchestrator), or read its journal.
 """

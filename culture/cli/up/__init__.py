@@ -6,8 +6,8 @@
 - wait: stays in the terminal until a signal comes
 - live_view: prints what happens while it stays
 - server_restart: restarts a server that dies
-- child_processes: processes that this command started
 - shutdown: ends everything, and looks for leftovers
 
-The flow: command.up → first_run.settle_the_server → UpRun.whole: server, web page, agents → wait.stay → Shutdown.
+The flow: command.up → first_run.write_first_config → UpRun.whole (server, web page, agents) → wait.stay_in_terminal →
+Shutdown.
 """

@@ -198,7 +198,7 @@ _BEFORE = timedelta(seconds=5)
 
 
 async def watch(who: IrcPerson, rooms: Iterable[str], is_up: Callable[[], bool], stop: asyncio.Event) -> None:
-    """Print what happens until ``told`` is set or the server is gone."""
+    """Print what happens until ``stop`` is set or the server is gone."""
     screen = Screen(asyncio.get_running_loop().time, _painted if is_coloured() else lambda text, colour: text)
     begun = datetime.now(UTC)
     us = who.nick

@@ -589,7 +589,7 @@ async def test_what_the_readme_has_a_newcomer_type_is_answered(at_home: Shell) -
             for line in to_say[1].splitlines()[1:]:
                 person.send(f"PRIVMSG #general :{line}")
             await heard(person, "[QUESTION] May I write hello.txt")
-            assert "say `@spark-guide yes` in the room" in page
+            assert "`@spark-guide yes` in the room" in page
             person.send("PRIVMSG #general :@spark-guide yes")
             assert (await heard(person, "You said yes, so hello.txt is in"))[0] == GUIDE
     finally:
