@@ -187,13 +187,13 @@ async def test_doctor_tells_who_holds_the_port_and_which_programs_wait(
 
 def test_doctor_tells_of_a_page_that_is_not_connected(home: Path) -> None:
     (home / "culture.yaml").write_text('{"name": "spark"}')
-    with process.held("spark") as change_note:
-        change_note(url="http://127.0.0.1:6680", port=6680)
+    with process.held("spark") as pid_file:
+        pid_file.change(url="http://127.0.0.1:6680", port=6680)
         assert list(network.check_pages(Inventory())) == []
-        change_note(problem="port 6667 of this machine is held by user nobody")
+        pid_file.change(problem="port 6667 of this machine is held by user nobody")
         [finding] = network.check_pages(Inventory())
         assert "is not connected to it: port 6667 of this machine is held by user nobody" in finding.what
-        change_note(problem="")
+        pid_file.change(problem="")
         assert list(network.check_pages(Inventory())) == []
 
 
