@@ -1,4 +1,4 @@
-"""What agents.yaml may say: the agents on this machine, and the rules they work under."""
+"""agents.yaml: the agents on this machine, and the rules they work under."""
 
 import logging
 import math
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 _CLOCK = "([01][0-9]|2[0-3]):[0-5][0-9]"
 _QUIET = re.compile(rf"{_CLOCK}-{_CLOCK}")
 
-# The fields each backend adds to an agent. A loader may be given another table, made from the installed backends.
+# Extra fields of an agent by backend. The loader can be given another table, from the installed backends.
 BACKEND_FIELDS: Mapping[str, frozenset[str]] = {
     "claude": frozenset({"permission_mode", "allowed_tools", "mcp_servers"}),
     "codex": frozenset({"approval_policy", "sandbox_mode"}),
@@ -58,7 +58,7 @@ ALERT_EVENTS: tuple[AlertEvent, ...] = (
     "agent_error",
     "agent_complete",
 )
-# Two interventions must have failed before people are called.
+# Two interventions must fail before people are alerted.
 LEAST_ESCALATION_THRESHOLD = 3
 NO_SUPERVISOR = "none"
 
@@ -86,14 +86,14 @@ def _off_or_seconds(value: object) -> object:
 
 
 def _backend_name(name: str, info: ValidationInfo) -> str:
-    known = _backend_fields(info)
-    if name not in known:
-        raise ValueError(f"{name!r} is no backend; there are {', '.join(sorted(known))}")
+    fields = _backend_fields(info)
+    if name not in fields:
+        raise ValueError(f"{name!r} is no backend; there are {', '.join(sorted(fields))}")
     return name
 
 
 def _backend_or_none(name: str, info: ValidationInfo) -> str:
-    # One that we know and that is not installed keeps no agent from starting.
+    # A known backend that is not installed must not keep an agent from starting.
     return name if name == NO_SUPERVISOR or name in BACKEND_FIELDS else _backend_name(name, info)
 
 
@@ -101,14 +101,14 @@ def _backend_fields(info: ValidationInfo) -> Mapping[str, frozenset[str]]:
     return info.context if info.context is not None else BACKEND_FIELDS
 
 
-def _unknown_field(key: str, value: object, backend: str, known: Mapping[str, frozenset[str]]) -> InitErrorDetails:
-    """What to say of a key that neither every agent has nor this one's backend."""
-    elsewhere = [name for name, fields in known.items() if key in fields]
-    meant = nearest(key, known[backend])
+def _unknown_field(key: str, value: object, backend: str, fields: Mapping[str, frozenset[str]]) -> InitErrorDetails:
+    """Return the error for a key that neither all agents nor this backend has."""
+    elsewhere = [name for name, keys in fields.items() if key in keys]
+    suggestion = nearest(key, fields[backend])
     if elsewhere:
         text = f"only for agents of backend {' or '.join(elsewhere)}, and this one is {backend}"
-    elif meant:
-        text = f"unknown key (did you mean {meant}?)"
+    elif suggestion:
+        text = f"unknown key (did you mean {suggestion}?)"
     else:
         return InitErrorDetails(type="extra_forbidden", loc=(key,), input=value)
     return InitErrorDetails(type=PydanticCustomError("backend_field", text), loc=(key,), input=value)
@@ -121,7 +121,7 @@ def _is_quiet_hours(text: str) -> str:
 
 
 def _web_address(address: str) -> str:
-    # What is wrong with it is not quoted: whoever knows the address may post.
+    # The address is not quoted: whoever knows it may post.
     if not re.match(r"https?://[^/\s]", address):
         raise ValueError("expected an address that begins with https:// or http://")
     return address
@@ -133,7 +133,7 @@ def _network(value: object) -> object:
     try:
         return ip_network(value)
     except ValueError:
-        raise ValueError(f"{value!r} is no address or network such as 192.168.1.7 or 10.0.0.0/8") from None
+        raise ValueError(f"{value!r} is not an address or network such as 192.168.1.7 or 10.0.0.0/8") from None
 
 
 WebAddress = Annotated[Secret, AfterValidator(_web_address)]
@@ -147,13 +147,13 @@ Pause = Annotated[float, Field(ge=0, allow_inf_nan=False), BeforeValidator(secon
 OffOrCount = Annotated[Annotated[int, Field(ge=1)] | None, BeforeValidator(_off_or_count)]
 OffOrDuration = Annotated[float, Field(gt=0), BeforeValidator(_off_or_seconds)]
 Wake = Literal["humans", "accounts", "anybody"]
-"""Whose messages may begin a turn of an agent."""
+"""Who may wake an agent with a message."""
 Attention = Literal["all", "mention", "none"]
-"""Which messages of a channel are for an agent: each, those that mention it, or none at all."""
+"""Which messages of a channel are for an agent: all, those that mention it, or none."""
 
 
 class ServerAddress(Settings):
-    """The server the agents connect to."""
+    """The address of the server that the agents connect to."""
 
     name: str | None = None
     host: str = "localhost"
@@ -164,7 +164,7 @@ class ServerAddress(Settings):
 
 
 class SupervisorConfig(Settings):
-    """The observer that whispers to an agent."""
+    """The supervisor that observes an agent and sends it whispers."""
 
     agent: SupervisorName = "claude"
     model: str = "claude-sonnet-4-6"
@@ -180,7 +180,7 @@ class SupervisorConfig(Settings):
 
 
 class WebhookConfig(Settings):
-    """Where alerts go: one address for all events, or one of its own for some. Whoever knows an address may post."""
+    """Where alerts go: one address for all events, or one per event. The address is a secret."""
 
     url: WebAddress | None = Field(None, repr=False)
     irc_channel: Channel = WellKnown.ALERTS.value
@@ -199,7 +199,7 @@ class WebhookConfig(Settings):
 
 
 class TrustConfig(Settings):
-    """Who may answer an agent's question, and what happens when nobody does."""
+    """Who may answer an agent's question, and what happens without an answer."""
 
     humans: Literal["always", "confirmed"] = "always"
     agents: Literal["never", "first", "vote", "consensus"] = "never"
@@ -209,7 +209,7 @@ class TrustConfig(Settings):
 
 
 class BudgetConfig(Settings):
-    """What an agent may spend in a day and in all; None is no limit. A subscription's money is notional."""
+    """What an agent may spend; None is no limit. A subscription's cost is an estimate."""
 
     billing: Literal["auto", "metered", "subscription"] = "auto"
     tokens_per_day: Count | None = None
@@ -219,11 +219,11 @@ class BudgetConfig(Settings):
     usd_total: Money | None = None
     window_pct: Annotated[int, Field(ge=1, le=100)] = 100
     resume_after_limit: bool | None = None
-    """None: as with a subscription, whose windows begin anew by themselves."""
+    """None: yes with a subscription, whose limits reset by themselves."""
 
 
 class RecoveryConfig(Settings):
-    """What happens when an agent's program dies or falls silent."""
+    """What happens when an agent's program crashes or hangs."""
 
     restart_delay: Duration = 5.0
     crashes: Count = 3
@@ -233,7 +233,7 @@ class RecoveryConfig(Settings):
 
 
 class Rules(Settings):
-    """What stands at the top of the file for every agent, and may be said again under one."""
+    """Rules at the top of the file for all agents; each may be repeated for one agent."""
 
     supervisor: SupervisorConfig = Field(default_factory=SupervisorConfig)
     webhooks: WebhookConfig = Field(default_factory=WebhookConfig)
@@ -254,16 +254,16 @@ class Rules(Settings):
 
 
 class TeamPlace(Settings):
-    """Where an agent of a team asks for others, and what its wiki is."""
+    """For an agent of a team: who hires for it, its channel, and its wiki."""
 
     orchestrator: AgentNick
     channel: Channel
     wiki: Folder | None = None
-    """The folder of the team's wiki; None where that is not on this machine."""
+    """The folder of the team's wiki; None if it is not on this machine."""
 
 
 class AgentConfig(Rules):
-    """One agent: who it is, where it works, which backend runs it."""
+    """One agent: its nick, folder, channels and backend."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, object]
@@ -289,23 +289,23 @@ class AgentConfig(Rules):
 
     @model_validator(mode="before")
     @classmethod
-    def _only_fields_of_its_backend(cls, said: object, info: ValidationInfo) -> object:
-        backend = str(said.get("agent", "claude")) if isinstance(said, Mapping) else ""
-        known = _backend_fields(info)
-        if isinstance(said, Mapping) and backend in known:
-            allowed = known[backend] | cls.model_fields.keys()
-            errors = [_unknown_field(key, said[key], backend, known) for key in said if key not in allowed]
+    def _reject_fields_of_other_backends(cls, values: object, info: ValidationInfo) -> object:
+        backend = str(values.get("agent", "claude")) if isinstance(values, Mapping) else ""
+        fields = _backend_fields(info)
+        if isinstance(values, Mapping) and backend in fields:
+            allowed = fields[backend] | cls.model_fields.keys()
+            errors = [_unknown_field(key, values[key], backend, fields) for key in values if key not in allowed]
             if errors:
                 raise ValidationError.from_exception_data(cls.__name__, errors)
-        return said
+        return values
 
     def attention(self, channel: str) -> Attention:
-        """Which messages of a channel are for the agent; those that mention it, where the file says nothing."""
-        return next((said for name, said in self.rooms.items() if fold(name) == fold(channel)), "mention")
+        """Return which messages of a channel are for the agent; "mention" if the file does not say."""
+        return next((attention for name, attention in self.rooms.items() if fold(name) == fold(channel)), "mention")
 
     @property
     def backend_options(self) -> Mapping[str, object]:
-        """The fields that only this agent's backend understands, as they were written."""
+        """Return the fields that only this agent's backend understands, as written."""
         return self.__pydantic_extra__
 
 
@@ -314,11 +314,11 @@ class AgentsConfig(Rules):
 
     server: ServerAddress = Field(default_factory=ServerAddress)
     people: tuple[str, ...] = ()
-    """The nicks of people, for a server that does not tell who is one."""
+    """The nicks of people, for a server without accounts of people."""
     agents: tuple[AgentConfig, ...] = ()
 
     @model_validator(mode="after")
-    def _nicks_are_ours_and_differ(self) -> Self:
+    def _check_nicks(self) -> Self:
         seen: set[str] = set()
         for number, agent in enumerate(self.agents):
             if fold(agent.nick) in seen:
@@ -330,22 +330,26 @@ class AgentsConfig(Rules):
         return self
 
     def agent(self, nick: str) -> AgentConfig | None:
-        """The agent of that nick with the file's own rules filled in where it has none; None when there is none."""
+        """Return the agent with that nick and the rules that apply to it; None if there is none."""
         for agent in self.agents:
             if fold(agent.nick) == fold(nick):
-                return agent.model_copy(update={name: _either(self, agent, name) for name in Rules.model_fields})
+                return agent.model_copy(update={name: _merged(self, agent, name) for name in Rules.model_fields})
         return None
 
 
 Block = TypeVar("Block", bound=Settings)
 
 
-def _either(top: Rules, own: Rules, name: str) -> object:
-    """The agent's word where it has said something, key by key inside a block, else the file's."""
-    ours, theirs = getattr(own, name), getattr(top, name)
+def _merged(top: Rules, own: Rules, name: str) -> object:
+    """Return the agent's own value of a rule, merged with the file's block key by key."""
+    own_value, default = getattr(own, name), getattr(top, name)
     if name not in own.model_fields_set:
-        return theirs
-    return _overlaid(theirs, ours) if isinstance(theirs, Settings) and isinstance(ours, Settings) else ours
+        return default
+    return (
+        _overlaid(default, own_value)
+        if isinstance(default, Settings) and isinstance(own_value, Settings)
+        else own_value
+    )
 
 
 def _overlaid(under: Block, over: Block) -> Block:

@@ -1,4 +1,4 @@
-"""A validation error in the words of somebody who edits the file."""
+"""Explains validation errors for the person who edits the file."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,10 +13,10 @@ from culture.config.values import Misfit, Settings
 from culture.config.yaml_document import Document, unquoted
 from culture.protocol.names import nearest
 
-# A default that is made from other settings says so when one of those is wrong.
+# The error of a default that depends on other settings, when one of those is wrong.
 _NOT_REACHED = "default_factory_not_called"
 _FEW = 2
-"""So many places of a key can be named."""
+"""Most places of a key that a hint names."""
 
 _EXPECTED = {
     "string_type": "text",
@@ -44,17 +44,17 @@ _BOUNDS = {
 Block = TypeVar("Block", bound=Settings)
 
 
-def checked(block: type[Block], said: Mapping[str, Any]) -> Block:
-    """Settings made from what was said; a Misfit names the key and what is wrong with it."""
+def checked(block: type[Block], values: Mapping[str, Any]) -> Block:
+    """Return settings validated from values; a Misfit names the key and the mistake."""
     try:
-        return block.model_validate(said)
+        return block.model_validate(values)
     except ValidationError as error:
         problem = explain(error, block, Document(Path(), ""), frozenset()).problems[0]
         raise Misfit(f"{problem.text} ({problem.hint})" if problem.hint else problem.text, *problem.key) from error
 
 
 def explain(error: ValidationError, model: type[BaseModel], document: Document, options: frozenset[Key]) -> ConfigError:
-    """Every mistake pydantic found, with the file and line it is on."""
+    """Return all mistakes that pydantic found, with file and line."""
     details = [detail for detail in error.errors(include_url=False) if detail["type"] != _NOT_REACHED]
     problems = [_problem(detail, model, document, options) for detail in details]
     return ConfigError(sorted(problems, key=lambda problem: problem.line))
@@ -66,7 +66,7 @@ def _problem(detail: ErrorDetails, model: type[BaseModel], document: Document, o
     line = 0 if key in options else document.line(key)
     file = None if key in options else document.file
     if detail["type"] in _EXPECTED and _is_hidden(model, key):
-        # Neither the value nor the line it is on is for a log.
+        # Neither the value nor its line belongs in a log.
         text = f"expected {_EXPECTED[detail['type']]}, found something else"
         return Problem(file, line, key, text, "put it in quotes")
     source = "" if _is_hidden(model, key) else document.source(line)
@@ -84,13 +84,13 @@ def _text(detail: ErrorDetails) -> str:
     if kind == "value_error":
         return str(context["error"])
     if kind == "literal_error":
-        return f"expected {context['expected']}, found {_found(detail['input'])}"
+        return f"expected {context['expected']}, found {_described(detail['input'])}"
     if kind in _EXPECTED:
-        return f"expected {_EXPECTED[kind]}, found {_found(detail['input'])}"
+        return f"expected {_EXPECTED[kind]}, found {_described(detail['input'])}"
     return _BOUNDS[kind].format(**context) if kind in _BOUNDS else detail["msg"]
 
 
-def _found(value: object) -> str:
+def _described(value: object) -> str:
     match value:
         case None:
             return "nothing"
@@ -130,4 +130,4 @@ def _nearest_key(name: str, here: type[BaseModel] | None, model: type[BaseModel]
         return ""
     elsewhere = [key for key in keys(model) if key.rpartition(".")[2] == name]
     close = " or ".join(elsewhere) if 0 < len(elsewhere) <= _FEW else nearest(name, here.model_fields)
-    return f"did you mean {close}?" if close else f"known here: {', '.join(here.model_fields)}"
+    return f"did you mean {close}?" if close else f"the keys here are: {', '.join(here.model_fields)}"

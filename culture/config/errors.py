@@ -1,4 +1,4 @@
-"""What is wrong with a configuration file, said so that it can be put right."""
+"""Errors in a configuration file, each with its place and a hint how to fix it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ Key = tuple[str | int, ...]
 
 
 def dotted(key: Key) -> str:
-    """A key as people write it: ``listen[0].port``."""
+    """Return a key as people write it: ``listen[0].port``."""
     text = ""
     for step in key:
         text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
@@ -17,7 +17,7 @@ def dotted(key: Key) -> str:
 
 @dataclass(frozen=True)
 class Problem:
-    """One mistake: where it is, what it is, and what to do about it. Line 0 means no particular line."""
+    """A mistake: place, key, text and hint. Line 0 means no particular line."""
 
     file: Path | None
     line: int
@@ -28,12 +28,12 @@ class Problem:
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}" if self.file and self.line else str(self.file or "command line")
         parts = [place, dotted(self.key), self.text]
-        said = ": ".join(part for part in parts if part)
-        return f"{said} ({self.hint})" if self.hint else said
+        text = ": ".join(part for part in parts if part)
+        return f"{text} ({self.hint})" if self.hint else text
 
 
 class ConfigError(Exception):
-    """The configuration cannot be used; every problem found is listed."""
+    """The configuration cannot be used; lists every problem found."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         super().__init__("\n".join(map(str, problems)))

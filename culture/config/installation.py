@@ -1,8 +1,8 @@
-"""How this copy of culture was installed: the command that extends or upgrades it, and packages in its way.
+"""How this copy of culture was installed, how to upgrade it, and which packages conflict.
 
-The name ``culture`` on the public package index belongs to another program, with the same import name and the same
-command. Ours is distributed as ``culture-mesh``. No text of ours spells an installation command: `Installation`
-builds the one line that is right for this copy, so that nobody is told to install the other program.
+The name ``culture`` on the public package index belongs to another program, with the same import name and command. Ours
+is distributed as ``culture-mesh``. No text of ours spells an installation command: ``Installation`` builds the one line
+that is right for this copy, so that nobody installs the other program by mistake.
 
 The metadata is read from the ``*.dist-info`` folders directly: importing ``importlib.metadata`` takes many times longer
 than everything here, and the check for the other program runs with every command.
@@ -20,7 +20,7 @@ from pathlib import Path
 
 DISTRIBUTION = "culture-mesh"
 FORMER_NAME = "culture"
-"""The name of our distribution up to 0.1.0, and of somebody else's program on the package index."""
+"""The name of our distribution up to 0.1.0; on the package index, another program's name."""
 
 _SITE_FOLDERS = ("site-packages", "dist-packages")
 _METADATA = re.compile(r"(culture(?:[-_.]mesh)?)-(\d[^-]*)(?:-py[\d.]+)?\.(?:dist|egg)-info", re.IGNORECASE)
@@ -36,7 +36,7 @@ class Installer(Enum):
     """The program that manages the environment of a copy."""
 
     MAKE = auto()
-    """The Makefile of a clone, for the ``.venv`` in that clone."""
+    """The Makefile of a clone, for the ``.venv`` in it."""
     PIP = auto()
     UV = auto()
     """``uv pip``: the environment has no pip of its own."""
@@ -51,27 +51,27 @@ class Installation:
     installer: Installer
     python: str
     checkout: Path | None = None
-    """The folder of the source code, where the copy is editable."""
+    """The source folder, if the copy is editable."""
     origin: str = ""
-    """The URL that it was installed from; empty for a package index."""
+    """The URL it was installed from; empty for a package index."""
     extras: tuple[str, ...] = ()
-    """The extras that a tool of uv or pipx was installed with: a new command has to name them again."""
+    """The extras that uv tool or pipx installed; a new command has to repeat them."""
 
     def extend(self, *extras: str) -> str:
-        """The command that adds these extras."""
+        """Return the command that adds extras."""
         match self.installer:
             case Installer.MAKE:
                 return shlex.join(("make", "-C", str(self.checkout), *extras))
             case Installer.UV_TOOL | Installer.PIPX:
                 return self._tool(tuple(sorted({*self.extras, *extras})))
             case Installer.PIP | Installer.UV if self.checkout is None:
-                # Without an address the installed copy satisfies this, and only what the extra needs is fetched.
+                # Without a URL the installed copy satisfies this, and only the extra's packages are fetched.
                 return self._pip(f"{DISTRIBUTION}{_marked(extras)}")
             case Installer.PIP | Installer.UV:
                 return self._pip(*self._requirement(extras))
 
     def upgrade(self) -> str:
-        """The command that installs the newest files from where this copy came."""
+        """Return the command that upgrades this copy from its origin."""
         match self.installer:
             case Installer.MAKE:
                 return shlex.join(("make", "-C", str(self.checkout), "env"))
@@ -83,10 +83,10 @@ class Installation:
                 return self._pip("--upgrade", *self._requirement())
 
     def restore(self, distribution: str) -> str:
-        """The command that removes a distribution from the environment and writes all files of this copy again."""
+        """Return the command that removes a distribution and reinstalls all files of this copy."""
         match self.installer:
             case Installer.MAKE:
-                # It removes every distribution of that name before it installs.
+                # The Makefile removes every distribution of that name before it installs.
                 return shlex.join(("make", "-C", str(self.checkout), "--always-make", "env"))
             case Installer.UV_TOOL | Installer.PIPX:
                 return self._tool(self.extras)
@@ -107,7 +107,7 @@ class Installation:
         return shlex.join((self.python, "-m", "pip", "install", *words))
 
     def _requirement(self, extras: Sequence[str] = ()) -> tuple[str, ...]:
-        """The checkout, the address of the origin, or the name for an index to look up."""
+        """Return the requirement for pip: the checkout, the origin's URL, or the name in the index."""
         if self.checkout is not None:
             return "--editable", f"{self.checkout}{_marked(extras)}"
         return (f"{DISTRIBUTION}{_marked(extras)}{f' @ {self.origin}' if self.origin else ''}",)
@@ -115,27 +115,27 @@ class Installation:
 
 @dataclass(frozen=True, slots=True)
 class NameConflict:
-    """The other program called ``culture``, installed beside this one."""
+    """Another program called ``culture`` that is installed beside this one."""
 
     version: str
     folder: Path
-    """The folder of packages that it is in."""
+    """The site-packages folder that it is in."""
 
     def __str__(self) -> str:
         return (
             f"another program called {FORMER_NAME} ({FORMER_NAME} {self.version}) is installed in {self.folder}. "
-            "It has the same import name and the same command as this one, so that either runs files of the other. "
+            "It has the same import name and the same command as this one, so each can run files of the other. "
             f"To remove it and repair this one: {installation().restore(FORMER_NAME)}"
         )
 
 
 def installation() -> Installation:
-    """How the running copy was installed."""
+    """Return how the running copy was installed."""
     return installed_in(Path(sys.prefix), _site_folders(), sys.executable, Path(__file__).parents[2])
 
 
 def installed_in(prefix: Path, folders: Sequence[Path], python: str, source: Path) -> Installation:
-    """How the copy in an environment was installed; ``source`` is the folder that holds its import package."""
+    """Return how a copy was installed; ``source`` is the folder that holds its package."""
     address, is_editable = _origin(folders)
     checkout = source if is_editable or (source / "pyproject.toml").is_file() else None
     origin = "" if checkout else address
@@ -150,12 +150,12 @@ def installed_in(prefix: Path, folders: Sequence[Path], python: str, source: Pat
 
 
 def installed_version() -> str | None:
-    """The version in the metadata of our distribution; None where there is no metadata."""
+    """Return the version of our distribution, or None without metadata."""
     return next((version for name, version, _ in _metadata(_site_folders()) if _is_ours(name)), None)
 
 
 def name_conflict(folders: Sequence[Path] | None = None) -> NameConflict | None:
-    """The other program called ``culture`` in the same environment, if it is there."""
+    """Return the other program called ``culture`` in this environment, or None."""
     for name, version, folder in _metadata(_site_folders() if folders is None else folders):
         if not _is_ours(name) and not _is_former(version, folder):
             return NameConflict(version, folder.parent)
@@ -167,15 +167,15 @@ def _site_folders() -> tuple[Path, ...]:
 
 
 def _metadata(folders: Sequence[Path]) -> Iterator[tuple[str, str, Path]]:
-    """The name, version and folder of every ``culture`` and ``culture-mesh`` there is metadata of."""
+    """Yield name, version and folder of each ``culture`` or ``culture-mesh`` with metadata."""
     for folder in folders:
         try:
             names = os.listdir(folder)
         except OSError:
             continue
         for name in names:
-            if found := _METADATA.fullmatch(name):
-                yield found[1].lower(), found[2], folder / name
+            if match := _METADATA.fullmatch(name):
+                yield match[1].lower(), match[2], folder / name
 
 
 def _is_ours(name: str) -> bool:
@@ -183,12 +183,12 @@ def _is_ours(name: str) -> bool:
 
 
 def _is_former(version: str, metadata: Path) -> bool:
-    """Whether this is our own distribution under its former name."""
+    """Return whether this is our own distribution under its former name."""
     return version == _FORMER_VERSION and bool(_FORMER_COMMAND.search(_text(metadata / "entry_points.txt")))
 
 
 def _origin(folders: Sequence[Path]) -> tuple[str, bool]:
-    """The URL our distribution was installed from (empty for an index), and whether it is editable."""
+    """Return the URL of our distribution's origin ("" for an index), and whether it is editable."""
     for name, version, metadata in _metadata(folders):
         if _is_ours(name) or _is_former(version, metadata):
             try:
@@ -200,8 +200,8 @@ def _origin(folders: Sequence[Path]) -> tuple[str, bool]:
 
 
 def _named(extras: re.Pattern[str], receipt: Path) -> tuple[str, ...]:
-    found = extras.search(_text(receipt))
-    words = (each.strip(' "') for each in found[1].split(",")) if found else ()
+    match = extras.search(_text(receipt))
+    words = (each.strip(' "') for each in match[1].split(",")) if match else ()
     return tuple(sorted(word for word in words if word))
 
 

@@ -1,4 +1,4 @@
-"""Questions about the models themselves: which keys there are, which hold secrets, which are lists."""
+"""Questions about the models: which settings exist, which hold secrets."""
 
 import typing
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from culture.config.values import Hidden
 
 
 def keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
-    """Every setting a file of this model may have, as ``limits.nick_length`` or ``listen[].port``."""
+    """Yield every setting of a model, such as ``limits.nick_length`` or ``listen[].port``."""
     for name, field in model.model_fields.items():
         inner = block(field)
         many = "[]" if typing.get_origin(field.annotation) in (tuple, dict) else ""
@@ -22,23 +22,23 @@ def keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
 
 
 def block(field: FieldInfo) -> type[BaseModel] | None:
-    """The block of settings a field holds, be it one, an optional one or a list of them; None for a plain value."""
+    """Return the block that a field holds (one, optional, or a list); None for a value."""
     return next((kind for kind in _parts(field.annotation) if _is_block(kind)), None)
 
 
 def is_secret(field: FieldInfo) -> bool:
-    """Whether a field's value must not be shown."""
+    """Return whether a field's value must not be shown."""
     return any(isinstance(part, Hidden) for part in (*field.metadata, *_parts(field.annotation)))
 
 
 def block_at(model: type[BaseModel], key: Key) -> type[BaseModel] | None:
-    """The block of settings a key leads to."""
-    found: type[BaseModel] | None = model
+    """Return the block of settings that a key leads to, or None."""
+    here: type[BaseModel] | None = model
     for step in key:
-        if found is not None and isinstance(step, str):
-            field = found.model_fields.get(step)
-            found = block(field) if field else None
-    return found
+        if here is not None and isinstance(step, str):
+            field = here.model_fields.get(step)
+            here = block(field) if field else None
+    return here
 
 
 def _is_block(kind: object) -> typing.TypeGuard[type[BaseModel]]:

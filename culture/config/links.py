@@ -1,4 +1,4 @@
-"""What culture.yaml may say about links to other servers, and about the mesh they make."""
+"""The ``links`` and ``federation`` blocks of culture.yaml."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -16,7 +16,7 @@ from culture.config.values import (
     ServerName,
     Settings,
     SystemUser,
-    is_said,
+    is_given,
 )
 from culture.protocol.names import fold, short_name, valid_short_name
 
@@ -34,18 +34,18 @@ def _peer_name(name: str) -> str:
 
 
 def _secret(text: str) -> str:
-    """It goes in one line of the handshake."""
+    """Refuse a link secret that does not fit its place in the handshake."""
     if not _SHORTEST <= len(text) <= _LONGEST or not text.isprintable() or set(text) & set(" :"):
         raise ValueError(f"must be {_SHORTEST} to {_LONGEST} characters without spaces and colons")
     return text
 
 
 def endpoint(address: str) -> tuple[str, int]:
-    """The host and the port of ``host:port`` or ``[IPv6]:port``."""
-    found = _ADDRESS.fullmatch(address)
-    if found is None or not 0 < int(found["port"]) < 65536:
-        raise ValueError(f"{address!r} is no address: it looks like 10.0.0.2:6697, thor.local:6697 or [fd00::2]:6697")
-    return found["ipv6"] or found["host"], int(found["port"])
+    """Return host and port of ``host:port`` or ``[IPv6]:port``; ValueError if it is neither."""
+    match = _ADDRESS.fullmatch(address)
+    if match is None or not 0 < int(match["port"]) < 65536:
+        raise ValueError(f"{address!r} is not an address such as 10.0.0.2:6697, thor.local:6697 or [fd00::2]:6697")
+    return match["ipv6"] or match["host"], int(match["port"])
 
 
 def _address(text: str) -> str:
@@ -54,7 +54,7 @@ def _address(text: str) -> str:
 
 
 def _switch(value: object) -> object:
-    """YAML takes ``off`` for a word."""
+    """Return YAML's words ``on`` and ``off`` as booleans."""
     return _WORDS.get(value, value) if isinstance(value, str) else value
 
 
@@ -62,12 +62,12 @@ LinkSecret = Annotated[Secret, AfterValidator(_secret)]
 
 
 class LinkConfig(Settings):
-    """A server that may be linked to this one; without an address it is waited for."""
+    """A link to another server; without an address this server waits for the other."""
 
     name: Annotated[ServerName, AfterValidator(_peer_name)]
     address: Annotated[str, AfterValidator(_address)] | None = None
     secret: LinkSecret = Field(repr=False)
-    old_secret: Annotated[LinkSecret | None, BeforeValidator(is_said)] = Field(None, repr=False)
+    old_secret: Annotated[LinkSecret | None, BeforeValidator(is_given)] = Field(None, repr=False)
     fingerprint: Fingerprint | None = None
     tls: Annotated[bool | None, BeforeValidator(_switch)] = None
     user: SystemUser | None = None
@@ -75,7 +75,7 @@ class LinkConfig(Settings):
     channels: tuple[Channel, ...] = ()
 
     @model_validator(mode="after")
-    def _restricted_says_to_what(self) -> Self:
+    def _check_channels(self) -> Self:
         if self.trust == "restricted" and not self.channels:
             raise Misfit("must name the channels that cross, since the link is restricted", "channels")
         if self.channels and self.trust != "restricted":
@@ -83,36 +83,34 @@ class LinkConfig(Settings):
         return self
 
     @model_validator(mode="after")
-    def _a_certificate_needs_tls(self) -> Self:
+    def _check_fingerprint(self) -> Self:
         if self.tls is False and self.fingerprint is not None:
-            raise Misfit(
-                "is that of a certificate, and without TLS none is shown: take it away, or tls: false", "fingerprint"
-            )
+            raise Misfit("needs TLS, which shows the certificate: remove it, or tls: false", "fingerprint")
         return self
 
     @property
     def short_name(self) -> str:
-        """The prefix of the peer's nicks."""
+        """Return the prefix of the peer's nicks."""
         return short_name(self.name)
 
     @property
     def endpoint(self) -> tuple[str, int] | None:
-        """The host and port to dial; None where the peer is waited for."""
+        """Return the host and port to connect to; None if the peer connects to us."""
         return None if self.address is None else endpoint(self.address)
 
     @property
     def leaves_the_machine(self) -> bool:
-        """Whether it is dialled beyond loopback."""
+        """Return whether the link leads to another machine."""
         return self.endpoint is not None and not is_loopback(self.endpoint[0])
 
     @property
     def encrypted(self) -> bool:
-        """Whether to speak TLS; unless it is said, where a certificate is expected or the link leaves the machine."""
+        """Return whether the link uses TLS; by default with a fingerprint or to another machine."""
         return self.tls if self.tls is not None else self.fingerprint is not None or self.leaves_the_machine
 
 
 class Federation(Settings):
-    """How long to wait for peers, and how much to keep for them."""
+    """Timeouts of links, and how long events are kept for unreachable peers."""
 
     keep: Duration = 7 * 86400.0
     ping: Duration = 15.0
@@ -120,7 +118,7 @@ class Federation(Settings):
     stale: Duration = 900.0
 
     @model_validator(mode="after")
-    def _ping_comes_before_the_end(self) -> Self:
+    def _check_timeout(self) -> Self:
         if self.timeout <= self.ping:
             raise Misfit("must be longer than ping, else no peer could answer it", "timeout")
         return self
@@ -129,7 +127,7 @@ class Federation(Settings):
 def check_links(
     links: tuple[LinkConfig, ...], own_name: str, trusted_network: bool, listeners: Collection[tuple[str, int]]
 ) -> None:
-    """Refuse links that cannot be, or not safely, on a server of this name with these listeners."""
+    """Raise Misfit for links that are impossible or unsafe on a server with these listeners."""
     names: dict[str, str] = {}
     for position, link in enumerate(links):
         wrong = _wrong_name(link, own_name, names)
@@ -149,7 +147,7 @@ def _wrong_name(link: LinkConfig, own_name: str, names: Mapping[str, str]) -> st
         return ""
     if fold(other) == fold(link.name):
         return f"{link.name} is there twice"
-    return f"{link.name} and {other} both begin with {link.short_name}, so their nicks could not be told apart"
+    return f"{link.name} and {other} both begin with {link.short_name}, so their nicks would be ambiguous"
 
 
 def _check_protected(link: LinkConfig, position: int, trusted_network: bool) -> None:
@@ -163,7 +161,7 @@ def _check_protected(link: LinkConfig, position: int, trusted_network: bool) -> 
     if link.encrypted and link.fingerprint is None:
         text = (
             f"is missing: {link.address} is on another machine, so the link needs the SHA-256 fingerprint of its "
-            f"certificate, which `culture server cert` prints there. Where the network itself keeps strangers out, "
+            f"certificate, which `culture server cert` prints there. In a trusted network, "
             f"tls: false with trusted_network: true allows it without"
         )
         raise Misfit(text, "links", position, "fingerprint")

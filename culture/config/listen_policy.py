@@ -1,4 +1,4 @@
-"""Who can reach a listener, and what protects it: TLS, logins, the pages a WebSocket is for."""
+"""Which addresses are safe to listen on without TLS or logins, and the texts about it."""
 
 import re
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[
 
 
 def is_loopback(host: str) -> bool:
-    """Can only this machine reach the address?"""
+    """Return whether only this machine can reach an address."""
     if host.lower() == "localhost":
         return True
     try:
@@ -24,28 +24,28 @@ def is_loopback(host: str) -> bool:
 
 
 def origin(text: str) -> str:
-    """A web page's origin as browsers send it, or ``none``."""
-    said = text.lower().removesuffix("/")
-    if said != "none" and not _ORIGIN.fullmatch(said):
-        raise ValueError(f"{text!r} is no origin: it looks like https://chat.example.org, without a path")
-    return said
+    """Return a web origin in the form that browsers send, or ``none``."""
+    normal = text.lower().removesuffix("/")
+    if normal != "none" and not _ORIGIN.fullmatch(normal):
+        raise ValueError(f"{text!r} is not an origin such as https://chat.example.org, without a path")
+    return normal
 
 
 def unprotected(host: str) -> str:
-    """What to say of a listener beyond loopback that has no TLS."""
+    """Return the error text for a public listener without TLS."""
     return (
         f"{host or 'every address'} can be reached from other machines, so it needs tls: "
         "make a certificate with `culture server cert`. "
-        "Where the network itself keeps strangers out, trusted_network: true allows it without"
+        "In a trusted network, trusted_network: true allows it without"
     )
 
 
 def without_logins(hosts: Sequence[str]) -> str:
-    """What to say at the start when others can reach these addresses, but nobody has an account to log in with."""
+    """Return the error text for public listeners on a server without accounts."""
     return (
-        f"{', '.join(hosts)} can be reached from other machines, so whoever comes from there has to log in, "
+        f"{', '.join(hosts)} can be reached from other machines, so clients from there have to log in, "
         "but there are no accounts: make one with `culture account add`, or name an issuer of tokens (oidc).\n"
-        "Where the network itself keeps strangers out, trusted_network: true allows it without."
+        "In a trusted network, trusted_network: true allows it without."
     )
 
 
@@ -53,13 +53,13 @@ Origin = Annotated[str, AfterValidator(origin)]
 
 
 class Tls(Settings):
-    """The certificate a listener shows, with those that vouch for it, and its key; both in PEM form."""
+    """The certificate chain and key of a listener, both in PEM form."""
 
     certificate: File
     key: File
 
 
 class WebSocket(Settings):
-    """Which web pages may connect, by their origins; ``none`` stands for programs that are no browser."""
+    """The web origins that may connect; ``none`` stands for programs that are no browser."""
 
     origins: Annotated[tuple[Origin, ...], Field(min_length=1)]

@@ -1,4 +1,4 @@
-"""YAML → model, with where each value came from."""
+"""Loads a configuration file into its model, with the origin of each value."""
 
 import os
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from culture.config.values import Settings
 from culture.config.yaml_document import Document, Value, read
 from culture.protocol.vocabulary import Environment
 
-if TYPE_CHECKING:  # each file's model takes a while to come, and a command seldom needs all three
+if TYPE_CHECKING:  # importing a model is slow, and few commands need all three
     from culture.config.agents import AgentsConfig
     from culture.config.model import ServerConfig
     from culture.config.team import TeamConfig
@@ -25,7 +25,7 @@ Held = TypeVar("Held", bound=Settings, covariant=True)
 
 @dataclass(frozen=True)
 class Loaded(Generic[Held]):
-    """A configuration, and for what was said somewhere, where: ``file:line``, an option or the environment."""
+    """A configuration, and the origin of each given value: ``file:line``, option, environment."""
 
     config: Held
     sources: Mapping[Key, str]
@@ -33,7 +33,7 @@ class Loaded(Generic[Held]):
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """What the command line says about the server; None leaves the file's word."""
+    """Settings from the command line; None leaves the file's value."""
 
     name: str | None = None
     host: str | None = None
@@ -42,34 +42,34 @@ class ServerOptions:
 
 
 def load_server(file: Path | None = None, options: ServerOptions | None = None) -> "Loaded[ServerConfig]":
-    """The server's configuration; without a file of its own, culture.yaml in the home folder where there is one."""
+    """Return the server's configuration, from a file or culture.yaml in the home folder, if any."""
     from culture.config.model import ServerConfig
 
     document = _read(file, paths.server_file())
-    said = _said(document.data, options or ServerOptions())
-    sources = _sources(document) | said
+    given = _apply_options(document.data, options or ServerOptions())
+    sources = _sources(document) | given
     if Environment.HOME in os.environ:
         for key in ("data_dir", "accounts_file"):
             sources.setdefault((key,), f"environment {Environment.HOME}")
-    return Loaded(_validated(ServerConfig, document, frozenset(said)), sources)
+    return Loaded(_validate(ServerConfig, document, frozenset(given)), sources)
 
 
 def load_agents(
     file: Path | None = None, backend_fields: Mapping[str, frozenset[str]] | None = None
 ) -> "Loaded[AgentsConfig]":
-    """The agents' configuration; ``backend_fields`` says which further fields each backend takes, else ours are."""
+    """Return the agents' configuration; ``backend_fields`` are the extra fields per backend."""
     from culture.config.agents import AgentsConfig
 
     document = _read(file, paths.agents_file())
-    return Loaded(_validated(AgentsConfig, document, frozenset(), backend_fields), _sources(document))
+    return Loaded(_validate(AgentsConfig, document, frozenset(), backend_fields), _sources(document))
 
 
 def load_team(file: Path) -> "Loaded[TeamConfig]":
-    """What a team's own file says."""
+    """Return the configuration in a team's file."""
     from culture.config.team import TeamConfig
 
     document = _read(file, file)
-    return Loaded(_validated(TeamConfig, document, frozenset()), _sources(document))
+    return Loaded(_validate(TeamConfig, document, frozenset()), _sources(document))
 
 
 def _read(file: Path | None, default: Path) -> Document:
@@ -82,18 +82,18 @@ def _sources(document: Document) -> dict[Key, str]:
     return {key: f"{document.file}:{line}" for key, line in document.lines.items()}
 
 
-def _said(data: dict[str, Value], options: ServerOptions) -> dict[Key, str]:
-    """Write the options into ``data``, and say which keys they set. An address is one listener in place of all."""
-    said: dict[Key, str] = {}
+def _apply_options(data: dict[str, Value], options: ServerOptions) -> dict[Key, str]:
+    """Write options into ``data``, return the keys they set. An address replaces all listeners."""
+    origins: dict[Key, str] = {}
     for name, value in (("name", options.name), ("data_dir", options.data_dir)):
         if value is not None:
             data[name] = value
-            said[name,] = f"option --{name.replace('_', '-')}"
+            origins[name,] = f"option --{name.replace('_', '-')}"
     address = {key: value for key, value in (("host", options.host), ("port", options.port)) if value is not None}
     if address:
         data["listen"] = ({**_first_listener(data), **address},)
-        said |= {("listen", 0, key): f"option --{key}" for key in address}
-    return said
+        origins |= {("listen", 0, key): f"option --{key}" for key in address}
+    return origins
 
 
 def _first_listener(data: Mapping[str, Value]) -> dict[str, Value]:
@@ -103,12 +103,12 @@ def _first_listener(data: Mapping[str, Value]) -> dict[str, Value]:
     return {}
 
 
-def _validated(
+def _validate(
     model: type[Model], document: Document, options: frozenset[Key], context: Mapping[str, frozenset[str]] | None = None
 ) -> Model:
     try:
         return model.model_validate(document.data, context=context)
     except ValidationError as error:
-        from culture.config.error_messages import explain  # most files are right
+        from culture.config.error_messages import explain  # imported only for a file with mistakes
 
         raise explain(error, model, document, options) from error

@@ -1,4 +1,4 @@
-"""What culture.yaml may say: the frozen model of a server's configuration."""
+"""culture.yaml: the frozen model of a server's configuration."""
 
 import ipaddress
 import re
@@ -22,15 +22,15 @@ from culture.config.values import (
     Secret,
     ServerName,
     Settings,
-    is_said,
+    is_given,
 )
 from culture.protocol.names import short_name, valid_short_name
 from culture.protocol.vocabulary import WellKnownChannel as WellKnown
 
-# The modes of a channel that need no parameter.
+# Channel modes without a parameter.
 CHANNEL_FLAGS = "imnstCD"
 
-# What a running server cannot change: told apart when a reload finds it different.
+# Settings that a running server cannot change; a reload reports them.
 NEEDS_RESTART = frozenset(
     {
         "name",
@@ -80,7 +80,7 @@ ModeLetters = Annotated[str, AfterValidator(_mode_letters)]
 
 
 class Listen(Settings):
-    """One address the server accepts connections on; port 0 takes any free one."""
+    """An address the server listens on; port 0 takes any free port."""
 
     host: str = "127.0.0.1"
     port: Port = 6667
@@ -89,7 +89,7 @@ class Listen(Settings):
 
     @property
     def is_loopback(self) -> bool:
-        """Can only this machine reach it?"""
+        """Return whether only this machine can reach it."""
         return listen_policy.is_loopback(self.host)
 
 
@@ -100,7 +100,7 @@ def _at_least_one(listen: tuple[Listen, ...]) -> tuple[Listen, ...]:
 
 
 class Admin(Settings):
-    """Whom to ask about this server (ADMIN)."""
+    """Contact of this server (ADMIN)."""
 
     location1: Line = ""
     location2: Line = ""
@@ -108,14 +108,14 @@ class Admin(Settings):
 
 
 class Operator(Settings):
-    """Somebody who may become IRC operator with OPER."""
+    """A name and password for OPER."""
 
     name: Word
     password: Secret = Field(repr=False)
 
 
 class ServerLimits(Settings):
-    """How much, how long, how often. Durations are seconds, sizes are bytes."""
+    """Limits on sizes (bytes), durations (seconds) and numbers."""
 
     nick_length: Count = 32
     channel_length: Count = 64
@@ -159,21 +159,21 @@ class ServerLimits(Settings):
     new_accounts_period: Duration = 3600.0
 
     @model_validator(mode="after")
-    def _ping_comes_before_the_end(self) -> Self:
+    def _check_ping_timeout(self) -> Self:
         if self.ping_timeout <= self.ping_after:
             raise Misfit("must be longer than ping_after, else nobody could answer the PING", "ping_timeout")
         return self
 
 
 class Rate(Settings):
-    """So many commands at once, then so many per second; a rate of 0 is no limit."""
+    """A token bucket: ``burst`` commands at once, ``rate`` per second; a rate of 0 is no limit."""
 
     burst: Count = 5
     rate: float = Field(2.0, ge=0)
 
 
 class Flood(Settings):
-    """How much a client may say: those from elsewhere, logged-in agents, and those on this machine."""
+    """Rates for remote clients, for agents with an account, and for clients on this machine."""
 
     clients: Rate = Field(default_factory=Rate)
     agents: Rate = Field(default_factory=lambda: Rate(burst=100, rate=20.0))
@@ -190,12 +190,12 @@ def _network(text: str) -> str:
 Network = Annotated[str, AfterValidator(_network)]
 
 
-def _default_data_dir(said: dict[str, Any]) -> Path:
-    return paths.data_dir(said.get("name", "culture"))
+def _default_data_dir(values: dict[str, Any]) -> Path:
+    return paths.data_dir(values.get("name", "culture"))
 
 
 class ServerConfig(Settings):
-    """One server: its name, where it listens, whom it serves and within which limits."""
+    """One server: its name, listeners, accounts, limits and skills."""
 
     name: ServerName = Field(default_factory=paths.default_server_name)
     description: Line = "culture IRC server"
@@ -208,7 +208,7 @@ class ServerConfig(Settings):
     accounts_file: Folder = Field(default_factory=paths.accounts_file)
     oidc: Oidc | None = None
     data_dir: Folder = Field(default_factory=_default_data_dir)
-    password: Annotated[Secret | None, BeforeValidator(is_said)] = Field(None, repr=False)
+    password: Annotated[Secret | None, BeforeValidator(is_given)] = Field(None, repr=False)
     motd: str = f"Welcome. Say hello in {WellKnown.GENERAL}."
     admin: Admin = Field(default_factory=Admin)
     channels: tuple[NewChannel, ...] = (WellKnown.GENERAL.value,)
@@ -231,8 +231,8 @@ class ServerConfig(Settings):
     digest: DigestConfig = Field(default_factory=DigestConfig)
 
     @model_validator(mode="after")
-    def _name_fits_the_nicks(self) -> Self:
-        """The owner of a nick is the text before its first hyphen, so a prefix must not have one."""
+    def _check_name(self) -> Self:
+        """Check that the prefix of nicks is a short name: it ends at a nick's first hyphen."""
         if self.nick_prefix == "required" and not valid_short_name(self.short_name):
             better = paths.made_short(self.name)
             raise Misfit(
@@ -243,27 +243,27 @@ class ServerConfig(Settings):
         return self
 
     @model_validator(mode="after")
-    def _strangers_meet_tls(self) -> Self:
+    def _check_listen_tls(self) -> Self:
         for position, each in enumerate(self.listen):
             if not (each.is_loopback or each.tls or self.trusted_network):
                 raise Misfit(listen_policy.unprotected(each.host), "listen", position, "host")
         return self
 
     @model_validator(mode="after")
-    def _nicks_have_room(self) -> Self:
+    def _check_nick_length(self) -> Self:
         if self.nick_prefix == "required" and self.limits.nick_length < len(self.short_name) + 2:
             raise Misfit(f"leaves no room behind {self.short_name}-", "limits", "nick_length")
         return self
 
     @model_validator(mode="after")
-    def _built_in_skills_have_blocks_of_their_own(self) -> Self:
+    def _check_skills(self) -> Self:
         for name in self.built_in():
             if name in self.skills:
                 raise Misfit(f"comes with the server: its block {name} stands at the top of the file", "skills", name)
         return self
 
     @model_validator(mode="after")
-    def _links_lead_to_others(self) -> Self:
+    def _check_links(self) -> Self:
         if self.links and self.nick_prefix != "required":
             raise Misfit("must be required on a server with links: nicks are unique by their prefix", "nick_prefix")
         listeners = {(each.host, each.port) for each in self.listen}
@@ -271,10 +271,10 @@ class ServerConfig(Settings):
         return self
 
     @model_validator(mode="after")
-    def _figures_stay_here(self) -> Self:
+    def _check_metrics(self) -> Self:
         if self.metrics.leaves_the_machine and not self.trusted_network:
             raise Misfit(
-                f"{self.metrics.listen} can be reached from other machines, and nobody is asked who they are there: "
+                f"{self.metrics.listen} can be reached from other machines, and metrics need no login: "
                 "only trusted_network: true allows it",
                 "metrics",
                 "listen",
@@ -282,13 +282,13 @@ class ServerConfig(Settings):
         return self
 
     @model_validator(mode="after")
-    def _the_page_is_safe_from_readers(self) -> Self:
+    def _check_web_tls(self) -> Self:
         if self.web.is_exposed and not (self.web.tls or self.trusted_network):
             raise Misfit(listen_policy.unprotected(self.web.host), "web", "host")
         return self
 
     def built_in(self) -> dict[str, builtin.Builtin]:
-        """The skills that come with the server, by name."""
+        """Return the settings of the built-in skills by name."""
         return {
             "history": self.history,
             "logger": self.logger,
@@ -300,10 +300,10 @@ class ServerConfig(Settings):
 
     @property
     def account_prefix(self) -> str:
-        """What goes before an account's name in its nick: the short name, or nothing where nicks are free."""
+        """Return the prefix of an account's nick: the short name, or "" if nicks are free."""
         return self.short_name if self.nick_prefix == "required" else ""
 
     @property
     def short_name(self) -> str:
-        """The first label of the name: the prefix of every local nick."""
+        """Return the first label of the name, which is the prefix of local nicks."""
         return short_name(self.name)

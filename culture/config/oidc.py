@@ -1,4 +1,4 @@
-"""What culture.yaml may say about logins with the tokens of an OpenID provider."""
+"""The ``oidc`` block of culture.yaml: login with the tokens of an OpenID provider."""
 
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
@@ -15,7 +15,7 @@ Name = Annotated[str, Field(min_length=1)]
 
 
 def trusted_address(text: str) -> str:
-    """An address whose answers nobody can change on their way: https, or plain http on this machine."""
+    """Return an address whose answers cannot be forged: https, or http on loopback."""
     try:
         address = urlsplit(text)
         is_whole = bool(address.hostname) and address.port != 0
@@ -36,7 +36,7 @@ def _issuer(text: str) -> str:
 
 
 class Classes(Settings):
-    """Which values of the claim make somebody what; whoever has none of them is of class unknown."""
+    """Values of the class claim by class; a user with none of them is of class unknown."""
 
     human: tuple[Name, ...] = ()
     agent: tuple[Name, ...] = ()
@@ -44,12 +44,12 @@ class Classes(Settings):
 
     @property
     def is_empty(self) -> bool:
-        """Does nothing make anybody anything?"""
+        """Return whether no value is listed."""
         return not (self.human or self.agent or self.bot)
 
 
 class Oidc(Settings):
-    """The issuer whose tokens log in (SASL OAUTHBEARER), and what they are to say."""
+    """The issuer whose tokens log in (SASL OAUTHBEARER), and what they must contain."""
 
     issuer: Annotated[str, AfterValidator(_issuer)]
     audience: Name
@@ -64,15 +64,15 @@ class Oidc(Settings):
     user: str | None = None
 
     @model_validator(mode="after")
-    def _classes_come_from_a_claim(self) -> Self:
+    def _check_classes(self) -> Self:
         if self.class_claim is None and not self.classes.is_empty:
             raise Misfit("must name the claim that classes are found in", "class_claim")
         values = (*self.classes.human, *self.classes.agent, *self.classes.bot)
         if len(set(values)) != len(values):
-            raise Misfit("must not name a value twice: nobody is of two classes", "classes")
+            raise Misfit("must not name a value twice: a user has one class", "classes")
         return self
 
     @property
     def configuration(self) -> str:
-        """Where the issuer says how it is set up (OpenID Connect Discovery 1.0 §4)."""
+        """Return the address of the issuer's metadata (OpenID Connect Discovery 1.0 §4)."""
         return self.issuer.removesuffix("/") + _DISCOVERY

@@ -1,13 +1,13 @@
-"""Which user's process is at the other end of a loopback connection, and whether a client may talk to it.
+"""Which user's process is at the other end of a loopback connection, and whether to talk to it.
 
 A port of this machine belongs to whoever listens on it first: while our server is down, any local user can take its
 place. ``check_peer`` is called on each connection without TLS before a byte is written or read. The rule: look up the
-listening socket, then the accepted one. An accepted socket has an owner, and that is the answer. One that still waits
-in the backlog has none yet, but it lives only as long as its listener, which therefore was there all the time and is
-the answer. A peer that has closed its socket has no owner either; then our side is no longer in the state ESTABLISHED,
-and whatever it sent before is not read. Where neither exists and the connection stands, the other end is outside of
-this network namespace (a port forwarded by the kernel, which only root sets up): nothing can be known, and the
-connection is used.
+listening socket, then the accepted one. An accepted socket has an owner, which is the answer. One that still waits in
+the backlog has none yet, but it lives only as long as its listener, which therefore was there all the time and is the
+answer. A peer that has closed its socket has no owner either; then our side is no longer in state ESTABLISHED, and what
+it sent before is not read. If neither exists and the connection stands, the other end is outside of this network
+namespace (a port forwarded by the kernel, which only root sets up): its owner cannot be known, and the connection is
+used.
 """
 
 import os
@@ -32,21 +32,21 @@ _ALL_STATES = 0xFFFFFFFF
 _PATIENCE = 0.2
 _ESTABLISHED, _LISTENING = 1, "0A"
 _SETTLED = 0.01
-"""Seconds after which the end of a connection over loopback has arrived."""
+"""Seconds after which the end of a loopback connection has arrived."""
 
 Address = tuple[str, int]
 
 IS_KNOWN = sys.platform == "linux"
-"""Elsewhere there is no way to tell."""
+"""Whether the owner of a socket can be found on this system."""
 
 
 class PortHeld(ConnectionError):
-    """A user who is not trusted listens where our program should be. It can heal: they go, and ours comes back."""
+    """An untrusted user listens on our program's port; temporary, until they stop."""
 
     def __init__(self, port: int, user: str, setting: str) -> None:
         super().__init__(
-            f"port {port} of this machine is held by user {user}, not by you: nothing was said to them. End what they "
-            f"run there, or let your server listen on another port; if {user} runs your server, say so: "
+            f"port {port} of this machine is held by user {user}, not by you: nothing was sent. End their program "
+            f"there, or let your server listen on another port; if {user} runs your server, set "
             f"{setting.format(user=user)}"
         )
         self.port = port
@@ -54,24 +54,24 @@ class PortHeld(ConnectionError):
 
 
 SETTING = "server.user: {user} in agents.yaml"
-"""Where the owner of a server's process is named."""
+"""The setting that names the owner of a server's process."""
 
 
 class Connected(Protocol):
-    """A TCP socket, or what asyncio shows of one."""
+    """A TCP socket, or asyncio's view of one."""
 
     def getpeername(self) -> tuple[str, int]:
-        """The address of the other side."""
+        """Return the address of the other side."""
 
     def getsockname(self) -> tuple[str, int]:
-        """The address of this side."""
+        """Return the address of this side."""
 
     def getsockopt(self, level: int, name: int, size: int, /) -> bytes:
-        """The value of an option."""
+        """Return the value of a socket option."""
 
 
 def check_peer(connection: Connected, allowed: str | None = None, setting: str = SETTING) -> None:
-    """Raise PortHeld unless the peer is root, the own user or ``allowed`` (a name or uid), or not on this machine."""
+    """Raise PortHeld unless the peer is root, our own user, ``allowed`` (name, uid) or remote."""
     (host, port), (own_host, own_port) = connection.getpeername()[:2], connection.getsockname()[:2]
     peer, own = (host.partition("%")[0], port), (own_host.partition("%")[0], own_port)
     if not IS_KNOWN or not _is_local(peer[0], own[0]):
@@ -83,7 +83,7 @@ def check_peer(connection: Connected, allowed: str | None = None, setting: str =
 
 
 def user_name(uid: int) -> str:
-    """The name of a user, or the number where it has none."""
+    """Return the name of a user, or its number if it has none."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -91,7 +91,7 @@ def user_name(uid: int) -> str:
 
 
 def _is_local(peer: str, own: str) -> bool:
-    """Does the connection stay on this machine? To its own address a machine speaks from that address."""
+    """Return whether a connection stays on this machine."""
     return peer == own or is_loopback(peer)
 
 
@@ -108,13 +108,13 @@ def _peer_owner(connection: Connected, peer: Address, own: Address) -> int | Non
 
 
 def uid_of(client: Address, server: Address) -> int | None:
-    """The user id that owns the client's socket, by netlink (10 µs), else by /proc; None when nobody can tell."""
+    """Return the uid that owns a client's socket, or None if unknown."""
     owner = owner_of(client, server)
     return None if owner is None else owner[0]
 
 
 def owner_of(client: Address, server: Address) -> tuple[int, int] | None:
-    """The user id that owns the client's socket, and the socket's inode; None when nobody can tell."""
+    """Return uid and inode of a client's socket, by netlink (10 µs), else by /proc; else None."""
     try:
         return _by_netlink(client, server)
     except OSError:
@@ -122,9 +122,9 @@ def owner_of(client: Address, server: Address) -> tuple[int, int] | None:
 
 
 def _listener_owner(address: Address, client: str) -> tuple[int, int] | None:
-    """The owner and inode of the socket that takes new connections from ``client`` to this address."""
+    """Return uid and inode of the socket that listens on this address for ``client``, or None."""
     try:
-        # No connection has port 0, so that the kernel finds the listener.
+        # No connection has port 0, so the kernel finds the listener.
         return _by_netlink(address, (client, 0))
     except OSError:
         return _listener_by_proc(address)
@@ -155,19 +155,19 @@ def _packed(family: int, host: str) -> bytes:
 
 
 def _by_proc(client: Address, server: Address) -> tuple[int, int] | None:
-    wanted = (_hex(client), _hex(server))
+    pair = (_hex(client), _hex(server))
     for words in _rows(6 if ":" in client[0] else 4):
-        if (words[1], words[2]) == wanted:
+        if (words[1], words[2]) == pair:
             return (int(words[7]), int(words[9])) if words[9] != "0" else None
     return None
 
 
 def _listener_by_proc(address: Address) -> tuple[int, int] | None:
-    """The listener on this very address, else the one on every address, which may be one for IPv6."""
+    """Return the listener on this address, else the one on all addresses (also an IPv6 one)."""
     mine, port = _hex(address), f":{address[1]:04X}"
     wide = {"0" * 8 + port, "0" * 32 + port}
-    found = [words for family in (4, 6) for words in _rows(family) if words[3] == _LISTENING]
-    for words in sorted(found, key=lambda words: words[1] != mine):
+    listeners = [words for family in (4, 6) for words in _rows(family) if words[3] == _LISTENING]
+    for words in sorted(listeners, key=lambda words: words[1] != mine):
         if words[1] == mine or words[1] in wide:
             return int(words[7]), int(words[9])
     return None

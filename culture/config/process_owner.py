@@ -1,14 +1,14 @@
-"""Whose process it is: an agent's or a person's. The command line, the agents' sockets and the server ask here.
+"""Whether a process belongs to an agent or a person; used by command line, server and daemons.
 
-A daemon starts its agent with ``CULTURE_NICK`` in the environment, and every process inherits the environment it was
-started with; what a program changes later in its own does not show in /proc. So a process is an agent's if it or any
-process it comes from was started with that variable. A process that loses both, by a new environment and by a parent
-that exits, becomes a child of the daemon, because the daemon is a subreaper (clients/shared/orphans.py), and the
-daemon is known by the name of its process. What another program starts on request (cron, systemd, a terminal
-multiplexer that runs already) does not descend from the agent, and cannot be told from a person's.
+A daemon starts its agent with ``CULTURE_NICK`` in the environment, and every process inherits the environment that it
+was started with; later changes do not show in /proc. So a process is an agent's if it or any of its ancestors was
+started with that variable. A process that loses both, by a new environment and by a parent that exits, becomes a child
+of the daemon, because the daemon is a subreaper (lib/process), and the daemon is known by the name of its process. What
+another program starts on request (cron, systemd, a running terminal multiplexer) does not descend from the agent, and
+cannot be told from a person's.
 
-This is no boundary: an agent has the user id of its owner. It keeps an agent from acting as a person by accident, or
-because a text told it to.
+This is no security boundary: an agent has the uid of its owner. It keeps an agent from acting as a person by accident,
+or because a text told it to.
 """
 
 import os
@@ -19,29 +19,29 @@ from culture.protocol.names import valid_nick
 from culture.protocol.vocabulary import Environment
 
 DAEMON = "culture-agent"
-"""The name of a daemon's process (at most 15 bytes), as ``ps`` and /proc/<pid>/stat show it."""
+"""The process name of a daemon (at most 15 bytes), as ``ps`` and /proc/<pid>/stat show it."""
 SOME_AGENT = "an agent"
-"""Stands for the agent's nick where only its daemon is known."""
+"""Stands for the agent's nick if only its daemon is known."""
 PATIENCE = 5.0
 
 _PROC = Path("/proc")
-_DEEPEST = 4096  # generations: whoever nests deeper, or keeps moving, hides something
+_DEEPEST = 4096  # generations: deeper nesting, or endless moving, counts as hiding
 _WALKS = 20
 _LONGEST_NICK = 128
 _MARK = f"{Environment.NICK}=".encode()
 
 
 class TooManyProcesses(Exception):
-    """The processes of this machine could not be looked through in time."""
+    """The processes of this machine could not be searched in time."""
 
 
 def own_agent() -> str | None:
-    """The agent that this process belongs to; None for a person's."""
+    """Return the agent that this process belongs to, or None for a person's process."""
     return os.environ.get(Environment.NICK) or agent_of(os.getppid())
 
 
 def agent_of(pid: int) -> str | None:
-    """The agent that a process, or a process it descends from, was started for; None for a person's."""
+    """Return the agent that a process or one of its ancestors was started for; None: a person's."""
     for _ in range(_WALKS):
         try:
             return _walk(pid)
@@ -51,33 +51,33 @@ def agent_of(pid: int) -> str | None:
 
 
 def name_of(pid: int) -> str:
-    """The name of a process, at most 15 bytes; empty for one that is gone."""
+    """Return the name of a process, at most 15 bytes; empty for one that has ended."""
     return _stat(pid)[0]
 
 
 def take_daemon_name() -> None:
-    """Give this process the name by which a daemon is known."""
+    """Give this process the name that identifies a daemon."""
     (_PROC / "self" / "comm").write_text(DAEMON, encoding="ascii")
 
 
 def holders(inode: int, patience: float = PATIENCE) -> list[int]:
-    """The processes that hold a socket open, as far as this user may look into them; a fork shares its parent's.
+    """Return the pids that hold a socket open, as far as this user may see; forks share sockets.
 
-    Blocks: about 10 µs for each process and 2 µs for each of their open files. TooManyProcesses when time is up.
+    Blocks: about 10 µs for each process and 2 µs for each open file. TooManyProcesses when time is up.
     """
-    wanted, deadline, found = f"socket:[{inode}]", time.monotonic() + patience, []
+    link, deadline, pids = f"socket:[{inode}]", time.monotonic() + patience, []
     for entry in os.listdir(_PROC):
-        if entry.isdecimal() and _holds(entry, wanted):
-            found.append(int(entry))
+        if entry.isdecimal() and _holds(entry, link):
+            pids.append(int(entry))
         if time.monotonic() > deadline:
             raise TooManyProcesses
-    return found
+    return pids
 
 
-def _holds(pid: str, wanted: str) -> bool:
+def _holds(pid: str, link: str) -> bool:
     folder = f"{_PROC}/{pid}/fd"
     try:
-        return any(_target(f"{folder}/{each}") == wanted for each in os.listdir(folder))
+        return any(_target(f"{folder}/{each}") == link for each in os.listdir(folder))
     except OSError:
         return False
 
@@ -90,11 +90,11 @@ def _target(link: str) -> str:
 
 
 class _Moved(Exception):
-    """A process ended while we looked, and its children have another parent now."""
+    """A process ended during the walk, and its children have another parent now."""
 
 
 def _walk(pid: int) -> str | None:
-    """Look at a process and those it descends from, up to the first that cannot be read."""
+    """Return the agent of a process or its ancestors, up to the first that cannot be read."""
     child = 0
     for _ in range(_DEEPEST):
         name, parent = _stat(pid)
@@ -125,10 +125,10 @@ def _marked_nick(pid: int) -> str | None:
 
 
 def _stat(pid: int) -> tuple[str, int]:
-    """The name and the parent of a process; an empty name where there is none."""
+    """Return name and parent of a process; an empty name if there is none."""
     try:
         stat = (_PROC / str(pid) / "stat").read_bytes()
-        # The name stands in brackets, and may have any in it.
+        # The name is in brackets and may contain brackets.
         before, _, after = stat.rpartition(b")")
         return before.partition(b"(")[2].decode(errors="replace") or "?", int(after.split()[1])
     except (OSError, IndexError, ValueError):

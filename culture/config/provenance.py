@@ -1,4 +1,4 @@
-"""The configuration in force, key by key, with where each value came from."""
+"""The configuration in force, key by key, with the origin of each value."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ _PASSWORD = re.compile(r"(://[^\s/:@]*:)[^\s/@]+@")  # as in postgresql://user:p
 
 
 class SettingRow(NamedTuple):
-    """One setting as people read it."""
+    """One setting for display: key, value, origin."""
 
     key: str
     value: str
@@ -26,12 +26,12 @@ class SettingRow(NamedTuple):
 
 
 def effective(loaded: Loaded[Settings]) -> list[SettingRow]:
-    """Every setting with its value and its source; secrets are shown as stars."""
+    """Return every setting with its value and origin; secrets are stars."""
     return list(_rows(loaded.config, (), loaded.sources))
 
 
 def has_secrets(loaded: Loaded[Settings]) -> bool:
-    """Whether anything is said there that is shown as stars."""
+    """Return whether any setting is shown as stars."""
     return any(HIDDEN in row.value and row.source != "default" for row in effective(loaded))
 
 
@@ -47,10 +47,10 @@ def _row(value: object, field: FieldInfo, key: Key, sources: Mapping[Key, str]) 
         for number, item in enumerate(value):
             yield from _rows(item, (*key, number), sources)
     else:
-        yield SettingRow(dotted(key), _shown(value, is_secret(field)), sources.get(key, "default"))
+        yield SettingRow(dotted(key), _displayed(value, is_secret(field)), sources.get(key, "default"))
 
 
-def _shown(value: object, secret: bool) -> str:
+def _displayed(value: object, secret: bool) -> str:
     match value:
         case None:
             return "(not set)"

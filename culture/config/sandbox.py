@@ -1,4 +1,4 @@
-"""The ``sandbox:`` block of agents.yaml: what of the machine an agent's program sees, and which hosts it reaches."""
+"""The ``sandbox:`` block of agents.yaml: files an agent's program sees, hosts it can reach."""
 
 import re
 from collections.abc import Mapping
@@ -18,25 +18,25 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class HostRule(NamedTuple):
-    """One entry of ``hosts:``, as ``name``, ``name:port``, ``*.name`` or a numeric address with a port."""
+    """An entry of ``hosts:``: ``name``, ``name:port``, ``*.name`` or an address with a port."""
 
     host: str
     port: int
     explicit: bool
-    """Whether the entry names the port: only such an entry reaches a private network."""
+    """Whether the entry names the port: only then it allows a private network."""
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
     def is_address(self) -> bool:
-        """Whether it names one machine by its address, or this one."""
+        """Return whether it is an address, or localhost."""
         return self.host == LOOPBACK_NAME or _is_address(self.host)
 
     def matches(self, host: str, port: int) -> bool:
-        """Whether a program may ask for this host and port.
+        """Return whether a program may connect to this host and port.
 
-        What is no name at all is none: the resolver would end ``evil.org\\0.example.com`` at the zero.
+        An invalid name never matches: the resolver would cut ``evil.org\\0.example.com`` at the zero.
         """
         host = host.lower().rstrip(".")
         if not (_is_address(host) or _NAME.fullmatch(host)):
@@ -47,12 +47,12 @@ class HostRule(NamedTuple):
 
 
 def parse_host(text: str) -> HostRule:
-    """Read an entry of ``hosts:``; ValueError says what it should look like."""
-    found = _ENTRY.fullmatch(text.strip().lower())
-    host = found["host"].strip("[]").rstrip(".") if found else ""
-    port = int(found["port"]) if found and found["port"] else None
+    """Parse an entry of ``hosts:``; the ValueError shows what it should look like."""
+    match = _ENTRY.fullmatch(text.strip().lower())
+    host = match["host"].strip("[]").rstrip(".") if match else ""
+    port = int(match["port"]) if match and match["port"] else None
     if not (_is_address(host) or _NAME.fullmatch(host)) or (port is not None and not 0 < port < 65536):
-        raise ValueError(f"{text!r} is no host such as git.example.com, *.example.com or localhost:11434")
+        raise ValueError(f"{text!r} is not a host such as git.example.com, *.example.com or localhost:11434")
     rule = HostRule(host, port or HTTPS, port is not None)
     if rule.is_address and not rule.explicit:
         raise ValueError(f"{text!r} needs a port, as in {text}:8080: it is an address of this machine or network")
@@ -74,7 +74,7 @@ def _host(text: str) -> str:
 
 def _variable(name: str) -> str:
     if not _VARIABLE.fullmatch(name):
-        raise ValueError(f"{name!r} is no name of an environment variable")
+        raise ValueError(f"{name!r} is not the name of an environment variable")
     return name
 
 
@@ -88,7 +88,7 @@ VariableName = Annotated[str, AfterValidator(_variable)]
 
 
 class SandboxConfig(Settings):
-    """How an agent's program is kept from the rest of the machine; ``user`` is the key ``user:`` by itself."""
+    """How an agent's program is isolated; ``kind: user`` only records that it has its own user."""
 
     kind: Literal["none", "bwrap", "user"] = "none"
     network: Literal["on", "off"] = "on"
@@ -99,7 +99,7 @@ class SandboxConfig(Settings):
 
     @property
     def rules(self) -> tuple[HostRule, ...]:
-        """The entries of ``hosts``."""
+        """Return the entries of ``hosts``, parsed."""
         return tuple(map(parse_host, self.hosts))
 
 

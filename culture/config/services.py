@@ -1,4 +1,4 @@
-"""What culture.yaml may say about the digest that is posted by itself."""
+"""The ``digest``, ``metrics`` and ``web`` blocks of culture.yaml."""
 
 import re
 from typing import Annotated, Literal, Self
@@ -21,7 +21,7 @@ def _clock(text: str) -> str:
 
 
 class DigestConfig(Settings):
-    """How often, where to, and whether an agent puts it into words."""
+    """When and where the digest is posted, and which agent words it."""
 
     every: Duration = DAY
     at: Annotated[str, AfterValidator(_clock)] | None = None
@@ -33,14 +33,14 @@ class DigestConfig(Settings):
     summary_timeout: Duration = 120.0
 
     @model_validator(mode="after")
-    def _a_time_of_the_day_is_daily(self) -> Self:
+    def _check_at(self) -> Self:
         if self.at is not None and self.every != DAY:
             raise Misfit("goes with every: 24h alone", "at")
         return self
 
     @property
     def is_posted(self) -> bool:
-        """Whether there is anywhere to post it."""
+        """Return whether a channel or webhook is set."""
         return self.channel is not None or self.webhook is not None
 
 
@@ -48,10 +48,10 @@ _ADDRESS = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<host>[^\s:\[\]@/]+))
 
 
 def _endpoint(address: str) -> tuple[str, int]:
-    found = _ADDRESS.fullmatch(address)
-    if found is None or int(found["port"]) > 65535:
-        raise ValueError(f"{address!r} is no address to listen on: it looks like 127.0.0.1:9464")
-    return found["ipv6"] or found["host"], int(found["port"])
+    match = _ADDRESS.fullmatch(address)
+    if match is None or int(match["port"]) > 65535:
+        raise ValueError(f"{address!r} is not an address to listen on such as 127.0.0.1:9464")
+    return match["ipv6"] or match["host"], int(match["port"])
 
 
 def _address(text: str) -> str:
@@ -60,18 +60,18 @@ def _address(text: str) -> str:
 
 
 class MetricsConfig(Settings):
-    """Where they are read, in the format of Prometheus."""
+    """The address where metrics can be read, in Prometheus' format."""
 
     listen: Annotated[str, AfterValidator(_address)] | None = None
 
     @property
     def endpoint(self) -> tuple[str, int] | None:
-        """The host and port to listen on; None: nowhere."""
+        """Return the host and port to listen on; None if metrics are off."""
         return None if self.listen is None else _endpoint(self.listen)
 
     @property
     def leaves_the_machine(self) -> bool:
-        """Whether others can read them."""
+        """Return whether other machines can read them."""
         return self.endpoint is not None and not is_loopback(self.endpoint[0])
 
 
@@ -79,18 +79,18 @@ DEFAULT_PORT = 6680
 
 
 def _page_address(text: str) -> str:
-    """``https://chat.example.org``: where people find the page, without a path."""
-    said = text.rstrip("/")
-    parts = urlsplit(said)
+    """Return the public address of the web page, without a path."""
+    address = text.rstrip("/")
+    parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path or parts.query or parts.username:
-        raise ValueError(f"{text!r} is no address of the page: it looks like https://chat.example.org, without a path")
-    return said.lower()
+        raise ValueError(f"{text!r} is not an address such as https://chat.example.org, without a path")
+    return address.lower()
 
 
 def _push_address(text: str) -> str:
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname or len(parts.path) < 2:
-        raise ValueError("is no address of a topic: it looks like https://ntfy.sh/a-name-nobody-guesses")
+        raise ValueError("is not a topic's address such as https://ntfy.sh/a-name-nobody-guesses")
     return text
 
 
@@ -99,7 +99,7 @@ PushAddress = Annotated[str, AfterValidator(_push_address)]
 
 
 class WebConfig(Settings):
-    """Where the page is, what people call it, and whose phones it wakes."""
+    """The web page: its address, TLS, sessions, and push notifications."""
 
     host: str = "127.0.0.1"
     port: Port = DEFAULT_PORT
@@ -109,13 +109,13 @@ class WebConfig(Settings):
     push: Annotated[dict[str, PushAddress], Hidden()] = Field(default_factory=dict, repr=False)
 
     @model_validator(mode="after")
-    def _strangers_meet_tls(self) -> Self:
-        """Whoever runs it behind something that speaks TLS leaves it on loopback."""
+    def _check_url(self) -> Self:
+        """Check the url's scheme; a page behind a proxy that speaks TLS has no tls block here."""
         if self.url and self.tls and not self.url.startswith("https:"):
-            raise Misfit("begins with https: where there is a certificate", "url")
+            raise Misfit("must begin with https: since there is a certificate", "url")
         return self
 
     @property
     def is_exposed(self) -> bool:
-        """Whether other machines can reach it."""
+        """Return whether other machines can reach it."""
         return not is_loopback(self.host)

@@ -1,4 +1,4 @@
-"""What culture.yaml may say about the skills that come with the server."""
+"""The blocks of the built-in skills in culture.yaml."""
 
 import re
 from typing import Annotated, Any, Literal, Self
@@ -12,7 +12,7 @@ _SCHEMES = ("postgresql://", "postgres://")
 
 
 def _store(text: str) -> str:
-    """What is wrong is not quoted: it may have a password in it."""
+    """Check the address of a store; errors do not quote it, since it may have a password."""
     if text == "sqlite":
         return text
     if not text.startswith(_SCHEMES):
@@ -30,7 +30,7 @@ def _skill_name(name: str) -> str:
 
 
 def _block(value: object) -> object:
-    """``dice:`` with nothing behind it wants the skill as it is."""
+    """Read ``dice:`` without a block as a skill with default settings."""
     return {} if value is None else value
 
 
@@ -38,17 +38,17 @@ SkillName = Annotated[str, AfterValidator(_skill_name)]
 Others = Annotated[
     dict[SkillName, Annotated[dict[str, Any], BeforeValidator(_block)]], BeforeValidator(_block), Hidden()
 ]
-"""The skills of others with their blocks; what is secret in these only the skill knows, so that nothing is shown."""
+"""Blocks of other skills; only they know which settings are secret, so none is shown."""
 
 
 class Builtin(Settings):
-    """What every skill of ours has."""
+    """What all built-in skills have."""
 
     enabled: bool = True
 
 
 class Retention(Settings):
-    """How much is kept of a channel; what is not said is kept for ever."""
+    """How much of a channel is kept; without a limit, all of it."""
 
     age: Duration | None = None
     size: Count | None = None
@@ -65,12 +65,12 @@ def _endpoint(text: str) -> str:
 
 def _key(text: str) -> str:
     if not (text.isascii() and text.isprintable()) or " " in text:
-        raise ValueError("a key has no spaces and nothing but ASCII in it")
+        raise ValueError("a key consists of ASCII characters without spaces")
     return text
 
 
 class Embeddings(Settings):
-    """How HISTORY SEMANTIC finds by meaning: the offline model, or an endpoint that speaks OpenAI's embeddings."""
+    """Search by meaning (HISTORY SEMANTIC): the offline model, or an OpenAI-compatible endpoint."""
 
     enabled: bool = True
     url: Annotated[str, AfterValidator(_endpoint)] | None = None
@@ -80,14 +80,14 @@ class Embeddings(Settings):
     user: str | None = None
 
     @model_validator(mode="after")
-    def _an_endpoint_has_a_model(self) -> Self:
+    def _check_model(self) -> Self:
         if self.url is not None and not self.model:
-            raise Misfit("must name the model that the endpoint is to use", "model")
+            raise Misfit("must name a model of the endpoint", "model")
         return self
 
 
 class HistoryConfig(Builtin):
-    """What was said, kept on disk."""
+    """Message history on disk."""
 
     store: Annotated[str, AfterValidator(_store), Field(repr=False)] = "sqlite"
     replay: Annotated[int, Field(ge=0, le=1000)] = 20
@@ -101,7 +101,7 @@ class HistoryConfig(Builtin):
 
 
 class LoggerConfig(Builtin):
-    """Channel logs as files that people read."""
+    """Channel logs as text files for people."""
 
     enabled: bool = False
     folder: Folder | None = None
@@ -111,11 +111,11 @@ class LoggerConfig(Builtin):
 
 
 class RoomsConfig(Builtin):
-    """Channels whose tags call agents."""
+    """Channels whose tags invite agents."""
 
 
 class LedgerConfig(Builtin):
-    """What the agents of the mesh say of themselves."""
+    """Facts that agents report, such as state, questions and spending."""
 
     age: Duration = 30 * 86400.0
     keep: Count = 200_000
@@ -123,18 +123,18 @@ class LedgerConfig(Builtin):
 
 
 class AuditConfig(Builtin):
-    """What was done, written to files that only grow."""
+    """The audit log: actions in append-only files."""
 
     folder: Folder | None = None
     messages: Literal["agents", "all"] = "agents"
     size: Count = 10_000_000
-    """Bytes of a file before the next one is begun."""
+    """Bytes of a file after which the next one begins."""
     files: Count = 100
-    """How many full ones are kept."""
+    """Number of full files that are kept."""
 
 
 class UrlIndexConfig(Builtin):
-    """The links that were shared."""
+    """The index of shared links."""
 
     rows: Annotated[int, Field(ge=1, le=1000)] = 1000
     keep: Count = 100_000

@@ -1,4 +1,4 @@
-"""What team.yaml may say: the project a team works on, who is in it and what it may spend."""
+"""team.yaml: the project of a team, its members and its budget."""
 
 import re
 from collections.abc import Mapping
@@ -15,12 +15,12 @@ _LONGEST_SLUG = 20
 Percent = Annotated[int, Field(ge=1, le=100)]
 OPUS, SONNET, HAIKU = "claude-opus-4-6", "claude-sonnet-4-6", "claude-haiku-4-5"
 ROLES = ("em", "manager", "implementer", "test_runner", "groucho", "chico", "zeppo", "fixer", "documenter")
-"""Everything a member can be; the first two are not workers."""
+"""All roles of members; the first two are not workers."""
 
 
 def _slug(text: str) -> str:
     if len(text) > _LONGEST_SLUG or not _SLUG.fullmatch(text):
-        raise ValueError(f"{text!r} is no slug: a-z, 0-9 and single hyphens, at most {_LONGEST_SLUG} of them")
+        raise ValueError(f"{text!r} is not a slug: a-z, 0-9 and single hyphens, at most {_LONGEST_SLUG} of them")
     return text
 
 
@@ -35,12 +35,12 @@ RoleName = Annotated[str, AfterValidator(_a_role)]
 
 
 class RoleConfig(Settings):
-    """Who fills a role: which backend with which model."""
+    """The backend and model for a role."""
 
     agent: str = "claude"
     model: str | None = None
     options: Mapping[str, object] = Field(default_factory=dict)
-    """Further keys of such an agent, as they would stand in agents.yaml."""
+    """Further keys for such an agent, as in agents.yaml."""
 
 
 DEFAULT_ROLES: Mapping[str, RoleConfig] = {
@@ -49,24 +49,24 @@ DEFAULT_ROLES: Mapping[str, RoleConfig] = {
 
 
 class TeamLimits(Settings):
-    """How large a team may grow."""
+    """Limits on a team's size and work."""
 
     members: Count = 12
     per_task: Count = 4
     tasks: Count = 8
     attempts: Count = 3
-    """So often a review or a fix is tried before people are asked."""
+    """Attempts at a review or a fix before people are asked."""
 
 
 class Allowance(Settings):
-    """What may be spent; None is no limit."""
+    """A limit on spending; None is no limit."""
 
     usd: Money | None = None
     tokens: Count | None = None
 
 
 class TeamBudget(Settings):
-    """What the whole team, one task and one member may spend."""
+    """Spending limits of the team, of one task and of one member."""
 
     team: Allowance = Field(default_factory=Allowance)
     task: Allowance = Field(default_factory=Allowance)
@@ -80,7 +80,7 @@ class TeamConfig(Settings):
     project_dir: Folder
     server: ServerAddress = Field(default_factory=ServerAddress)
     pm: tuple[str, ...] = ()
-    """The nicks of people, for a server that does not tell who is one."""
+    """The nicks of people, for a server without accounts of people."""
     em_name: str = "Harper"
     em_model: str | None = None
     roles: dict[RoleName, RoleConfig] = Field(default_factory=dict)
@@ -105,28 +105,28 @@ class TeamConfig(Settings):
     sandbox: Sandbox = Field(default_factory=SandboxConfig)
 
     @model_validator(mode="after")
-    def _warns_before_it_acts(self) -> Self:
+    def _check_warn_pct(self) -> Self:
         if self.warn_pct >= self.shift_threshold_pct:
             raise Misfit(f"warn_pct must be below shift_threshold_pct ({self.shift_threshold_pct})", "warn_pct")
         return self
 
     def role(self, name: str) -> RoleConfig:
-        """Who fills a role: what the file says of it over the default."""
-        default, said = DEFAULT_ROLES[name], self.roles.get(name)
-        if name == "em" and self.em_model is not None and (said is None or said.model is None):
+        """Return the backend and model for a role: the file's values over the default."""
+        default, own = DEFAULT_ROLES[name], self.roles.get(name)
+        if name == "em" and self.em_model is not None and (own is None or own.model is None):
             default = default.model_copy(update={"model": self.em_model})
-        if said is None:
+        if own is None:
             return default
-        # Another backend's models have other names.
-        kept = default.model if said.agent == default.agent else None
-        return said.model_copy(update={"model": said.model or kept})
+        # Another backend has other models.
+        model = default.model if own.agent == default.agent else None
+        return own.model_copy(update={"model": own.model or model})
 
     @property
     def project_channel(self) -> str:
-        """Where people and the EM talk."""
+        """Return the channel where people and the EM talk."""
         return f"#project-{self.slug}"
 
     @property
     def standup_channel(self) -> str:
-        """Where work is given out and reported."""
+        """Return the channel where work is assigned and reported."""
         return f"#standup-{self.slug}"

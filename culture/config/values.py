@@ -1,4 +1,4 @@
-"""Kinds of value that configuration files share: durations, counts, secrets, names."""
+"""Types of values that configuration files share: durations, counts, secrets, names."""
 
 import re
 from dataclasses import dataclass
@@ -19,16 +19,16 @@ _LONGEST_NAME = 63
 
 
 class Settings(BaseModel):
-    """A block of settings: nothing unknown in it, nothing changed after loading.
+    """A block of settings: frozen, without unknown keys.
 
-    What checks it is built when a file is read and not before: most commands read one file of several.
+    The validator is built when a file is read: most commands read one of several files.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True, defer_build=True)
 
 
 class Misfit(ValueError):
-    """Settings that do not go together; ``key`` leads from their block to the one to look at first."""
+    """Settings that contradict each other; ``key`` leads from their block to the wrong one."""
 
     def __init__(self, text: str, *key: str | int) -> None:
         super().__init__(text)
@@ -41,61 +41,61 @@ class Hidden:
 
 
 def seconds(value: object) -> object:
-    """Read ``30s``, ``30m``, ``8h`` or a plain number as seconds."""
+    """Return ``30s``, ``30m``, ``8h`` or a plain number as seconds."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
-    found = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
-    if found is None:
+    match = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is None:
         raise ValueError("expected a duration such as 30s, 30m or 8h, or a number of seconds")
-    number, unit = found.groups()
+    number, unit = match.groups()
     return float(number) * UNITS[unit or "s"]
 
 
 def _as_user(value: object) -> object:
-    """Read a uid as text: in a container a user may have no name."""
+    """Return a uid as text: in a container a user may have no name."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 SystemUser = Annotated[str, BeforeValidator(_as_user), Field(min_length=1)]
-"""A user of this machine, by name or uid."""
+"""A local user, by name or uid."""
 
 
 def as_path(value: object) -> object:
-    """Read text as a path, with ``~`` opened."""
+    """Return text as a path, with ``~`` expanded."""
     return Path(value).expanduser() if isinstance(value, str | Path) else value
 
 
 def channel_name(name: str) -> str:
-    """Refuse what is no channel."""
+    """Return the name if it is a channel; else raise ValueError."""
     if not valid_channel(name, _LONGEST_CHANNEL):
         raise ValueError(f"{name!r} is not a channel: it begins with # and has no spaces or commas")
     return name
 
 
 def new_channel_name(name: str) -> str:
-    """Refuse a name under which no channel is founded."""
+    """Return the name if a new channel may have it; else raise ValueError."""
     if (fault := fault_in(channel_name(name))) is not None:
         raise ValueError(f"{name!a} cannot be the name of a channel. {fault}")
     return name
 
 
 def server_name(name: str) -> str:
-    """Refuse what no server may be called."""
+    """Return the name if a server may have it; else raise ValueError."""
     if len(name) > _LONGEST_NAME or not _HOST_NAME.fullmatch(name):
         raise ValueError(f"{name!r} does not look like a host name, for example spark or spark.local")
     return name
 
 
 def fingerprint(text: str) -> str:
-    """Read a certificate's fingerprint, with or without colons."""
+    """Return a certificate's fingerprint in lower case without colons."""
     plain = text.replace(":", "").lower()
     if not re.fullmatch("[0-9a-f]{64}", plain):
         raise ValueError(f"{text!r} is not the SHA-256 fingerprint of a certificate: 64 hexadecimal digits")
     return plain
 
 
-def is_said(value: object) -> object:
-    """``password: #x`` is a comment to YAML, and would be no password at all."""
+def is_given(value: object) -> object:
+    """Refuse ``password: #x``, which YAML reads as a comment: there would be no password."""
     if value is None:
         raise ValueError("expected text, found nothing: leave the line out, or quote a password that begins with #")
     return value

@@ -1,4 +1,4 @@
-"""A YAML file as plain values that remember the line they stand on."""
+"""Reads a YAML file as plain values with their line numbers."""
 
 import re
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from culture.config.errors import ConfigError, Key, Problem
 
 Value = object
-# Aliases may repeat a node, and aliases of aliases multiply: a file of a few lines could fill the memory.
+# Aliases may repeat a node, and aliases of aliases multiply: a short file could fill the memory.
 MOST_VALUES = 20_000
 DEEPEST = 16
 _COMMENT_IN_A_LIST = re.compile(r"""(?:[^#"']|"[^"]*"|'[^']*')*\[(?:[^#"'\]]|"[^"]*"|'[^']*')*(?<=[\[,\s])#\S""")
@@ -19,7 +19,7 @@ _COMMENT_IN_A_LIST = re.compile(r"""(?:[^#"']|"[^"]*"|'[^']*')*\[(?:[^#"'\]]|"[^
 
 @dataclass
 class Document:
-    """What a file says: ``data``, and for each key the line it is on."""
+    """The contents of a file: ``data``, and the line of each key."""
 
     file: Path
     text: str
@@ -27,19 +27,19 @@ class Document:
     lines: dict[Key, int] = field(default_factory=dict)
 
     def line(self, key: Key) -> int:
-        """The line of a key, else that of the nearest block around it."""
+        """Return the line of a key, else of the nearest block around it."""
         while key and key not in self.lines:
             key = key[:-1]
         return self.lines.get(key, 0)
 
     def source(self, line: int) -> str:
-        """The text of a line."""
+        """Return the text of a line."""
         lines = self.text.splitlines()
         return lines[line - 1] if 0 < line <= len(lines) else ""
 
 
 def read(file: Path) -> Document:
-    """Read a YAML file; one that does not exist says nothing, and that is fine."""
+    """Read a YAML file; a missing one is an empty document."""
     try:
         return parse(file, file.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -50,14 +50,14 @@ def read(file: Path) -> Document:
 
 
 def parse(file: Path, text: str) -> Document:
-    """What the text of a file says."""
+    """Parse the text of a file."""
     document = Document(file, text)
     _Reader(document).read()
     return document
 
 
 class _Reader:
-    """Walks the nodes of one document."""
+    """Reads the nodes of one document into values."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
@@ -81,7 +81,7 @@ class _Reader:
         self._document.data = self._mapping(root, ())
 
     def _remedy(self, error: MarkedYAMLError) -> str:
-        """What to do about a tab, and about ``[#general]``, whose bracket is never closed."""
+        """Return a hint for tabs, and for ``[#general]``, whose bracket is never closed."""
         if error.problem and r"'\t'" in error.problem:
             return "indent with spaces, not with tabs"
         marks = (error.context_mark, error.problem_mark)
@@ -132,7 +132,7 @@ class _Reader:
 
 
 def unquoted(source: str) -> str:
-    """What to do about a line on which a channel became a comment."""
+    """Return the hint for a line on which a channel became a comment."""
     word = re.split(r"[\s,\]]", source[source.index("#") :], maxsplit=1)[0]
     return f'in YAML an unquoted # begins a comment: write "{word}" with the quotes'
 

@@ -1,10 +1,10 @@
-"""The one place where secrets are compared."""
+"""Comparison of secrets in constant time; no other code compares them."""
 
 import hmac
 
 
 def same_secret(given: str | bytes | None, wanted: str | bytes | None) -> bool:
-    """Compare secrets, or digests of them, in constant time; an empty one never matches."""
+    """Return whether two secrets are equal, in constant time; an empty one never matches."""
     if not given or not wanted:
         return False
     return hmac.compare_digest(_octets(given), _octets(wanted))

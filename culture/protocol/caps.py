@@ -1,4 +1,4 @@
-"""Capabilities and what one session has agreed on (IRCv3 capability negotiation)."""
+"""Capabilities, and what one session has negotiated (IRCv3 capability negotiation)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -6,50 +6,50 @@ from weakref import WeakValueDictionary
 
 CAP_NOTIFY = "cap-notify"
 MULTILINE = "draft/multiline"
-"""Both the capability and the type of the batch."""
+"""The name of the capability and of its batch type."""
 MULTILINE_CONCAT = "draft/multiline-concat"
-"""The tag of a line that goes on where the one before it ended."""
+"""The tag of a line that continues the line before it."""
 VERSION_302 = 302
-"""From this version on a client reads values and several lines, and has ``cap-notify`` without asking."""
+"""From this version on, clients read values and several lines, and have ``cap-notify``."""
 
 _shared: WeakValueDictionary[tuple[str, ...], frozenset[str]] = WeakValueDictionary()
 
 
 class Capability(NamedTuple):
-    """Something a server offers; the value is for clients of version 302."""
+    """A capability that a server offers; the value is for clients of version 302."""
 
     name: str
     value: str | None = None
 
     def __str__(self) -> str:
-        """As it stands in the list of a client that reads values."""
+        """Return it as clients of version 302 read it: ``name`` or ``name=value``."""
         return self.name if self.value is None else f"{self.name}={self.value}"
 
 
 def shared(names: Iterable[str]) -> frozenset[str]:
-    """The one set with these names, so that a thousand sessions that agreed on the same hold it once."""
+    """Return one set per combination of names, shared by the sessions that negotiated the same."""
     key = tuple(sorted(set(names)))
-    known = _shared.get(key)
-    if known is None:
-        known = _shared[key] = frozenset(key)
-    return known
+    existing = _shared.get(key)
+    if existing is None:
+        existing = _shared[key] = frozenset(key)
+    return existing
 
 
 NOTHING = shared(())
 
 
 class Negotiation:
-    """What one session has agreed on, and whether it is still at it."""
+    """The capabilities of one session, and whether negotiation still holds up registration."""
 
     __slots__ = ("enabled", "pending", "version")
 
     version: int
-    """What ``CAP LS`` named, 0 before it; it never sinks."""
+    """The version of ``CAP LS``, 0 before it; it never decreases."""
 
     enabled: frozenset[str]
 
     pending: bool
-    """Registration waits for ``CAP END``."""
+    """Whether registration waits for ``CAP END``."""
 
     def __init__(self) -> None:
         self.version = 0
@@ -57,14 +57,14 @@ class Negotiation:
         self.pending = False
 
     def begin(self, version: int = 301) -> None:
-        """``CAP LS``: the client wants to know, and will say when it is done."""
+        """Begin negotiation: the client sent ``CAP LS`` with this version."""
         self.pending = True
         self.version = max(self.version, version)
         if self.version >= VERSION_302:
             self.enabled = shared({*self.enabled, CAP_NOTIFY})
 
     def request(self, words: Sequence[str], offered: Mapping[str, str | None]) -> bool:
-        """``CAP REQ``: all of it is agreed to (True: ACK), or nothing changes (False: NAK)."""
+        """Handle ``CAP REQ``: enable all words and return True (ACK), or change nothing (NAK)."""
         self.pending = True
         enabled = set(self.enabled)
         for word in words:
@@ -81,22 +81,22 @@ class Negotiation:
         return True
 
     def end(self) -> None:
-        """``CAP END``: registration may go on."""
+        """Handle ``CAP END``: registration may continue."""
         self.pending = False
 
     def withdraw(self, names: Iterable[str]) -> None:
-        """``CAP DEL``: the server offers these no more."""
+        """Handle ``CAP DEL``: the server no longer offers these."""
         self.enabled = shared(self.enabled.difference(names))
 
     def offer(self, offered: Mapping[str, str | None]) -> list[str]:
-        """The words of ``CAP LS`` and ``CAP NEW`` for this client."""
+        """Return the words of ``CAP LS`` and ``CAP NEW`` for this client."""
         if self.version < VERSION_302:
             return list(offered)
         return [str(Capability(name, value)) for name, value in offered.items()]
 
 
 def lines(words: Iterable[str], budget: int) -> list[str]:
-    """The words joined by spaces into lines of at most ``budget`` bytes; without words one empty line."""
+    """Return the words joined into lines of at most ``budget`` bytes; at least one line."""
     wrapped = [""]
     for word in words:
         longer = f"{wrapped[-1]} {word}" if wrapped[-1] else word

@@ -1,7 +1,7 @@
-"""Rules for the name of a new channel: which characters it may have, and which names people would confuse.
+"""Rules for the name of a new channel: allowed characters, and names that people confuse.
 
-``names.valid_channel`` is the grammar of a line and is checked for every name. The rules here are checked once, when a
-channel is founded on this server: a channel that exists already, or that another server founded, is used as it is.
+``names.valid_channel`` is the grammar and is checked for every name. The rules here are checked once, when a channel is
+founded on this server; a channel that exists already, or that another server founded, is used as it is.
 
 Two names are confusable if they share a skeleton: the NFKC form of the name, with case folded, and with each letter
 that looks like a Latin one in common fonts replaced by that one. ``#AI`` has two skeletons, ``#al`` (its capital I
@@ -33,7 +33,7 @@ _SMALL = {
     "χ": "x", "γ": "y",
     # Armenian
     "օ": "o", "ս": "u", "ո": "n", "հ": "h",
-    # Latin beyond ASCII, with the small capitals that are as their small letters
+    # Latin beyond ASCII, with the small capitals that look like their small letters
     "ɑ": "a", "ɡ": "g", "ı": "i", "ǀ": "l", "ᴄ": "c", "ᴏ": "o", "ꜱ": "s", "ᴠ": "v", "ᴡ": "w", "ᴢ": "z",
 }  # fmt: skip
 _ASCII_TABLE = str.maketrans(_ASCII)
@@ -42,7 +42,7 @@ _SMALL_TABLE = str.maketrans(_SMALL)
 
 
 def fault_in(name: str) -> str | None:
-    """Why no new channel may have this name, as a sentence for people; None if one may."""
+    """Return why no new channel may have this name, as a sentence for people; None if one may."""
     if name.isascii():
         return None  # names.valid_channel has refused controls and spaces
     for character in name:
@@ -66,7 +66,7 @@ def _described(character: str) -> str:
 
 
 def skeletons(name: str) -> tuple[str, ...]:
-    """Forms of a name: names that share one are confusable. Two where a capital looks like another small letter."""
+    """Return the skeletons of a name; names that share one are confusable (see the module)."""
     if name.isascii():
         as_written = name.translate(_ASCII_TABLE).lower()
         folded = name.lower().translate(_ASCII_TABLE)

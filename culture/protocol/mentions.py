@@ -1,4 +1,8 @@
-"""Whom a text calls."""
+"""Mentions: which users a text addresses.
+
+``@nick`` mentions a user, and so does ``nick:`` at the start of a line. ``@name`` mentions the one member whose nick is
+``<server>-name``. Text in code and in web addresses mentions nobody.
+"""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -6,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from culture.protocol.names import fold
 
 ALL = "all"
-"""``@all``: every agent of the channel; who may use it is for others to say."""
+"""``@all``: every agent of the channel; the caller decides who may use it."""
 
-# Letters of scripts that put no space between words do not glue to a nick.
+# Letters of scripts without spaces between words may stand next to a nick.
 _LETTER = r"[^\W_\u2e80-\U0003ffff]"
 _CALL = re.compile(
     rf"(?<!{_LETTER})(?<!@)@(?P<at>[A-Za-z0-9\[\]\\`_^{{}}|-]++)(?!{_LETTER})"
@@ -26,15 +30,14 @@ _TAIL = "[]\\`_^{}|-"
 
 
 def may_mention(text: str) -> bool:
-    """Whether it is worth looking closer."""
+    """Return whether the text may have a mention; a quick check before ``mentions``."""
     return "@" in text or ":" in text
 
 
 def mentions(text: str, members: Iterable[str]) -> tuple[str, ...]:
-    """The members a text calls, as they spell themselves, in the order of the text, each once.
+    """Return the members that a text mentions, in their own spelling, each once, in text order.
 
-    ``@nick`` calls, ``nick:`` at the start of a line calls, and ``@name`` calls the one member with that name
-    behind the server's prefix. Code and addresses of web pages call nobody.
+    See the module for what counts as a mention.
     """
     if not may_mention(text):
         return ()
@@ -42,24 +45,24 @@ def mentions(text: str, members: Iterable[str]) -> tuple[str, ...]:
     if not calls:
         return ()
     wanted = {word for words, _ in calls for word in words}
-    nicks, parts = _named(wanted, members)
-    called: dict[str, None] = {}
+    nicks, parts = _members_by_name(wanted, members)
+    mentioned: dict[str, None] = {}
     for words, with_at in calls:
         for word in words:
             nick = nicks.get(word) or (parts.get(word) if with_at else None)
             if nick:
-                called[nick] = None
+                mentioned[nick] = None
                 break
-    return tuple(called)
+    return tuple(mentioned)
 
 
 def calls_all(text: str) -> bool:
-    """Whether a text calls everybody at once."""
+    """Return whether a text mentions ``@all``."""
     return "@" in text and any(with_at and ALL in words for words, with_at in _calls(text))
 
 
 def _calls(text: str) -> Iterator[tuple[list[str], bool]]:
-    """Each call as the folded names it may mean, the longest first, and whether it was made with ``@``."""
+    """Yield each mention: the folded names it may mean, longest first, and whether it has ``@``."""
     if "`" in text or "://" in text or "\x03" in text or "\x04" in text:
         text = _QUIET.sub(" ", text)
     for match in _CALL.finditer(text):
@@ -72,13 +75,13 @@ def _calls(text: str) -> Iterator[tuple[list[str], bool]]:
         yield words, match["at"] is not None
 
 
-def _named(wanted: set[str], members: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """The members by nick, and those by the name behind the prefix of whom there is only one."""
+def _members_by_name(wanted: set[str], members: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return members by folded nick, and by name part if it is unique, as far as wanted."""
     nicks: dict[str, str] = {}
     parts: dict[str, str] = {}
     members = list(members)
     together = fold("\n".join(members)) + "\n"
-    # Most words before a colon are nobody's name; in a channel of a thousand that must not take a thousand steps.
+    # Most words before a colon are no nick: skip the loop over a thousand members for these.
     if not any(word + "\n" in together for word in wanted):
         return nicks, parts
     for member, folded in zip(members, together.split("\n"), strict=False):

@@ -1,4 +1,4 @@
-"""One line of IRC as a value: parsed from the wire, and the only place where lines are made."""
+"""One line of IRC as a value: ``Message.parse`` reads it, ``bytes(message)`` writes it."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -15,7 +15,7 @@ class ProtocolError(Exception):
 
 
 class Message(NamedTuple):
-    """A verb with its parameters, and where known who sent it and under which tags."""
+    """A line of IRC: verb, parameters, source (who sent it) and tags."""
 
     verb: str
     params: tuple[str, ...] = ()
@@ -24,7 +24,7 @@ class Message(NamedTuple):
 
     @classmethod
     def parse(cls, line: str) -> "Message":
-        """Read a line that has lost its line end; a line without a verb is a ``ProtocolError``."""
+        """Parse a line without its line end; ProtocolError if it has no verb."""
         head, colon, trailing = line.partition(" :")
         words = head.split(" ")
         verb = words.pop(0)
@@ -37,7 +37,7 @@ class Message(NamedTuple):
         return _new(cls, (verb.upper() if verb.isascii() else verb, tuple(words), "", NO_TAGS))
 
     def __str__(self) -> str:
-        """The line without its line end; ``ValueError`` when a part would not survive being sent."""
+        """Return the line without its line end; ValueError if a part would not survive parsing."""
         verb, params, source, tags = self
         words = [verb, *params]
         last = words.pop() if params else None
@@ -60,12 +60,12 @@ class Message(NamedTuple):
         return line
 
     def __bytes__(self) -> bytes:
-        """The line as it goes to the wire, with CR LF."""
+        """Return the line as bytes with CR LF."""
         return (str(self) + "\r\n").encode()
 
 
 def _parse_unusual(line: str) -> Message:
-    """Read a line with tags, a source or extra spaces."""
+    """Parse a line with tags, a source or extra spaces."""
     tags, source = NO_TAGS, ""
     rest = line.lstrip(" ")
     if rest.startswith("@"):
@@ -96,21 +96,21 @@ def _parse_tags(word: str) -> Mapping[str, str]:
 
 
 def format_tags(tags: Mapping[str, str]) -> str:
-    """The tags as they stand between ``@`` and the space; a tag without a value is its key alone."""
+    """Return tags as they stand between ``@`` and the space."""
     parts = []
     for key, value in tags.items():
         if not key or "=" in key:
             raise ValueError(f"not a tag: {key!r}")
         parts.append(f"{key}={escape(value)}" if value else key)
     text = ";".join(parts)
-    # Values are escaped by now, so what separates words or tags in here came with a key.
+    # Values are escaped here, so a separator in the text comes from a key.
     if " " in text or text.count(";") >= len(parts) > 0:
         raise ValueError(f"not tags: {text!r}")
     return text
 
 
 def escape(value: str) -> str:
-    """A tag value as the wire wants it (IRCv3 message-tags, "Escaping values")."""
+    """Return a tag value escaped for the wire (IRCv3 message-tags, "Escaping values")."""
     if "\\" in value:
         value = value.replace("\\", "\\\\")
     if " " in value:
@@ -125,7 +125,7 @@ def escape(value: str) -> str:
 
 
 def unescape(value: str) -> str:
-    """The tag value meant: an unknown escape is the character itself, a lone backslash at the end is nothing."""
+    """Return the value of an escaped tag; a backslash before any other character is dropped."""
     if "\\" not in value:
         return value
     out = []

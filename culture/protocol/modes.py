@@ -1,4 +1,4 @@
-"""MODE strings ↔ single changes."""
+"""MODE strings to changes, and changes to MODE strings."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class ModeKind(Enum):
-    """When a mode has a parameter (the four types of CHANMODES, and the prefixes)."""
+    """When a mode has a parameter: the four types of CHANMODES, and member prefixes."""
 
     LIST = "A"
     ALWAYS = "B"
@@ -16,7 +16,7 @@ class ModeKind(Enum):
 
 
 class ModeChange(NamedTuple):
-    """One mode set or unset; a list mode without a parameter asks to see the list."""
+    """One mode set or unset; a list mode without a parameter asks for the list."""
 
     add: bool
     mode: str
@@ -26,18 +26,17 @@ class ModeChange(NamedTuple):
 def parse_changes(
     params: Sequence[str], kinds: Mapping[str, ModeKind], default_add: bool = True
 ) -> tuple[list[ModeChange], list[str]]:
-    """The changes asked for, and the letters nobody knows.
+    """Return the requested changes, and the unknown mode letters.
 
-    A mode that lacks its parameter is left out (RFC 2812 §3.2.3 has no reply for it), but ``-k`` is clear without
-    the key. An empty parameter counts as lacking, except where the server should name the mode it is wrong for (a
-    key, a limit).
+    A mode without its parameter is left out (RFC 2812 §3.2.3 has no reply for it), except ``-k``, which needs no key.
+    An empty parameter counts as missing, except for a key or a limit, where the server should refuse it.
     """
     changes: list[ModeChange] = []
     unknown: dict[str, None] = {}
     rest = iter(params)
     for position, letters in enumerate(rest):
         if position and letters[:1] not in ("+", "-"):
-            continue  # a parameter too many
+            continue  # one parameter too many
         add = default_add
         for letter in letters:
             if letter in "+-":
@@ -63,12 +62,12 @@ def _needs_param(kind: ModeKind, add: bool) -> bool:
 
 
 def format_changes(changes: Iterable[ModeChange], limit: int = 12, room: int = 300) -> list[tuple[str, ...]]:
-    """The parameters of as many MODE lines as it takes: at most ``limit`` parameters and ``room`` bytes in each."""
+    """Return the parameters of MODE lines with at most ``limit`` parameters and ``room`` bytes."""
     return [_format(group) for group in groups(changes, limit, room)]
 
 
 def groups(changes: Iterable[ModeChange], limit: int = 12, room: int = 300) -> Iterator[list[ModeChange]]:
-    """The changes by the MODE line they fit on; one too long for any stands alone."""
+    """Yield the changes grouped by MODE line; one that is too long for any stands alone."""
     group: list[ModeChange] = []
     count = size = 0
     for change in changes:

@@ -1,4 +1,8 @@
-"""The grammar of nicks and channels, how they compare, and which of them a mask means."""
+"""Nicks and channels: their grammar, their comparison (``fold``), and masks.
+
+Names that differ in the case of ASCII letters are the same name. ``fold`` is the only function that decides this, and
+whatever is keyed by a name is keyed by its folded form.
+"""
 
 import re
 from collections.abc import Callable, Iterable
@@ -15,7 +19,7 @@ _NOT_IN_CHANNEL = re.compile(r"[\x00-\x20\x7f-\x9f,\ud800-\udfff]")
 
 _GLOB = re.compile(r"\\[*?]|\*+|.", re.DOTALL)
 
-_LOOKED_AT, _COMPARED = 500, 40
+_SEARCHED, _COMPARED = 500, 40
 
 RESERVED = frozenset(
     {
@@ -33,21 +37,21 @@ RESERVED = frozenset(
         "system",
     },
 )
-"""Names that would read as the server, a supervisor, everybody, or as the fact of being a person."""
+"""Names that people would take for the server, a supervisor, everybody or a human."""
 
 
 def fold(name: str) -> str:
-    """The form in which names compare (``CASEMAPPING=ascii``: only A–Z fold)."""
+    """Return the form in which names compare (``CASEMAPPING=ascii``: only A–Z fold)."""
     return name.lower() if name.isascii() else name.translate(_FOLDED)
 
 
 def is_channel(target: str) -> bool:
-    """Whether a target is meant as a channel."""
+    """Return whether a target is a channel."""
     return target[:1] == "#"
 
 
 def valid_channel(name: str, limit: int = 64) -> bool:
-    """Whether a channel may have this name; the limit is in bytes, as that is what a line has room for."""
+    """Return whether a channel may have this name; the limit is in bytes."""
     return (
         name[:1] == "#"
         and 1 < len(name) <= limit
@@ -57,32 +61,32 @@ def valid_channel(name: str, limit: int = 64) -> bool:
 
 
 def valid_nick(nick: str, limit: int = 32) -> bool:
-    """Whether this is a nick where no prefix is demanded (RFC 2812 §2.3.1; ASCII, so that no two look alike)."""
+    """Return whether this is a nick (RFC 2812 §2.3.1: ASCII, so that no two look alike)."""
     return len(nick) <= limit and _NICK.fullmatch(nick) is not None
 
 
 def valid_short_name(name: str) -> bool:
-    """Whether a server may go by this first label; a hyphen in it would make the owner of a nick ambiguous."""
+    """Return whether a server may have this first label; a hyphen would make nicks ambiguous."""
     return _SHORT_NAME.fullmatch(name) is not None
 
 
 def short_name(server_name: str) -> str:
-    """The first label of a server's name: the prefix of its nicks."""
+    """Return the first label of a server's name, which is the prefix of its nicks."""
     return server_name.partition(".")[0]
 
 
 def owner(nick: str) -> str:
-    """The server a nick belongs to: the text before its first hyphen."""
+    """Return the server that a nick belongs to: the text before its first hyphen."""
     return nick.partition("-")[0]
 
 
 def name_part(nick: str) -> str:
-    """The name behind the server's prefix; the nick itself where there is no prefix."""
+    """Return the name after the server's prefix, or the nick if it has no prefix."""
     return nick.partition("-")[2] or nick
 
 
 def valid_local_nick(nick: str, server_short_name: str, limit: int = 32) -> bool:
-    """Whether this is ``<server>-<name>`` for the given server; ``spark-spark-ori`` would read as somebody else."""
+    """Return whether this is ``<server>-<name>`` of this server (not ``spark-spark-ori``)."""
     prefix, _, name = nick.partition("-")
     if len(nick) > limit or fold(prefix) != fold(server_short_name) or not _NAME_PART.fullmatch(name):
         return False
@@ -90,31 +94,31 @@ def valid_local_nick(nick: str, server_short_name: str, limit: int = 32) -> bool
 
 
 def reserved(nick: str) -> bool:
-    """Whether the nick, or the name part of it, would be mistaken for something else."""
+    """Return whether a nick or its name part is reserved."""
     folded = fold(nick)
     return folded in RESERVED or name_part(folded) in RESERVED
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:
-    """What somebody who wrote ``name`` probably meant, the server's prefix left out or not; None when unclear."""
-    wanted = fold(name)
-    part = name_part(wanted).lstrip("#")
+    """Return the candidate that ``name`` probably means (prefix optional); None if unclear."""
+    folded_name = fold(name)
+    part = name_part(folded_name).lstrip("#")
     by_part = {}
-    # A typo must not cost the server more than a message does, so only the likely ones are compared in full.
-    for candidate in islice(candidates, _LOOKED_AT):
+    # A typo must not cost more than a message: only likely candidates are compared in full.
+    for candidate in islice(candidates, _SEARCHED):
         folded = fold(candidate)
         tail = name_part(folded).lstrip("#")
         if abs(len(tail) - len(part)) < 4 and (tail[:1] == part[:1] or tail[-1:] == part[-1:]):
             by_part[tail] = candidate
             if len(by_part) == _COMPARED:
                 break
-    # The names without the prefix: what everybody here has in common says nothing.
+    # Compared without the prefix, which all names here have in common.
     close = get_close_matches(part, by_part, n=1)
     return by_part[close[0]] if close else None
 
 
 def normal_mask(mask: str) -> str:
-    """A ban mask in full: ``nick`` → ``nick!*@*``, ``user@host`` → ``*!user@host``."""
+    """Return a ban mask in full: ``nick`` → ``nick!*@*``, ``user@host`` → ``*!user@host``."""
     nick, bang, rest = mask.partition("!")
     if not bang and "@" in nick:
         nick, rest = "", nick
@@ -123,10 +127,10 @@ def normal_mask(mask: str) -> str:
 
 
 def matches(mask: str, text: str) -> bool:
-    """Whether the glob ``mask`` stands for ``text``, letters compared as in names.
+    """Return whether the glob ``mask`` matches ``text``, both folded.
 
-    ``*`` is any text, ``?`` one character; ``\\*`` and ``\\?`` are these characters themselves. A backslash
-    elsewhere is a backslash, since nicks have them (RFC 2812 §2.5).
+    ``*`` is any text, ``?`` one character; ``\\*`` and ``\\?`` are these characters themselves. Any other backslash is
+    a backslash, since nicks have them (RFC 2812 §2.5).
     """
     return _compiled(fold(mask))(fold(text)) is not None
 
@@ -141,7 +145,7 @@ def _compiled(mask: str) -> Callable[[str], re.Match[str] | None]:
             pieces[-1] += "." if token == "?" else re.escape(token[-1])
     pattern = pieces.pop(0)
     if pieces:
-        # Between two stars the leftmost fit is as good as any later one, so each is atomic: nothing is tried twice,
+        # Between two stars the leftmost match is as good as any later one, so each is atomic: nothing is tried twice,
         # and no mask takes longer than its length times that of the text.
         *middle, last = pieces
         pattern += "".join(f"(?>.*?{piece})" for piece in middle) + ".*" + last

@@ -1,4 +1,4 @@
-"""Long text → lines that fit, with nothing lost."""
+"""Splits long text into lines that fit, without losing any of it."""
 
 import re
 import unicodedata
@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from culture.protocol.stream import LINE_LIMIT
 
 LONGEST_PREFIX = f"{'n' * 32}!{'u' * 16}@{'h' * 63}"
-"""A sender at the limits of a server's settings, for those who do not know yet how they are shown."""
+"""The longest sender that the default limits allow, for clients that do not know theirs."""
 
 _LINE_END = re.compile(r"\r\n|[\r\n\0]")
-_BLANK = " \t"  # never plain strip(): it also takes \x1f, which is IRC's underline
+_BLANK = " \t"  # not plain strip(), which also removes \x1f, the underline of IRC
 _FENCE = "```"
 _JOINER = "\u200d"
 _FLAG_HALVES = "".join(map(chr, range(0x1F1E6, 0x1F200)))
@@ -18,20 +18,20 @@ _LONGEST_GRAPHEME = 40
 
 
 def room(prefix: str, verb: str, target: str) -> int:
-    """The bytes left for the text of a relayed line: what the server counts before it refuses with 417."""
+    """Return the bytes left for the text of a relayed line; more is refused with 417."""
     return LINE_LIMIT - len(f":{prefix} {verb} {target} :\r\n".encode())
 
 
 def clip(text: str, size: int) -> str:
-    """The beginning of the text that fits into so many bytes, cut between two characters."""
+    """Return the start of the text that fits into ``size`` bytes, cut between two characters."""
     return text.encode(errors="replace")[:size].decode(errors="ignore")
 
 
 def split_text(text: str, room: int) -> list[str]:
-    """The text as pieces of at most ``room`` bytes of UTF-8.
+    """Return the text as pieces of at most ``room`` bytes of UTF-8.
 
-    CR, LF and NUL end a piece. Long lines break between words, words that fit nowhere between characters. Of the
-    text only the space at a break and empty lines are left out; inside a code fence not even these.
+    CR, LF and NUL end a piece. Long lines break between words, long words between characters. Only the space at a break
+    and empty lines are left out, and within a code fence not even these.
     """
     if room < 4:
         raise ValueError("no room for a character")
@@ -49,7 +49,7 @@ def split_text(text: str, room: int) -> list[str]:
 
 
 def cut_line(line: str, room: int) -> list[str]:
-    """One line as pieces of at most ``room`` bytes of UTF-8, with nothing left out: joined they are the line."""
+    """Return a line as pieces of at most ``room`` bytes; joined they are the line."""
     if room < 4:
         raise ValueError("no room for a character")
     return list(_pieces(line, room, code=True)) or [""]
@@ -65,7 +65,7 @@ def _pieces(line: str, room: int, *, code: bool) -> Iterator[str]:
 
 
 def _fitting(line: str, room: int) -> int:
-    """How many characters fit."""
+    """Return how many characters of the line fit."""
     window = line[:room]
     raw = window.encode()
     return len(window) if len(raw) <= room else len(raw[:room].decode(errors="ignore"))
@@ -82,7 +82,7 @@ def _cut(line: str, end: int, *, code: bool) -> tuple[str, str]:
 
 
 def _grapheme(line: str, end: int) -> int:
-    """The last place up to ``end`` that is between two characters as people see them; ``end`` if none is near."""
+    """Return the last position up to ``end`` between two graphemes; ``end`` if none is near."""
     for place in range(end, max(0, end - _LONGEST_GRAPHEME), -1):
         if not _belongs_together(line, place):
             return place

@@ -1,4 +1,4 @@
-"""The one cleaner of text that others wrote, for every place where it becomes a prompt, a screen or a record.
+"""The one cleaner of foreign text, used where it becomes a prompt, output or a record.
 
 What is stored and relayed stays as it was sent. Where a text is read it goes through ``clean`` with the profile of its
 reader, so that a person, a terminal and a model read the same words:
@@ -28,21 +28,21 @@ LONGEST_NAME = 200
 
 
 class Profile(Enum):
-    """Who reads the text."""
+    """The reader of the text."""
 
     MODEL = "model"
-    """A prompt, or the result of a tool: lines stay, imitations of the frame are broken."""
+    """A prompt or a tool result: line breaks stay, imitations of the prompt's frame are broken."""
     TERMINAL = "terminal"
-    """The screen of the command line: lines stay."""
+    """The command line's output: line breaks stay."""
     WEB = "web"
-    """A page, a notification, a webhook: lines stay."""
+    """A web page, notification or webhook: line breaks stay."""
     LOG = "log"
-    """One line of a file: controls are shown as pictures (``␛``), what else is invisible as ``\ufffd``."""
+    """One line of a file: controls become pictures (``␛``), other invisible text ``\ufffd``."""
     INDEX = "index"
-    """Words to search: one line, controls are spaces."""
+    """Words for a search index: one line, controls become spaces."""
 
 
-# Printable text of these scripts has no marks, no joiners and nothing that is empty: most texts are left alone at once.
+# Printable text of these scripts has no marks, joiners or empty letters: most texts need no further look.
 _PLAIN = re.compile(
     "[ -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0482\u048a-\u0588\u1e00-\u1fff\u2010-\u2027\u2030-\u205e\u20a0-\u20bf"
     "\u2100-\u27ff\u3001-\u3029\u3030-\u3098\u309b-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff9f\U0001f300-\U0001faff]*"
@@ -51,10 +51,10 @@ _MARK = "\N{REPLACEMENT CHARACTER}"
 _ZWNJ, _ZWJ = "\u200c", "\u200d"
 _TEXT_STYLE, _EMOJI_STYLE, _KEYCAP = "\ufe0e", "\ufe0f", "\u20e3"
 _CONTEXTUAL = frozenset({_ZWNJ, _ZWJ, _TEXT_STYLE, _EMOJI_STYLE})
-"""Invisible, but part of what is seen around them."""
+"""Invisible, but part of the visible characters around them."""
 _HEX = "[0-9A-Fa-f]{6}"
 _STYLES = rf"\x03(?:[0-9]{{1,2}}(?:,[0-9]{{1,2}})?)?|\x04(?:{_HEX}(?:,{_HEX})?)?|[\x02\x0f\x11\x16\x1d-\x1f]"
-# A CSI sequence whole; of OSC, DCS, SOS, PM and APC what opens and closes them; the choice of a character set.
+# A CSI sequence as a whole; of OSC, DCS, SOS, PM and APC the opening and closing; the choice of a character set.
 _SEQUENCES = r"(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,8}[@-~]|\x1b(?:[\\\]PX^_]|[()][0-9A-Za-z])"
 _DROPPED_FIRST = {
     profile: re.compile(_STYLES if profile is Profile.LOG else f"{_STYLES}|{_SEQUENCES}") for profile in Profile
@@ -62,7 +62,7 @@ _DROPPED_FIRST = {
 _LINE_ENDS = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
 _BLANK = re.compile(r"\s+")
 
-# Printable by their category, and seen by nobody; U+2800 is a space in all but its category.
+# Printable by category but empty; U+2800 is a space in all but its category.
 _EMPTY = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2d7f\u3164\ufe00-\ufe0d\uffa0\ufffc"
     "\U0001107f\U00016fe4\U0001d159\U000e0100-\U000e01ef]"
@@ -70,7 +70,7 @@ _EMPTY = re.compile(
 _EMPTY_SPACE = "\u2800"
 _VISIBLE_FORMATS = re.compile("[\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd]")  # signs of numbers
 _INVISIBLE = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
-# Emoji of a later Unicode than Python's are unassigned to it, and seen all the same.
+# Emoji of a later Unicode version are unassigned for Python but visible.
 _PICTURES = range(0x1F000, 0x1FB00)
 _STYLED = frozenset("‼⁉ℹ〰〽")  # emoji that are no symbols by their category
 _JOINED_SCRIPTS = re.compile("[\u0600-\u0dff\u1000-\u109f\u1780-\u18af\ufb50-\ufdff\ufe70-\ufefc]")
@@ -79,20 +79,20 @@ _SELECTORS = re.compile(f"[{_TEXT_STYLE}{_EMOJI_STYLE}]+")
 
 
 def clean(text: str, profile: Profile) -> str:
-    """The text as this reader may have it; see the module."""
+    """Return the text as this reader may have it (see the module)."""
     if not (text.isprintable() and (text.isascii() or _PLAIN.fullmatch(text))):
         text = _visible(text, profile)
     return _broken_frame(text) if profile is Profile.MODEL else text
 
 
 def one_line(text: str, profile: Profile) -> str:
-    """The same in one line, with one space where there are several."""
+    """Return the cleaned text as one line, with single spaces."""
     line = _BLANK.sub(" ", clean(text, profile)).strip()
     return _broken_frame(line) if profile is Profile.MODEL else line
 
 
 def is_invisible(letter: str) -> bool:
-    """Whether nobody sees this character where it stands alone; spaces are seen, and line ends are not."""
+    """Return whether a lone character is invisible, as a line end is and a space is not."""
     if letter in _CONTEXTUAL or letter == _EMPTY_SPACE or _EMPTY.match(letter):
         return True
     category = unicodedata.category(letter)
@@ -102,7 +102,7 @@ def is_invisible(letter: str) -> bool:
 
 
 def as_json(data: object, indent: int | None = 2) -> str:
-    """The data as JSON that a terminal shows and does not obey: what is invisible is spelled out."""
+    """Return data as JSON with invisible characters escaped, safe for a terminal."""
     text = json.dumps(data, ensure_ascii=False, indent=indent)
     if text.isprintable():
         return text
@@ -123,7 +123,7 @@ def _visible(text: str, profile: Profile) -> str:
 
 
 class _Letters(dict[int, str | None]):
-    """What becomes of each code point, for ``str.translate``; remembers a bounded number of them."""
+    """Cache of what each code point becomes, for ``str.translate``; bounded."""
 
     _REMEMBERED = 20_000
 
@@ -139,7 +139,7 @@ class _Letters(dict[int, str | None]):
 
 
 def _replacement(letter: str, profile: Profile) -> str | None:
-    """The character itself, what stands for it, or None to drop it."""
+    """Return the character, its replacement, or None to drop it."""
     if letter in "\n\t":
         return _control(letter, profile) if letter == "\n" or profile is Profile.INDEX else letter
     if letter == _EMPTY_SPACE or unicodedata.category(letter) == "Zs":
@@ -165,7 +165,7 @@ _TABLES = {profile: _Letters(profile) for profile in Profile}
 
 
 def _with_few_marks(text: str, mark: str) -> str:
-    """The text with at most ``MOST_MARKS`` combining marks a letter, and none that would join what stands before."""
+    """Return the text with at most ``MOST_MARKS`` combining marks per letter."""
     letters, room = [], 0
     for letter in text:
         if letter not in _CONTEXTUAL:
@@ -185,7 +185,7 @@ def _combines(letter: str) -> bool:
 
 
 def _around(run: re.Match[str]) -> tuple[str, str]:
-    """The characters before and behind a run; empty at the ends of the text."""
+    """Return the characters before and after a run; empty at the ends of the text."""
     return run.string[run.start() - 1 : run.start()], run.string[run.end() : run.end() + 1]
 
 
@@ -212,10 +212,10 @@ def _is_joined_letter(letter: str) -> bool:
     return bool(_JOINED_SCRIPTS.match(letter)) and unicodedata.category(letter)[0] in "LM"
 
 
-# The frame: what a prompt consists of, and what models take for the structure of a conversation.
+# The frame: the parts of a prompt, and what models take for the structure of a conversation.
 
 _SIMILAR = {"<": "‹", ">": "›", "[": "⟦", "]": "⟧", "(": "⦅", ")": "⦆", ":": "：", ";": "；"}
-"""The signs that the frame is made of, and those that stand for them in the words of others."""
+"""The signs that the frame consists of, and their replacements in foreign text."""
 _IN_NAMES = str.maketrans({sign: _SIMILAR[sign] for sign in "<>[]();"})
 _IN_FACTS = str.maketrans({sign: _SIMILAR[sign] for sign in "();"})
 _TAG_NAMES = (
@@ -225,7 +225,7 @@ _TAG_NAMES = (
     "start_of_turn", "end_of_turn", "results?", "tools", "functions", "tool_calls?", "tool_results?",
 )  # fmt: skip
 _NAMES = "|".join(sorted(_TAG_NAMES, key=len, reverse=True))
-# ``List<User>`` is code: a capital behind a word.
+# ``List<User>`` is code: a capital after a word.
 _TAG = re.compile(
     rf"(?!(?-i:(?<=\w)<[A-Z]))<(?=[\s/!?]*(?:{_NAMES})(?![A-Za-z0-9.@]))([^<>\n]{{0,200}}>)?"
     r"|<(?=[|｜][^<>\n]{1,60}[|｜]>)([^<>\n]{0,80}>)?|<<(?=\s*/?SYS>>)([^<>\n]{0,80}>>)?",
@@ -241,18 +241,18 @@ _ROLE = re.compile(r"^([^\w\n]*(?:Human|Assistant|System|User|HUMAN|ASSISTANT|SY
 
 
 def name_in_prompt(name: str) -> str:
-    """A nick, channel, account or id as one word of a prompt, without the signs that the frame is made of."""
+    """Return a nick, channel, account or id as one word of a prompt, without signs of the frame."""
     word = "_".join(clean(name, Profile.MODEL).split()).translate(_IN_NAMES)
     return word if len(word) <= LONGEST_NAME else f"{word[: LONGEST_NAME - 1]}…"
 
 
 def fact_in_prompt(text: str) -> str:
-    """A remark with words of others, as one of the facts between ``(`` and ``)`` that semicolons separate."""
+    """Return foreign text as one fact of a prompt: ``(fact; fact)``, without those signs."""
     return one_line(text, Profile.MODEL).translate(_IN_FACTS)
 
 
 def _broken_frame(text: str) -> str:
-    """The text with a similar sign in place of one that would make it a part of the frame."""
+    """Return the text with the signs of the frame replaced by similar ones."""
     if "<" in text:
         text = _TAG.sub(lambda found: _with_similar(found[0]), text)
     if "[" in text:
@@ -265,7 +265,7 @@ def _broken_frame(text: str) -> str:
 
 
 def _with_similar(tag: str) -> str:
-    """A tag or label with its first and last signs replaced."""
+    """Return a tag or label with its first and last signs replaced."""
     opening, closing = tag[0], {"<": ">", "[": "]"}[tag[0]]
     inner = tag.lstrip(opening)
     bare = inner.rstrip(closing)

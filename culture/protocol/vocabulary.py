@@ -1,57 +1,57 @@
-"""The names that more than one part reads; nothing else in the code spells them."""
+"""Our own names in the protocol, for all packages; only this module spells them."""
 
 from enum import IntEnum, StrEnum
 
 VENDOR = "agentirc.dev/"
-"""The namespace of our own capabilities, tags and metadata keys."""
+"""The namespace of our capabilities, tags and metadata keys."""
 
 
 class Cap(StrEnum):
-    """The capabilities of ours."""
+    """Our capabilities."""
 
     MENTIONS = f"{VENDOR}mentions"
     RECEIPTS = f"{VENDOR}receipts"
 
 
 class Feature(StrEnum):
-    """The tokens of ISUPPORT that are ours."""
+    """Our ISUPPORT tokens."""
 
     HUMAN = f"{VENDOR}HUMAN"
-    """The flag of WHO for a person whom the server knows by their account, as BOT is the one for programs."""
+    """The WHO flag of people known by their account, as BOT is the one of programs."""
 
 
 class Tag(StrEnum):
-    """The tags that servers of ours put on messages."""
+    """Tags that our servers put on messages."""
 
     MENTIONS = f"{VENDOR}mentions"
     CLASS = f"{VENDOR}class"
     RECEIPT = f"{VENDOR}receipt"
     KEYBOARD = f"{VENDOR}keyboard"
-    """The sender was logged in by local uid, and showed no credential."""
+    """The sender was logged in by local uid, without a credential."""
     LOGIN = f"{VENDOR}login"
-    """With which credential the sender had logged in: one of ``LoginProof``. Without it nothing is proven."""
+    """The credential of the sender's login, a ``LoginProof``; without the tag nothing is proven."""
 
 
 class BatchType(StrEnum):
-    """The types of batches of ours."""
+    """Our batch types."""
 
     MISSED = f"{VENDOR}missed"
 
 
 class ClientTag(StrEnum):
-    """The tags that clients of ours put on messages."""
+    """Tags that our clients put on messages."""
 
     CAUSE = f"+{VENDOR}cause"
     HOPS = f"+{VENDOR}hops"
     ONCE = f"+{VENDOR}once"
-    """Names what is to be said once: who sees it on the server knows that it was said."""
+    """The key of a message to be sent exactly once; its echo proves that it was sent."""
     REPLY = "+draft/reply"
     FACT = f"+{VENDOR}fact"
-    """What a fact of the ledger says, as JSON."""
+    """The contents of a ledger fact, as JSON."""
 
 
 class UserClass(StrEnum):
-    """What a user is, as the server knows it: the values of ``Tag.CLASS``."""
+    """The class of a user, as the server knows it: the values of ``Tag.CLASS``."""
 
     HUMAN = "human"
     AGENT = "agent"
@@ -60,7 +60,7 @@ class UserClass(StrEnum):
 
 
 class LoginProof(StrEnum):
-    """The credential that a login was proven with: the values of ``Tag.LOGIN``."""
+    """The credential that proved a login: the values of ``Tag.LOGIN``."""
 
     PASSWORD = "password"
     SCRAM = "scram"
@@ -68,11 +68,11 @@ class LoginProof(StrEnum):
     TOKEN = "token"
     OIDC = "oidc"
     BEHALF = "behalf"
-    """Of a program that may log in for people, as the web page does."""
+    """The credential of a program that may log in for people, such as the web page."""
 
 
 class Receipt(StrEnum):
-    """How far a message has come: the values of ``Tag.RECEIPT``."""
+    """The state of a message with its recipient: the values of ``Tag.RECEIPT``."""
 
     STORED = "stored"
     DELIVERED = "delivered"
@@ -81,7 +81,7 @@ class Receipt(StrEnum):
 
 
 class FactKind(StrEnum):
-    """What the facts of the ledger are about."""
+    """The kinds of ledger facts."""
 
     STATE = "state"
     QUESTION = "question"
@@ -93,7 +93,7 @@ class FactKind(StrEnum):
 
 
 class Verified(StrEnum):
-    """What a server found when it looked up the message that a fact names as an approval."""
+    """A server's verdict on the message that a fact names as an approval."""
 
     TRUE = "true"
     FALSE = "false"
@@ -101,11 +101,11 @@ class Verified(StrEnum):
 
 
 class UserKey(StrEnum):
-    """The metadata of an agent."""
+    """Metadata keys of agents."""
 
     STATE = f"{VENDOR}state"
     NEXT = f"{VENDOR}next"
-    """The state that follows when the present turn is over, where that is decided."""
+    """The state after the present turn, if that is decided."""
     TASK = f"{VENDOR}task"
     SINCE = f"{VENDOR}since"
     BACKEND = f"{VENDOR}backend"
@@ -116,12 +116,12 @@ class UserKey(StrEnum):
 
     @property
     def word(self) -> str:
-        """The key without its vendor, as the ledger has it."""
+        """Return the key without the namespace, as the ledger uses it."""
         return self.value.removeprefix(VENDOR)
 
 
 class ChannelKey(StrEnum):
-    """The metadata of a channel."""
+    """Metadata keys of channels."""
 
     TAGS = f"{VENDOR}tags"
     PURPOSE = f"{VENDOR}purpose"
@@ -139,20 +139,20 @@ class AgentState(StrEnum):
 
 
 class ChannelMode(StrEnum):
-    """The channel modes that are ours."""
+    """Our channel modes."""
 
     REGISTERED = "P"
-    """Kept on disk."""
+    """Saved on disk."""
     LOCAL = "L"
-    """Never leaves this server."""
+    """Not shared with other servers."""
     SHARED = "S"
-    """Shared with the servers of its parameter only."""
+    """Shared only with the servers of its parameter."""
     STAND_DOWN = "D"
-    """Only people wake agents."""
+    """Only people can wake agents here."""
 
 
 class ExtensionVerb(StrEnum):
-    """The verbs that are ours."""
+    """Our verbs."""
 
     HISTORY = "HISTORY"
     HISTORYEND = "HISTORYEND"
@@ -164,7 +164,7 @@ class ExtensionVerb(StrEnum):
 
 
 class ControlWord(StrEnum):
-    """What a person may tell an agent's daemon, as the whole text behind ``@nick``."""
+    """Commands to an agent's daemon, as the whole text after ``@nick``."""
 
     STATUS = "status"
     PAUSE = "pause"
@@ -179,7 +179,7 @@ class ControlWord(StrEnum):
 
 
 class WellKnownChannel(StrEnum):
-    """The channels everybody knows."""
+    """The channels that every installation has."""
 
     GENERAL = "#general"
     ALERTS = "#alerts"
@@ -187,33 +187,33 @@ class WellKnownChannel(StrEnum):
 
 
 def project_channel(slug: str) -> str:
-    """Where a project is talked about."""
+    """Return the channel for talking about a project."""
     return f"#project-{slug}"
 
 
 def standup_channel(slug: str) -> str:
-    """Where a project's team reports."""
+    """Return the channel where a project's team reports."""
     return f"#standup-{slug}"
 
 
 def work_channel(task: str) -> str:
-    """Where one task is worked on."""
+    """Return the channel for work on one task."""
     return f"#work-{task}"
 
 
 class Environment(StrEnum):
-    """The variables we read."""
+    """The environment variables that we read."""
 
     NICK = "CULTURE_NICK"
     HOME = "CULTURE_HOME"
     WIKI = "CULTURE_WIKI"
-    """Folder of the wiki that `culture wiki` uses; the daemon of a team's member sets it."""
+    """The wiki folder for `culture wiki`; the daemon of a team's member sets it."""
     TOKEN = "CULTURE_TOKEN"
-    """What an agent's processes are known by."""
+    """The token that identifies an agent's processes."""
 
 
 class Exit(IntEnum):
-    """What a command ends with."""
+    """Exit codes of our commands."""
 
     DONE = 0
     FAILED = 1

@@ -1,1 +1,1 @@
-"""A server's data in one file, and back."""
+"""Backup and restore: a server's data in one file, and back."""

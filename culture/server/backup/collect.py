@@ -1,4 +1,4 @@
-"""What belongs into a server's backup, copied while the server may be writing it."""
+"""Finds the files for a backup and copies them while the server may be writing."""
 
 import hashlib
 import os
@@ -15,21 +15,21 @@ from culture.server.backup.manifest import DATA, BackupFile, is_known
 from culture.server.backup.tarball import Count
 
 _MAGIC = b"SQLite format 3\0"
-_BESIDE = ("-wal", "-shm", "-journal")  # belong to the database whose name stands before
-_PASSING = (".lock", ".new")  # are held or written at this moment, and mean nothing afterwards
-_PAGES = 1_000
+_BESIDE = ("-wal", "-shm", "-journal")  # files of the database whose name they extend
+_PASSING = (".lock", ".new")  # held or written at this moment, without meaning afterwards
+_PAGES = 1_000  # copied between two reports of progress
 _CHUNK = 1 << 20
 
 
 class Source(NamedTuple):
-    """A file of the server and what it is called in a backup."""
+    """A file of the server, and its name in a backup."""
 
     path: Path
     name: str
 
 
 def in_data(folder: Path, left_out: Callable[[Path], None]) -> Iterator[Source]:
-    """Everything in the data folder that means something without the running server."""
+    """Yield the files of the data folder that mean something without the running server."""
     for path in sorted(folder.rglob("*"), key=_order):
         try:
             mode = path.lstat().st_mode
@@ -45,7 +45,7 @@ def in_data(folder: Path, left_out: Callable[[Path], None]) -> Iterator[Source]:
 
 
 def _order(path: Path) -> tuple[bool, Path]:
-    """By name, but what git refers to comes behind what refers to it: it may be writing, and only ever adds."""
+    """Return the sort key: by name, but git's objects last, after what refers to them."""
     return "objects" in path.parts, path
 
 
@@ -60,7 +60,7 @@ def _without(path: Path, end: str) -> Path:
 
 
 def is_database(path: Path) -> bool:
-    """Is it a SQLite file?"""
+    """Return whether a file is a SQLite database."""
     try:
         with path.open("rb") as file:
             return file.read(len(_MAGIC)) == _MAGIC
@@ -69,7 +69,7 @@ def is_database(path: Path) -> bool:
 
 
 def copy(source: Source, folder: Path, count: Count) -> BackupFile:
-    """Copy it into the folder as it is at one moment, for its owner alone; FileNotFoundError when it is gone."""
+    """Copy a file as of one moment, for its owner only; FileNotFoundError if it is gone."""
     source.path.lstat()
     target = folder / source.name
     os.close(open_private(target, os.O_WRONLY | os.O_EXCL))
@@ -83,7 +83,7 @@ def copy(source: Source, folder: Path, count: Count) -> BackupFile:
 
 
 def _copy_file(source: Path, target: Path, count: Count) -> None:
-    """The file as long as it was when opened: more may come to its end meanwhile, as to a log."""
+    """Copy a file up to its length when opened: a log may grow meanwhile."""
     with source.open("rb") as reading, target.open("wb") as writing:
         left = os.fstat(reading.fileno()).st_size
         while left and (chunk := reading.read(min(left, _CHUNK))):
@@ -93,7 +93,7 @@ def _copy_file(source: Path, target: Path, count: Count) -> None:
 
 
 def _copy_database(source: Path, target: Path, count: Count) -> int:
-    """One state of the database, whoever writes to it meanwhile; its schema."""
+    """Copy one state of a database that others may be writing; return its schema."""
     with closing(database.open_reader(source)) as reading, closing(sqlite3.connect(target)) as writing:
         (page,) = reading.execute("PRAGMA page_size").fetchone()
         done = 0
@@ -103,7 +103,7 @@ def _copy_database(source: Path, target: Path, count: Count) -> int:
             count((total - left - done) * page)
             done = total - left
 
-        # Its own read transaction keeps this connection at one state: else each write of others would begin it anew.
+        # A read transaction keeps one state; else each write by others would restart the copy.
         reading.execute("BEGIN")
         schema = database.version(reading)
         reading.backup(writing, pages=_PAGES, progress=progress, sleep=0)

@@ -1,4 +1,4 @@
-"""Making a backup: copies first, each whole in itself, then one file of them all."""
+"""Makes a backup: copies each file first, then packs the copies into one file."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ from culture.server.backup.tarball import Count
 
 
 class Label(NamedTuple):
-    """Whose backup it is, and what keeps the history."""
+    """What a backup says of itself: server, program version, and the history's store."""
 
     server: str
     program: str
@@ -24,11 +24,11 @@ class Label(NamedTuple):
 
 
 class BackupDiskFull(Exception):
-    """The disk has not enough room."""
+    """The disk has too little room."""
 
 
 def create(file: Path, label: Label, sources: Sequence[Source], at: float, copied: Count, packed: Count) -> Manifest:
-    """Write the backup; FileExistsError when there is a file of that name, which stays as it is."""
+    """Write a backup; FileExistsError if the file exists."""
     if file.exists():
         raise FileExistsError(file)
     _check_room(sources, file.parent)
@@ -51,12 +51,12 @@ def _copies(sources: Sequence[Source], stage: Path, count: Count) -> tuple[Backu
         try:
             files.append(collect.copy(source, stage, count))
         except FileNotFoundError:
-            continue  # it was there a moment ago: the running server has no more use for it
+            continue  # the running server removed it meanwhile
     return tuple(files)
 
 
 def _write(part: Path, file: Path, manifest: Manifest, at: float, count: Count) -> None:
-    """Write all of it before it gets its name, which it never takes from another file."""
+    """Write the backup under a temporary name; never replace another file."""
     with os.fdopen(open_private(part, os.O_WRONLY | os.O_EXCL), "wb") as out:
         tarball.pack(out, manifest, part.parent, at, count)
         out.flush()

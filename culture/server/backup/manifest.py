@@ -1,4 +1,4 @@
-"""The list of what is in a backup: it comes first in the file, and nothing that it does not name is taken out."""
+"""The manifest: the list of files that a backup begins with; nothing else is unpacked."""
 
 import json
 import re
@@ -16,11 +16,11 @@ _DIGEST = re.compile("[0-9a-f]{64}")
 
 
 class BadBackup(Exception):
-    """The file is no backup of ours, is damaged, or is not to be trusted."""
+    """The file is not a backup of ours, damaged, or not to be trusted."""
 
 
 class BackupFile(NamedTuple):
-    """One file of a backup; ``schema`` is that of a database."""
+    """One file of a backup; ``schema`` is set for databases."""
 
     name: str
     size: int
@@ -29,36 +29,36 @@ class BackupFile(NamedTuple):
 
 
 class Manifest(NamedTuple):
-    """Whose backup it is, of when, and the files in the order in which they come."""
+    """The manifest: server, time, program version, and the files in order."""
 
     server: str
     time: str
     program: str
     files: tuple[BackupFile, ...]
     history: str = "sqlite"
-    """What keeps the history: with ``sqlite`` it is one of the files."""
+    """The store of the history; with ``sqlite`` it is one of the files."""
 
     @property
     def size(self) -> int:
-        """How many bytes the files have together."""
+        """Return the size of all files in bytes."""
         return sum(file.size for file in self.files)
 
 
 def dump(manifest: Manifest) -> bytes:
-    """The manifest as it is written."""
+    """Return the manifest as JSON."""
     files = [{key: value for key, value in file._asdict().items() if value is not None} for file in manifest.files]
     return json.dumps({"format": FORMAT, **manifest._asdict(), "files": files}, indent=1).encode() + b"\n"
 
 
 def parse(data: bytes) -> Manifest:
-    """The manifest that was written; BadBackup for whatever is not one."""
+    """Parse a manifest; BadBackup if it is damaged or of a newer format."""
     try:
-        said = mapping(json.loads(data))
-        form = int(number(said["format"]))
+        document = mapping(json.loads(data))
+        form = int(number(document["format"]))
         if form > FORMAT:
             raise BadBackup(f"it has format {form}, and this program knows {FORMAT}: use the newer version of culture")
-        files = tuple(_file(mapping(item)) for item in items(said["files"]))
-        server, time, program, history = (text(said[key]) for key in ("server", "time", "program", "history"))
+        files = tuple(_file(mapping(item)) for item in items(document["files"]))
+        server, time, program, history = (text(document[key]) for key in ("server", "time", "program", "history"))
     except (ValueError, KeyError, TypeError, RecursionError, UnreadableJson) as error:
         raise BadBackup(f"its {NAME} cannot be read") from error
     _check_names([file.name for file in files])
@@ -86,7 +86,7 @@ def _check_names(names: Sequence[str]) -> None:
 
 
 def is_known(name: str) -> bool:
-    """May a file of a backup be called so? No name leads out of the folder it is unpacked in."""
+    """Return whether a backup may have a file of this name; no name leads out of its folder."""
     parts = name.split("/")
     if len(name) > _LONGEST or any(part in (".", "..") or not _PART.fullmatch(part) for part in parts):
         return False
@@ -94,7 +94,7 @@ def is_known(name: str) -> bool:
 
 
 def schemas(manifest: Manifest) -> Mapping[str, int]:
-    """The schema of each database, by its path in the data folder."""
+    """Return the schema of each database, by its path in the data folder."""
     return {
         file.name.removeprefix(f"{DATA}/"): file.schema
         for file in manifest.files

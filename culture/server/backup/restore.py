@@ -1,4 +1,8 @@
-"""Two names in a folder change places in one step: whoever is killed leaves one state or the other."""
+"""Restores a backup: unpacks and checks it, then exchanges the data folders in one step.
+
+Everything is unpacked and checked beside the data folder, on its disk. Then two folder names change places by one
+system call (renameat2), so that a crash leaves either the old or the new data, never a mixture.
+"""
 
 import ctypes
 import os
@@ -29,7 +33,7 @@ _RENAME_EXCHANGE = 2
 
 
 def exchange(one: Path, other: Path) -> None:
-    """What was called one is called other from here on, and the other way round."""
+    """Exchange two names in one step."""
     libc = ctypes.CDLL(None, use_errno=True)
     names = os.fsencode(one), os.fsencode(other)
     if libc.renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE):
@@ -41,29 +45,29 @@ _UNPACKING = ".unpacking-"
 
 
 class Unpacked(NamedTuple):
-    """A backup in a folder of its own, every file checked, the ids in a new epoch."""
+    """A backup unpacked in a folder of its own, with every file checked and a new epoch of ids."""
 
     manifest: Manifest
     folder: Path
 
     @property
     def data(self) -> Path:
-        """What becomes the data folder."""
+        """Return the folder that becomes the data folder."""
         return self.folder / DATA
 
     @property
     def accounts(self) -> Path | None:
-        """Who may log in."""
+        """Return the accounts file, or None if there is none."""
         return _if_there(self.folder / ACCOUNTS)
 
     @property
     def config(self) -> Path | None:
-        """The configuration."""
+        """Return the configuration file, or None if there is none."""
         return _if_there(self.folder / CONFIG)
 
     @property
     def tls(self) -> list[Path]:
-        """Certificates and keys."""
+        """Return the certificates and keys."""
         return sorted((self.folder / TLS).glob("*"))
 
 
@@ -73,9 +77,9 @@ def _if_there(path: Path) -> Path | None:
 
 @contextmanager
 def unpacked(source: IO[bytes], beside: Path, known: Mapping[str, int], stamp: str, count: Count) -> Iterator[Unpacked]:
-    """Unpack next to a data folder, on its disk; what is left there at the end is removed.
+    """Unpack a backup next to a data folder; remove what is left of it at the end.
 
-    BadBackup leaves everything as it was. ``known`` has the schema of databases that this program can read.
+    BadBackup leaves everything unchanged. ``known`` has the schemas of databases that this program can read.
     """
     manifest, members = tarball.opened(source)
     _check(manifest, beside.parent, known)
@@ -94,7 +98,7 @@ def unpacked(source: IO[bytes], beside: Path, known: Mapping[str, int], stamp: s
 
 @contextmanager
 def _alone(beside: Path) -> Iterator[None]:
-    """Let nobody else restore here meanwhile, and remove what one that was killed left unpacked."""
+    """Lock out other restores, and remove what a killed one left behind."""
     lock = FileLock(beside.with_name(f"{beside.name}.restoring"))
     try:
         lock.acquire(f"{os.getpid()}\n")
@@ -133,9 +137,9 @@ def _make_durable(folder: Path) -> None:
 
 
 def put_in_place(new: Path, folder: Path, aside: Path) -> bool:
-    """Make the new folder the data folder, and keep the former aside; False when there was nothing to keep.
+    """Make the new folder the data folder and move the former aside; False if it was empty.
 
-    The caller holds the data folder. There is one or the other at every moment.
+    The caller holds the data folder. At every moment there is one or the other.
     """
     os.rename(new, aside)
     try:
@@ -151,9 +155,9 @@ def put_in_place(new: Path, folder: Path, aside: Path) -> bool:
 
 
 def keep_revoked(new: Path, present: Path, prefix: str) -> list[str]:
-    """Revoke in a backup's accounts those that were revoked here since it was made; their names.
+    """Revoke in a backup's accounts those that were revoked here since; return their names.
 
-    Raises AccountsError where one of the files cannot be read.
+    Raises AccountsError if one of the files cannot be read.
     """
     here, there = AccountStore(present, prefix), AccountStore(new, prefix)
     names = [account.name for account in here.all() if not account.is_active and there.active(account.name)]
@@ -163,7 +167,7 @@ def keep_revoked(new: Path, present: Path, prefix: str) -> list[str]:
 
 
 def put_file(new: Path, path: Path, stamp: str) -> Path | None:
-    """Put a file in place and keep a different one that was there aside; where that is, if anywhere."""
+    """Put a file in place; return where a different former one was kept, or None."""
     data = new.read_bytes()
     with write_lock(path):
         former = read_private(path)

@@ -1,4 +1,4 @@
-"""The form of a backup: a gzipped tar file, which any tar can list. It is read here without trust in what it says."""
+"""The format of a backup: a gzipped tar file that any tar can list, read without trusting it."""
 
 import gzip
 import hashlib
@@ -14,7 +14,7 @@ from culture.server.backup import manifest as manifests
 from culture.server.backup.manifest import BackupFile, BadBackup, Manifest
 
 Count = Callable[[int], None]
-"""Is told how many more bytes are done."""
+"""Called with the number of further bytes that are done."""
 
 _LEVEL = 6
 _BLOCK = 512
@@ -26,7 +26,7 @@ _FILE, _OLD_FILE, _LONG_NAME = b"0", b"\0", b"L"
 
 
 def pack(out: IO[bytes], manifest: Manifest, folder: Path, at: float, count: Count) -> None:
-    """Write the files of the folder that the manifest names, behind the manifest itself."""
+    """Write the manifest and the files that it names."""
     with tarfile.open(fileobj=out, mode="w:gz", format=tarfile.GNU_FORMAT, compresslevel=_LEVEL) as tar:
         data = manifests.dump(manifest)
         tar.addfile(_header(manifests.NAME, len(data), at), io.BytesIO(data))
@@ -42,7 +42,7 @@ def _header(name: str, size: int, at: float) -> tarfile.TarInfo:
 
 
 class _Counted(io.RawIOBase):
-    """A file that tells how much of it was read."""
+    """A file that reports how much of it was read."""
 
     def __init__(self, source: IO[bytes], count: Count) -> None:
         self._source = source
@@ -55,7 +55,7 @@ class _Counted(io.RawIOBase):
 
 
 class TarMember(NamedTuple):
-    """A file as it comes out: ``chunks`` must be used up before the next one is asked for."""
+    """A file of the archive; use up ``chunks`` before asking for the next one."""
 
     name: str
     size: int
@@ -63,7 +63,7 @@ class TarMember(NamedTuple):
 
 
 def opened(source: IO[bytes]) -> tuple[Manifest, Iterator[TarMember]]:
-    """The manifest, and then each of its files, exactly these and in this order. BadBackup for anything else."""
+    """Return the manifest and exactly its files, in order; BadBackup for anything else."""
     members = _members(source)
     first = next(members, None)
     if first is None or first.name != manifests.NAME or first.size > _LONGEST_MANIFEST:
@@ -73,7 +73,7 @@ def opened(source: IO[bytes]) -> tuple[Manifest, Iterator[TarMember]]:
 
 
 def peeked(source: IO[bytes]) -> tuple[Manifest, bytes | None]:
-    """The manifest and the configuration, which comes first where there is one."""
+    """Return the manifest, and the configuration if it is there (it comes first)."""
     manifest, members = opened(source)
     first = manifest.files[0] if manifest.files else None
     if first is None or first.name != manifests.CONFIG or first.size > _LONGEST_MANIFEST:
@@ -101,7 +101,7 @@ def _whole(file: BackupFile, chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _members(source: IO[bytes]) -> Iterator[TarMember]:
-    """Plain files, one after another; links, devices, folders and everything else there is are refused."""
+    """Yield the plain files of the archive; refuse links, devices, folders and everything else."""
     with gzip.open(source) as stream:
         while (header := _header_of(stream)) is not None:
             name, size, kind = header
@@ -120,16 +120,16 @@ def _members(source: IO[bytes]) -> Iterator[TarMember]:
 
 
 def _header_of(stream: gzip.GzipFile) -> tuple[str, int, bytes] | None:
-    """Name, size and kind; None at the end of the archive."""
+    """Return name, size and kind of the next header; None at the end of the archive."""
     block = _exactly(stream, _BLOCK)
     if not block.strip(b"\0"):
         return None
     try:
-        told = int(block[148:156].strip(b"\0 "), 8)
+        checksum = int(block[148:156].strip(b"\0 "), 8)
         size = int(block[124:136].strip(b"\0 "), 8) if block[124] < 0x80 else int.from_bytes(block[125:136], "big")
     except ValueError:
         raise BadBackup("it is not a tar file") from None
-    if told != sum(block[:148]) + 8 * ord(" ") + sum(block[156:]):
+    if checksum != sum(block[:148]) + 8 * ord(" ") + sum(block[156:]):
         raise BadBackup("it is damaged")
     return block[:100].rstrip(b"\0").decode("utf-8", "surrogateescape"), size, block[156:157]
 

@@ -1,10 +1,10 @@
-"""The numeric replies: their three digits and the text people expect behind them."""
+"""The numeric replies: their three digits and standard texts."""
 
 from enum import Enum
 
 
 class Numeric(Enum):
-    """A reply by number; ``text`` is "" where every reply says something of its own."""
+    """A numeric reply; ``text`` is "" if each reply has a text of its own."""
 
     code: str
     text: str
@@ -102,7 +102,7 @@ class Numeric(Enum):
     RPL_BANLIST = "367"
     RPL_ENDOFBANLIST = "368", "End of channel ban list"
 
-    # What was wrong
+    # Errors
     ERR_UNKNOWNERROR = "400"
     ERR_NOSUCHNICK = "401", "No such nick/channel"
     ERR_NOSUCHSERVER = "402", "No such server"

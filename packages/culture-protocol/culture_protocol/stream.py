@@ -1,4 +1,4 @@
-"""Bytes as they come from a socket → whole lines, and the judgement on their length."""
+"""Splits a byte stream into lines and checks their length."""
 
 from collections.abc import Iterable
 from enum import Enum
@@ -6,26 +6,26 @@ from enum import Enum
 from culture_protocol.message import ProtocolError
 
 LINE_LIMIT = 512
-"""A line without its tags, CR LF included (RFC 2812 §2.3)."""
+"""Bytes of a line without its tags, CR LF included (RFC 2812 §2.3)."""
 
 TAGS_LIMIT = 8191
-"""All tags of a line, with the ``@`` and the space behind them."""
+"""Bytes of all tags of a line, with the ``@`` and the space after them."""
 
 CLIENT_TAGS_LIMIT = 4094
-"""What a client may send between the ``@`` and the space."""
+"""Bytes that a client may send between the ``@`` and the space."""
 
 _BODY_LIMIT = LINE_LIMIT - len(b"\r\n")
 
 
 class Oversize(Enum):
-    """Which part of a line is too long."""
+    """The part of a line that is too long."""
 
     BODY = "body"
     TAGS = "tags"
 
 
 class LineBuffer:
-    """Keeps the unfinished line between two reads."""
+    """Joins the pieces of lines that come in different reads."""
 
     __slots__ = ("_held", "_limit")
 
@@ -34,10 +34,10 @@ class LineBuffer:
         self._limit = limit
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The lines that ``data`` completes, without line ends and without empty lines.
+        """Return the lines that ``data`` completes, without line ends and empty lines.
 
-        CR LF, a lone LF and a lone CR each end a line. A complete line is returned whatever its length
-        (``oversize`` judges it); an unfinished one beyond the limit is a ``ProtocolError``.
+        CR LF, a lone LF and a lone CR each end a line. A complete line is returned whatever its length (``oversize``
+        checks it); an unfinished one beyond the limit is a ``ProtocolError``.
         """
         if self._held or data[-1:] != b"\n":
             return self._feed_part(data)
@@ -46,7 +46,7 @@ class LineBuffer:
         return lines if b"" not in lines else [line for line in lines if line]
 
     def given_back(self, lines: Iterable[bytes]) -> bytes:
-        """These lines and the unfinished one behind them, for somebody else's buffer."""
+        """Return these lines and the unfinished one as bytes, for another buffer."""
         held, self._held = self._held, b""
         return b"".join(line + b"\r\n" for line in lines) + held
 
@@ -60,7 +60,7 @@ class LineBuffer:
 
 
 def oversize(raw: bytes, tags_limit: int = CLIENT_TAGS_LIMIT) -> Oversize | None:
-    """Which part of a line without its line end is beyond its limit; None when it fits."""
+    """Return the part of a line that exceeds its limit, or None."""
     length = len(raw)
     if length <= _BODY_LIMIT and length <= tags_limit:
         return None

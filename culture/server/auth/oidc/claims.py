@@ -1,4 +1,4 @@
-"""What a token says, and what that means here."""
+"""Checks the claims of a token and maps them to an account name and class."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ _LONGEST_SUBJECT = 255
 
 
 class Bearing(NamedTuple):
-    """Whom a good token speaks of: who that is to the issuer, what they are called here, and what they are."""
+    """The user of a valid token: the issuer's id for them, their name here, and their class."""
 
     subject: Subject
     name: str
@@ -20,7 +20,7 @@ class Bearing(NamedTuple):
 
 
 def judged(claims: Json, settings: Oidc, now: float) -> Bearing:
-    """Whom the token speaks of, if it is for us and for now (RFC 7519 §4.1); raises Rejected."""
+    """Return the user of the token if it is for us and valid now; Rejected else (RFC 7519 §4.1)."""
     if claims.get("iss") != settings.issuer:
         raise Rejected("it is another issuer's")
     if settings.audience not in _several(claims.get("aud")):
@@ -54,22 +54,22 @@ def _time(claims: Json, name: str) -> float:
 
 
 def _class(claims: Json, settings: Oidc) -> UserClass:
-    """The class that the claim's values stand for. Who is a program among other things is no person."""
+    """Return the class for the values of the claim; the class of a program wins over human."""
     if settings.class_claim is None:
         return UserClass.UNKNOWN
-    said, classes = _several(claims.get(settings.class_claim)), settings.classes
+    texts, classes = _several(claims.get(settings.class_claim)), settings.classes
     for kind, values in (
         (UserClass.AGENT, classes.agent),
         (UserClass.BOT, classes.bot),
         (UserClass.HUMAN, classes.human),
     ):
-        if not said.isdisjoint(values):
+        if not texts.isdisjoint(values):
             return kind
     return UserClass.UNKNOWN
 
 
 def _several(value: object) -> set[str]:
-    """One text, or a list of them; anything else is none."""
+    """Return the texts of a value: one text, or a list of them; else none."""
     if isinstance(value, str):
         return {value}
     return {each for each in value if isinstance(each, str)} if isinstance(value, list) else set()

@@ -1,4 +1,4 @@
-"""From a token to an account of this server."""
+"""Logs in the bearer of an issuer's token: from the token to an account of this server."""
 
 import logging
 from collections.abc import Callable
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 class IssuedTokens:
-    """Tokens of the configured issuer; whoever comes with one for the first time gets an account."""
+    """Checks tokens of the configured issuer; a new user gets an account."""
 
     def __init__(self, settings: Oidc, accounts: AccountStore, clock: Callable[[], float]) -> None:
         self._settings = settings
@@ -27,11 +27,11 @@ class IssuedTokens:
 
     @property
     def configuration(self) -> str:
-        """Where clients read how to get a token."""
+        """Return the address where clients read how to get a token."""
         return self._settings.configuration
 
     def check(self, token: str, authzid: str) -> Done | LoginFailed:
-        """Whose token it is; waits for the issuer and for the disk, so never on the event loop."""
+        """Return the login for a token; waits for issuer and disk, so call it in a thread."""
         try:
             account = self._account(self._bearing(token))
             if authzid and self._accounts.bare(authzid) != self._accounts.bare(account.name):
