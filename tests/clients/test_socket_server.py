@@ -382,7 +382,7 @@ async def test_a_long_path_is_refused_by_the_server_too(tmp_path: Path, daemon: 
 
 @pytest.mark.parametrize("nick", ["", "../../etc/passwd", "a\0b"])
 def test_a_nick_cannot_lead_elsewhere(nick: str) -> None:
-    with pytest.raises(ValueError, match="is no nick"):
+    with pytest.raises(ValueError, match="is not a nick"):
         paths.agent_socket(nick)
 
 

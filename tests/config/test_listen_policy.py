@@ -62,7 +62,7 @@ def test_tls_and_websocket_are_settings_of_a_listener(write: Write) -> None:
     "origin", ["'*'", "'null'", "https://a.example/path", "a.example", "https://", "''", "https://a b"]
 )
 def test_what_is_no_origin_is_refused(write: Write, origin: str) -> None:
-    with pytest.raises(ConfigError, match="is no origin"):
+    with pytest.raises(ConfigError, match="is not an origin"):
         load_server(write(f"listen: [{{websocket: {{origins: [{origin}]}}}}]"))
 
 

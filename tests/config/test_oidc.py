@@ -59,7 +59,7 @@ def test_addresses_that_cannot(write: Write, issuer: str, why: str) -> None:
         ("algorithms: []", "at least 1"),
         ("jwks_url: 'http://keys.example.org'", "must begin with https://"),
         ("classes: {human: [people]}", "must name the claim"),
-        ("class_claim: groups, classes: {human: [a], agent: [a]}", "nobody is of two classes"),
+        ("class_claim: groups, classes: {human: [a], agent: [a]}", "a user has one class"),
         ("classes: {unknown: [a]}", "unknown key"),
         ("audiences: [a]", "did you mean audience?"),
     ],

@@ -74,7 +74,7 @@ limits: {ping_after: 2m, ping_timeout: 0.1h, shutdown_timeout: 3}
         ("nick_prefx: off", ":1: nick_prefx: unknown key (did you mean nick_prefix?)"),
         ("limits:\n  nick_lenght: 3", ":2: limits.nick_lenght: unknown key (did you mean nick_length?)"),
         ("listen:\n- prot: 1", ":2: listen[0].prot: unknown key (did you mean port?)"),
-        ("admin:\n  zzz: 1", ":2: admin.zzz: unknown key (known here: location1, location2, email)"),
+        ("admin:\n  zzz: 1", ":2: admin.zzz: unknown key (the keys here are: location1, location2, email)"),
         (
             "description: |\n  a\n",
             ":1: description: must be one line; a block that begins with | or > ends with a line break",
