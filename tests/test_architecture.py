@@ -275,3 +275,114 @@ def test_class_names_stand_for_one_thing() -> None:
                     places[node.name].append(module)
     twice = {name: where for name, where in places.items() if len(where) > 1 and name not in SAME_CLASS_NAME}
     assert twice == {}
+
+
+# Package → what it folds with ``lower`` or ``casefold``. Names of IRC are folded by ``protocol.names.fold`` alone.
+OTHER_FOLDING = {
+    "bridge": "scheme and host of a URL, words of the environment",
+    "cli": "answers at the terminal, control words, outcomes, error texts, names made of folders and hosts",
+    "clients.shared": "answers, options, tags, control words, outcomes, host names, HTTP header fields",
+    "config": "host names, web origins, fingerprints, names of distributions",
+    "ledger_views": "outcomes",
+    "lib": "HTTP header fields",
+    "mcp_http": "host names, web origins",
+    "orchestrator": "roles, names of models, a model's yes or no",
+    "protocol": "the one function that folds names, and names that look alike",
+    "server": "HTTP header fields, web origins, fingerprints, digests, media types, topics of HELP",
+    "skills": "text to search, tags, letters of file names",
+    "transport": "fingerprints, error texts",
+    "web": "HTTP header fields, host names, slash commands, ids of questions",
+    "wiki": "names of files, titles of pages",
+}
+_NAME_OF_IRC = re.compile(r"(?<![a-z])(nick|channel|place|account|member|sender|owner|room)s?(?![a-z])")
+# Tests that sleep: they test time itself, pace a load, or watch a foreign program that gives no event to wait for.
+SLEEPERS = frozenset(
+    {
+        "cli/test_demo.py",
+        "clients/acp/test_runner.py",
+        "clients/conformance.py",
+        "clients/patience.py",
+        "clients/shared/test_reporting.py",
+        "clients/shared/test_supervision.py",
+        "clients/shared/webhook/test_client.py",
+        "federation/test_backfill.py",
+        "federation/test_convergence.py",
+        "federation/test_facts.py",
+        "lib/test_background.py",
+        "mcp_http/test_admission.py",
+        "proof/test_idle.py",
+        "proof/test_trouble.py",
+        "support/agentstorm.py",
+        "support/clock.py",
+        "support/hours.py",
+        "support/mesh.py",
+        "support/model/pace.py",
+        "support/ngircd.py",
+        "support/proxy.py",
+        "support/receiver.py",
+        "support/rumours.py",
+        "support/storm.py",
+        "support/teamstorm.py",
+        "support/telling.py",
+        "support/waiting.py",
+        "test_proxy.py",
+        "web/saying.py",
+        "web/test_rooms.py",
+        "wiki/test_together.py",
+    }
+)
+LONGEST_SLEEP = 2.5  # seconds, where a number is written down
+
+
+def folded(source: str) -> Iterator[str]:
+    """What a source folds by itself, as it is written there: ``nick`` for ``nick.lower()``."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Attribute) and node.attr in ("lower", "casefold"):
+            yield ast.unparse(node.value)
+
+
+def test_names_are_folded_in_one_place() -> None:
+    """A name of IRC is compared by ``protocol.names.fold``; a new package in the table says what else it folds."""
+    texts = {
+        (package_of(module), text) for module, path in modules() for text in folded(path.read_text(encoding="utf-8"))
+    }
+    assert {package for package, _ in texts} - OTHER_FOLDING.keys() == set()
+    assert sorted(text for _, text in texts if _NAME_OF_IRC.search(text)) == []
+
+
+@pytest.mark.parametrize(("source", "text"), [("sender.nick.lower()", "sender.nick"), ("{nick.casefold(): 1}", "nick")])
+def test_a_fold_of_its_own_is_found(source: str, text: str) -> None:
+    assert [*folded(source)] == [text]
+    assert _NAME_OF_IRC.search(text)
+
+
+def sleeps(source: str) -> Iterator[float | None]:
+    """The seconds of each sleep in a source, None where that is no number; passing the turn (0) is none."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name("asyncio" | "time"), attr="sleep") | ast.Name("sleep"), args=[first]
+            ):
+                seconds = first.value if isinstance(first, ast.Constant) else None
+                if seconds != 0:
+                    yield seconds
+
+
+def test_only_these_tests_sleep() -> None:
+    """A test waits for what it expects: a sleep is too short on a busy machine, and too long on every other."""
+    root = ROOT / "tests"
+    found = {
+        path.relative_to(root).as_posix(): [*sleeps(path.read_text(encoding="utf-8"))] for path in root.rglob("*.py")
+    }
+    sleeping = {name for name, seconds in found.items() if seconds}
+    assert sorted(sleeping - SLEEPERS) == []
+    assert sorted((SLEEPERS & found.keys()) - sleeping) == []
+    assert {name for name, seconds in found.items() if any((each or 0) > LONGEST_SLEEP for each in seconds)} == set()
+
+
+@pytest.mark.parametrize(
+    ("source", "seconds"),
+    [("await asyncio.sleep(0)", []), ("time.sleep(3)", [3]), ("await sleep(pause)", [None]), ("self.sleep(1)", [])],
+)
+def test_a_sleep_is_found(source: str, seconds: list[float | None]) -> None:
+    assert [*sleeps(source)] == seconds

@@ -9,7 +9,7 @@ from culture.cli.agent_access import open_to_agents
 from culture.cli.options import AsJson, Choices, ConfigFile
 from culture.cli.output import as_json as in_json
 from culture.cli.secret_input import NoTerminal, ask_password
-from culture.protocol.names import nearest
+from culture.protocol.names import fold, nearest
 from culture.protocol.vocabulary import Exit, UserClass
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import Account, AccountRefused, NoSuchAccount, account_name, new_account, via_word
@@ -189,7 +189,7 @@ def change_class(
 def show(config: ConfigFile = None, as_json: AsJson = False) -> None:
     """List all accounts."""
     store = _store(config)
-    accounts = sorted(store.all(), key=lambda account: account.name.lower())
+    accounts = sorted(store.all(), key=lambda account: fold(account.name))
     if as_json:
         typer.echo(in_json([_entry(account) for account in accounts]))
         return

@@ -3,6 +3,7 @@
 import asyncio
 import math
 
+from culture.protocol.names import fold
 from culture.protocol.vocabulary import UserClass
 from culture.transport import ClientIdentity, Hopeless, IRCTransport, NotSent
 from culture.web.site import Site
@@ -22,7 +23,7 @@ class WrongPassword(Exception):
 
 async def check_password(site: Site, address: str, account: str, password: str) -> str:
     """The account as the server spells it; ``WrongPassword`` unless this logs in a person."""
-    keys = (f"{ADDRESS}{address}", f"account {account.lower()}")
+    keys = (f"{ADDRESS}{address}", f"account {fold(account)}")
     wait = site.throttle.wait(*keys)
     if wait > 0:
         raise WrongPassword(f"Too many wrong passwords. Try again in {math.ceil(wait / 60)} minutes.", 429)

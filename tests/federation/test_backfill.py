@@ -19,7 +19,7 @@ from culture.protocol.message import Message
 from culture.server.events import Redacted, Said
 from culture.server.skill import Host
 from tests.federation.virtual import Net, Wire
-from tests.support.clock import after
+from tests.support.clock import sleep
 
 FAST = Path("/dev/shm")
 NAMES = ("alfa", "bravo", "carl", "delta")
@@ -361,7 +361,7 @@ async def test_a_peer_that_reads_slowly_is_told_from_the_log_no_faster_than_it_r
         async with asyncio.timeout(30):
             while len(made.servers["alfa"].shown) < len(ids):
                 await made.carry(PAIR[0])
-                await after(0.001)
+                await sleep(0.001)
         assert [said.id.msgid for said in made.servers["alfa"].shown] == ids
         assert wire.peer.link.stage is Stage.LIVE
 

@@ -19,7 +19,7 @@ from tests.federation.test_trust import linked as linked_with_thor
 from tests.skills.ledger.test_ledger import agent, put
 from tests.skills.ledger.test_receipts import STATES, is_receipt, said, told
 from tests.support.client import Client, connected, registered
-from tests.support.clock import after
+from tests.support.clock import sleep
 from tests.support.people import PASSWORD, verifier
 from tests.support.servers import serving
 
@@ -49,7 +49,7 @@ async def states(clients: list[Client], wanted: dict[tuple[str, str], str]) -> N
         measured = all("lag_ms" in value for each in found for value in each.values() if value["state"] == "linked")
         if all(each == wanted for each in known) and measured:
             return
-        await after(0.05)
+        await sleep(0.05)
     raise AssertionError(found)
 
 
@@ -59,7 +59,7 @@ async def same(clients: list[Client], count: int) -> list[tuple[object, ...]]:
         found = [await facts(client) for client in clients]
         if all(each == found[0] for each in found) and len(found[0]) == count:
             return found[0]
-        await after(0.05)
+        await sleep(0.05)
     raise AssertionError(found)
 
 
@@ -181,7 +181,7 @@ async def test_a_link_that_is_taken_away_is_said_to_be_so(tmp_path: Path) -> Non
         for _ in range(200):
             if (await links(one))["alfa", "bravo"]["state"] == "removed":
                 return
-            await after(0.05)
+            await sleep(0.05)
         raise AssertionError(await links(one))
 
 
@@ -227,7 +227,7 @@ async def test_an_approval_is_verified_by_the_server_where_it_was_published(tmp_
             found = {str(each[0]): str(each[1]) for each in await facts(reader, "question")}  # type: ignore[index]
             if len(found) == 2:
                 break
-            await after(0.05)
+            await sleep(0.05)
         shown = {key: value for params, value in found.items() for key in ("q1", "q2") if f"'{key}'" in params}
         assert '"verified":true' in shown["q1"] and "logged in as ori (password)" in shown["q1"]
         assert '"verified":false' in shown["q2"]

@@ -13,7 +13,7 @@ import pytest
 from culture.lib.process.orphans import carrying
 from tests.support.agents import agents_yaml, playbook
 from tests.support.client import registered
-from tests.support.clock import after
+from tests.support.clock import sleep
 from tests.support.fleet import READS_THE_REST, Agent, agent_at
 from tests.support.mesh import Member, mesh
 from tests.support.usage import cpu_seconds, memory_kib
@@ -77,7 +77,7 @@ async def _idle(server: Member, agents: list[Agent]) -> dict[str, float]:
             ori.send(f"PRIVMSG #general :thinking aloud, {said}")
             said += 1
             await ori.sync()
-            await after(_CHATTER)
+            await sleep(_CHATTER)
     lasted = time.monotonic() - began
     used = [100 * sum(cpu_seconds(pid) - before[pid] for pid in pids) / lasted for pids in every.values()]
     daemons = [memory_kib(pids[0]) for pids in every.values()]
@@ -132,4 +132,4 @@ async def _call(server: Member, number: int, nick: str, began: float) -> None:
             if count % 10 == 9:
                 await sender.sync()
                 sender.seen.clear()
-                await after(max(0.0, began + count * WITHIN / each * 0.9 - time.monotonic()))
+                await sleep(max(0.0, began + count * WITHIN / each * 0.9 - time.monotonic()))

@@ -5,7 +5,7 @@ import json
 import os
 from pathlib import Path
 
-from tests.support.clock import after
+from tests.support.clock import sleep
 from tests.support.lockholder import locked
 from tests.support.small_disk import fill, small_disk
 from tests.support.storm import Server, Storm
@@ -24,7 +24,7 @@ async def test_a_file_locked_for_ten_seconds_and_a_full_disk(tmp_path: Path) -> 
             async with locked(storm.server.database):
                 await storm.told(STUCK)
                 heard, receipted = storm.heard, len(storm.receipted)
-                await after(SECONDS)
+                await sleep(SECONDS)
                 figures["heard_while_locked"] = storm.heard - heard
                 figures["receipts_while_locked"] = len(storm.receipted) - receipted
             await storm.told(AGAIN)

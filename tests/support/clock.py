@@ -1,10 +1,10 @@
-"""Clocks for tests: a time that stands still, and moments that pass."""
+"""Clocks for tests: a time that stands still, and sleeping."""
 
 import asyncio
 
 
 class Clock:
-    """A time that passes only when told."""
+    """A clock whose time changes only when a test sets ``now``."""
 
     def __init__(self) -> None:
         self.now = 1_800_000_000.0
@@ -13,8 +13,9 @@ class Clock:
         return self.now
 
 
-async def after(seconds: float) -> None:
-    """A moment of that length."""
-    over = asyncio.Event()
-    asyncio.get_running_loop().call_later(seconds, over.set)
-    await over.wait()
+async def sleep(seconds: float) -> None:
+    """Sleep in real time: only where time itself is tested, or a foreign program gives no event to wait for.
+
+    tests/test_architecture.py lists the files that may; everywhere else a test waits for what it expects.
+    """
+    await asyncio.sleep(seconds)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.clock import after
+from tests.support.clock import sleep
 
 QUIET = 0.001
 """Nothing happens any more when no socket has had anything to say for so long."""
@@ -35,7 +35,7 @@ class Hours:
         """So much time passes."""
         self._is_passing = True
         try:
-            await after(seconds)
+            await sleep(seconds)
         finally:
             self._is_passing = False
 

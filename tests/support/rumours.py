@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from culture.protocol.names import short_name
 from culture.skills.history.sqlite import SQLiteStore
 from tests.support.client import Client
-from tests.support.clock import after
+from tests.support.clock import sleep
 from tests.support.mesh import Edge, Member, Mesh
 
 CHANNEL = "#rumours"
@@ -61,7 +61,7 @@ class Rumours:
     async def _until_all_talk(self, people: int) -> None:
         async with asyncio.timeout(_SETTLING):
             while sum(1 for heard in self.heard if heard) < people:
-                await after(_LOOK_AGAIN)
+                await sleep(_LOOK_AGAIN)
 
     async def _person(self, server: str, nick: str, offset: float) -> None:
         """Comes back as often as the server does."""
@@ -76,17 +76,17 @@ class Rumours:
                         await self._listen(client, heard)
                     finally:
                         speaking.cancel()
-            await after(0.2)
+            await sleep(0.2)
 
     async def _speak(self, client: Client, offset: float) -> None:
-        await after(offset * self.pace)
+        await sleep(offset * self.pace)
         while self.is_talking:
             self.said += 1
             client.send(f"PRIVMSG {CHANNEL} :{client.nick} {self.said}")
-            await after(self.pace)
+            await sleep(self.pace)
         while True:
             client.send("PING still here")
-            await after(self.pace)
+            await sleep(self.pace)
 
     async def _listen(self, client: Client, heard: Counter[str]) -> None:
         while True:
@@ -110,18 +110,18 @@ class Rumours:
     async def _trouble(self, edge: Edge, ends: float, chance: random.Random) -> None:
         proxy, loop = self.mesh.proxy(*edge), asyncio.get_running_loop()
         while loop.time() < ends:
-            await after(min(chance.uniform(1.0, 8.0), max(0.0, ends - loop.time())))
+            await sleep(min(chance.uniform(1.0, 8.0), max(0.0, ends - loop.time())))
             self.cuts += 1
             (proxy.drop if chance.random() < 0.3 else proxy.cut)()
-            await after(chance.uniform(0.3, 5.0))
+            await sleep(chance.uniform(0.3, 5.0))
             proxy.heal()
 
     async def _kill(self, names: Sequence[str], when: float, chance: random.Random) -> None:
-        await after(when)
+        await sleep(when)
         name = chance.choice([name for name in names if self.mesh.members[name].is_running])
         await self.mesh.kill(name)
         self.kills += 1
-        await after(chance.uniform(0.2, 2.0))
+        await sleep(chance.uniform(0.2, 2.0))
         await self.mesh.start(name)
 
     async def settle(self) -> set[str]:
@@ -131,7 +131,7 @@ class Rumours:
         try:
             async with asyncio.timeout(_SETTLING):
                 while True:
-                    await after(_LOOK_AGAIN)
+                    await sleep(_LOOK_AGAIN)
                     kept, before = await asyncio.to_thread(self._kept), everywhere
                     everywhere = set().union(*kept.values())
                     is_equal = self.stored <= everywhere and all(ids == everywhere for ids in kept.values())

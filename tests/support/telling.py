@@ -18,7 +18,7 @@ from culture.protocol.vocabulary import UserClass
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import new_account
 from tests.support.agentstorm import EDGES, NAMES, SETTLING, AgentStorm, people_of
-from tests.support.clock import after
+from tests.support.clock import sleep
 from tests.support.fleet import agents_on
 from tests.support.mesh import ROOT, Mesh, mesh
 from tests.support.rumours import QUICK
@@ -73,7 +73,7 @@ class Telling:
     async def watch(self, pause: float) -> None:
         """Ask for stories while messages are on their way and servers die, until it is cancelled."""
         while True:
-            await after(pause)
+            await sleep(pause)
             if self.storm.receipted:
                 msgid = self.storm.chance.choice(list(self.storm.receipted))
                 code, out = await self.trace(msgid, "--json")
@@ -155,7 +155,7 @@ async def ledgers(mesh: Mesh, tokens: Mapping[str, str], msgids: list[str]) -> l
         found = [await _ledger(mesh, server, tokens, msgids) for server in mesh.members]
         if all(each == found[0] for each in found) and all(set(each) == set(STEPS) for each in found[0].values()):
             break
-        await after(0.5)
+        await sleep(0.5)
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from culture.protocol.vocabulary import ClientTag, ExtensionVerb
 from culture.server.ircd import IRCd
 from culture.transport import Address, ClientIdentity, IRCTransport
-from tests.support.clock import after
+from tests.support.clock import sleep
 from tests.support.people import PASSWORD
 from tests.support.waiting import PATIENCE
 from tests.support.web import Browser
@@ -43,7 +43,7 @@ async def shows(browser: Browser, path: str, *words: str) -> str:
         async with asyncio.timeout(PATIENCE):
             while not all(word in page for word in words) or not page:
                 page = (await browser.get(path)).text
-                await after(0.05)
+                await sleep(0.05)
     except TimeoutError:
         raise AssertionError([word for word in words if word not in page]) from None
     return page

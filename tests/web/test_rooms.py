@@ -13,7 +13,7 @@ import pytest
 from culture.server.ircd import IRCd
 from culture.transport import IRCTransport, Message
 from tests.support.client import Client, connected
-from tests.support.clock import after
+from tests.support.clock import sleep
 from tests.support.people import PASSWORD, authenticate, come_in, plain
 from tests.support.waiting import until
 from tests.support.web import Browser, Site, texts
@@ -146,7 +146,7 @@ async def test_what_was_unread_before_the_page_was_opened_is_counted_too(site: S
         await other.expect("PRIVMSG")
         other.send("MARKREAD #general timestamp=2099-01-01T00:00:00.000Z")
         await other.sync()
-        await after(0.005)  # a mark has milliseconds
+        await sleep(0.005)  # a mark has milliseconds
         ada.send("PRIVMSG #general :one\r\nPRIVMSG #general :@ori two\r\nPRIVMSG spark-ori :in private")
         await ada.sync()
     page = (await (await site.browser().come_in("ori")).get("/rooms")).text
@@ -171,7 +171,7 @@ async def test_what_is_said_while_the_unread_are_counted_counts_once(
         await other.expect("PRIVMSG")
         other.send("MARKREAD #general timestamp=2099-01-01T00:00:00.000Z")
         await other.sync()
-        await after(0.005)  # a mark has milliseconds
+        await sleep(0.005)  # a mark has milliseconds
         await ada.ask("PRIVMSG #general :one")
         monkeypatch.setattr(IRCTransport, "read", interrupted)
         page = (await (await site.browser().come_in("ori")).get("/rooms")).text

@@ -20,7 +20,7 @@ from culture.wiki.errors import DiskFull
 from culture.wiki.pages import Pages
 from culture.wiki.types import revision_of
 from tests.cli.shell import ROOT
-from tests.support.clock import after
+from tests.support.clock import sleep
 from tests.support.small_disk import fill, small_disk
 from tests.wiki.git import check, clone, commit, git
 
@@ -148,7 +148,7 @@ def test_kill_minus_nine_of_git_itself_leaves_a_whole_wiki(wiki: Pages) -> None:
         with writers(wiki.folder, work) as [process]:
             assert process.stdout is not None
             said = [process.stdout.readline().strip() for _ in range(1 + round_ % 2)]
-            asyncio.run(after(0.004 * round_))
+            asyncio.run(sleep(0.004 * round_))
             os.killpg(process.pid, signal.SIGKILL)
             said += process.stdout.read().split()
         page = wiki.read("plans/a")

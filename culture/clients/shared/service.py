@@ -393,7 +393,7 @@ class Service:
         if len(shown_so) > 1:
             raise RequestFailed(f"{told} is how {len(shown_so)} of your channels are shown: leave the wrong one first")
         place = shown_so[0] if shown_so else told
-        if not is_channel(place) or place.casefold() in map(str.casefold, transport.channels):
+        if not is_channel(place) or fold(place) in map(fold, transport.channels):
             return place
         near = nearest(place, transport.channels)
         hint = f"did you mean {near}?" if near else f"join it first: irc_client join '{place}'"

@@ -6,6 +6,7 @@ from typing import Any
 
 from culture.orchestrator.journal.journal import JournalEntry, Phase
 from culture.orchestrator.journal.state import Act, TaskStage, TeamMember, TeamState, TeamTask, key_of
+from culture.protocol.names import fold
 
 MOST = 4000
 """Number of keys of a kind to remember; above it the older half is forgotten."""
@@ -60,9 +61,9 @@ def _on_hire_intended(state: TeamState, data: Mapping[str, Any]) -> TeamState:
         order_key=data.get("order_key", ""),
         wanted=data.get("msgid", ""),
     )
-    state = _close(state, f"{Act.WANTED.value} {member.wanted.lower()}")
+    state = _close(state, f"{Act.WANTED.value} {fold(member.wanted)}")
     names = state.names if data["name"] in state.names else (*state.names, data["name"])
-    state = replace(state, names=names, members={**state.members, member.nick.lower(): member})
+    state = replace(state, names=names, members={**state.members, fold(member.nick): member})
     if member.role == "manager" and member.task_id is not None:
         state = _change_task(state, member.task_id, manager=member.nick)
     return state
@@ -179,14 +180,14 @@ def _change_member(state: TeamState, nick: str, **changes: Any) -> TeamState:
     member = state.member(nick)
     if member is None:
         return state
-    return replace(state, members={**state.members, nick.lower(): replace(member, **changes)})
+    return replace(state, members={**state.members, fold(nick): replace(member, **changes)})
 
 
 def _remove_member(state: TeamState, nick: str) -> TeamState:
     member = state.member(nick)
     if member is None:
         return state
-    remaining = {key: each for key, each in state.members.items() if key != nick.lower()}
+    remaining = {key: each for key, each in state.members.items() if key != fold(nick)}
     waiting = [
         key for key, entry in state.open.items() if entry.what == Act.PROMPT and entry.data["nick"] == member.nick
     ]

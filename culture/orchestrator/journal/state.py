@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from culture.orchestrator.journal.journal import JournalEntry
+from culture.protocol.names import fold
 
 
 class Act(StrEnum):
@@ -151,7 +152,7 @@ class TeamState:
 
     def member(self, nick: str) -> TeamMember | None:
         """Return the member with this nick, or None."""
-        return self.members.get(nick.lower())
+        return self.members.get(fold(nick))
 
     def team_of(self, task: str) -> list[TeamMember]:
         """Return the members of a task."""
@@ -159,8 +160,8 @@ class TeamState:
 
     def find_member(self, name: str) -> TeamMember | None:
         """Return the member with this name or nick, or None."""
-        folded = name.lower()
-        return next((each for key, each in self.members.items() if folded in (key, each.name.lower())), None)
+        folded = fold(name)
+        return next((each for key, each in self.members.items() if folded in (key, fold(each.name))), None)
 
     @property
     def em(self) -> TeamMember | None:
@@ -209,4 +210,4 @@ def key_of(entry: JournalEntry) -> str:
     """Return the key that identifies the act of an entry, in all its phases."""
     data = entry.data
     about = data.get("key") or data.get("nick") or data.get("id") or ""
-    return f"{entry.what} {str(about).lower()}"
+    return f"{entry.what} {fold(str(about))}"

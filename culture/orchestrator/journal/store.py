@@ -12,6 +12,7 @@ from culture.lib.files import private_directory, replace_file
 from culture.orchestrator.journal.journal import JournalEntry, Phase, TeamJournal, peek
 from culture.orchestrator.journal.replay import apply_entry, replay
 from culture.orchestrator.journal.state import Act, TaskStage, TeamMember, TeamState, TeamTask, key_of
+from culture.protocol.names import fold
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +50,7 @@ def from_data(data: Mapping[str, Any]) -> TeamState:
     ]
     return TeamState(
         number=data["number"],
-        members={member.nick.lower(): member for member in members},
+        members={fold(member.nick): member for member in members},
         tasks={task.id: task for task in tasks},
         names=tuple(data["names"]),
         open={key_of(entry): entry for entry in waiting},

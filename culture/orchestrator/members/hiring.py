@@ -95,7 +95,7 @@ class MemberHiring:
 
     async def settle(self, nick: str) -> TeamMember:
         """Start an intended member and give it its order; resumes a hire interrupted at any point."""
-        async with self._turns[nick.lower()]:
+        async with self._turns[fold(nick)]:
             member = self._member(nick)
             try:
                 await self._start(member)
@@ -159,7 +159,7 @@ class MemberHiring:
         """Whether a prompt waits for the successor because the member is about to leave."""
         state = self._context.store.state
         member = state.member(nick)
-        shifts = [entry for entry in state.pending(Act.SHIFT) if entry.data["nick"].lower() == nick.lower()]
+        shifts = [entry for entry in state.pending(Act.SHIFT) if fold(entry.data["nick"]) == fold(nick)]
         is_replaced = any(entry.data["role"] != ROLES[0] for entry in shifts) and key.startswith(_FOR_ANYBODY)
         return is_replaced or (member is not None and member.leaving)
 
@@ -167,14 +167,14 @@ class MemberHiring:
         """Record a member's pending prompts for its successor, except its own order."""
         for entry in self._context.store.state.pending(Act.PROMPT):
             data = entry.data
-            if data["nick"].lower() == nick.lower() and data["key"].startswith(_FOR_ANYBODY):
+            if fold(data["nick"]) == fold(nick) and data["key"].startswith(_FOR_ANYBODY):
                 self.promise(successor, f"{data['key']}-{successor}", data["text"], data.get("place"))
 
     async def catch_up(self, nick: str) -> None:
         """Give a member its pending prompts."""
         for entry in self._context.store.state.pending(Act.PROMPT):
             data = entry.data
-            if data["nick"].lower() == nick.lower() and not self._is_for_successor(nick, data["key"]):
+            if fold(data["nick"]) == fold(nick) and not self._is_for_successor(nick, data["key"]):
                 await self.give(nick, data["key"], data["text"], data.get("place"), data.get("wrap_up", False))
 
     async def tell(self, nick: str, key: str, text: str, place: str | None = None) -> bool:
@@ -198,7 +198,7 @@ class MemberHiring:
         Its pending prompts pass to ``heir``, the nick of its successor, if there is one.
         """
         context = self._context
-        async with self._turns[nick.lower()]:
+        async with self._turns[fold(nick)]:
             member = context.store.state.member(nick)
             if member is None:
                 return

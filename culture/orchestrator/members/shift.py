@@ -24,6 +24,7 @@ from culture.orchestrator.repository.worktrees import branch_of
 from culture.orchestrator.tasks.ledger import publish_task
 from culture.orchestrator.tasks.tasks import TeamTasks
 from culture.orchestrator.team_context import TeamContext
+from culture.protocol.names import fold
 from culture.wiki.names import SPRINT_STATE, handoff
 
 log = logging.getLogger(__name__)
@@ -46,7 +47,7 @@ class Shift:
 
     def is_open(self, nick: str) -> bool:
         """Whether a member is in a shift change."""
-        return any(entry.data["nick"].lower() == nick.lower() for entry in self._context.store.state.pending(Act.SHIFT))
+        return any(fold(entry.data["nick"]) == fold(nick) for entry in self._context.store.state.pending(Act.SHIFT))
 
     def begin(self, member: TeamMember, why: str, asked: bool = True) -> None:
         """Start a shift change; without ``asked`` the member is not prompted: it cannot answer."""

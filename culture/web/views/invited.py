@@ -5,6 +5,7 @@ import math
 from starlette.responses import Response
 
 from culture.lib.secret_compare import same_secret
+from culture.protocol.names import fold
 from culture.transport import ClientIdentity, Hopeless
 from culture.transport.one_shot import RequestDeclined, ask_once
 from culture.web.page import PageRequest
@@ -30,7 +31,7 @@ def _show_form(page: PageRequest, status: int = 200, text: str = "") -> Response
 async def _redeem(page: PageRequest) -> Response:
     account, key = page.path_params["account"], page.path_params["key"]
     password, again = (page.form.get(field, "")[:_LONGEST] for field in ("password", "again"))
-    keys = (f"address {page.address}", f"invitation {account.lower()}")
+    keys = (f"address {page.address}", f"invitation {fold(account)}")
     wait = page.web.throttle.wait(*keys)
     if wait > 0:
         return _show_form(page, 429, f"Too many attempts. Try again in {math.ceil(wait / 60)} minutes.")

@@ -17,7 +17,7 @@ from culture.clients.shared.webhook.client import LINES
 from culture.config.agents import AlertEvent, WebhookConfig
 from tests.clients.shared.webhook.conftest import LISTED
 from tests.clients.shared.webhook.test_formats import accept
-from tests.support.clock import after
+from tests.support.clock import sleep
 from tests.support.receiver import Receiver, hold, reset, status
 from tests.support.waiting import until
 
@@ -289,7 +289,7 @@ async def test_a_stop_gives_what_is_under_way_a_moment(tmp_path: Path, receiver:
         client.fire("agent_error", CRASH)
         await receiver.got()
         stopping = asyncio.create_task(client.stop())
-        await after(0.05)
+        await sleep(0.05)
         assert not stopping.done()
         receiver.released.set()
         await stopping
