@@ -1,4 +1,4 @@
-"""Which user's process is at the other end of a loopback connection, and whether to talk to it.
+"""Which user's process is at the other end of a loopback connection; whether to trust it.
 
 A port of this machine belongs to whoever listens on it first: while our server is down, any local user can take its
 place. ``check_peer`` is called on each connection without TLS before a byte is written or read. The rule: look up the

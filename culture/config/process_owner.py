@@ -1,4 +1,4 @@
-"""Whether a process belongs to an agent or a person; used by command line, server and daemons.
+"""Whether a process is an agent's or a person's; for command line, server and daemons.
 
 A daemon starts its agent with ``CULTURE_NICK`` in the environment, and every process inherits the environment that it
 was started with; later changes do not show in /proc. So a process is an agent's if it or any of its ancestors was

@@ -64,7 +64,7 @@ class SkillOffers:
     first_has_room: "Callable[[], bool]" = lambda: True
     """Returns whether the first storing skill will store the present event."""
     durability_marks: "list[Callable[[], Callable[[], bool]]]" = field(default_factory=list)
-    """One per storing skill: `mark()` returns a function that says whether all before it is on disk."""
+    """Per storing skill: `mark()` returns a function: is everything before the mark on disk?"""
 
 
 @dataclass(slots=True)
@@ -174,7 +174,7 @@ class Context:
         return user
 
     def find_channel(self, name: str) -> Channel:
-        """Return the channel with this name; Refused (403) with the most similar name if none has it."""
+        """Return the channel with this name; Refused (403) with the most similar one if none has it."""
         channel = self.network.channel(name)
         if channel is None:
             raise Refused(Numeric.ERR_NOSUCHCHANNEL, name, text=no_such_channel(self.network, self.user, name))

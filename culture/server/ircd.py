@@ -41,7 +41,7 @@ from culture.server.net.connection import ClientConnection
 from culture.server.net.connection_limits import AddressLimits, ConnectionGroups, used_descriptors
 from culture.server.net.listener import Listener, Wrapping
 from culture.server.net.poller import Poller
-from culture.server.skill_host import federation_watch
+from culture.server.skill_host.loader import watch_for_links
 from culture.server.skill_host.running_skills import Skills
 from culture.server.subscriptions.metadata import Subscriptions
 from culture.server.subscriptions.monitor import Monitors
@@ -232,7 +232,7 @@ class IRCd:
             listener.start()
         self.parts.tasks.start(self._sweep())
         self.parts.tasks.start(account_watch.watch(self.parts))
-        self.parts.tasks.start(federation_watch.watch(self.parts))
+        self.parts.tasks.start(watch_for_links(self.parts))
         self._running = True
         log.info("%s listens on %s", config.name, ", ".join(map(str, self._listeners)))
 

@@ -22,9 +22,9 @@ def forward(document: Json, migrations: Sequence[Migration]) -> Json:
     return document
 
 
-def refuse_unknown(item: Json, known: frozenset[str]) -> None:
+def refuse_unknown(item: Json, allowed: frozenset[str]) -> None:
     """Raise UnreadableJson for keys that we do not know: writing the file would lose them."""
-    if unknown := item.keys() - known:
+    if unknown := item.keys() - allowed:
         raise UnreadableJson(f"nothing is known about {', '.join(sorted(unknown))}")
 
 

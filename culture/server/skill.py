@@ -1,4 +1,4 @@
-"""The interface for skills: ``Skill`` to extend, ``Host`` to use, ``@hook``, ``@repeatable``.
+"""Interface of skills: ``Skill`` to extend, ``Host`` to use, ``@hook``, ``@repeatable``.
 
 A skill is a service of the whole server, found by its entry point. It hears events by methods with ``@hook``, answers
 verbs by methods with ``@command``, and has settings, a folder and background tasks of its own. See

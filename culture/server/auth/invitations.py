@@ -81,11 +81,11 @@ class Invitations:
 
     def all(self) -> tuple[Invitation, ...]:
         """Return all invitations, also used and expired ones."""
-        found = read_private(self._path)
-        if found is None:
+        file = read_private(self._path)
+        if file is None:
             return ()
         try:
-            return tuple(_parse(each) for each in json.loads(found[0]))
+            return tuple(_parse(each) for each in json.loads(file[0]))
         except (ValueError, TypeError, KeyError) as error:
             # The error's text may quote the contents of the file.
             raise UnreadableInvitations(f"{self._path}: {type(error).__name__}") from None

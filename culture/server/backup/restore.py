@@ -76,13 +76,15 @@ def _if_there(path: Path) -> Path | None:
 
 
 @contextmanager
-def unpacked(source: IO[bytes], beside: Path, known: Mapping[str, int], stamp: str, count: Count) -> Iterator[Unpacked]:
+def unpacked(
+    source: IO[bytes], beside: Path, supported: Mapping[str, int], stamp: str, count: Count
+) -> Iterator[Unpacked]:
     """Unpack a backup next to a data folder; remove what is left of it at the end.
 
-    BadBackup leaves everything unchanged. ``known`` has the schemas of databases that this program can read.
+    BadBackup leaves everything unchanged. ``supported`` has the schemas of databases that this program can read.
     """
     manifest, members = tarball.opened(source)
-    _check(manifest, beside.parent, known)
+    _check(manifest, beside.parent, supported)
     with _alone(beside):
         folder = beside.with_name(f"{beside.name}{_UNPACKING}{stamp}")
         try:
@@ -113,9 +115,9 @@ def _alone(beside: Path) -> Iterator[None]:
         lock.release(remove=True)
 
 
-def _check(manifest: Manifest, folder: Path, known: Mapping[str, int]) -> None:
+def _check(manifest: Manifest, folder: Path, supported: Mapping[str, int]) -> None:
     for name, schema in schemas(manifest).items():
-        if schema > known.get(name, schema):
+        if schema > supported.get(name, schema):
             raise BadBackup(f"{name} has schema {schema}, written by culture {manifest.program}: use that version")
     free = shutil.disk_usage(private_directory(folder)).free
     if manifest.size > free:

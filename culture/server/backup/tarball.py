@@ -1,4 +1,4 @@
-"""The format of a backup: a gzipped tar file that any tar can list, read without trusting it."""
+"""The format of a backup: a gzipped tar file that any tar can list, read without trust."""
 
 import gzip
 import hashlib

@@ -59,7 +59,7 @@ def show_channel(ctx: Context, channel: Channel) -> None:
     """Send the topic, if there is one, the names, and the metadata asked for."""
     if channel.topic is not None:
         show_topic(ctx, channel)
-    ctx.pull(named(ctx, channel.name))
+    ctx.pull(names_reply(ctx, channel.name))
     show_synced(ctx, channel)
 
 
@@ -70,7 +70,7 @@ def show_elsewhere(ctx: Context, channel: Channel) -> None:
             other = Context(ctx.parts, session)
             if channel.topic is not None:
                 show_topic(other, channel)
-            other.pull(named(other, channel.name))
+            other.pull(names_reply(other, channel.name))
 
 
 def show_topic(ctx: Context, channel: Channel) -> None:
@@ -82,10 +82,10 @@ def show_topic(ctx: Context, channel: Channel) -> None:
     ctx.reply(Numeric.RPL_TOPICTIME, channel.name, channel.topic.by, str(int(channel.topic.at)))
 
 
-def named(ctx: Context, asked: str) -> Iterator[Message]:
+def names_reply(ctx: Context, names: str) -> Iterator[Message]:
     """Yield the names of the channels in a list, and one 366."""
-    for name in asked.split(","):
+    for name in names.split(","):
         channel = ctx.network.channel(name)
         if channel is not None and sees_channel(ctx.user, channel):
             yield from names_rows(ctx, channel)
-    yield ctx.numeric(Numeric.RPL_ENDOFNAMES, as_word(asked))
+    yield ctx.numeric(Numeric.RPL_ENDOFNAMES, as_word(names))

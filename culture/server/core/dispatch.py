@@ -116,17 +116,17 @@ class Dispatcher:
         self._session.lost(reason)
 
     def _resume(self) -> None:
-        held, self._held = self._held, None
-        while held and not self._session.ended:
+        lines, self._held = self._held, None
+        while lines and not self._session.ended:
             if not self._bucket.take(1, self._allowed(), time.monotonic()):
-                self._held = held
+                self._held = lines
                 self._slow_down()
                 return
-            self._take(held.popleft())
+            self._take(lines.popleft())
             if self._session.is_busy:
-                self._held = held
+                self._held = lines
                 return
-        self._hand_on(held or ())
+        self._hand_on(lines or ())
 
     def _hand_on(self, lines: Iterable[bytes]) -> None:
         """Pass unread lines on, if the connection has another owner now (a linked server)."""

@@ -102,30 +102,30 @@ class RecentMessages:
             if excess <= 0:
                 return
 
-    def _note(self, said: Said) -> None:
+    def _note(self, message: Said) -> None:
         # Called for every message: it stores nothing new but a number. More would push other data out of the
         # processor's caches, which cost a tenth of a private message.
-        stamp = said[0]
+        stamp = message[0]
         if stamp[1] is not self._epoch and stamp[1] != self._epoch:
             if stamp[1] != self._router.ids.epoch:
-                self._note_elsewhere(said)
+                self._note_elsewhere(message)
                 return
             self._begin(stamp[1])
         try:
-            seqs, speakers = self._traces[said[3]]
+            seqs, speakers = self._traces[message[3]]
         except KeyError:
-            seqs, speakers = self._traces[said.target] = (deque(maxlen=self._most), deque(maxlen=self._most))
+            seqs, speakers = self._traces[message.target] = (deque(maxlen=self._most), deque(maxlen=self._most))
         seqs.append(stamp[2])
-        account = said[5]
-        speakers.append(said[1] if account is None else (said[1], account))
+        account = message[5]
+        speakers.append(message[1] if account is None else (message[1], account))
 
-    def _note_elsewhere(self, said: Said) -> None:
+    def _note_elsewhere(self, message: Said) -> None:
         """Remember a message of another server, with our own last sequence number as its time."""
-        trace = _make(Trace, (self._router.ids.last, said[1], said[5]))
+        trace = _make(Trace, (self._router.ids.last, message[1], message[5]))
         try:
-            self._elsewhere[said[3]].append((said[0], trace))
+            self._elsewhere[message[3]].append((message[0], trace))
         except KeyError:
-            self._elsewhere[said.target] = deque([(said.id, trace)], self._most)
+            self._elsewhere[message.target] = deque([(message.id, trace)], self._most)
             if len(self._elsewhere) > _BUSY_TARGETS:
                 del self._elsewhere[next(iter(self._elsewhere))]
 

@@ -109,39 +109,41 @@ def render(event: Event, wants: int, account: str | None = None) -> bytes | None
     return _tags(event, wants, account).encode() + wire(message)
 
 
-def render_said(said: Said, flavour: int) -> bytes | None:
+def render_said(message: Said, flavour: int) -> bytes | None:
     """Return a message as a line (hot path: built by hand; a Said never contains a line end)."""
-    if said.lines:
-        return _batch(said, flavour) if flavour & Flavour.MULTILINE else _one_by_one(said, flavour)
-    if said.verb == "TAGMSG":
+    if message.lines:
+        return _batch(message, flavour) if flavour & Flavour.MULTILINE else _one_by_one(message, flavour)
+    if message.verb == "TAGMSG":
         if not flavour & Flavour.TAGS:
             return None
-        return f"{_tags(said, flavour, said.account)}:{said.source} TAGMSG {said.status}{said.target}\r\n".encode()
-    line = f":{said.source} {said.verb} {said.status}{said.target} :{said.text}\r\n"
-    return (_tags(said, flavour, said.account) + line if flavour else line).encode()
+        tags = _tags(message, flavour, message.account)
+        return f"{tags}:{message.source} TAGMSG {message.status}{message.target}\r\n".encode()
+    line = f":{message.source} {message.verb} {message.status}{message.target} :{message.text}\r\n"
+    return (_tags(message, flavour, message.account) + line if flavour else line).encode()
 
 
-def _batch(said: Said, flavour: int) -> bytes:
+def _batch(message: Said, flavour: int) -> bytes:
     """Return a message of several lines as a batch, whose opening line has the tags."""
-    name, addressed = f"m{said.id.seq}", f"{said.status}{said.target}"
-    rows = [f"{_tags(said, flavour, said.account)}:{said.source} BATCH +{name} {MULTILINE} {addressed}\r\n"]
-    for text, concat in said.lines:
+    name, addressed = f"m{message.id.seq}", f"{message.status}{message.target}"
+    rows = [f"{_tags(message, flavour, message.account)}:{message.source} BATCH +{name} {MULTILINE} {addressed}\r\n"]
+    for text, concat in message.lines:
         tags = f"@batch={name};{MULTILINE_CONCAT}" if concat else f"@batch={name}"
-        rows.append(f"{tags} :{said.source} {said.verb} {addressed} :{text}\r\n")
-    rows.append(f":{said.source} BATCH -{name}\r\n")
+        rows.append(f"{tags} :{message.source} {message.verb} {addressed} :{text}\r\n")
+    rows.append(f":{message.source} BATCH -{name}\r\n")
     return "".join(rows).encode()
 
 
-def _one_by_one(said: Said, flavour: int) -> bytes:
+def _one_by_one(message: Said, flavour: int) -> bytes:
     """Return a message of several lines as ordinary messages; only the first has the msgid."""
-    tags = _tags(said, flavour, said.account)
-    again = _tags(said, flavour, said.account, again=True)
+    tags = _tags(message, flavour, message.account)
+    again = _tags(message, flavour, message.account, again=True)
     if len(again.encode()) > _TAGS_REPEATED:
-        again = _tags(said, flavour & ~Flavour.TAGS, said.account, again=True)
+        again = _tags(message, flavour & ~Flavour.TAGS, message.account, again=True)
+    addressed = f"{message.status}{message.target}"
     rows: list[str] = []
-    for text, _ in said.lines:
+    for text, _ in message.lines:
         if text:
-            rows.append(f"{again if rows else tags}:{said.source} {said.verb} {said.status}{said.target} :{text}\r\n")
+            rows.append(f"{again if rows else tags}:{message.source} {message.verb} {addressed} :{text}\r\n")
     return "".join(rows).encode()
 
 

@@ -277,18 +277,18 @@ class Router:
         user = None if isinstance(event, Arrived | Linked | Unlinked) else self.network.user(nick_of(event.source))
         return user.account if user is not None else None
 
-    def _say(self, said: Said, by: Session | None) -> None:
-        channel = self.network.channel(said.target)
+    def _say(self, message: Said, by: Session | None) -> None:
+        channel = self.network.channel(message.target)
         if channel is None:
             return
         hearers = self._hearers.get(channel)
         if hearers is None:
             hearers = self._hearers[channel] = self._group(channel.members)
-        if said.status or said.lines:
-            hearers = self._hearers_of(said, channel)
+        if message.status or message.lines:
+            hearers = self._hearers_of(message, channel)
         dirty = self.dirty
         for flavour, sessions in hearers.items():
-            line = render_said(said, flavour)
+            line = render_said(message, flavour)
             if line is None:
                 continue
             for session in sessions:
@@ -297,20 +297,20 @@ class Router:
                     dirty.append(session.connection)
                 queue.append(line)
         if by is not None and by.user is not None:
-            heard = _hears(channel, by.user, said.status)
+            heard = _hears(channel, by.user, message.status)
             if heard and not by.echo:
                 by.queue.pop()
             elif by.echo and not heard:
-                self._send(by, said)
-        if said.mentions:
-            self._call(said)
+                self._send(by, message)
+        if message.mentions:
+            self._call(message)
 
-    def _say_to_user(self, said: Said, by: Session | None) -> None:
-        user = self.network.user(said.target)
+    def _say_to_user(self, message: Said, by: Session | None) -> None:
+        user = self.network.user(message.target)
         if user is None:
             return
         for session in self.sessions.get(user, ()):
-            line = render_said(said, session.wants & LONG if said.lines else session.flavour)
+            line = render_said(message, session.wants & LONG if message.lines else session.flavour)
             if line is not None:
                 session.push(line)
         if by is None or by.user is None:
@@ -320,27 +320,27 @@ class Router:
         if by.echo or len(own) > 1:
             for session in own:
                 if session.echo if session is by else by.user is not user:
-                    self._send(session, said)
+                    self._send(session, message)
 
-    def _send(self, session: Session, said: Said) -> None:
-        line = render_said(said, session.wants & LONG if said.lines else session.flavour)
+    def _send(self, session: Session, message: Said) -> None:
+        line = render_said(message, session.wants & LONG if message.lines else session.flavour)
         if line is not None:
             session.send(line)
 
-    def _call(self, said: Said) -> None:
+    def _call(self, message: Said) -> None:
         """Send a notice to each mentioned user whose client does not show the mentions tag."""
-        text = f"{nick_of(said.source)} mentioned you in {said.target}: {said.text.replace(LF, ' ')}"
-        for nick in said.mentions:
+        text = f"{nick_of(message.source)} mentioned you in {message.target}: {message.text.replace(LF, ' ')}"
+        for nick in message.mentions:
             user = self.network.user(nick)
             for session in self.sessions.get(user, ()) if user is not None else ():
                 if not session.flavour & Flavour.MENTIONS:
                     session.send(wire(Message("NOTICE", (nick, f"{nick}: {text}"), self.name)))
 
-    def _hearers_of(self, said: Said, channel: Channel) -> dict[int, list[Session]]:
+    def _hearers_of(self, message: Said, channel: Channel) -> dict[int, list[Session]]:
         """Group the sessions for a message to a rank only, or one of several lines."""
         members = channel.members.items()
-        users = (user for user, held in members if not said.status or reaches(held, said.status))
-        return self._group(users, LONG if said.lines else SAID)
+        users = (user for user, held in members if not message.status or reaches(held, message.status))
+        return self._group(users, LONG if message.lines else SAID)
 
     def _group(self, users: Iterable[User], concerned: int = SAID) -> dict[int, list[Session]]:
         groups: dict[int, list[Session]] = {}

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from culture.protocol.caps import Negotiation
 from culture.protocol.message import NO_TAGS, Message
@@ -14,13 +14,10 @@ from culture.server.core.state import User
 from culture.server.net.connection import ClientConnection
 from culture.server.net.poller import Flushable
 
+if TYPE_CHECKING:  # it loads OpenSSL, which a server without TLS does not need
+    from culture.server.net.tls import TlsLayer
+
 log = logging.getLogger(__name__)
-
-
-class Certified(Protocol):
-    """A TLS layer that may know the fingerprint of the client's certificate."""
-
-    certificate: str | None
 
 
 class Session:
@@ -88,7 +85,7 @@ class Session:
         self.acting: Account | None = None  # account of the program that logged in on the owner's behalf
         self.not_owner = ""  # why there was no login by local uid, as the client is told
         self.login_tags: Mapping[str, str] = NO_TAGS  # tags of its messages that name the proof of its login
-        self.tls: Certified | None = None
+        self.tls: TlsLayer | None = None
         self.is_websocket = False
         self.user: User | None = None
         self.nick: str | None = None

@@ -7,7 +7,7 @@ from culture.protocol.message import Message
 from culture.protocol.names import fold, valid_channel
 from culture.protocol.numerics import Numeric
 from culture.protocol.split import clip, room
-from culture.server.channels.join_reply import named, show_channel, show_elsewhere, show_topic
+from culture.server.channels.join_reply import names_reply, show_channel, show_elsewhere, show_topic
 from culture.server.channels.ownership import may_release, name_fault, rank_at_entry, warn_of_confusable
 from culture.server.commands import command
 from culture.server.context import Context
@@ -118,7 +118,7 @@ def topic(ctx: Context, message: Message) -> None:
 @command("NAMES")
 def names(ctx: Context, message: Message) -> None:
     """``NAMES #a,#b``: list the members of channels."""
-    ctx.pull(named(ctx, message.params[0] if message.params else "*"))
+    ctx.pull(names_reply(ctx, message.params[0] if message.params else "*"))
 
 
 @command("INVITE")

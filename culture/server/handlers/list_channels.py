@@ -69,8 +69,8 @@ class Filter(NamedTuple):
         """Return the channels to check: the named ones, or all if there is a mask."""
         if not self.masks or any("*" in mask or "?" in mask for mask in self.masks):
             return list(network.channels.values())
-        named = (network.channel(name) for name in self.masks)
-        return list(dict.fromkeys(channel for channel in named if channel is not None))
+        exact = (network.channel(name) for name in self.masks)
+        return list(dict.fromkeys(channel for channel in exact if channel is not None))
 
 
 @command("LIST")

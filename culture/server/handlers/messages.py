@@ -123,8 +123,8 @@ def say(ctx: Context, verb: str, target: str, text: str, tags: Mapping[str, str]
         tags = {**login_tags, **tags} if tags else login_tags
     stamp = ctx.router.ids.stamp()
     ctx.session.spoke = stamp.at
-    said = (stamp, user.source, verb, target, text, user.account, user.kind, tags, mentioned, status, lines, None)
-    ctx.router.publish(_make(Said, said), ctx.session)
+    fields = (stamp, user.source, verb, target, text, user.account, user.kind, tags, mentioned, status, lines, None)
+    ctx.router.publish(_make(Said, fields), ctx.session)
 
 
 def _check_speech(channel: Channel, user: User, text: str, lines: tuple[Line, ...]) -> None:
@@ -165,7 +165,7 @@ def _check_length(source: str, verb: str, target: str, text: str) -> None:
 def _mentioned_nicks(channel: Channel, user: User, text: str, status: str) -> tuple[str, ...]:
     """Return the nicks that the text mentions: by name, or all agents for a person's ``@all``."""
     members = channel.members.items()
-    hearers = [member for member, held in members if not status or reaches(held, status)]
+    hearers = [member for member, rank in members if not status or reaches(rank, status)]
     nicks = mentions(text, (member.nick for member in hearers))
     if calls_all(text) and user.kind == UserClass.HUMAN:
         agents = (member.nick for member in hearers if member.is_agent)

@@ -51,8 +51,8 @@ def _user_mode(ctx: Context, nick: str, words: list[str]) -> None:
     if unknown:
         ctx.reply(Numeric.ERR_UMODEUNKNOWNFLAG)
     # +o comes from OPER only.
-    wanted = {each.mode: each for each in changes if each != ModeChange(True, "o")}
-    effective = tuple(each for each in wanted.values() if each.add != (each.mode in user.modes))
+    last = {each.mode: each for each in changes if each != ModeChange(True, "o")}
+    effective = tuple(each for each in last.values() if each.add != (each.mode in user.modes))
     if effective:
         ctx.publish(UserModeSet(ctx.stamp(), user.source, effective))
 
@@ -66,12 +66,12 @@ def _channel_mode(ctx: Context, channel: Channel, words: list[str]) -> None:
     changes, unknown = parse_changes(words, MODE_KINDS)
     for letter in unknown:
         ctx.refuse(Refused(Numeric.ERR_UNKNOWNMODE, letter))
-    asked = dict.fromkeys(each.mode for each in changes if _is_query(each))
-    wanted = [each for each in changes if not _is_query(each)]
-    if wanted:
-        ctx.each(_change, channel, wanted)
-    if asked:
-        ctx.pull(chain.from_iterable(_list(ctx, channel, each) for each in asked))
+    queries = dict.fromkeys(each.mode for each in changes if _is_query(each))
+    requested = [each for each in changes if not _is_query(each)]
+    if requested:
+        ctx.each(_change, channel, requested)
+    if queries:
+        ctx.pull(chain.from_iterable(_list(ctx, channel, each) for each in queries))
 
 
 def _is_query(change: ModeChange) -> bool:

@@ -20,10 +20,10 @@ def password(ctx: Context, message: Message) -> Later | None:
     """``PASS secret``: give the server's password, or ``PASS account:password`` to log in."""
     if ctx.session.user is not None:
         raise Refused(Numeric.ERR_ALREADYREGISTERED)
-    secret_text = message.params[0]
-    ctx.session.password = secret_text
-    name, colon, secret = secret_text.partition(":")
-    if not (colon and name and secret) or same_secret(secret_text, ctx.config.password):
+    credential = message.params[0]
+    ctx.session.password = credential
+    name, colon, secret = credential.partition(":")
+    if not (colon and name and secret) or same_secret(credential, ctx.config.password):
         return None
     return log_in_by_password(ctx, name, secret)
 
@@ -33,15 +33,15 @@ def nick(ctx: Context, message: Message) -> Later | None:
     """``NICK name``: choose or change your nick."""
     if not message.params or not message.params[0]:
         raise Refused(Numeric.ERR_NONICKNAMEGIVEN)
-    wanted = message.params[0]
-    _check_nick(ctx, wanted)
+    new_nick = message.params[0]
+    _check_nick(ctx, new_nick)
     user = ctx.session.user
     if user is None:
-        ctx.session.nick = wanted
+        ctx.session.nick = new_nick
         return complete(ctx)
-    if wanted != user.nick:
-        check_ownership(ctx, wanted)
-        ctx.publish(Renamed(ctx.stamp(), user.source, wanted))
+    if new_nick != user.nick:
+        check_ownership(ctx, new_nick)
+        ctx.publish(Renamed(ctx.stamp(), user.source, new_nick))
     return None
 
 
@@ -79,27 +79,27 @@ def leave(ctx: Context, message: Message) -> None:
     ctx.session.close(f"Quit: {reason}" if reason else "Quit")
 
 
-def _check_nick(ctx: Context, wanted: str) -> None:
+def _check_nick(ctx: Context, new_nick: str) -> None:
     config, limit = ctx.config, ctx.config.limits.nick_length
     if config.nick_prefix == "required":
-        fits = valid_local_nick(wanted, config.short_name, limit)
+        fits = valid_local_nick(new_nick, config.short_name, limit)
         hint = f"Nicks here look like {config.short_name}-name, at most {limit} characters"
-        better = f"{config.short_name}-{wanted}"
+        better = f"{config.short_name}-{new_nick}"
         if fits:
             hint = "Reserved: people would mistake it for something else"
         elif (
-            not fold(wanted).startswith(f"{config.short_name}-")
+            not fold(new_nick).startswith(f"{config.short_name}-")
             and valid_local_nick(better, config.short_name, limit)
             and not reserved(better)
         ):
             hint += f": try {better}"
     else:
-        fits = valid_nick(wanted, limit)
+        fits = valid_nick(new_nick, limit)
         hint = f"Erroneous nickname: letters, digits and -_[]\\^{{}}|`, at most {limit} characters"
-        fits = fits and not same(wanted, ctx.router.name)  # a message of the server must not look like a user's
-    if not fits or (config.nick_prefix == "required" and reserved(wanted)):
-        raise Refused(Numeric.ERR_ERRONEUSNICKNAME, wanted, text=hint)
-    owner = ctx.network.user(wanted)
+        fits = fits and not same(new_nick, ctx.router.name)  # a message of the server must not look like a user's
+    if not fits or (config.nick_prefix == "required" and reserved(new_nick)):
+        raise Refused(Numeric.ERR_ERRONEUSNICKNAME, new_nick, text=hint)
+    owner = ctx.network.user(new_nick)
     # A client that logs in may be the owner; that is known when registration is complete.
     session = ctx.session
     may_attach = session.user is None and (
@@ -107,8 +107,8 @@ def _check_nick(ctx: Context, wanted: str) -> None:
     )
     if owner is None or owner is session.user or may_attach:
         return
-    if session.user is not None or account_at(session, wanted, ctx.parts.accounts, config) is None:
-        raise Refused(Numeric.ERR_NICKNAMEINUSE, wanted)
+    if session.user is not None or account_at(session, new_nick, ctx.parts.accounts, config) is None:
+        raise Refused(Numeric.ERR_NICKNAMEINUSE, new_nick)
 
 
 def _plain(name: str) -> str:

@@ -52,8 +52,8 @@ def _query(mask: str, options: list[str]) -> WhoQuery:
     flags, _, chosen = words.partition("%")
     columns, _, token = chosen.partition(",")
     fits = token.isascii() and token.isdigit() and len(token) <= _LONGEST_TOKEN
-    asked = "".join(column for column in _ORDER if column in columns)
-    return WhoQuery(mask, "o" in flags, asked, token if fits else "0")
+    selected = "".join(column for column in _ORDER if column in columns)
+    return WhoQuery(mask, "o" in flags, selected, token if fits else "0")
 
 
 def _rows(ctx: Context, query: WhoQuery) -> Iterator[Message]:
@@ -80,9 +80,9 @@ def _matches(ctx: Context, mask: str) -> Iterator[WhoRow]:
                 if user in channel.members and sees_member(asker, user, channel):
                     yield WhoRow(user, channel)
         return
-    named = network.user(mask)
-    if named is not None:
-        yield WhoRow(named, None)
+    exact = network.user(mask)
+    if exact is not None:
+        yield WhoRow(exact, None)
         return
     every = mask in ("*", "0")
     for user in list(network.users.values()):

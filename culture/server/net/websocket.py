@@ -79,8 +79,8 @@ def _accept(key: str, offered: list[str]) -> HandshakeAccepted:
         raise HandshakeRefused(400, "Sec-WebSocket-Key is wrong.")
     proof = base64.b64encode(hashlib.sha1(key.encode() + _GUID, usedforsecurity=False).digest()).decode()
     chosen = next((name for name in offered if name in (TEXT, BINARY)), None)
-    named = (f"Sec-WebSocket-Protocol: {chosen}",) if chosen else ()
-    upgrade = ("Upgrade: websocket", "Connection: Upgrade", f"Sec-WebSocket-Accept: {proof}", *named)
+    subprotocol = (f"Sec-WebSocket-Protocol: {chosen}",) if chosen else ()
+    upgrade = ("Upgrade: websocket", "Connection: Upgrade", f"Sec-WebSocket-Accept: {proof}", *subprotocol)
     return HandshakeAccepted(_response("101 Switching Protocols", *upgrade), chosen)
 
 

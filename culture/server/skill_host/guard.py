@@ -1,4 +1,4 @@
-"""The guard around a skill: catches its errors, counts them, and switches a failing skill off.
+"""The guard around a skill: catches and counts its errors, and switches a failing skill off.
 
 A skill is code of somebody else in our process. An error in a hook or a task switches the skill off at once: it missed
 an event and would be wrong from then on. An error in a verb is answered with FAIL, and only the third one switches the

@@ -1,8 +1,10 @@
-"""Finds the installed skills that a configuration wants, and checks their settings."""
+"""Finds the skills that a configuration wants; starts federation once there is a link."""
 
+import asyncio
+import logging
 from collections.abc import Iterator, Mapping
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from culture.config.error_messages import checked
 from culture.config.errors import Key, dotted
@@ -11,6 +13,12 @@ from culture.config.values import Misfit, Settings
 from culture.server.errors import StartError, is_end
 from culture.server.skill import Skill
 
+if TYPE_CHECKING:
+    from culture.server.context import ServerParts
+
+log = logging.getLogger(__name__)
+
+_PERIOD = 1.0  # seconds between looks for a first link
 GROUP = "culture.skills"
 FEDERATION = "federation"
 
@@ -48,9 +56,18 @@ def has_links(config: ServerConfig) -> bool:
     return bool(config.links) or (config.nick_prefix == "required" and saved.exists())
 
 
-def federation(config: ServerConfig) -> tuple[str, type[Skill], Settings]:
-    """Return the federation skill, for a server that gets its first link while it runs."""
-    return FEDERATION, _find(entry_points(group=GROUP), FEDERATION, ("links",)), config.federation
+async def watch_for_links(parts: "ServerParts") -> None:
+    """Wait until a server without links gets its first one, and start the federation skill."""
+    while not parts.skills.has(FEDERATION):
+        await asyncio.sleep(_PERIOD)
+        if not has_links(parts.config) or parts.skills.has(FEDERATION):
+            continue
+        try:
+            skill = _find(entry_points(group=GROUP), FEDERATION, ("links",))
+            await parts.skills.add_first(FEDERATION, skill, parts.config.federation)
+        except StartError as error:
+            log.error("this server cannot link to others: %s", error)
+            return
 
 
 def _find(installed: EntryPoints, name: str, key: Key) -> type[Skill]:

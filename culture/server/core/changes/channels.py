@@ -144,8 +144,8 @@ def _set_mode(network: "Network", channel: Channel, change: ModeChange, event: M
     if mode in MEMBER_MODES:
         user = network.user(param or "")
         if user in channel.members:
-            held = set(channel.members[user]) | {mode} if add else set(channel.members[user]) - {mode}
-            channel.members[user] = "".join(each for each in MEMBER_MODES if each in held)
+            rank = set(channel.members[user]) | {mode} if add else set(channel.members[user]) - {mode}
+            channel.members[user] = "".join(each for each in MEMBER_MODES if each in rank)
         elif (part := part_of(change)) in channel.marks:
             channel.keep_absent(part, add)
     elif mode in "beI":
