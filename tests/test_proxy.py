@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.support.clock import after
+from tests.support.clock import sleep
 from tests.support.ports import bound, reserved
 from tests.support.proxy import Proxy, proxied
 from tests.support.waiting import PATIENCE
@@ -217,7 +217,7 @@ async def test_a_delay_holds_everything_up_and_keeps_its_order(setting: Setting)
     began = loop.time()
     for number in range(10):
         client.writer.write(bytes([number]))
-        await after(0.001)
+        await sleep(0.001)
     setting.proxy.delay(0)
     client.writer.write(bytes([10]))
     assert await server.hear(11) == bytes(range(11))
@@ -237,7 +237,7 @@ async def test_many_are_delayed_at_once(setting: Setting) -> None:
     began = loop.time()
     for _ in range(50):
         client.writer.write(b"-")
-        await after(0.001)
+        await sleep(0.001)
     await server.hear(50)
     assert loop.time() - began < 50 * 4 * MOMENT / 2
 

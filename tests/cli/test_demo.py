@@ -16,7 +16,7 @@ from culture.cli.demo.participants import BUILDER, DIGGER, ECHO, MOST_HOPS, SCOU
 from culture.ledger_views.ledger import LedgerFact, facts
 from culture.transport import Address, ClientIdentity, IRCTransport
 from tests.cli.shell import Process, Shell
-from tests.support.clock import after
+from tests.support.clock import sleep
 from tests.support.waiting import PATIENCE
 
 _WAITS = 4
@@ -80,7 +80,7 @@ async def made(temporary: Path, pattern: str = "culture-demo-*") -> Path:
     """Wait until the demonstration has made its folder, and something in it."""
     async with asyncio.timeout(PATIENCE):
         while not (found := [*temporary.glob(pattern)]):  # noqa: ASYNC240
-            await after(0.02)
+            await sleep(0.02)
     return temporary / found[0].relative_to(temporary).parts[0]
 
 
@@ -130,4 +130,4 @@ async def test_killed_it_is_cleared_away_by_its_caretaker(shell: Shell, temporar
     await demo.kill()
     async with asyncio.timeout(PATIENCE):
         while not is_gone(folder):
-            await after(0.05)
+            await sleep(0.05)

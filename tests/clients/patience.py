@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from culture.clients.shared.daemon import AgentDaemon
 from tests.support.client import Client
-from tests.support.clock import after
+from tests.support.clock import sleep
 from tests.support.model import Model
 from tests.support.waiting import PATIENCE
 
@@ -62,5 +62,5 @@ async def moment(holds: Callable[[], bool], within: float = 0.0) -> float:
     """When something holds, that comes within some seconds and the patience of a test."""
     async with asyncio.timeout(within + PATIENCE):
         while not holds():
-            await after(0.005)
+            await sleep(0.005)
     return time.time()

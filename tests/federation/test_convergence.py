@@ -9,7 +9,7 @@ import pytest
 
 from culture.protocol.message import Message
 from tests.support.client import Client
-from tests.support.clock import after
+from tests.support.clock import sleep
 from tests.support.lockholder import locked
 from tests.support.mesh import Mesh, mesh
 from tests.support.rumours import CHORD, QUICK, RING, Rumours
@@ -124,10 +124,10 @@ async def test_who_was_away_too_long_is_told_what_is_missing(tmp_path: Path) -> 
             for number in range(5):
                 await said(ori, f"too long ago {number}")
             await until(lambda: len(texts(m, "spark")) == 6)
-            await after(1.5)
+            await sleep(1.5)
             await m.stop("spark")
             await m.start("spark")  # what is too old is let go of at the start, then every hour
-            await after(2.5)
+            await sleep(2.5)
             async with m.operator("thor") as watch:
                 m.proxy("spark", "thor").heal()
                 told = await watch.expect("NOTICE", where=lambda notice: "gap of" in notice.params[-1])

@@ -20,7 +20,7 @@ from culture.mcp_http import http as door_http
 from culture.mcp_http.admission import ANY_NAME, AdmissionCheck, own_names
 from culture.mcp_http.http import listening, serving
 from culture.mcp_http.server import pages
-from tests.support.clock import after
+from tests.support.clock import sleep
 
 LONGEST = 1024
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
@@ -138,7 +138,7 @@ async def test_whoever_does_not_finish_their_request_is_let_go(
 async def test_whoever_waits_for_what_comes_is_not_let_go(behind: Behind, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(door_http, "PATIENCE", 0.05)
     async with behind() as http, http.stream("GET", "/sse") as waiting:
-        await after(0.3)
+        await sleep(0.3)
         lines = waiting.aiter_lines()
         assert await anext(lines) == "event: endpoint"
         place = (await anext(lines)).removeprefix("data: ")

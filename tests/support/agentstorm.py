@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from culture.protocol.message import Message
 from tests.support.client import Client
-from tests.support.clock import after
+from tests.support.clock import sleep
 from tests.support.fleet import CHANNELS, Agent
 from tests.support.mesh import Mesh
 from tests.support.waiting import PATIENCE
@@ -106,8 +106,8 @@ class AgentStorm:
                     while letter is not None:
                         if await self._sent(client, letter):
                             letter = self._next()
-                        await after(self.chance.uniform(0, self.pause))
-            await after(0.1)
+                        await sleep(self.chance.uniform(0, self.pause))
+            await sleep(0.1)
 
     def _next(self) -> Letter | None:
         if self._begun == self.messages:
@@ -142,24 +142,24 @@ class AgentStorm:
             for number in range(kills):
                 goal = (number + self.chance.random()) * self.messages / kills
                 while len(self.receipted) < goal:
-                    await after(0.02)
+                    await sleep(0.02)
                 group.create_task(self._kill_one(self.chance.random() < 0.5))
 
     async def _kill_one(self, is_daemon: bool) -> None:
         """Kill something that is there; it is started again after a moment."""
         while not (there := self._there(is_daemon)):
-            await after(0.02)
+            await sleep(0.02)
         name = self.chance.choice(there)
         self._down.add(name)
         self.kills["daemons" if is_daemon else "servers"] += 1
         if is_daemon:
             (agent,) = (each for each in self.agents if each.nick == name)
             await agent.daemon.kill()
-            await after(self.chance.uniform(0.0, 1.0))
+            await sleep(self.chance.uniform(0.0, 1.0))
             await agent.daemon.start()
         else:
             await self.mesh.kill(name)
-            await after(self.chance.uniform(0.0, 1.0))
+            await sleep(self.chance.uniform(0.0, 1.0))
             await self.mesh.start(name)
         self._down.discard(name)
 
@@ -173,7 +173,7 @@ class AgentStorm:
         """Wait until every inbox has all that was receipted, and all of it is answered."""
         began = time.monotonic()
         while time.monotonic() < began + patience and not await asyncio.to_thread(self._is_settled):
-            await after(_LOOK_AGAIN)
+            await sleep(_LOOK_AGAIN)
         self.settling_s = time.monotonic() - began
 
     def _is_settled(self) -> bool:

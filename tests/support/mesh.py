@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from culture.protocol.names import fold, short_name
 from culture.skills.history.sqlite import SQLiteStore
 from tests.support.client import Client, registered
-from tests.support.clock import after
+from tests.support.clock import sleep
 from tests.support.ports import reserved
 from tests.support.proxy import Proxy, proxied
 from tests.support.waiting import PATIENCE
@@ -196,7 +196,7 @@ class Mesh:
             try:
                 async with asyncio.timeout(PATIENCE):
                     while (found := await _servers(watch)) != wanted:
-                        await after(_LOOK_AGAIN)
+                        await sleep(_LOOK_AGAIN)
             except TimeoutError:
                 raise AssertionError(f"{name} reaches {sorted(found)}, not {sorted(wanted)}") from None
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.clock import after
+from tests.support.clock import sleep
 from tests.support.ports import reserved
 from tests.support.proxy import proxied
 from tests.support.waiting import PATIENCE
@@ -71,4 +71,4 @@ async def _listening(port: int, process: asyncio.subprocess.Process) -> None:
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", port)) == 0:
                     return
-            await after(0.02)
+            await sleep(0.02)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Literal
 
-from tests.support.clock import after
+from tests.support.clock import sleep
 from tests.support.ports import bound, reserved
 from tests.support.waiting import PATIENCE
 
@@ -77,7 +77,7 @@ class _Way:
         while data:
             await self._until(lambda: bool(self._waiting))
             due, data = self._waiting[0]
-            await after(max(0.0, due - asyncio.get_running_loop().time()))
+            await sleep(max(0.0, due - asyncio.get_running_loop().time()))
             await self._weather.passable.wait()
             await self._hand_over(data)
             self._waiting.popleft()
@@ -93,7 +93,7 @@ class _Way:
             self._writer.write(data[:step])
             await self._writer.drain()
             if rate is not None:
-                await after(len(data[:step]) / rate)
+                await sleep(len(data[:step]) / rate)
             data = data[step:]
             await self._weather.passable.wait()
 

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from tests.support.clock import after
+from tests.support.clock import sleep
 from tests.support.waiting import PATIENCE
 
 Answer = Callable[["Receiver", asyncio.StreamWriter], Awaitable[None]]
@@ -73,7 +73,7 @@ async def drip(receiver: "Receiver", writer: asyncio.StreamWriter) -> None:
         while not receiver.released.is_set():
             writer.write(b"x")
             await writer.drain()
-            await after(0.01)
+            await sleep(0.01)
 
 
 async def endless(receiver: "Receiver", writer: asyncio.StreamWriter) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from culture.skills.history.sqlite import SQLiteStore
 from tests.support.client import Client, connected
-from tests.support.clock import after
+from tests.support.clock import sleep
 from tests.support.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -148,7 +148,7 @@ class Storm:
                         listening = group.create_task(self._listen(client, number))
                         while not listening.done():
                             self._say(client, number)
-                            await after(self.pace)
+                            await sleep(self.pace)
 
     def _say(self, client: Client, number: int) -> None:
         self.sent[number] += 1
@@ -215,6 +215,6 @@ async def kill_again_and_again(folder: Path, kills: int, messages: int, clients:
     for _ in range(kills):
         async with storm.talking():
             await storm.receipts(chance.randint(1, 2 * messages // kills))
-            await after(chance.random() * 0.01)
+            await sleep(chance.random() * 0.01)
         storm.check()
     return storm

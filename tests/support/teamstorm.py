@@ -20,7 +20,7 @@ from culture.config import paths
 from culture.orchestrator.journal.state import TaskStage, TeamState
 from culture.orchestrator.journal.store import read_state
 from tests.support.client import registered
-from tests.support.clock import after
+from tests.support.clock import sleep
 from tests.support.mesh import Mesh
 from tests.support.teamscripts import MEMBERS, SERVER, SLUG, STANDUP
 from tests.support.waiting import PATIENCE
@@ -74,7 +74,7 @@ class TeamStorm:
             async with asyncio.timeout(patience):
                 await working
                 while not self.is_over:
-                    await after(0.5)
+                    await sleep(0.5)
             self._ended = True
             keeping.cancel()
             asking.cancel()
@@ -109,7 +109,7 @@ class TeamStorm:
                     start_new_session=True,
                 )
             await self._orchestrator.wait()
-            await after(self.chance.uniform(0, 1))
+            await sleep(self.chance.uniform(0, 1))
 
     # The person
 
@@ -119,10 +119,10 @@ class TeamStorm:
         for number in range(1, self.tasks + 1):
             earliest = began + 0.8 * seconds * (number - 1) / self.tasks
             while time.monotonic() < earliest or not self._has_hands():
-                await after(0.2)
+                await sleep(0.2)
             await self._say(STANDUP, f"TASK: number {number}")
             while len(self.state.tasks) < number:
-                await after(0.2)
+                await sleep(0.2)
 
     def _has_hands(self) -> bool:
         """Now and then somebody has to wait for a worker until another leaves."""
@@ -143,7 +143,7 @@ class TeamStorm:
                     self.asked += 1
                     seen[task.id] = (sign, now)
                     await self._say(task.channel, f"How does it stand? I have asked {self.asked} times.")
-            await after(1)
+            await sleep(1)
 
     async def _say(self, channel: str, text: str) -> None:
         """Say it once: again only if the server has not kept it."""
@@ -159,7 +159,7 @@ class TeamStorm:
                             "TAGMSG", where=lambda line: line.tags.get("agentirc.dev/receipt") == "stored"
                         )
                     return
-            await after(0.2)
+            await sleep(0.2)
 
     def _is_kept(self, channel: str, text: str) -> bool:
         return any(each.text == text for each in self.mesh.history(SERVER, channel))
@@ -169,7 +169,7 @@ class TeamStorm:
     async def _kill(self, seconds: float) -> None:
         until = time.monotonic() + seconds
         while time.monotonic() < until:
-            await after(self.chance.uniform(1, 7))
+            await sleep(self.chance.uniform(1, 7))
             what = self.chance.choices(("orchestrators", "members", "servers"), (3, 5, 2))[0]
             if what == "orchestrators":
                 self._kill_process(self._orchestrator.pid if self._orchestrator else None, what)
@@ -179,7 +179,7 @@ class TeamStorm:
             else:
                 self.kills[what] += 1
                 await self.mesh.kill(SERVER)
-                await after(self.chance.uniform(0, 1.5))
+                await sleep(self.chance.uniform(0, 1.5))
                 await self.mesh.start(SERVER)
 
     def _kill_process(self, pid: int | None, what: str) -> None:

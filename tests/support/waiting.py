@@ -25,15 +25,9 @@ async def until(fact: Callable[[], Awaitable[Any] | Any], what: str = "", *, pat
                     found = await found
                 if found:
                     return found
-                await _pause()
+                await asyncio.sleep(_LOOK_AGAIN)
     except TimeoutError:
         raise AssertionError(what or f"not true within {patience:g} s: {_source(fact)}") from None
-
-
-async def _pause() -> None:
-    over = asyncio.Event()
-    asyncio.get_running_loop().call_later(_LOOK_AGAIN, over.set)
-    await over.wait()
 
 
 def _source(fact: Callable[[], Any]) -> str:

@@ -16,7 +16,7 @@ from culture.clients.shared.turn import CLEAR, COMPACT, AgentDied, Can, Permit, 
 from culture.lib.process.orphans import carrying
 from tests.clients.acp.kit import LittleKit, little
 from tests.clients.conformance import Record, bounded, there
-from tests.support.clock import after
+from tests.support.clock import sleep
 from tests.support.waiting import until
 
 pytest.importorskip("acp", reason="the extra culture[acp] is not installed")
@@ -132,7 +132,7 @@ async def test_what_was_said_before_the_end_belongs_to_the_turn_however_slowly_i
     async def slowly(message: dict[str, Any]) -> None:
         heard.append(message["content"][0]["type"])
         # Longer than the agent takes for the rest of its turn.
-        await after(0.05)
+        await sleep(0.05)
 
     runner.on_message = slowly
     await runner.start("[[think hm]] [[say one]] [[think hm]] [[say two]]")

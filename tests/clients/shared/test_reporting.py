@@ -24,7 +24,7 @@ from tests.federation.meshes import linked
 from tests.skills.ledger.test_receipts import CAPS, is_receipt, said, told
 from tests.support.agents import agents_yaml, playbook, running
 from tests.support.client import Client, registered
-from tests.support.clock import after
+from tests.support.clock import sleep
 from tests.support.fleet import agent_at
 from tests.support.ports import reserved
 from tests.support.servers import serving
@@ -56,7 +56,7 @@ async def fact(
     try:
         async with asyncio.timeout(PATIENCE):
             while not (those := [each for each in found if where(each[2])]):
-                await after(0.02)
+                await sleep(0.02)
                 found = await facts(client, what)
     except TimeoutError:
         raise AssertionError(f"there is no such fact {what}, but {found}") from None

@@ -15,7 +15,7 @@ from culture.server.ircd import IRCd
 from tests.clients.shared.test_daemon import NICK, answered, held
 from tests.support.agents import agents_yaml, playbook, prompts, running
 from tests.support.client import Client, registered
-from tests.support.clock import after
+from tests.support.clock import sleep
 from tests.support.waiting import until
 
 RETRY: dict[str, Any] = {"run": "cmake --build build || true"}
@@ -302,7 +302,7 @@ async def test_an_agent_that_works_on_while_others_talk_is_reminded_once(ircd: I
         assert not daemon._has_unread()
         ori.send("PRIVMSG #general :the password has changed")
         await until(daemon._has_unread)
-        await after(0.06)
+        await sleep(0.06)
         (home / "talked").touch()
         await until(lambda: bool(daemon.socket._whispers))
         (whisper, _) = daemon.socket._whispers[0]
