@@ -213,7 +213,7 @@ async def test_check_reads_both_files(shell: Shell) -> None:
     shell.write("agents:\n  - nick: spark-culture\n", "agents.yaml")
     checked = await shell.run("config", "check")
     assert checked.code == 78
-    assert "culture.yaml: fine" in checked.out
+    assert "culture.yaml: no errors" in checked.out
     assert "agents.yaml:2: agents[0].directory: is missing" in checked.err
 
 
