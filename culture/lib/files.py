@@ -166,12 +166,10 @@ def _open_temporary(path: Path) -> int:
 
 def _remove_leftover(path: Path) -> None:
     """Remove the temporary file of a killed writer; wait for a living one, but not for ever."""
-    if path.is_symlink():
-        path.unlink(missing_ok=True)
-        return
     try:
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except FileNotFoundError:
+    except OSError:  # gone, a symlink, or another user's
+        path.unlink(missing_ok=True)
         return
     try:
         deadline = time.monotonic() + _WRITER_TIMEOUT

@@ -125,6 +125,21 @@ def test_prepared_temporary_file_gets_no_contents(tmp_path: Path) -> None:
         assert spy.read() == b""
 
 
+def test_unreadable_temporary_file_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that ran as root may have left it; the folder is ours."""
+    (tmp_path / "file.new").touch()
+    real = os.open
+
+    def deny(path: Path, flags: int, mode: int = 0) -> int:
+        if Path(path).name == "file.new" and not flags & os.O_CREAT:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real(path, flags, mode)
+
+    monkeypatch.setattr(os, "open", deny)
+    replace_file(tmp_path / "file", b"new")
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
 def test_locked_temporary_file_delays_and_does_not_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "_WRITER_TIMEOUT", 0.05)
     with FileLock(tmp_path / "file.new").held():
