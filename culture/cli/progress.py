@@ -1,4 +1,7 @@
-"""Shows on a terminal, with rich, how far long work has come; files, pipes and work below half a second see nothing."""
+"""Shows the progress of long work on a terminal, with rich.
+
+Files, pipes and work below half a second see nothing.
+"""
 
 import sys
 import threading

@@ -1,4 +1,4 @@
-"""The pid file of a server: which process it is, where it accepts connections, and how to end it."""
+"""The pid file of a server: which process it is, where it listens, and how to stop it."""
 
 import os
 import time
@@ -15,11 +15,11 @@ from culture.lib.process.log_rotation import is_own_output
 from culture.lib.process.pid_file import PidFile, ProcessNote
 from culture.server.errors import StartError
 
-if TYPE_CHECKING:  # whoever only asks who runs needs no settings
+if TYPE_CHECKING:  # only the server itself needs the settings
     from culture.config.model import ServerConfig
 
 GRACE = 5.0
-"""Seconds that a server may take to end beyond its own time to say goodbye."""
+"""Seconds that a server may take to exit beyond its shutdown_timeout."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class ServerNote(ProcessNote):
     shutdown_timeout: float
     options: tuple[str, ...] = ()
     addresses: tuple[tuple[str, int], ...] = ()
-    """Where it accepts connections; empty while it does not yet."""
+    """Addresses where it accepts connections; empty before it does."""
     log: str = ""
-    """The file that its output goes to; empty where that is a terminal or systemd."""
+    """File that its output goes to; empty for a terminal or systemd."""
     version: str = ""
     """Empty for servers older than this field."""
     stopping: bool = False
@@ -41,7 +41,7 @@ class ServerNote(ProcessNote):
 
 @contextmanager
 def held(config: "ServerConfig", options: Sequence[str]) -> Iterator[PidFile[ServerNote]]:
-    """Be the running server of that name; ``StartError`` when another process is.
+    """Hold the pid file as the running server of that name; ``StartError`` if another process does.
 
     After an exception the note stays: it tells `culture up` whether the server was told to stop.
     """
@@ -65,7 +65,7 @@ def held(config: "ServerConfig", options: Sequence[str]) -> Iterator[PidFile[Ser
 
 
 def already_running(server: str, note: ServerNote | None) -> str:
-    """What to say to somebody who starts a server twice."""
+    """Return the message for somebody who starts a server twice."""
     pid = f" (pid {note.pid})" if note else ""
     return (
         f"{server} is running already{pid}. Look at it with `culture server status`, or use `culture server restart`."
@@ -73,23 +73,23 @@ def already_running(server: str, note: ServerNote | None) -> str:
 
 
 def running(server: str) -> ServerNote | None:
-    """The living server of that name; a file that nobody holds is no server, whatever it says."""
+    """Return the note of the running server, or None; only a locked pid file counts."""
     return pid_file.running(paths.pid_file(server), ServerNote)
 
 
 def was_told_to_stop(server: str) -> bool:
-    """Whether a server that is gone, and did not end in order, had been told to stop."""
+    """Whether a server that died without cleaning up had been told to stop."""
     note = pid_file.last_note(paths.pid_file(server), ServerNote)
     return note is not None and note.stopping
 
 
 def all_running() -> list[str]:
-    """The names of the servers that live in this home folder."""
+    """Return the names of the servers that run in this home folder."""
     return list(pid_file.all_running(paths.home() / "run", ServerNote))
 
 
 def end(server: str, grace: float = GRACE) -> bool | None:
-    """Ask the server to stop and wait until its process is gone: whether it went; None when there was none."""
+    """Stop the server and wait for its process; return whether it exited, None if none ran."""
     note = running(server)
     if note is None:
         return None

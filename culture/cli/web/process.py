@@ -1,4 +1,4 @@
-"""The process that shows the web page of a server: which one it is, starting it, ending it."""
+"""The process that serves the web page of a server: its pid file, its start and its end."""
 
 import logging
 import os
@@ -32,12 +32,12 @@ GRACE = 10.0
 
 @dataclass(frozen=True)
 class WebNote(ProcessNote):
-    """What a page that runs says about itself; without an address it does not answer yet."""
+    """What a running web page publishes about itself; without a url it does not answer yet."""
 
     url: str = ""
     port: int = 0
     problem: str = ""
-    """Why the page is not connected to its server; empty while it is."""
+    """Why the page is not connected to its server; empty if it is."""
 
 
 def _file(server: str) -> Path:
@@ -45,18 +45,18 @@ def _file(server: str) -> Path:
 
 
 def log_file(server: str) -> Path:
-    """What a page in the background prints."""
+    """Return the log file of a web page in the background."""
     return paths.log_file(f"{server}.web")
 
 
 def running(server: str) -> WebNote | None:
-    """The page of that server that lives."""
+    """Return the note of the running web page of a server, or None."""
     return lib_pid_file.running(_file(server), WebNote)
 
 
 @contextmanager
 def held(server: str) -> Iterator[PidFile[WebNote]]:
-    """Be the page of that server; ``StartError`` for a second one."""
+    """Hold the pid file as the web page of a server; ``StartError`` if another process does."""
     file = PidFile(_file(server), WebNote(os.getpid(), time.time()))
     try:
         file.acquire()
@@ -73,7 +73,10 @@ def held(server: str) -> Iterator[PidFile[WebNote]]:
 
 
 def start(server: str, options: Sequence[str], launch: Launch = launch_unrecorded) -> WebNote:
-    """Show the page from a process of its own, and return once it answers; ``EndedEarly`` with what it said."""
+    """Start the page in the background, and return when it answers.
+
+    Raises ``EndedEarly`` with its output if it exits before.
+    """
     log = log_file(server)
     command = background.culture_command("web", "serve", *options)
     process = BackgroundProcess(f"The web page of {server}", command, log, launch=launch)
@@ -90,12 +93,15 @@ def start(server: str, options: Sequence[str], launch: Launch = launch_unrecorde
 
 
 def end(server: str) -> bool | None:
-    """Have the page end, and wait for it: whether it went; None when there was none."""
+    """Stop the page and wait for its process; return whether it exited, None if none ran."""
     return lib_pid_file.end(_file(server), WebNote, GRACE)
 
 
 def settings_of(config: ServerConfig, host: str | None = None, port: int | None = None) -> WebSettings:
-    """What a page for this server needs; its account is made when it is missing (raises AccountRefused)."""
+    """Return the settings of a page for this server.
+
+    Its account is made if missing; raises AccountRefused if it cannot be.
+    """
     said = {key: value for key, value in (("host", host), ("port", port)) if value is not None}
     web = config.web.model_copy(update=said)
     if web.is_exposed and not (web.tls or config.trusted_network):
@@ -125,7 +131,7 @@ def _renewed_token(config: ServerConfig) -> str | None:
 
 
 def _address(config: ServerConfig) -> Address:
-    """Where the server of this machine lets programs in, as it runs or as it would."""
+    """Return the address at which the page connects to the server, as it runs or is configured."""
     note = pid_file.running(config.name)
     addresses = note.addresses if note and note.addresses else tuple((each.host, each.port) for each in config.listen)
     found = plain_listener(config, addresses)
@@ -140,7 +146,7 @@ def _address(config: ServerConfig) -> Address:
 
 
 def link(config: ServerConfig, account: str, minutes: int = MINUTES) -> str:
-    """An address that logs an account in, once."""
+    """Return a URL that logs an account in, once."""
     note = running(config.name)
     token = make_link(data_folder(config), account, minutes)
     url = note.url if note and note.url else _planned(config)
