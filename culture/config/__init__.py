@@ -12,7 +12,6 @@
 | ``introspect``, ``provenance`` | which settings there are; the values in force and their origin |
 | ``paths`` | all paths of files and sockets, private files |
 | ``peer_uid``, ``process_owner`` | whose process is at the other end of a socket; agent or person |
-| ``secret_compare`` | comparison of secrets in constant time |
 
 ``load.load_server`` reads a file: ``yaml_document.read`` gives values with lines, the model validates them, and
 ``error_messages.explain`` turns what pydantic found into problems with line, text and hint.
