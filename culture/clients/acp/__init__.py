@@ -1,4 +1,4 @@
-"""Any agent that speaks the Agent Client Protocol."""
+"""The ACP backend: runs any agent that speaks the Agent Client Protocol."""
 
 from culture.clients.shared.turn import Backend
 

@@ -1,4 +1,4 @@
-"""Runs any agent that speaks the Agent Client Protocol: one process, one session, one turn at a time."""
+"""The runner for ACP agents: one process, one session, one turn at a time."""
 
 import asyncio
 import logging
@@ -41,15 +41,15 @@ log = logging.getLogger(__name__)
 START_PATIENCE = 120.0
 INTERRUPT_PATIENCE = 2.0
 GRACE = 1.0
-# What comes so long after a turn is a late word of it.
+# Updates within so many seconds after a turn still belong to it.
 LATE = 1.0
-# What comes after so much silence is another turn that the program has begun by itself.
+# After so many seconds of silence, further updates are a new turn that the program began by itself.
 APART = 30.0
 SHORTENING = ("compact", "compress")
 
 
 class AcpRunner(QueuedRunner):
-    """An agent behind ``acp_command``."""
+    """Runs the program of ``acp_command``."""
 
     def __init__(self, setup: RunnerSetup) -> None:
         super().__init__(setup)
@@ -66,22 +66,22 @@ class AcpRunner(QueuedRunner):
         self._session: str | None = None
         self._preamble = ""
         self._meter = AcpUsage()
-        self._desk = AcpPermissions(self._options.permissions)
-        self._hearing = asyncio.Lock()
+        self._permissions = AcpPermissions(self._options.permissions)
+        self._update_lock = asyncio.Lock()
         self._answer: AcpAnswer | None = None
         self._over = asyncio.Event()
         self._interrupted = False
         self._turn_ended: float | None = None
         self._itself_at = -math.inf
-        """When the program last did something that nobody had asked for."""
+        """When the program last worked without a prompt."""
 
     @property
     def session_id(self) -> str | None:
-        """The session to take up again."""
+        """Id of the session, to resume it later."""
         return self._session
 
     async def open(self) -> None:
-        """Start the program with the session of the setup, or a new one; one that is gone is replaced."""
+        """Start the program; resume the session of the setup, or begin a new one."""
         free = self._options.permissions is Permissions.ALLOW
         asking = {} if free else self._quirks.asking
         unset = {name: value for name, value in self._quirks.variables.items() if name not in os.environ}
@@ -104,27 +104,27 @@ class AcpRunner(QueuedRunner):
         self._watcher = asyncio.create_task(self._watch(link), name=f"life of {self.setup.nick}")
 
     async def take_turn(self, prompt: str) -> Turn:
-        """Give it the prompt and wait for its answer."""
-        sessions = self._lively()
+        """Send a prompt or a command and wait for the end of the turn."""
+        sessions = self._require_sessions()
         match prompt:
             case str() if prompt == CLEAR:
                 return await self._clear(sessions)
             case str() if prompt == COMPACT:
                 return await self._shorten(sessions)
-        return await self._ask(sessions, self._worded(prompt))
+        return await self._ask(sessions, self._escaped(prompt))
 
     async def interrupt(self) -> None:
-        """Break off what it does; returns when it has ended, or after a while."""
+        """Interrupt the turn; returns when it has ended, or after a timeout."""
         if not await self._cancelled():
             return
         try:
             async with asyncio.timeout(INTERRUPT_PATIENCE):
                 await self._over.wait()
         except TimeoutError:
-            log.debug("%s: the agent takes its time to stop", self.setup.nick)
+            log.debug("%s: the agent has not stopped in time", self.setup.nick)
 
     async def close(self) -> None:
-        """End the program, and whatever it started."""
+        """End the program and all processes that it started."""
         sessions, self._sessions = self._sessions, None
         watcher, self._watcher = self._watcher, None
         if watcher is not None and watcher is not asyncio.current_task():
@@ -134,11 +134,11 @@ class AcpRunner(QueuedRunner):
         else:
             await sessions.link.leave(GRACE)
 
-    # What the agent tells.
+    # Messages of the agent.
 
     async def session_update(self, session_id: str, update: Any, **_meta: Any) -> None:
-        """The agent said or did something; one after the other, as the connection makes a task of each."""
-        async with self._hearing:
+        """Handle an update of the agent; one at a time, as the connection makes a task of each."""
+        async with self._update_lock:
             self.touch()
             match update:
                 case UsageUpdate() if session_id == self._session:
@@ -154,12 +154,12 @@ class AcpRunner(QueuedRunner):
                     if self._answer.counted:
                         self.used(self._answer.counted, self._meter.running)
                 case AgentMessageChunk() | AgentThoughtChunk() | ToolCallStart() if session_id == self._session:
-                    await self._works_by_itself()
+                    await self._handle_unasked_work()
 
-    async def _works_by_itself(self) -> None:
-        """The program does something that nobody asked for: the protocol knows neither begin nor end of it."""
+    async def _handle_unasked_work(self) -> None:
+        """Handle work without a prompt; the protocol marks neither its begin nor its end."""
         now = time.monotonic()
-        # Before the first turn it is the past of the session that is told once more.
+        # Before the first turn, updates repeat the history of a resumed session.
         if self._turn_ended is None or now < self._turn_ended + LATE:
             return
         begins, self._itself_at = now > self._itself_at + APART, now
@@ -173,33 +173,33 @@ class AcpRunner(QueuedRunner):
     async def request_permission(
         self, session_id: str, tool_call: ToolCallUpdate, options: list[PermissionOption], **_meta: Any
     ) -> RequestPermissionResponse:
-        """The agent asks whether it may use a tool."""
-        async with self._hearing:
+        """Decide whether the agent may use a tool, by the policy or by asking people."""
+        async with self._update_lock:
             self.touch()
             answer = self._answer if session_id == self._session else None
             if answer is None or self._interrupted:
                 return response(None, options)
             await self._pass_on([*answer.flush(), *answer.called(tool_call, sure=True)])
-        permit = await self._desk.decide(*answer.use(tool_call), self.permit)
+        permit = await self._permissions.decide(*answer.use(tool_call), self.permit)
         self.touch()
         if permit is not None and permit.interrupt:
-            # It waits for this answer: who waits for its end here would wait in vain.
+            # Do not wait for the end of the turn here: it waits for this answer.
             await self._cancelled()
         return response(permit, options)
 
     # Sessions.
 
-    def _lively(self) -> AcpSessions:
+    def _require_sessions(self) -> AcpSessions:
         if self._sessions is None:
             raise AgentDied(UNKNOWN_EXIT, f"{self._program} is not running")
         return self._sessions
 
     async def _begin(self, sessions: AcpSessions) -> None:
-        await sessions.greet()
+        await sessions.initialize()
         if not sessions.can_resume:
             self.can -= {Can.RESUME}
         if self.setup.resume is not None:
-            # From here on: while a session is taken up some agents tell what it has used.
+            # Set before resuming: some agents report usage while a session is resumed.
             self._session, self._meter, self._preamble = self.setup.resume, AcpUsage(cost=None), ""
             if not await sessions.resume(self.setup.resume):
                 await self._fresh(sessions, self.forgotten(self.setup.resume))
@@ -222,8 +222,8 @@ class AcpRunner(QueuedRunner):
 
     # Turns.
 
-    def _worded(self, prompt: str) -> str:
-        """The prompt as text, whatever it begins with, below what a new session must know."""
+    def _escaped(self, prompt: str) -> str:
+        """The prompt, escaped, after the instructions if the session is new."""
         preamble, self._preamble = self._preamble, ""
         text = without_files(prompt, self.setup.directory) if self._quirks.pulls_files else prompt
         text = without_skills(text) if self._quirks.pulls_skills else text
@@ -235,7 +235,7 @@ class AcpRunner(QueuedRunner):
         turn = await self._ask(sessions, self._compact, quiet=True)
         if turn.error or turn.interrupted:
             return turn
-        # What the session was told at its beginning may be gone.
+        # The instructions from the start of the session may be gone: send them again.
         self._preamble = self.setup.instructions
         return Turn(tokens=turn.tokens, cost_usd=turn.cost_usd, context_pct=turn.context_pct, compacted=True)
 
@@ -278,11 +278,11 @@ class AcpRunner(QueuedRunner):
         )
 
     async def _cancelled(self) -> bool:
-        """Tell it to break its turn off; False when there is none."""
+        """Cancel the running turn; False if there is none."""
         if self._sessions is None or self._session is None or self._answer is None:
             return False
         self._interrupted = True
-        self._desk.break_off()
+        self._permissions.break_off()
         await self._sessions.link.agent.cancel(session_id=self._session)
         return True
 
@@ -291,7 +291,7 @@ class AcpRunner(QueuedRunner):
             try:
                 await self.emit(blocks)
             except Exception:
-                log.exception("%s: what the agent said could not be passed on", self.setup.nick)
+                log.exception("%s: cannot pass on the agent's output", self.setup.nick)
 
     async def _watch(self, link: AcpProcess) -> None:
         await asyncio.wait([link.death])

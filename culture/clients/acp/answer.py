@@ -1,4 +1,4 @@
-"""What an agent gives in one turn, in the words of the contract."""
+"""Collect an ACP agent's updates into blocks, texts and usage of a turn."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -22,12 +22,12 @@ from culture.clients.shared.questions.file_changes import unified
 from culture.clients.shared.tool_result import tool_result
 
 Block = dict[str, Any]
-# Names by which people allow a tool for good, the same for all programs.
+# Tool names for permanent permissions, the same for all programs.
 EDIT = "Edit"
 NAMES = {"execute": "Bash", "fetch": "WebFetch", "switch_mode": "Mode"}
-# How programs call a context that is too full to go on.
+# Errors that mean: the context is full.
 FULL = re.compile(r"context[ _-]?(length|window|limit|size)|maximum context|prompt is too long|input is too long", re.I)
-# How a program says that what it runs itself has died: it lives on, and never answers again.
+# Errors that mean: the agent behind the program has died, and no turn will be answered.
 LOST = re.compile(r"process (has )?exited|exited unexpectedly|session not found|unknown session", re.I)
 ODD_STOPS = {
     "refusal": "the model refused to go on",
@@ -38,39 +38,39 @@ ODD_STOPS = {
 
 @dataclass(slots=True)
 class _Call:
-    """A tool as it is called; its input can come later than itself."""
+    """A tool call; its input may arrive in later updates."""
 
     name: str = ""
     title: str = ""
     given: Mapping[str, object] = field(default_factory=dict)
     changes: tuple[FileEditToolCallContent, ...] = ()
-    """The changes of files that the program shows with the call."""
+    """Changes of files that come with the call."""
     told: bool = False
     ended: bool = False
 
     @property
     def shown(self) -> Mapping[str, object]:
-        """What it is given, or at least what the program calls it."""
+        """Input of the tool, or its title if there is none."""
         return self.given or {"title": self.title}
 
     def tell(self, name: str) -> Block:
-        """Tell it, once."""
+        """Mark the call as reported, and return its block."""
         self.told = True
         return {"type": "tool_use", "id": name, "name": self.name, "input": dict(self.shown)}
 
 
 class AcpAnswer:
-    """Collects a turn: pieces become blocks when they are complete."""
+    """Collects one turn: pieces of text become a block once they are complete."""
 
     def __init__(self, *, quiet: bool = False, notices: bool = False) -> None:
         self._quiet = quiet
         self._notices = notices
         self.notice = ""
-        """What the program said last in place of its model."""
+        """Last text of the program itself, not of the model."""
         self.text = ""
-        """The last text that is complete."""
+        """The last complete text."""
         self.counted = 0
-        """The tokens that the pieces themselves tell of."""
+        """Tokens counted from the metadata of the updates."""
         self._calls: dict[str, _Call] = {}
         self._kind = ""
         self._message: str | None = None
@@ -78,11 +78,11 @@ class AcpAnswer:
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """The names of the tools it called."""
+        """Names of the tools called."""
         return tuple(call.name for call in self._calls.values())
 
     def take(self, update: object) -> list[Block]:
-        """The blocks that this update completes."""
+        """Take an update and return the blocks that it completes."""
         match update:
             case AgentMessageChunk(content=TextContentBlock(text=text)) if self._notices and not update.message_id:
                 self.notice = text.strip()
@@ -96,7 +96,7 @@ class AcpAnswer:
         return []
 
     def called(self, call: ToolCallStart | ToolCallUpdate, *, sure: bool) -> list[Block]:
-        """Take note of a call; it is told once, as soon as it is sure what it is given."""
+        """Record a tool call; returns its block once, as soon as its input is known."""
         known = self._calls.setdefault(call.tool_call_id, _Call())
         known.title = call.title or known.title
         known.name = tool_name(call) or known.name or "tool"
@@ -108,7 +108,7 @@ class AcpAnswer:
         return [known.tell(call.tool_call_id)]
 
     def _ended(self, call: ToolCallStart | ToolCallProgress) -> list[Block]:
-        """The result of a call that has ended, once."""
+        """The result block of a call that has ended, once."""
         known = self._calls[call.tool_call_id]
         if call.status not in ("completed", "failed") or known.ended:
             return []
@@ -116,12 +116,12 @@ class AcpAnswer:
         return [tool_result(call.tool_call_id, output(call), failed=call.status == "failed" or exit_code(call) != 0)]
 
     def use(self, call: ToolCallUpdate) -> tuple[str, Mapping[str, object]]:
-        """The tool and what it is given, as people are asked for it."""
+        """Tool name and input of a call, as people see them in a permission question."""
         known = self._calls[call.tool_call_id]
         return changed_files(known.changes) or (known.name, known.shown)
 
     def flush(self) -> list[Block]:
-        """What was said last is complete."""
+        """Complete the current text; returns its block."""
         said, kind = "".join(self._pieces), self._kind
         self._pieces.clear()
         self._kind, self._message = "", None
@@ -132,12 +132,12 @@ class AcpAnswer:
         return [{"type": kind, kind: said}]
 
     def drop(self, error: str) -> None:
-        """Forget what was said last when it is only the error once more."""
+        """Drop the current text if it only repeats the error."""
         if self._kind == "text" and "".join(self._pieces).strip() in error:
             self._pieces.clear()
 
     def finish(self) -> list[Block]:
-        """The turn is over: whatever was not told is."""
+        """The remaining blocks at the end of the turn."""
         blocks = self.flush()
         return [*blocks, *(call.tell(name) for name, call in self._calls.items() if not call.told)]
 
@@ -149,21 +149,21 @@ class AcpAnswer:
         return done
 
     def _count(self, meta: Mapping[str, Any] | None) -> None:
-        """Qwen Code tells the tokens of each call of the model so."""
+        """Count tokens from metadata, where Qwen Code reports them per model call."""
         match (meta or {}).get("usage"):
             case {"totalTokens": int(total)}:
                 self.counted += total
 
 
 def _is_sure(call: ToolCallStart | ToolCallUpdate) -> bool:
-    """Whether it is known what a tool is given: a call can begin before its input is there."""
+    """Whether the input of a call is complete: it may follow the start of the call."""
     if call.status in ("in_progress", "completed", "failed"):
         return True
     return isinstance(call, ToolCallUpdate) and bool(call.raw_input)
 
 
 def tool_name(call: ToolCallStart | ToolCallUpdate) -> str:
-    """One word for a tool: of what kind it is, else the first word of its title."""
+    """Name of a tool: its kind, or else the first word of its title."""
     if call.kind and call.kind != "other":
         return NAMES.get(call.kind, call.kind.capitalize())
     found = re.search(r"[A-Za-z_][\w-]*", call.title or "")
@@ -171,7 +171,7 @@ def tool_name(call: ToolCallStart | ToolCallUpdate) -> str:
 
 
 def given(call: ToolCallStart | ToolCallUpdate) -> dict[str, object]:
-    """What a tool is given; a list of commands, as Cline has it, is one command of several lines."""
+    """Input of a tool; a list of commands (Cline) becomes one command of several lines."""
     if not isinstance(call.raw_input, dict):
         return {}
     match call.raw_input:
@@ -181,7 +181,7 @@ def given(call: ToolCallStart | ToolCallUpdate) -> dict[str, object]:
 
 
 def changed_files(changes: Sequence[FileEditToolCallContent]) -> tuple[str, Mapping[str, object]] | None:
-    """A change of files as people are asked for it, as diffs; None when there is none."""
+    """Tool name and diffs of changed files for a permission question, or None."""
     diffs = [unified(each.old_text or "", each.new_text, each.path) for each in changes]
     if len(changes) == 1:
         return EDIT, {"file_path": changes[0].path, "diff": diffs[0]}
@@ -190,13 +190,13 @@ def changed_files(changes: Sequence[FileEditToolCallContent]) -> tuple[str, Mapp
 
 
 def output(call: ToolCallStart | ToolCallUpdate) -> object:
-    """What a tool returned: the texts that are shown for it, else its raw output."""
+    """Output of a tool: its display content, or else its raw output."""
     shown = [each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in call.content or ()]
     return shown or call.raw_output
 
 
 def exit_code(call: ToolCallStart | ToolCallUpdate) -> int:
-    """The exit code of a command; 0 where the program does not give one."""
+    """Exit code of a command; 0 if the program reports none."""
     match call.raw_output:
         case {"exitCode": int(code)} | {"exit_code": int(code)} | {"metadata": {"exit": int(code)}}:
             return code
@@ -205,16 +205,16 @@ def exit_code(call: ToolCallStart | ToolCallUpdate) -> int:
 
 @dataclass(slots=True)
 class AcpUsage:
-    """What a session has used: agents tell totals of the session, the contract wants those of a turn."""
+    """Converts usage totals of a session to usage per turn."""
 
     cost: float | None = 0.0
-    """So far; None when an earlier session is taken up, until it is known."""
+    """Dollars so far; None for a resumed session until the agent reports them."""
     used: int = 0
     size: int = 0
     _spent: float = 0.0
 
     def read(self, update: UsageUpdate) -> None:
-        """Take note of how full the context is and what the session has cost; nothing used is not known."""
+        """Record context size and cost of the session; a size of 0 means unknown."""
         if update.used:
             self.used, self.size = update.used, update.size
         if update.cost is not None and update.cost.currency == "USD":
@@ -222,23 +222,23 @@ class AcpUsage:
             self.cost = update.cost.amount
 
     def spent(self) -> float:
-        """The dollars since the last question."""
+        """Dollars since the last call."""
         spent, self._spent = self._spent, 0.0
         return spent
 
     @property
     def running(self) -> float:
-        """The dollars since then, which are still to be asked for."""
+        """Dollars since the last call of ``spent``, without resetting them."""
         return self._spent
 
     @property
     def context_pct(self) -> float | None:
-        """How full the context is."""
+        """Percentage of the context window in use, or None."""
         return 100 * self.used / self.size if self.size else None
 
 
 def tokens(response: PromptResponse | None, answer: AcpAnswer) -> int:
-    """The tokens of a turn, by whichever way the agent tells."""
+    """Tokens of a turn, from whichever field the agent reports them in."""
     if response is None:
         return answer.counted
     if response.usage is not None:
@@ -250,7 +250,7 @@ def tokens(response: PromptResponse | None, answer: AcpAnswer) -> int:
 
 
 def failure(error: RequestError) -> str:
-    """Why there is no answer, in the agent's words."""
+    """Error text of a failed request, in the agent's words."""
     said = str(error).removeprefix("Internal error").lstrip(": ")
     match error.data:
         case {"details": str(more)} | {"message": str(more)} if more not in said:
@@ -259,7 +259,7 @@ def failure(error: RequestError) -> str:
 
 
 def odd_stop(response: PromptResponse, answer: AcpAnswer) -> str:
-    """Why a turn that ended is no answer; empty when it is one."""
+    """Error text of a turn that ended without an answer; empty if it has one."""
     if response.stop_reason == "refusal" or not answer.text:
         return ODD_STOPS.get(response.stop_reason, answer.notice)
     return ""

@@ -1,4 +1,4 @@
-"""Which programs that speak ACP are installed."""
+"""Detect installed ACP programs and their logins."""
 
 import os
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ SDK = "acp"
 
 
 def found() -> tuple[Found, ...]:
-    """Those of the known programs that are on PATH; where none is, how to get the default one."""
+    """The known programs on PATH; if there is none, how to install the default one."""
     default = DEFAULT_COMMAND[0]
     if find_spec(SDK) is None:
         return (Found(default, remedy=installing("acp")),)
@@ -26,7 +26,7 @@ def _found(name: str, program: Path) -> Found:
 
 
 def known_login(name: str, environment: Mapping[str, str]) -> tuple[Login, str]:
-    """Whether a program has a login. That none is seen does not say that there is none: each knows ways of its own."""
+    """Login of a program: READY, or UNKNOWN, as each may have further ways to log in."""
     quirks, home = KNOWN[name], home_of(environment)
     if variable := first_set(quirks.keys, environment):
         return Login.READY, variable

@@ -1,4 +1,4 @@
-"""Choosing the model and the mode of a session among those that the agent offers."""
+"""Set the model and the mode of a session, from those that the agent offers."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ MOST_NAMED = 20
 
 
 async def choose(link: AcpProcess, session: str, begun: Begun, model: str | None, mode: str | None) -> None:
-    """Choose what is configured; WrongConfiguration names what there is."""
+    """Set the configured model and mode; WrongConfiguration lists what is offered."""
     if model is not None:
         await _choose(link, session, begun, "model", "model", _spellings(model))
     if mode is not None:
@@ -42,7 +42,7 @@ async def _choose(
         elif offered:
             await link.talk(link.agent.set_session_mode(session_id=session, mode_id=wanted))
         else:
-            log.warning("the agent offers no choice of its %s: %s is not heeded", what, wanted)
+            log.warning("the agent offers no choice of %s: %s is ignored", what, wanted)
     except RequestError as error:
         names = ", ".join(offered[:MOST_NAMED])
         raise WrongConfiguration(
@@ -51,13 +51,13 @@ async def _choose(
 
 
 def _spellings(model: str) -> tuple[str, ...]:
-    """The model with its provider and, for agents that have only one, without."""
+    """The model's name with its provider, and without it."""
     bare = model.partition("/")[2]
     return (model, bare) if bare else (model,)
 
 
 def _option(begun: Begun, what: str) -> SessionConfigOptionSelect | None:
-    """The option of that name, else the first of that category."""
+    """The option with this id, or else the first of this category."""
     selects = [each for each in begun.config_options or () if isinstance(each, SessionConfigOptionSelect)]
     named = [each for each in selects if each.id == what]
     return next(iter([*named, *(each for each in selects if each.category == what)]), None)

@@ -1,4 +1,4 @@
-"""The settings of an agent that only this backend understands; what cannot work is said before anything is started."""
+"""Settings of the ACP backend, validated before anything is started."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ McpServer = HttpMcpServer | SseMcpServer | McpServerStdio
 
 
 def mcp_servers(said: object, environment: Mapping[str, str]) -> tuple[McpServer, ...]:
-    """The servers with what is secret in them: they go through a pipe, which nobody else can read."""
+    """The MCP servers with secrets filled in; they are sent through a private pipe."""
     return tuple(_made(server.filled(environment)) for server in mcp.mcp_servers(said, environment))
 
 
@@ -31,17 +31,17 @@ def _made(server: mcp.McpServer) -> McpServer:
 
 
 class Permissions(StrEnum):
-    """What is answered when the agent asks whether it may use a tool."""
+    """Policy for permission requests of the agent."""
 
     ALLOW = "allow"
     ASK = "ask"
-    """People are asked."""
+    """Ask people."""
     DENY = "deny"
 
 
 @dataclass(frozen=True, slots=True)
 class AcpOptions:
-    """How the agent is run."""
+    """Validated settings of an ACP agent."""
 
     command: tuple[str, ...] = DEFAULT_COMMAND
     mode: str | None = None
@@ -50,7 +50,7 @@ class AcpOptions:
 
 
 def options(given: Mapping[str, object], environment: Mapping[str, str]) -> AcpOptions:
-    """The settings as they stand in agents.yaml, with the variables that they name."""
+    """Validate the settings from agents.yaml, and fill in environment variables."""
     return AcpOptions(
         command=_command(given.get("acp_command")),
         mode=_text("acp_mode", given.get("acp_mode")),
@@ -60,7 +60,7 @@ def options(given: Mapping[str, object], environment: Mapping[str, str]) -> AcpO
 
 
 def needs(given: Mapping[str, object]) -> ProgramNeeds:
-    """What the program of these settings needs inside a sandbox; nothing is known of one that nobody tried."""
+    """What the configured program needs inside a sandbox; empty if unknown."""
     quirks = quirks_of(_command(given.get("acp_command")))
     known = quirks.needs
     return replace(known, logins=(*known.logins, *quirks.logins), variables=(*known.variables, *quirks.keys))

@@ -1,4 +1,4 @@
-"""What an agent is answered that asks whether it may use a tool."""
+"""Answer an agent's permission requests, by policy or by asking people."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,14 +13,14 @@ REJECTIONS = ("reject_once", "reject_always")
 
 
 class AcpPermissions:
-    """Answers by the policy, or has people asked."""
+    """Answers permission requests by the policy, or asks people."""
 
     def __init__(self, policy: Permissions) -> None:
         self._policy = policy
         self._questions = OpenQuestions()
 
     async def decide(self, tool: str, given: Mapping[str, object], ask: Ask | None) -> Permit | None:
-        """Whether the agent may; None when its turn was broken off meanwhile."""
+        """Whether the tool is allowed; None if the turn was interrupted meanwhile."""
         if self._policy is Permissions.ALLOW:
             return Permit(True)
         if self._policy is Permissions.DENY or ask is None:
@@ -28,12 +28,12 @@ class AcpPermissions:
         return await self._questions.put(ask, tool, given)
 
     def break_off(self) -> None:
-        """Nobody needs to answer any more."""
+        """Withdraw the open questions."""
         self._questions.forget()
 
 
 def response(permit: Permit | None, options: Sequence[PermissionOption]) -> RequestPermissionResponse:
-    """The answer among those that the agent offers: for this once, where it offers that."""
+    """The offered option that matches the permit, preferring one that holds once."""
     if permit is not None and not permit.interrupt:
         for kind in ALLOWANCES if permit.allowed else REJECTIONS:
             for option in options:

@@ -1,4 +1,4 @@
-"""A program that speaks the protocol: started, listened to, watched, ended."""
+"""The process of an ACP program: start, connection, death, end."""
 
 import asyncio
 import logging
@@ -26,13 +26,13 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 LAST_WORDS = 2000
-# How long after the end of its output its death must have been seen.
+# Seconds between the end of its output and its exit, at most.
 DEATH_PATIENCE = 2.0
 CLOSE_PATIENCE = 2.0
 
 
 def require(command: Sequence[str], environment: Mapping[str, str]) -> None:
-    """Say what to type where the program is missing."""
+    """Raise WrongConfiguration with the install command if the program is missing."""
     if located(command[0], environment) is None:
         install = quirks_of(command).install
         remedy = f": {install}" if install else "; correct the path or the name"
@@ -40,44 +40,44 @@ def require(command: Sequence[str], environment: Mapping[str, str]) -> None:
 
 
 class AcpClient(Protocol):
-    """What hears the agent."""
+    """Receives the agent's messages."""
 
     async def session_update(self, session_id: str, update: Any, **kwargs: Any) -> None:
-        """The agent said or did something."""
+        """Handle an update of the agent."""
 
     async def request_permission(
         self, session_id: str, tool_call: ToolCallUpdate, options: list[PermissionOption], **kwargs: Any
     ) -> RequestPermissionResponse:
-        """The agent asks whether it may use a tool."""
+        """Decide whether the agent may use a tool."""
         ...
 
 
 class AcpProcess:
-    """A running program, the connection to it, and its death."""
+    """A running program, the connection to it, and a task that ends with it."""
 
-    def __init__(self, process: asyncio.subprocess.Process, ear: AcpClient, token: str) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, client: AcpClient, token: str) -> None:
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
-        self.agent: ClientSideConnection = acp.connect_to_agent(cast(acp.Client, ear), process.stdin, process.stdout)
+        self.agent: ClientSideConnection = acp.connect_to_agent(cast(acp.Client, client), process.stdin, process.stdout)
         self._process = process
         self._token = token
         self._words = b""
-        self._grumbling = asyncio.create_task(self._hear_grumbling(process.stderr), name="what an agent complains of")
+        self._stderr_task = asyncio.create_task(self._read_stderr(process.stderr), name="what an agent complains of")
         self.death = asyncio.create_task(ended(process), name="death of an agent")
 
     @classmethod
     async def open(
-        cls, command: Sequence[str], directory: Path, environment: Mapping[str, str], token: str, ear: AcpClient
+        cls, command: Sequence[str], directory: Path, environment: Mapping[str, str], token: str, client: AcpClient
     ) -> Self:
-        """Start the program."""
+        """Start the program; WrongConfiguration if it cannot be run."""
         check_directory(directory)
         try:
             process = await spawn(command, directory, environment, stderr=asyncio.subprocess.PIPE)
         except OSError as error:
             raise WrongConfiguration(f"acp_command: {command[0]} cannot be run: {error.strerror}") from error
-        return cls(process, ear, token)
+        return cls(process, client, token)
 
     async def talk(self, call: Coroutine[Any, Any, T]) -> T:
-        """Wait for what the agent answers; AgentDied when it ends meanwhile."""
+        """Wait for the agent's answer; AgentDied if the process ends first."""
         asking = asyncio.create_task(call, name="a question to an agent")
         try:
             await asyncio.wait([asking, self.death], return_when=asyncio.FIRST_COMPLETED)
@@ -93,7 +93,7 @@ class AcpProcess:
         """End the program, and whatever it started."""
         await end_all(self._token, grace=grace)
         if self._process.returncode is None:
-            # What hides from the token is in its process group; it may be dead, and asyncio does not know yet.
+            # Kill what has no token but is in its process group; it may have exited unnoticed.
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
         try:
@@ -101,19 +101,19 @@ class AcpProcess:
                 await self.agent.close()
         except Exception as error:
             log.debug("the connection did not close: %r", error)
-        self._grumbling.cancel()
+        self._stderr_task.cancel()
         await release(self._process)
-        await asyncio.wait([self._grumbling, self.death])
+        await asyncio.wait([self._stderr_task, self.death])
 
     def last_words(self) -> str:
-        """What it complained of last."""
+        """The last lines of its standard error."""
         said = self._words.decode(errors="replace").strip()
         return f"it ended: {said}" if said else ""
 
     def _code(self) -> int:
         return (self.death.result() if self.death.done() else 0) or UNKNOWN_EXIT
 
-    async def _hear_grumbling(self, stream: asyncio.StreamReader) -> None:
+    async def _read_stderr(self, stream: asyncio.StreamReader) -> None:
         while chunk := await stream.read(LAST_WORDS):
             self._words = (self._words + chunk)[-LAST_WORDS:]
-            log.debug("the agent complains: %s", chunk.decode(errors="replace").rstrip())
+            log.debug("stderr of the agent: %s", chunk.decode(errors="replace").rstrip())

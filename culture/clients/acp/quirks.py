@@ -1,4 +1,4 @@
-"""What is particular about each program that speaks the protocol; nothing else in this backend knows their names."""
+"""Quirks of each known ACP program; no other module of this backend names programs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,42 +11,42 @@ _XDG = {"XDG_CONFIG_HOME": ".config", "XDG_DATA_HOME": ".local/share", "XDG_STAT
 
 @dataclass(frozen=True, slots=True)
 class Quirks:
-    """How a program differs from one that does everything as the protocol says."""
+    """How a program differs from one that follows the protocol exactly."""
 
     words: tuple[str, ...] = ()
-    """What stands behind its name to have it speak the protocol."""
+    """Arguments that make it speak the protocol."""
     package: str = ""
-    """Its name in the registry of npm."""
+    """Its npm package."""
     tried: str = ""
-    """The newest version that was tried."""
+    """The newest tested version."""
     compact: str | None = None
-    """The command with which it shortens its context, where it does not say so itself."""
+    """Its command to compact the context, if it does not announce one."""
     asking: Mapping[str, str] = field(default_factory=dict)
-    """Variables that make it ask before it uses a tool, where it would not."""
+    """Environment variables that make it ask for permissions."""
     variables: Mapping[str, str] = field(default_factory=dict)
-    """Variables that it is started with, unless they are set."""
+    """Default environment variables."""
     pulls_files: bool = True
-    """Whether it puts the content of a file in place of ``@path``; of a program that nobody tried it is assumed."""
+    """Whether it replaces ``@path`` with the file's content; assumed for unknown programs."""
     pulls_skills: bool = False
-    """Whether it adds the text of a skill to a prompt that has ``$name`` in it, wherever that stands."""
+    """Whether ``$name`` anywhere in a prompt adds the text of a skill."""
     free: str | None = None
-    """The mode in which it works without asking and outside of any sandbox, where it has to be chosen."""
+    """Mode without permission requests and sandbox, if it must be set."""
     careful: str | None = None
-    """The mode in which it asks."""
+    """Mode in which it asks for permissions."""
     notices: bool = False
-    """Whether a piece of text without the id of a message is the program's own word: a warning, or an error."""
+    """Whether text without a message id comes from the program, not from the model."""
     leaves_commands: bool = False
-    """Whether a command goes on running when its turn is broken off."""
+    """Whether commands keep running when a turn is interrupted."""
     keys: tuple[str, ...] = ()
-    """Variables with a key that it finds by itself."""
+    """Environment variables in which it looks for an API key."""
     logins: tuple[str, ...] = ()
-    """Files under the home that are there when somebody has logged in."""
+    """Files under the home folder that show a login."""
     needs: ProgramNeeds = field(default_factory=ProgramNeeds)
-    """What it needs inside a sandbox, beside its keys and logins."""
+    """What it needs inside a sandbox, besides keys and logins."""
 
     @property
     def install(self) -> str:
-        """What to type to have the version that was tried, with its corrections; empty where nothing is known."""
+        """Command that installs the tested version; empty if unknown."""
         return f"npm install -g {self.package}@{self.tried}" if self.package else ""
 
 
@@ -128,9 +128,9 @@ KNOWN: Mapping[str, Quirks] = {
         compact="/compact",
         pulls_files=False,
         pulls_skills=True,
-        # For a goal it would begin turn after turn by itself.
+        # With goals it would begin turns by itself, without end.
         variables={"CODEX_CONFIG": '{"features":{"goals":false}}'},
-        # In its sandbox the daemon of the agent cannot be reached.
+        # Inside its own sandbox it cannot reach the agent's daemon.
         free="agent-full-access",
         careful="read-only",
         notices=True,
@@ -145,18 +145,18 @@ KNOWN: Mapping[str, Quirks] = {
             hosts=("api.openai.com", "chatgpt.com", "auth.openai.com"),
         ),
     ),
-    # Not tried.
+    # Not tested.
     "kiro-cli": Quirks(),
     "goose": Quirks(),
 }
 
 
 def program_of(command: Sequence[str]) -> str:
-    """The name of the program that a command runs, also through ``npx`` or a path."""
+    """Name of the program that a command runs, directly, by path or through ``npx``."""
     names = [word.rsplit("/", 1)[-1].split("@")[0] for word in command]
     return next((name for name in names if name in KNOWN), names[0])
 
 
 def quirks_of(command: Sequence[str]) -> Quirks:
-    """What is particular about it; nothing that is known, for others."""
+    """Quirks of the program that a command runs; defaults if it is unknown."""
     return KNOWN.get(program_of(command), Quirks())

@@ -1,4 +1,4 @@
-"""Sessions of an agent: begun, taken up again, left."""
+"""Start, resume and close sessions of an ACP agent."""
 
 import logging
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ METHOD_NOT_FOUND = -32601
 
 @dataclass(slots=True)
 class AcpSessions:
-    """What an agent that runs can do about sessions."""
+    """Session requests to a running ACP agent."""
 
     link: AcpProcess
     nick: str
@@ -33,15 +33,15 @@ class AcpSessions:
     options: AcpOptions
     model: str | None
     _able: AgentCapabilities = field(default_factory=AgentCapabilities)
-    _ways_to_log_in: str = ""
+    _login_methods: str = ""
 
     @property
     def can_resume(self) -> bool:
-        """Whether a session can be taken up again."""
+        """Whether the agent can resume a session."""
         return bool(self._resumes or self._able.load_session)
 
-    async def greet(self) -> None:
-        """Learn what the agent is and can do."""
+    async def initialize(self) -> None:
+        """Initialize the protocol: check its version, read capabilities and login methods."""
         program, quirks = program_of(self.options.command), quirks_of(self.options.command)
         us = Implementation(name="culture", version="1")
         agent = self.link.agent
@@ -49,48 +49,48 @@ class AcpSessions:
         if hello.protocol_version != acp.PROTOCOL_VERSION:
             raise WrongConfiguration(f"{program} speaks version {hello.protocol_version} of the protocol, we 1")
         self._able = hello.agent_capabilities or AgentCapabilities()
-        self._ways_to_log_in = "; or ".join(method.description or method.name for method in hello.auth_methods or ())
+        self._login_methods = "; or ".join(method.description or method.name for method in hello.auth_methods or ())
         version = hello.agent_info.version if hello.agent_info is not None else None
         note_version(self.nick, Found(program, version, tried=quirks.tried))
 
     async def fresh(self) -> str:
-        """Begin a new session."""
+        """Start a new session and return its id; WrongConfiguration without a login."""
         try:
             begun = await self.link.talk(self.link.agent.new_session(**self._place()))
         except RequestError as error:
             if error.code != AUTH_REQUIRED:
                 raise
-            program, ways = program_of(self.options.command), self._ways_to_log_in
+            program, ways = program_of(self.options.command), self._login_methods
             raise WrongConfiguration(f"{program} is not logged in: {ways or 'see its documentation'}") from error
         await choose(self.link, begun.session_id, begun, self.model, self.options.mode)
         return begun.session_id
 
     async def resume(self, session: str) -> bool:
-        """Take a session up again; False when that is not possible."""
+        """Resume a session; False if that is not possible."""
         if not self.can_resume:
-            log.info("%s: the agent cannot take a session up", self.nick)
+            log.info("%s: the agent cannot resume sessions", self.nick)
             return False
         try:
-            taken = await self._taken_up({"session_id": session, **self._place()})
+            taken = await self._resume({"session_id": session, **self._place()})
         except RequestError as error:
-            log.info("%s: session %s is not taken up: %s", self.nick, session, failure(error))
+            log.info("%s: cannot resume session %s: %s", self.nick, session, failure(error))
             return False
         await choose(self.link, session, taken, self.model, self.options.mode)
         return True
 
-    async def _taken_up(self, place: dict[str, Any]) -> ResumeSessionResponse | LoadSessionResponse:
-        """Without being told the past once more, where the agent can do that."""
+    async def _resume(self, place: dict[str, Any]) -> ResumeSessionResponse | LoadSessionResponse:
+        """Resume without a replay of the history if the agent can, or else with one."""
         if self._resumes:
             try:
                 return await self.link.talk(self.link.agent.resume_session(**place))
             except RequestError as error:
-                # Qwen Code says that it can, and cannot.
+                # Qwen Code announces this and does not have it.
                 if error.code != METHOD_NOT_FOUND or not self._able.load_session:
                     raise
         return await self.link.talk(self.link.agent.load_session(**place))
 
     async def leave(self, session: str) -> None:
-        """A session is not wanted any more."""
+        """Close a session that is no longer needed, if the agent supports it."""
         able = self._able.session_capabilities
         if able is not None and able.close is not None:
             try:

@@ -1,4 +1,4 @@
-"""A supervisor with the judgement of any agent that speaks ACP: one question in a new session for each verdict."""
+"""Supervisor that asks an ACP agent for each verdict, in a new session."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -11,14 +11,14 @@ from culture.clients.shared.turn import AgentDied, RunnerSetup
 
 
 class AcpSupervisor(Supervisor):
-    """Asks the program that the agent is, or OpenCode; it may use no tool, and its processes are not the agent's."""
+    """Asks the agent's program, or OpenCode, without tools, in processes of its own."""
 
     def __init__(self, setup: SupervisorSetup) -> None:
         super().__init__(setup)
         self._runner(setup.directory)
 
     async def judge(self, prompt: str) -> str:
-        """Put the question, once; in an empty folder, as an agent must not tell its judge how to judge (AGENTS.md)."""
+        """Ask once, in an empty folder: an AGENTS.md of the agent must not instruct its judge."""
         with TemporaryDirectory(prefix="judge-", ignore_cleanup_errors=True) as folder:
             runner = self._runner(Path(folder))
             try:

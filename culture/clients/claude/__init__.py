@@ -1,4 +1,4 @@
-"""Claude Code as an agent, through the Claude Agent SDK."""
+"""The claude backend: runs Claude Code through the Claude Agent SDK."""
 
 from culture.clients.shared.sandbox.needs import ProgramNeeds
 from culture.clients.shared.turn import Backend
@@ -12,7 +12,7 @@ BACKEND = Backend(
     skill="culture.clients.claude",
     skill_folders=(".claude/skills", ".agents/skills"),
     loads_skill=True,
-    # After 120 s it moves a command to its background, and takes its end for no word of a user.
+    # After 120 s it moves a command to the background, and its end is no user message.
     ask_bound=90.0,
     asks=("permission_mode", frozenset({"default", "acceptEdits", "plan", "auto"})),
     finder="culture.clients.claude.detect:found",
@@ -26,7 +26,7 @@ BACKEND = Backend(
         copies=(".claude.json",),
         moved={"CLAUDE_CONFIG_DIR": ".claude"},
         variables=("ANTHROPIC_*", "CLAUDE_*", "DISABLE_*", "API_TIMEOUT_MS", "BASH_*_MS", "MAX_*_TOKENS", "MCP_*"),
-        # It is contained: without this it refuses to work without asking as root.
+        # The sandbox contains it: without this it refuses bypassPermissions as root.
         set={"IS_SANDBOX": "1"},
         hosts=("api.anthropic.com", "platform.claude.com", "console.anthropic.com"),
     ),

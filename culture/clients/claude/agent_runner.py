@@ -1,4 +1,4 @@
-"""Runs Claude Code: one standing process, one session, one turn at a time."""
+"""The runner for Claude Code: one long-lived process, one session, one turn at a time."""
 
 import logging
 from collections import deque
@@ -49,19 +49,19 @@ from culture.lib.process.orphans import end_all, tokened
 
 log = logging.getLogger(__name__)
 
-# What the program says when there is nothing to take up: a session it never wrote, and a name that is none.
+# Errors that mean: there is no session to resume.
 NO_SESSION = ("No conversation found", "--resume requires a valid session")
 LAST_WORDS = 20
-# Its own tool for questions needs somebody in front of it.
+# Its own tool for questions to the user.
 ASKS_PEOPLE = "AskUserQuestion"
-# The hook waits so long, in seconds, for news to be on disk.
+# Timeout in seconds of the hook that waits until news is on disk.
 KEEPING = 3600.0
-# A full context is worth an exact figure; below, what the last answer read is near enough and costs nothing.
+# Measure exactly above this percentage; below it, the last answer's usage is close enough.
 WORTH_MEASURING = 50.0
 
 
 class ClaudeRunner(QueuedRunner):
-    """Claude Code through the Claude Agent SDK."""
+    """Runs Claude Code through the Claude Agent SDK."""
 
     can = frozenset(Can)
 
@@ -78,21 +78,21 @@ class ClaudeRunner(QueuedRunner):
         self._collected = ClaudeAnswer()
         self._beside = ClaudeAnswer()
         self._asked: str | None = None
-        """The prompt of the turn that runs."""
+        """Prompt of the running turn."""
         self._asked_id = ""
         self._words: deque[str] = deque(maxlen=LAST_WORDS)
 
     @property
     def session_id(self) -> str | None:
-        """The session to take up again."""
+        """Id of the session, to resume it later."""
         return self._session
 
     def think_deeper(self) -> None:
-        """Give the next prompt that is no command as much thought as there is."""
+        """Use the highest effort for the next prompt that is no command."""
         self._deeper = True
 
     async def open(self) -> None:
-        """Start the program with the session of the setup, or a new one; one that is gone is replaced."""
+        """Start the program; resume the session of the setup, or begin a new one."""
         self._effort, self._fullness = effort(self.setup.thinking), None
         if self.setup.resume is None:
             await self._begin()
@@ -100,8 +100,8 @@ class ClaudeRunner(QueuedRunner):
             await self._begin(self.forgotten(self.setup.resume))
 
     async def take_turn(self, prompt: str) -> Turn:
-        """Give it the prompt and wait for the result that belongs to it."""
-        live = self._lively()
+        """Send a prompt and wait for its result."""
+        live = self._require_session()
         if prompt not in COMMANDS:
             await self._think(live, DEEPEST if self._deeper else effort(self.setup.thinking))
             self._deeper = False
@@ -128,12 +128,12 @@ class ClaudeRunner(QueuedRunner):
         )
 
     async def interrupt(self) -> None:
-        """Break off what it does."""
+        """Interrupt the running turn."""
         if self._live is not None:
             await self._live.interrupt()
 
     async def close(self) -> None:
-        """End the program, and whatever it started."""
+        """End the program and all processes that it started."""
         live, self._live = self._live, None
         if live is None:
             await end_all(self._token)
@@ -148,7 +148,7 @@ class ClaudeRunner(QueuedRunner):
         self._session, self._costs = session, Costs()
 
     async def _resume(self, session: str) -> bool:
-        """Take a session up again; False when there is none of that name."""
+        """Resume a session; False if it does not exist."""
         try:
             client = await self._connect()
         except AgentDied as death:
@@ -167,7 +167,7 @@ class ClaudeRunner(QueuedRunner):
             fresh=fresh,
             note=note,
             hooks=self._hooks(),
-            stderr=self._grumble,
+            stderr=self._on_stderr,
             asks=self._ask if self.permit is not None else None,
         )
         client = ClaudeSDKClient(chosen)
@@ -183,7 +183,7 @@ class ClaudeRunner(QueuedRunner):
         return client
 
     async def _greet(self, client: ClaudeSDKClient) -> None:
-        """Note its version; without a login it would answer nothing, now and later."""
+        """Record its version; WrongConfiguration if nobody is logged in."""
         told = await control.greeting(client)
         note_version(self.setup.nick, Found(PROGRAM, told.version or None, tried=TRIED))
         if not told.logged_in:
@@ -191,7 +191,7 @@ class ClaudeRunner(QueuedRunner):
             raise WrongConfiguration(f"{self.setup.nick}: {no_login()}")
 
     async def _hear(self, message: Message) -> None:
-        """Pass on what the agent says and does; everything it sends is a sign of life."""
+        """Handle a message of the agent: pass it on and count its usage."""
         self.touch()
         tasks.note(self.background, message)
         if isinstance(message, AssistantMessage):
@@ -220,7 +220,7 @@ class ClaudeRunner(QueuedRunner):
                 self._session = session
 
     async def _count(self, message: AssistantMessage) -> None:
-        """Meter a call of the model: in a turn, or of a sub-agent between two turns."""
+        """Count the usage of a model call, in a turn or of a sub-agent between turns."""
         if self._asked is not None:
             used = self._collected.count(message)
             self.used(used, self._estimate.of(self._collected.listed))
@@ -234,7 +234,7 @@ class ClaudeRunner(QueuedRunner):
             self.used(used, self._estimate.of(self._beside.listed))
 
     def _by_itself(self, result: ResultMessage | None) -> bool:
-        """The program begins a turn by itself, or has ended it with a result; whether it may go on."""
+        """Handle the begin (None) or the result of an unasked turn; whether it may go on."""
         if result is None:
             self._beside = ClaudeAnswer()
             return self.begins_itself()
@@ -247,7 +247,7 @@ class ClaudeRunner(QueuedRunner):
             self._effort = level
 
     async def _measure(self, live: ClaudeSession, result: ResultMessage, collected: ClaudeAnswer) -> float | None:
-        """How full the context is; what a failed turn leaves behind is as before."""
+        """Percentage of the context in use; unchanged after a failed turn."""
         if not failure(result):
             self._fullness = collected.fullness(result)
             if self._fullness is None or self._fullness >= WORTH_MEASURING:
@@ -257,7 +257,7 @@ class ClaudeRunner(QueuedRunner):
     async def _ask(
         self, tool: str, given: dict[str, Any], _context: ToolPermissionContext
     ) -> PermissionResultAllow | PermissionResultDeny:
-        """Claude's own question whether it may use a tool, put to people."""
+        """Decide a permission request of Claude, by asking people."""
         self.touch()
         if self.permit is None:
             return PermissionResultDeny(message=user_questions.NOBODY)
@@ -283,7 +283,7 @@ class ClaudeRunner(QueuedRunner):
         }
 
     async def _before_prompt(self, given: HookInput, _id: str | None, _context: HookContext) -> HookJSONOutput:
-        """Refuse the program what it wants to begin by itself, once that is on disk as news to the agent."""
+        """Block a prompt that is not ours, after it was stored as news for the agent."""
         self.touch()
         text, number = str(given.get("prompt", "")), str(given.get("prompt_id", ""))
         if self._asked is not None and is_same_prompt(text, self._asked):
@@ -298,7 +298,7 @@ class ClaudeRunner(QueuedRunner):
         return {"decision": "block", "reason": REFUSED}
 
     async def _elicit(self, form: HookInput, _id: str | None, _context: HookContext) -> HookJSONOutput:
-        """A form of an MCP server, put to people."""
+        """Put a form of an MCP server to people."""
         self.touch()
         output = await user_questions.elicited(form, self.consult)
         self.touch()
@@ -318,12 +318,12 @@ class ClaudeRunner(QueuedRunner):
             return {"hookSpecificOutput": {"hookEventName": "PostToolUse", "additionalContext": said}}
         return {"hookSpecificOutput": {"hookEventName": "PostToolUseFailure", "additionalContext": said}}
 
-    def _lively(self) -> ClaudeSession:
+    def _require_session(self) -> ClaudeSession:
         if self._live is None:
             raise AgentDied(UNKNOWN_EXIT, "Claude Code is not running")
         return self._live
 
-    def _grumble(self, line: str) -> None:
+    def _on_stderr(self, line: str) -> None:
         self._words.append(line)
         log.debug("%s: %s", self.setup.nick, line)
 

@@ -1,4 +1,4 @@
-"""What Claude gives in one turn, in the words of the contract."""
+"""Collect Claude's messages into blocks, texts and usage of a turn."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,13 +20,13 @@ from culture.clients.claude.detect import to_log_in
 from culture.clients.claude.prices import price
 from culture.clients.shared.tool_result import tool_result
 
-# The model's name on what the program itself says in its place.
+# Model name of messages that come from the program, not from a model.
 SYNTHETIC = "<synthetic>"
-# What the program tells the model when an answer was cut off by its length or by the API: the next text goes on.
+# In the program's request to continue an answer that was cut off: the next text continues the last one.
 GO_ON = "Resume directly"
-# How the program says that nobody has logged in; its remedy is a word for a terminal that is not there.
+# The program's error without a login; its advice is for a terminal, so ours replaces it.
 NO_LOGIN = "Not logged in"
-# The origin that our prompts are stamped with, and that their results tell.
+# The origin that we set on our prompts, and that their results repeat.
 OWN = {"kind": "human"}
 FULL = ("prompt_too_long", "blocking_limit", "rapid_refill_breaker")
 READ = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
@@ -34,7 +34,7 @@ WRITTEN = "output_tokens"
 
 
 def normalised(blocks: Sequence[ContentBlock]) -> list[dict[str, Any]]:
-    """The blocks as the contract has them."""
+    """Content blocks in the format of the runner contract."""
     return [known for block in blocks if (known := _normalised(block)) is not None]
 
 
@@ -50,7 +50,7 @@ def _normalised(block: ContentBlock) -> dict[str, Any] | None:
 
 
 def tool_results(message: UserMessage) -> list[dict[str, Any]]:
-    """The results of tools in a message to the model, as the contract has them."""
+    """Tool results in a message to the model, in the format of the runner contract."""
     blocks = message.content if isinstance(message.content, list) else []
     return [
         tool_result(block.tool_use_id, block.content, failed=bool(block.is_error))
@@ -60,41 +60,41 @@ def tool_results(message: UserMessage) -> list[dict[str, Any]]:
 
 
 def is_error(message: AssistantMessage) -> bool:
-    """Whether it is no answer of the model but an error in its place: ``API Error: 529 …``."""
+    """Whether a message is an error instead of an answer: ``API Error: 529 …``."""
     return message.error is not None or message.model == SYNTHETIC
 
 
 def tokens(usage: Mapping[str, Any] | None) -> int:
-    """What was read and written."""
+    """Sum of input, cached and output tokens."""
     figures = [(usage or {}).get(name) for name in (*READ, WRITTEN)]
     return sum(figure for figure in figures if isinstance(figure, int))
 
 
 @dataclass(slots=True)
 class ClaudeAnswer:
-    """What a turn gave so far."""
+    """Texts, tools and usage of a turn so far."""
 
     text: str = ""
     tools: list[str] = field(default_factory=list)
     compacted: bool = False
     not_compacted: str = ""
-    """Why the context could not be shortened."""
+    """Why the context could not be compacted."""
     context: int | None = None
-    """The tokens of the last call of the model: those of the whole turn count the context once for every call."""
+    """Tokens of the last model call, which is the size of the context."""
     model: str = ""
     limited_until: float | None = None
-    """Until when the provider gives nothing more."""
+    """Time until which the rate limit holds."""
     calls: dict[str, int] = field(default_factory=dict)
-    """The tokens of each call of the model, those of agents that it has sent off among them."""
+    """Tokens by model call, including those of sub-agents."""
     sent_off: set[str] = field(default_factory=set)
-    """The calls of those agents, which the result of the turn does not count."""
+    """Model calls of sub-agents, which the result of the turn does not count."""
     prices: dict[str, float] = field(default_factory=dict)
-    """Its dollars by the price list."""
+    """Dollars by model call, by the price list."""
     cut_off: bool = False
-    """The next text goes on where the last one stopped."""
+    """Whether the next text continues the last one."""
 
     def count(self, message: AssistantMessage) -> int:
-        """The tokens of the turn so far; a call that gives several messages tells the same figure with each."""
+        """Add a message's usage and return the turn's tokens; a repeated call counts once."""
         if used := tokens(message.usage):
             call = message.message_id or str(len(self.calls))
             listed = price(message.model, message.usage, message.content)
@@ -105,16 +105,16 @@ class ClaudeAnswer:
 
     @property
     def of_agents(self) -> int:
-        """The tokens of agents that it has sent off, as far as the program tells."""
+        """Tokens of sub-agents, as far as the program reports them."""
         return sum(self.calls[call] for call in self.sent_off)
 
     @property
     def listed(self) -> float:
-        """The dollars of the turn so far, by the price list."""
+        """Dollars of the turn so far, by the price list."""
         return sum(self.prices.values())
 
     def take(self, message: AssistantMessage, content: Sequence[dict[str, Any]]) -> None:
-        """Take note of what it said and called."""
+        """Record the text and the tool calls of a message."""
         self.context, self.model = tokens(message.usage) or self.context, message.model
         for block in content:
             if block["type"] == "text":
@@ -124,7 +124,7 @@ class ClaudeAnswer:
                 self.tools.append(block["name"])
 
     def told(self, message: UserMessage) -> None:
-        """Take note of what the program told the model by itself."""
+        """Record whether the program asked the model to continue a cut-off answer."""
         content = message.content
         texts = (
             [content] if isinstance(content, str) else [each.text for each in content if isinstance(each, TextBlock)]
@@ -132,29 +132,29 @@ class ClaudeAnswer:
         self.cut_off = self.cut_off or any(GO_ON in text for text in texts)
 
     def fullness(self, result: ResultMessage) -> float | None:
-        """How full the context is in percent, as far as the turn itself tells."""
+        """Percentage of the context window in use, from the turn's own figures, or None."""
         used = (result.model_usage or {}).get(self.model)
         window = used.get("contextWindow") if used else None
         return 100 * self.context / window if self.context and window else None
 
 
 def was_interrupted(result: ResultMessage) -> bool:
-    """Whether the turn was broken off."""
+    """Whether the turn was interrupted."""
     return (result.terminal_reason or "").startswith("aborted")
 
 
 def is_full(result: ResultMessage) -> bool:
-    """Whether not even a shortened context leaves room for an answer."""
+    """Whether the turn failed because the context is full."""
     return result.terminal_reason in FULL or result.api_error_status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
 
 
 def is_own(result: ResultMessage) -> bool:
-    """Whether it answers a prompt of ours, which are stamped; the result of a wake-up has no origin at all."""
+    """Whether a result belongs to a prompt of ours, by its origin."""
     return result.origin is not None and result.origin["kind"] == OWN["kind"]
 
 
 def failure(result: ResultMessage) -> str:
-    """Why the turn is no answer; empty when it is one."""
+    """Error text of a failed turn; empty if it succeeded."""
     if was_interrupted(result):
         return "interrupted"
     if not result.is_error:
@@ -164,19 +164,19 @@ def failure(result: ResultMessage) -> str:
 
 
 def no_login() -> str:
-    """That nobody has logged in, and what to do."""
+    """Error text without a login, with what to do."""
     return f"Claude Code is not logged in: {to_log_in()} (docs/clients/claude/overview.md)"
 
 
 class Costs:
-    """The running total of a session, as differences."""
+    """Converts a session's running total of dollars to differences."""
 
     def __init__(self, total: float | None = 0.0) -> None:
         self._total = total
-        """None: what was spent before is not known, so that the next figure is where counting begins."""
+        """None: unknown so far; the next figure is the start of counting."""
 
     def spent(self, total: float | None) -> float:
-        """What was spent since the last time."""
+        """Dollars since the last call."""
         if total is None:
             return 0.0
         known, self._total = self._total, total

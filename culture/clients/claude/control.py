@@ -17,22 +17,22 @@ PATIENCE = 5.0
 
 
 async def set_effort(client: ClaudeSDKClient, effort: EffortLevel | None) -> bool:
-    """Let the live session think this hard from its next call on; whether it will."""
+    """Set the effort from the next model call on; False if that failed."""
     settings = {"effortLevel": effort}
     return await _request(client, {"subtype": "apply_flag_settings", "settings": settings}) is not None
 
 
 async def total_cost(client: ClaudeSDKClient) -> float | None:
-    """What the session has cost so far, in dollars; None when it does not say."""
+    """Dollars of the session so far, or None if unknown."""
     usage = await _request(client, {"subtype": "get_usage"})
     total = ((usage or {}).get("session") or {}).get("total_cost_usd")
     return float(total) if isinstance(total, int | float) else None
 
 
 async def fullness(client: ClaudeSDKClient) -> float | None:
-    """How full the context is in percent of what it holds before it shortens itself, which is less than the window.
+    """Percentage of the context in use, of the threshold at which it compacts itself.
 
-    The first time the program asks the API to count its parts.
+    The first call costs an API request that counts tokens.
     """
     try:
         async with asyncio.timeout(PATIENCE):
@@ -45,15 +45,15 @@ async def fullness(client: ClaudeSDKClient) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class InitializeResponse:
-    """What the program tells of itself when it starts."""
+    """Version and login state that the program reports at its start."""
 
     version: str = ""
     logged_in: bool = True
-    """False only when it says so."""
+    """False only if the program says that nobody is logged in."""
 
 
 async def greeting(client: ClaudeSDKClient) -> InitializeResponse:
-    """What it told; nothing of it is needed."""
+    """The program's initialize response; missing fields have defaults."""
     told = await client.get_server_info() or {}
     account = told.get("account") or {}
     nobody = account.get("tokenSource") == "none" and "apiKeySource" not in account

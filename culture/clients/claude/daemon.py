@@ -1,4 +1,4 @@
-"""The daemon under the name that the founding documents give it; ``python3 -m`` runs one agent in the foreground."""
+"""Documented import path of the daemon; ``python3 -m`` runs an agent in the foreground."""
 
 import sys
 

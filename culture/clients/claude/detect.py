@@ -1,4 +1,4 @@
-"""What is installed of Claude Code, and whether somebody has logged in."""
+"""Detect the Claude Code program and its login."""
 
 import json
 import os
@@ -25,19 +25,19 @@ SDK = "claude_agent_sdk"
 TRIED = "2.1"
 
 KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
-# With one of these the model is at another provider, whose login the program finds in its own way.
+# With one of these set, the program uses another provider and that provider's login.
 PROVIDERS = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
 MANAGED = Path("/etc/claude-code/managed-settings.json")
 PLUGIN = Path(__file__).with_name("skill")
-"""The skill as Claude Code loads it without an installation; a plugin's skill is called ``culture:irc``."""
+"""Our skill as a plugin, loaded without an installation under the name ``culture:irc``."""
 PLUGIN_MANIFEST = PLUGIN / ".claude-plugin/plugin.json"
 SKILL = Path("skills/irc/SKILL.md")
-# Under the folder of the SDK: the program, and what it says of its version.
+# The program, relative to the folder of the SDK.
 BUNDLED = Path("_bundled/claude")
 
 
 def found() -> tuple[Found, ...]:
-    """The program that the SDK brings or finds."""
+    """The program that the SDK contains or finds, with its version and login."""
     there = program()
     if there is None:
         return (Found(PROGRAM, remedy=installing("claude")),)
@@ -47,13 +47,13 @@ def found() -> tuple[Found, ...]:
 
 
 def to_log_in() -> str:
-    """What to type when nobody has logged in."""
+    """What to do to log in."""
     typed = "claude" if located("claude") else shlex.quote(str(program() or "claude"))
     return f"`{typed} /login` as the user who runs the agent, or ANTHROPIC_API_KEY in its daemon's environment"
 
 
 def program() -> Path | None:
-    """The program that comes with the SDK, else the one on PATH; None without the SDK."""
+    """The program in the SDK, or else the one on PATH; None without the SDK."""
     package = find_spec(SDK)
     if package is None or package.origin is None:
         return None
@@ -62,7 +62,7 @@ def program() -> Path | None:
 
 
 def installed_skill(environment: Mapping[str, str], directory: Path) -> Path | None:
-    """The irc skill in the settings folder of the user or of the project; None when neither has it."""
+    """Path of an irc skill installed for the user or the project, or None."""
     settings = environment.get("CLAUDE_CONFIG_DIR")
     folders = (Path(settings) if settings else home_of(environment) / ".claude", directory / ".claude")
     return next((folder / SKILL for folder in folders if (folder / SKILL).exists()), None)
@@ -76,7 +76,7 @@ def _version(program: Path) -> str:
 
 
 def known_login(environment: Mapping[str, str]) -> tuple[Login, str]:
-    """Whether there is a login, and where it comes from."""
+    """State of the login, and the variable or file it comes from."""
     if variable := first_set(KEYS, environment):
         return Login.READY, variable
     if variable := first_set(PROVIDERS, environment):

@@ -1,4 +1,4 @@
-"""Hooks in Claude Code's own settings, for one that is started by hand."""
+"""Add our hooks to Claude Code's own settings, for a session started by hand."""
 
 import copy
 import json
@@ -13,11 +13,11 @@ _SECONDS = 10
 
 
 class WrongSettings(Exception):
-    """The settings cannot be added to; the text says why."""
+    """The settings file cannot be extended; the text says why."""
 
 
 def added(settings: str | None) -> str:
-    """The settings with our hooks, and all else as it was; our own of an earlier time are replaced."""
+    """The settings (JSON) with our hooks; earlier hooks of ours are replaced."""
     said = _read(settings)
     hooks = said.setdefault("hooks", {})
     if not isinstance(hooks, dict):
@@ -41,6 +41,6 @@ def _read(settings: str | None) -> dict[str, Any]:
 
 
 def _entry() -> dict[str, object]:
-    # -P: the folder Claude works in is no place to import from.
+    # -P: do not import modules from the folder that Claude works in.
     command = f"{shlex.quote(sys.executable)} -P -m {MODULE}"
     return {"hooks": [{"type": "command", "command": command, "timeout": _SECONDS}]}

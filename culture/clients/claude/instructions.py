@@ -1,4 +1,4 @@
-"""What Claude is told beside its own system prompt and the harness's instructions."""
+"""Instructions for Claude, besides its system prompt and the harness's instructions."""
 
 from culture.clients.shared.instructions import SHORT_CONTEXT, joined
 
@@ -12,5 +12,5 @@ decisions about architecture, or when a whisper says [THINK_DEEPER]. Go back to 
 
 
 def appended(instructions: str, note: str = "") -> str:
-    """What is added to Claude's own system prompt: the harness's text, this one, and a note about this start."""
+    """Text appended to Claude's system prompt: harness instructions, ours, and a note."""
     return joined(instructions, INSTRUCTIONS, note)

@@ -1,4 +1,4 @@
-"""The IRC connection under the name that the founding documents give it."""
+"""Documented import path of the IRC connection."""
 
 from culture.transport import IRCTransport
 

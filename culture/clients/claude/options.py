@@ -1,4 +1,4 @@
-"""From an agent's setup to the options of the Claude Agent SDK; what cannot work is said before anything is started."""
+"""Build the options of the Claude Agent SDK from an agent's setup, with validation."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -19,8 +19,10 @@ from culture.clients.shared.turn import RunnerSetup
 
 
 def mcp_servers(said: object, environment: Mapping[str, str]) -> dict[str, McpServerConfig]:
-    """The servers by their names, as they are written: on its command line, where anybody can read them, Claude Code
-    gets no secret; it puts the variables of its environment there itself."""
+    """The MCP servers by name, with ``${VARIABLE}`` unexpanded.
+
+    They are passed on the command line, which anybody can read; Claude Code expands the variables itself.
+    """
     return {server.name: _config(server) for server in mcp.mcp_servers(said, environment)}
 
 
@@ -37,14 +39,14 @@ NEVER_ASKS: frozenset[PermissionMode] = frozenset({BYPASS, "dontAsk"})
 EFFORTS: Mapping[str, EffortLevel] = {level: level for level in get_args(EffortLevel)} | {"ultrathink": "max"}
 NO_THINKING = frozenset({"off", "none", "disabled"})
 DEEPEST: EffortLevel = "max"
-# An image in a tool's result is one line of several megabytes; one that is too long would end the session.
+# An image in a tool result is one line of several megabytes; a longer line would end the session.
 LONGEST_LINE = 64 * 1024 * 1024
-# Tells when the program works on something that no prompt of ours began.
+# Makes the program report when it works without a prompt of ours.
 STATE_EVENTS = "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS"
 
 
 def effort(thinking: str) -> EffortLevel | None:
-    """How hard to think; None is not at all."""
+    """Effort for a ``thinking`` setting; None turns thinking off."""
     if thinking in NO_THINKING:
         return None
     if thinking not in EFFORTS:
@@ -53,7 +55,7 @@ def effort(thinking: str) -> EffortLevel | None:
 
 
 def permission_mode(setup: RunnerSetup) -> PermissionMode:
-    """What Claude may do without asking; everything, unless the configuration says otherwise."""
+    """The permission mode; ``bypassPermissions`` by default, which root cannot use."""
     modes: tuple[PermissionMode, ...] = get_args(PermissionMode)
     mode = chosen(setup.options, "permission_mode", modes, BYPASS)
     contained = setup.sandbox.needs.set if setup.sandbox is not None else {}
@@ -70,7 +72,7 @@ def _fit_for_this_user(mode: PermissionMode, environment: Mapping[str, str]) -> 
 
 
 def allowed_tools(setup: RunnerSetup) -> list[str]:
-    """The tools that need no permission."""
+    """Tools that need no permission."""
     tools = setup.options.get("allowed_tools") or ()
     if not isinstance(tools, list | tuple) or not all(isinstance(tool, str) for tool in tools):
         raise WrongConfiguration(f"allowed_tools: {tools!r} is no list of names of tools")
@@ -87,7 +89,7 @@ def options(
     stderr: Callable[[str], None],
     asks: CanUseTool | None = None,
 ) -> ClaudeAgentOptions:
-    """The options of a session: a new one called ``fresh``, or the one the setup names."""
+    """SDK options for a new session with id ``fresh``, or to resume that of the setup."""
     check_directory(setup.directory)
     level = effort(setup.thinking)
     return ClaudeAgentOptions(
@@ -114,7 +116,7 @@ def options(
 
 
 def plugins(setup: RunnerSetup, environment: Mapping[str, str]) -> list[SdkPluginConfig]:
-    """Our own skill as a local plugin, so that nothing is written into the user's home; an installed skill wins."""
+    """Our skill as a local plugin, unless an irc skill is installed."""
     contained = setup.sandbox.needs.set if setup.sandbox is not None else {}
     variables = {**os.environ, **environment, **contained}
     if detect.installed_skill(variables, setup.directory) is not None or not detect.PLUGIN.is_dir():
@@ -123,7 +125,7 @@ def plugins(setup: RunnerSetup, environment: Mapping[str, str]) -> list[SdkPlugi
 
 
 def launcher(sandbox: Sandbox | None, environment: Mapping[str, str]) -> Path | None:
-    """What the SDK shall start instead of the program that it finds by itself: the same one, in its sandbox."""
+    """Script that starts the program in its sandbox; None without a sandbox."""
     if sandbox is None:
         return None
     program = detect.program()

@@ -1,7 +1,7 @@
-"""What the calls of a turn cost so far, about: Claude Code tells dollars only when the turn is over.
+"""Estimate the cost of a running turn: Claude Code reports dollars only at its end.
 
-The price list is that of the models' families; a turn's own figure replaces the estimate at its end, and corrects the
-estimate of the next turn, so that a model of another price is wrong once.
+The price list has one price per model family. At the end of a turn the real figure replaces the estimate, and their
+ratio corrects the estimates of later turns, so that a model with another price is estimated wrongly only once.
 """
 
 import json
@@ -12,17 +12,17 @@ from claude_agent_sdk.types import ContentBlock
 
 _MILLION = 1_000_000
 _PRICES = {"haiku": (1.0, 5.0), "sonnet": (3.0, 15.0), "opus": (5.0, 25.0)}
-"""Dollars for a million tokens that are read, and written."""
+"""Dollars per million input and output tokens."""
 _DEAREST = _PRICES["opus"]
 _CACHE_READ, _CACHE_WRITTEN = 0.1, 1.25
-"""What these cost in terms of other input."""
+"""Price of cached tokens relative to other input."""
 _LETTERS = 4
-"""So many make about a token."""
+"""Characters per token, roughly."""
 _LEAST, _MOST = 0.1, 10.0
 
 
 def price(model: str, usage: Mapping[str, Any] | None, content: Sequence[ContentBlock] = ()) -> float:
-    """The dollars of one call of a model, as far as its message tells; its output is known before it is counted."""
+    """Estimated dollars of one model call; output is estimated from the content."""
     if not usage:
         return 0.0
     read, written = next((each for family, each in _PRICES.items() if family in model), _DEAREST)
@@ -37,17 +37,17 @@ def price(model: str, usage: Mapping[str, Any] | None, content: Sequence[Content
 
 
 class Estimate:
-    """Corrects the price list by what the last turn is known to have cost."""
+    """Corrects list prices by the ratio of the last turn's real cost."""
 
     def __init__(self) -> None:
         self._factor = 1.0
 
     def of(self, listed: float) -> float:
-        """What comes to so much by the list."""
+        """Corrected dollars for an amount by the price list."""
         return listed * self._factor
 
     def correct(self, listed: float, cost_usd: float) -> None:
-        """A turn that comes to so much by the list has cost this."""
+        """Record the real cost of a turn, to correct later estimates."""
         if listed > 0 and cost_usd > 0:
             self._factor = min(max(cost_usd / listed, _LEAST), _MOST)
 

@@ -1,4 +1,4 @@
-"""The windows of a Claude subscription, as the program tells of them."""
+"""Convert Claude Code's rate limit reports to quotas."""
 
 from collections.abc import Mapping
 
@@ -7,13 +7,13 @@ from claude_agent_sdk import RateLimitInfo
 from culture.clients.shared.budget import Quota
 
 REJECTED = "rejected"
-# The window for what is paid beyond the subscription: no share of anything that comes back.
+# Paid usage beyond the subscription: not a quota that resets.
 _OVERAGE = "overage"
 _ALL = "unifiedWindows"
 
 
 def quotas(told: RateLimitInfo) -> list[Quota]:
-    """Every window that is told of with a share and an end; one that gives nothing more is used up."""
+    """Each reported window as a quota; a rejected window counts as used up."""
     windows = told.raw.get(_ALL)
     found = {
         name: Quota(name, float(each["utilization"]), float(each["resetsAt"]))

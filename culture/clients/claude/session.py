@@ -1,4 +1,10 @@
-"""One live process of Claude Code: what it says is always read, and a prompt is put when it has nothing else to do."""
+"""One live process of Claude Code: reads its messages, and sends prompts while it is idle.
+
+Claude Code also begins turns by itself, for example when a background command has ended. A prompt sent during such a
+turn may be answered within it, without a result of its own. So a prompt waits until the program is idle, a result
+counts as the answer only if its origin is our prompt, and a result of another origin ends our prompt only if the
+program is idle afterwards.
+"""
 
 import asyncio
 import logging
@@ -23,12 +29,12 @@ log = logging.getLogger(__name__)
 
 INTERRUPT_PATIENCE = 2.0
 DISCONNECT_PATIENCE = 3.0
-# How long after a failed write its death must have been seen.
+# Seconds between a failed write and the program's exit, at most.
 DEATH_PATIENCE = 2.0
 
 
 class ClaudeSession:
-    """Reads all the time, so that a death is noticed also when nothing is asked."""
+    """A connected process; reads all the time, so that its death is noticed at once."""
 
     def __init__(
         self,
@@ -41,11 +47,11 @@ class ClaudeSession:
         self._heard = heard
         self._lost = lost
         self._itself = itself
-        """Told that the program begins a turn by itself (None), or of its result; whether the turn may go on."""
+        """Called at the begin (None) and with the result of an unasked turn; returns whether it may go on."""
         self._own_turn = False
         self._result: asyncio.Future[ResultMessage] | None = None
         self._joined: ResultMessage | None = None
-        # Set unless it sees to something by itself, such as a command in the background that has ended.
+        # Cleared during a turn that the program began by itself.
         self._quiet = asyncio.Event()
         self._quiet.set()
         self._refused = False
@@ -54,11 +60,11 @@ class ClaudeSession:
         self._reader = asyncio.create_task(self._read(), name="what Claude says")
 
     async def ready(self) -> None:
-        """Wait until it does nothing: a prompt put while it works can become a part of that work."""
+        """Wait until the program is idle: a prompt sent earlier could join the running turn."""
         await self._quiet.wait()
 
     async def ask(self, prompt: str) -> ResultMessage:
-        """Put a prompt and wait for its result; AgentDied when the process ends meanwhile."""
+        """Send a prompt and wait for its result; AgentDied if the process ends first."""
         self._result, self._joined = asyncio.get_running_loop().create_future(), None
         try:
             await self.client.query(put(prompt))
@@ -70,11 +76,11 @@ class ClaudeSession:
             self._result = None
 
     def refused(self) -> None:
-        """A turn that the program wants to begin by itself is refused: its result is no answer to anything."""
+        """Note that an unasked turn was refused: its result is to be ignored."""
         self._refused = True
 
     async def interrupt(self) -> None:
-        """Break off what it does, whether asked or not; returns when it has ended, or after a while."""
+        """Interrupt any running turn; returns when it has ended, or after a timeout."""
         if self._dead or (self._result is None and self._quiet.is_set()):
             return
         await self.client.interrupt()
@@ -82,7 +88,7 @@ class ClaudeSession:
             await asyncio.wait([self._result], timeout=INTERRUPT_PATIENCE)
 
     async def stop_tasks(self, running: Iterable[str]) -> None:
-        """End what runs in the background; the program tells of its end."""
+        """Stop background tasks by id; the program reports their end."""
         for task in running:
             stopping = asyncio.create_task(self.client.stop_task(task), name="end of a task in Claude's background")
             self._stopping.add(stopping)
@@ -94,10 +100,10 @@ class ClaudeSession:
             log.warning("a task in Claude's background could not be ended: %s", error)
 
     async def leave(self, end: Callable[[], Awaitable[object]]) -> None:
-        """Say goodbye; ``end`` ends by force what has not gone after a while, and whatever it left behind."""
+        """Disconnect; ``end`` kills what is left after a timeout."""
         if not self._dead:
-            await self._hush()
-            # Past a death the reader is telling of it, and must not be cut short.
+            await self._interrupt_unasked_work()
+            # After a death the reader is reporting it, and must not be cancelled.
             self._reader.cancel()
             await asyncio.wait([self._reader])
         # A task of its own, as the SDK must not be cancelled on its way out.
@@ -108,8 +114,8 @@ class ClaudeSession:
         if leaving.done() and (error := leaving.exception()) is not None:
             log.warning("Claude Code did not leave cleanly: %s", error)
 
-    async def _hush(self) -> None:
-        """Break off what it does by itself, as it does not leave while a command runs."""
+    async def _interrupt_unasked_work(self) -> None:
+        """Interrupt unasked work, as the program does not exit while a command runs."""
         try:
             async with asyncio.timeout(INTERRUPT_PATIENCE):
                 await self.interrupt()
@@ -133,21 +139,21 @@ class ClaudeSession:
             except ProcessError as error:
                 return error.exit_code or UNKNOWN_EXIT
             except CLIConnectionError as error:
-                # There is nothing to read from, and asking again would take no time, for ever.
-                log.warning("Claude Code is not to be reached: %s", error)
+                # Nothing to read from: retrying would be a busy loop.
+                log.warning("cannot reach Claude Code: %s", error)
                 return UNKNOWN_EXIT
             except ClaudeSDKError as error:
-                # One message that the SDK does not know; if nothing can be read any more, the next look ends it.
-                log.warning("Claude Code said something unknown: %s", error)
+                # A message that the SDK does not know; a broken stream ends the next read.
+                log.warning("unknown message of Claude Code: %s", error)
             except Exception:
-                log.exception("Claude Code cannot be understood")
+                log.exception("cannot parse the output of Claude Code")
                 return UNKNOWN_EXIT
 
     async def _take(self, message: Message) -> None:
         try:
             await self._heard(message)
         except Exception:
-            log.exception("what Claude said was not taken")
+            log.exception("cannot handle a message of Claude Code")
         match message:
             case ResultMessage():
                 self._end_turn(message)
@@ -160,7 +166,7 @@ class ClaudeSession:
                     self._answer(self._joined)
 
     async def _begin_itself(self) -> None:
-        """A turn that nobody asked for and nothing has refused: hooks are switched off in the program's settings."""
+        """Handle an unasked turn that no hook refused (hooks may be off in its settings)."""
         if not self._refused:
             self._own_turn = True
             if not self._itself(None):
@@ -178,7 +184,7 @@ class ClaudeSession:
         if refused:
             return
         if self._result is not None:
-            # Either the prompt waits its turn, or it went into what has just ended: being idle next tells.
+            # The prompt is still waiting, or it joined this turn: if the program is idle next, it joined.
             self._joined = result
 
     def _answer(self, result: ResultMessage) -> None:
@@ -188,7 +194,7 @@ class ClaudeSession:
 
 
 async def put(prompt: str) -> AsyncIterator[dict[str, Any]]:
-    """A prompt as the program takes it: text that a client composed is neither a command nor a reference to a file."""
+    """A prompt in the SDK's format; client_composed: no commands, no file references."""
     yield {
         "type": "user",
         "message": {"role": "user", "content": prompt},

@@ -1,4 +1,4 @@
-"""The agent's socket under the name that the founding documents give it."""
+"""Documented import path of the agent's socket server."""
 
 from culture.clients.shared.socket_server import SocketServer
 

@@ -1,4 +1,4 @@
-"""A supervisor with Claude's judgement: one question without tools, session or memory for each verdict."""
+"""Supervisor that asks Claude for each verdict, without tools, session or memory."""
 
 import asyncio
 
@@ -14,14 +14,14 @@ LAST_WORDS = 3
 
 
 class ClaudeSupervisor(Supervisor):
-    """Asks Claude Code with the login that the agent has; its processes are its own, not the agent's."""
+    """Asks Claude Code with the agent's login, in processes of its own."""
 
     def __init__(self, setup: SupervisorSetup) -> None:
         super().__init__(setup)
         effort(setup.thinking)
 
     async def judge(self, prompt: str) -> str:
-        """Put the question, once."""
+        """Ask once and return the verdict; NoJudgement if there is none."""
         result, words = None, list[str]()
         try:
             async for message in query(prompt=put(prompt), options=self._options(words)):
@@ -39,7 +39,7 @@ class ClaudeSupervisor(Supervisor):
         return self._answered(result)
 
     async def stop(self) -> None:
-        """Judge no more, and end what is left of a question."""
+        """Stop, and kill the processes of a running question."""
         await super().stop()
         await end_all(self.setup.token)
 

@@ -1,8 +1,8 @@
-"""Claude Code's background work: commands, sub-agents and wake-ups, as its messages tell of them.
+"""Track Claude Code's background work: commands, sub-agents and wake-ups.
 
-When such work has something to tell, Claude Code begins a turn by itself, or puts the news into the turn that runs.
-Its ``UserPromptSubmit`` hook is asked first, before any request to the model. The news is kept as a message to the
-agent and then refused: it comes again as a prompt of the daemon, in the place where the work was begun.
+When such work ends, Claude Code begins a turn by itself, or adds the news to the running turn. It first calls our
+``UserPromptSubmit`` hook, before any request to the model. The hook stores the news as a message to the agent and
+blocks the turn; the daemon then sends the news as a prompt, with the channel in which the work was begun.
 """
 
 import re
@@ -14,13 +14,13 @@ from culture.clients.shared.background import BackgroundWork, news_key
 from culture.clients.shared.turn import News
 
 WAKING = frozenset({"ScheduleWakeup", "CronCreate"})
-"""The tools by which Claude has itself woken with a text."""
+"""Tools with which Claude schedules a prompt to itself."""
 COMMAND = "local_bash"
-"""The type of a task that is a command, and no sub-agent."""
+"""Type of a task that is a command, not a sub-agent."""
 
 
 def note(background: BackgroundWork, message: Message) -> None:
-    """Take note of what a message tells of background work."""
+    """Update the background work from a message."""
     match message:
         case AssistantMessage(content=blocks, parent_tool_use_id=parent):
             for block in blocks:
@@ -40,13 +40,13 @@ _FIELD = re.compile(r"<(task-id|tool-use-id|output-file|summary|event|result)>(.
 
 
 def news(background: BackgroundWork, text: str, prompt_id: str) -> News:
-    """What Claude Code would begin a turn for, from the text of the prompt that it makes of it."""
+    """The news in a prompt that Claude Code generates for background work."""
     key = news_key(prompt_id, text)
     if not text.lstrip().startswith(_NOTIFICATION):
         return News(key, background.place_of_wakeup(text), f"the time has come for which you had planned this: {text}")
     fields: dict[str, str] = {}
     for name, value in _FIELD.findall(text):
-        # The first counts: a result is written by a sub-agent, and may hold anything.
+        # The first match counts: a result is written by a sub-agent and may contain any text.
         fields.setdefault(name, value.strip())
     call = fields.get("tool-use-id") or background.call_of(fields.get("task-id", ""))
     place = background.place_of(call)

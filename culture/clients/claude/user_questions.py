@@ -1,4 +1,4 @@
-"""What Claude Code asks its user by itself, put to people: AskUserQuestion, and the forms of MCP servers."""
+"""Put Claude Code's own questions to people: AskUserQuestion and forms of MCP servers."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -11,14 +11,14 @@ from culture.clients.shared.turn import FormField, FormReply
 
 Consult = Callable[[Sequence[FormField]], Awaitable[FormReply]]
 ELICITATION = cast(HookEvent, "Elicitation")
-"""A hook that the program knows and the types of its SDK do not list yet."""
+"""A hook event that is missing in the SDK's types."""
 PATIENCE = 7 * 86400.0
-"""A question ends by its own deadline; a hook that takes longer than its timeout would count as without an answer."""
+"""Timeout of the hook in seconds; longer than the deadline of any question."""
 NOBODY = "nobody sits here: ask on IRC, with irc_client ask"
 
 
 async def answered(given: Mapping[str, Any], consult: Consult | None) -> tuple[dict[str, Any], str]:
-    """The input of AskUserQuestion with the answers, and why there are none."""
+    """The tool input with people's answers, or the reason why there are none."""
     questions = [each for each in given.get("questions") or () if isinstance(each, Mapping)]
     if consult is None:
         return {}, NOBODY
@@ -35,7 +35,7 @@ def _field(question: Mapping[str, Any]) -> FormField:
 
 
 async def elicited(form: Mapping[str, Any], consult: Consult | None) -> HookJSONOutput:
-    """The answer to a form of an MCP server; one that wants a browser is declined."""
+    """People's answer to a form of an MCP server; forms by URL are declined."""
     schema = form.get("requested_schema")
     if consult is None or form.get("mode") == "url":
         return _output("decline")
@@ -49,5 +49,5 @@ async def elicited(form: Mapping[str, Any], consult: Consult | None) -> HookJSON
 def _output(action: str, content: Mapping[str, Any] | None = None) -> HookJSONOutput:
     filled = {"content": dict(content)} if content is not None else {}
     output = {"hookSpecificOutput": {"hookEventName": "Elicitation", "action": action, **filled}}
-    # Of a hook that is a callback Claude Code 2.1 reads the output of a command, and takes the message for it.
+    # Claude Code 2.1 expects command output from a callback hook, and reads systemMessage as that.
     return cast(HookJSONOutput, {**output, "systemMessage": json.dumps(output)})

@@ -1,4 +1,4 @@
-"""Codex's login: the one that it keeps itself, or a key of the environment for as long as it runs."""
+"""Codex's login: its own, or an API key from the environment for this process."""
 
 import os
 from collections.abc import Mapping
@@ -8,22 +8,22 @@ from culture.clients.codex.detect import KEYS, home, to_log_in
 from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.programs import first_set
 
-# The key of the environment is not written to its folder.
-NOT_KEPT = ("-c", 'cli_auth_credentials_store="ephemeral"')
+# Do not store the key from the environment in Codex's folder.
+EPHEMERAL = ("-c", 'cli_auth_credentials_store="ephemeral"')
 
 
 def key(environment: Mapping[str, str]) -> str:
-    """The name of the variable whose key is used: when Codex has no login of its own; else empty."""
+    """Name of the variable with the API key; empty if Codex has a login of its own."""
     return "" if (home(environment) / "auth.json").exists() else first_set(KEYS, environment)
 
 
 def arguments(setup: Mapping[str, str]) -> tuple[str, ...]:
-    """What the app server is started with for the sake of the login."""
-    return NOT_KEPT if key({**os.environ, **setup}) else ()
+    """Arguments of the app server for the login."""
+    return EPHEMERAL if key({**os.environ, **setup}) else ()
 
 
 async def log_in(server: AppServer, setup: Mapping[str, str]) -> None:
-    """Use the key of the environment if there is need; WrongConfiguration when it is certain that nothing can work."""
+    """Log in with the key from the environment if needed; WrongConfiguration without any."""
     account = await server.request("account/read", {"refreshToken": False})
     if account.get("account") is not None or not account.get("requiresOpenaiAuth"):
         return
@@ -33,10 +33,10 @@ async def log_in(server: AppServer, setup: Mapping[str, str]) -> None:
         return
     config = await server.request("config/read", {"includeLayers": False})
     if not (config.get("config") or {}).get("openai_base_url"):
-        # A model behind an address of one's own may want no login.
+        # A model at a configured base URL may need no login.
         raise WrongConfiguration(no_login())
 
 
 def no_login() -> str:
-    """That nobody has logged in, and what to do."""
+    """Error text without a login, with what to do."""
     return f"Codex is not logged in: {to_log_in()} (docs/clients/codex/overview.md)"

@@ -1,4 +1,4 @@
-"""Runs Codex: one standing process, one thread, one turn at a time."""
+"""The runner for Codex: one long-lived process, one thread, one turn at a time."""
 
 import asyncio
 import re
@@ -30,19 +30,19 @@ from culture.clients.shared.sandbox.bubblewrap import inside
 from culture.clients.shared.turn import CLEAR, COMPACT, AgentDied, Can, FormField, FormReply, Permit, RunnerSetup, Turn
 from culture.lib.process.orphans import end_all, tokened
 
-# How Codex says that there is nothing to take up: a thread it never wrote, and a name that is none.
+# Errors that mean: there is no thread to resume.
 NO_THREAD = ("no rollout found", "invalid session id", "invalid thread id")
-# What it finds wrong in the settings of its owner.
+# Errors about the user's own settings of Codex.
 SETTINGS = re.compile(r"configuration|config\.toml|Model provider")
 REFUSED = "[REFUSED] Why your last request was refused is said between the tags that begin with external_irc."
 
 
 class CodexRunner(QueuedRunner):
-    """Codex through its app server."""
+    """Runs Codex through its app server."""
 
     can = frozenset(Can)
     outside = True
-    """Whether prompts are what others say, and no word of a user."""
+    """Whether prompts are sent as messages from outside, not as the user's."""
 
     def __init__(self, setup: RunnerSetup) -> None:
         super().__init__(setup)
@@ -59,20 +59,20 @@ class CodexRunner(QueuedRunner):
         self._meter = CodexUsage()
         self._collected = CodexAnswer()
         self._turns: dict[str, CodexAnswer] = {}
-        """What each turn gave that nobody has fetched yet."""
+        """Output of turns that have not been collected, by id."""
         self._cutting: asyncio.Task[None] | None = None
 
     @property
     def session_id(self) -> str | None:
-        """The thread to take up again."""
+        """Id of the thread, to resume it later."""
         return self._conversation.id if self._conversation is not None else None
 
     def think_deeper(self) -> None:
-        """Give the next prompt that is no command as much thought as there is."""
+        """Use the highest effort for the next prompt that is no command."""
         self._deeper = True
 
     async def open(self) -> None:
-        """Start the app server with the thread of the setup, or a new one; one that is gone is replaced."""
+        """Start the app server; resume the thread of the setup, or begin a new one."""
         program, tools = options.program()
         self._server = server = AppServer(self._hear, self._answer, self.died)
         argv = [str(program), *account.arguments(self._environment), "app-server"]
@@ -92,8 +92,8 @@ class CodexRunner(QueuedRunner):
             raise
 
     async def take_turn(self, prompt: str) -> Turn:
-        """Give it the prompt and wait for the end of that turn."""
-        server, conversation = self._lively()
+        """Send a prompt or a command and wait for the end of the turn."""
+        server, conversation = self._require_running()
         try:
             if prompt == CLEAR:
                 await self._begin(server)
@@ -114,12 +114,12 @@ class CodexRunner(QueuedRunner):
         return self._turn(ended, collected)
 
     async def interrupt(self) -> None:
-        """Break off what it does."""
+        """Interrupt the running turn."""
         if self._conversation is not None:
             await self._conversation.interrupt()
 
     async def close(self) -> None:
-        """End the program, and whatever it started."""
+        """End the program and all processes that it started."""
         server, self._server = self._server, None
         whispering, self._whispering = self._whispering, []
         for whisper in whispering:
@@ -132,14 +132,14 @@ class CodexRunner(QueuedRunner):
             await server.leave()
         await end_all(self._token)
 
-    async def wanted(self, server: AppServer, note: str = "") -> Params:
-        """What a thread is begun or taken up with."""
+    async def thread_params(self, server: AppServer, note: str = "") -> Params:
+        """Parameters to start or resume a thread."""
         started = options.servers(await self.settings(server), self._environment)
         told = {"developerInstructions": added(self.setup.instructions, note)}
         return {**self._thread, **told, "config": {**self._thread["config"], **started}}
 
     async def settings(self, server: AppServer) -> Params:
-        """Codex's own settings, as they are in the agent's folder."""
+        """Codex's effective settings in the agent's folder."""
         read = await server.request("config/read", {"includeLayers": False, "cwd": str(self.setup.directory)})
         return read.get("config") or {}
 
@@ -147,8 +147,8 @@ class CodexRunner(QueuedRunner):
         if (resume := self.setup.resume) is None:
             return await self._begin(server)
         try:
-            wanted = await self.wanted(server)
-            opened = await server.request("thread/resume", {**wanted, "threadId": resume, "excludeTurns": True})
+            params = await self.thread_params(server)
+            opened = await server.request("thread/resume", {**params, "threadId": resume, "excludeTurns": True})
             self._conversation = CodexThread(server, opened)
         except AppServerError as refusal:
             if not str(refusal).startswith(NO_THREAD):
@@ -156,11 +156,11 @@ class CodexRunner(QueuedRunner):
             await self._begin(server, self.forgotten(resume))
 
     async def _begin(self, server: AppServer, note: str = "") -> None:
-        opened = await server.request("thread/start", await self.wanted(server, note))
+        opened = await server.request("thread/start", await self.thread_params(server, note))
         self._conversation, self._meter = CodexThread(server, opened), CodexUsage()
 
     def _effort(self, conversation: CodexThread) -> str:
-        """How hard the next turn thinks; Codex keeps what it was told last, so that every turn says it."""
+        """Effort of the next turn; set for every turn, as Codex keeps the last one."""
         offered = self._efforts.get(conversation.model, [])
         deepest = options.DEEPEST if offered else options.DEEP
         return options.fitting(deepest if self._deeper else options.effort(self.setup.thinking), offered)
@@ -179,7 +179,7 @@ class CodexRunner(QueuedRunner):
         )
 
     async def _hear(self, method: str, params: Params) -> None:
-        """Pass on what the agent says and does; everything it sends is a sign of life."""
+        """Handle a notification of the app server: pass it on and count usage."""
         self.touch()
         conversation = self._conversation
         own = conversation is not None and params.get("threadId") == conversation.id
@@ -205,12 +205,12 @@ class CodexRunner(QueuedRunner):
                 self._ended(params["turn"])
 
     def _began(self, conversation: CodexThread, turn: str) -> None:
-        """A turn begins; one that Codex begins by itself is broken off if the agent may not work."""
+        """Handle the begin of a turn; an unasked one is interrupted if the agent may not work."""
         self._meter.begin()
         asked = conversation.is_asked(turn)
         self._collected = self._turns[turn] = CodexAnswer(asked=asked)
         if not asked and not self.begins_itself():
-            # A task of its own, as who reads cannot wait for an answer.
+            # A task of its own: the reader must not wait for an answer.
             self._cutting = asyncio.create_task(self._cut(conversation, turn), name="end of a turn of Codex's own")
 
     async def _cut(self, conversation: CodexThread, turn: str) -> None:
@@ -226,7 +226,7 @@ class CodexRunner(QueuedRunner):
             self.ended_itself(self._turn(ended, self._turns.pop(ended["id"])))
 
     def _count(self, params: Params, conversation: CodexThread | None) -> None:
-        """Tokens of the present turn; a thread that was taken up first tells what it had used before."""
+        """Count tokens; the first report of a resumed thread is its earlier usage."""
         usage = params["tokenUsage"]
         earlier = conversation is not None and params.get("turnId") != conversation.active
         self._meter.take(params["threadId"], usage, earlier=earlier)
@@ -240,28 +240,28 @@ class CodexRunner(QueuedRunner):
             await self.emit([block], self._conversation.model if self._conversation is not None else None)
 
     def _whisper(self) -> None:
-        """Put what shall reach the agent behind the tool that it has just used."""
+        """Send the pending whispers to the agent, after a tool call."""
         if self.take_whispers is not None and (whispers := self.take_whispers()):
-            # A task of its own, as who reads cannot wait for an answer.
+            # A task of its own: the reader must not wait for an answer.
             self._whispering.append(asyncio.create_task(self._deliver("\n".join(whispers)), name="a whisper to Codex"))
 
     async def _deliver(self, whisper: str) -> None:
-        """Put it into the turn, else before the next prompt."""
+        """Add a whisper to the running turn, or else to the next prompt."""
         if self._conversation is None or not await self._conversation.steer(whisper):
             self._late.append(whisper)
 
     async def _whispered(self) -> None:
-        """Every whisper of the turn has arrived, or will with the next prompt."""
+        """Wait until all whispers of the turn are delivered or kept for the next prompt."""
         whispering, self._whispering = self._whispering, []
         await asyncio.gather(*whispering)
 
     async def _answer(self, method: str, params: Params) -> Params | None:
-        """Codex's own question whether it may do something."""
+        """Answer a request of Codex: a permission, a question or a form."""
         self.touch()
         item = self._collected.items.get(str(params.get("itemId")), {})
-        answer, why = await approvals.answered(method, params, item, self.setup.directory, self._ask, self._consulted)
+        answer, why = await approvals.answered(method, params, item, self.setup.directory, self._ask, self._consult)
         if why and self._conversation is not None and answer != approvals.CANCEL:
-            # Codex tells the model only that it was refused; why, is what somebody on IRC says.
+            # Codex tells the model only that it was refused; the reason is text from IRC.
             await self._conversation.steer(REFUSED, why)
         self.touch()
         return answer
@@ -269,24 +269,24 @@ class CodexRunner(QueuedRunner):
     async def _ask(self, tool: str, given: Any) -> Permit:
         return Permit(False) if self.permit is None else await self.permit(tool, given)
 
-    async def _consulted(self, fields: Sequence[FormField]) -> FormReply:
+    async def _consult(self, fields: Sequence[FormField]) -> FormReply:
         return FormReply(why=NOBODY) if self.consult is None else await self.consult(fields)
 
-    def _lively(self) -> tuple[AppServer, CodexThread]:
+    def _require_running(self) -> tuple[AppServer, CodexThread]:
         if self._server is None or self._conversation is None:
             raise AgentDied(UNKNOWN_EXIT, "Codex is not running")
         return self._server, self._conversation
 
 
 def _unable(refusal: AppServerError) -> Exception:
-    """Why there is no thread; what is wrong in Codex's own settings does not get better by itself."""
+    """The exception for a failed start; an error in Codex's settings is permanent."""
     if SETTINGS.search(str(refusal)):
         return WrongConfiguration(f"Codex does not understand its settings: {refusal}")
     return AgentDied(UNKNOWN_EXIT, str(refusal))
 
 
 async def _efforts(server: AppServer) -> dict[str, list[str]]:
-    """How hard each model can think, as far as Codex knows it."""
+    """Supported efforts by model id."""
     models = (await server.request("model/list", {})).get("data", ())
     return {each["id"]: [level["reasoningEffort"] for level in each["supportedReasoningEfforts"]] for each in models}
 

@@ -1,4 +1,4 @@
-"""What Codex gives in one turn, in the words of the contract."""
+"""Collect Codex's items into blocks, texts and usage of a turn."""
 
 import json
 import re
@@ -13,27 +13,27 @@ from culture.clients.shared.tool_result import tool_result
 
 Item = dict[str, Any]
 
-# People say `always Bash(…)` whatever the backend calls its shell.
+# Name of the shell in permissions such as `always Bash(…)`, the same for all backends.
 SHELL = "Bash"
 SHELLS = re.compile(r"(/usr(/local)?)?/bin/(ba|da|z)?sh")
 EDIT = "Edit"
 FULL = "contextWindowExceeded"
-# The same, from a provider that says it before it begins to answer.
+# The same error, as some providers report it.
 TOO_LONG = "context_length_exceeded"
 LIMITED = "usageLimitExceeded"
 UNAUTHORISED = 401
-# The states of an item whose tool did not do its work.
+# States of a failed tool call.
 FAILED = ("failed", "declined")
-# A look at a command that runs already.
+# Source of a call that only polls a running command.
 POLLS = "unifiedExecInteraction"
-# What an item has beside what its tool was given.
+# Fields of an item that are not input of its tool.
 _OWN = frozenset({"type", "id", "status", "tool", "server", "durationMs", "result", "error"})
 
 
 def command_of(line: str) -> str:
-    """The command that the agent wrote, without the shell around it; the whole line when it is not that simple.
+    """The agent's command without the shell around it; the whole line if that is not plain.
 
-    A model may name its own shell: what it calls one must not run under the leave that is given for a command.
+    A model may name any program as the shell: that must not run under a permission for the command.
     """
     try:
         words = shlex.split(line)
@@ -43,7 +43,7 @@ def command_of(line: str) -> str:
 
 
 def called(item: Item) -> dict[str, Any] | None:
-    """The call of a tool as the contract has it; None when the item is none."""
+    """The ``tool_use`` block of an item, or None if it is no tool call."""
     name: str
     given: dict[str, Any]
     match item:
@@ -63,7 +63,7 @@ def called(item: Item) -> dict[str, Any] | None:
 
 
 def result(item: Item) -> dict[str, Any] | None:
-    """The result of a tool that has ended, as the contract has it; None when the item is no call."""
+    """The ``tool_result`` block of an ended item, or None if it is no tool call."""
     if called(item) is None:
         return None
     error = item.get("error")
@@ -79,8 +79,8 @@ def result(item: Item) -> dict[str, Any] | None:
     return tool_result(str(item["id"]), output, failed=failed)
 
 
-def told(item: Item) -> dict[str, Any] | None:
-    """What an item says or thinks, as the contract has it; None when it does neither."""
+def text_block(item: Item) -> dict[str, Any] | None:
+    """The ``text`` or ``thinking`` block of an item, or None."""
     match item:
         case {"type": "agentMessage", "text": str(text)} if text:
             return {"type": "text", "text": text}
@@ -91,20 +91,20 @@ def told(item: Item) -> dict[str, Any] | None:
 
 @dataclass(slots=True)
 class CodexAnswer:
-    """What a turn gave so far."""
+    """Text, tools and items of a turn so far."""
 
     text: str = ""
     tools: list[str] = field(default_factory=list)
     compacted: bool = False
     items: dict[str, Item] = field(default_factory=dict)
-    """What was begun, by its id, by the agents that it has sent off among them."""
+    """Started items by id, including those of sub-agents."""
     asked: bool = True
-    """Whether this was asked for, and not begun by Codex itself."""
+    """Whether the turn has a prompt of ours; Codex begins some by itself."""
     tokens: int = 0
-    """Used by the end of the turn."""
+    """Tokens used by the end of the turn."""
 
     def begin(self, item: Item, *, own: bool) -> dict[str, Any] | None:
-        """Take note of what begins, and give the call that it is."""
+        """Record an item that begins; returns its tool call, if it is one."""
         self.items[str(item.get("id"))] = item
         call = called(item)
         if call is not None and own:
@@ -112,17 +112,17 @@ class CodexAnswer:
         return call
 
     def end(self, item: Item) -> dict[str, Any] | None:
-        """Take note of what has ended, and give what it says."""
-        said = told(item)
-        if said is not None and said["type"] == "text":
-            self.text = said["text"]
+        """Record an item that has ended; returns its text, if it has one."""
+        block = text_block(item)
+        if block is not None and block["type"] == "text":
+            self.text = block["text"]
         if item.get("type") == "contextCompaction":
             self.compacted = True
-        return said
+        return block
 
 
 class CodexUsage:
-    """The tokens of the present turn and how full the context is, from running totals."""
+    """Tokens of the current turn and size of the context, from running totals."""
 
     def __init__(self) -> None:
         self.fullness: float | None = None
@@ -130,11 +130,11 @@ class CodexUsage:
         self._before: dict[str, int] = {}
 
     def begin(self) -> None:
-        """A turn begins."""
+        """Start counting a turn."""
         self._before = dict(self._totals)
 
     def take(self, thread: str, usage: dict[str, Any], *, earlier: bool = False) -> None:
-        """A call of the model is paid for, by the agent itself or by one that it has sent off; or was, earlier."""
+        """Record a thread's usage totals; ``earlier``: all of it is from before this turn."""
         last, total = usage["last"]["totalTokens"], usage["total"]["totalTokens"]
         self._totals[thread] = total
         if earlier:
@@ -142,18 +142,18 @@ class CodexUsage:
         self._before.setdefault(thread, total - last)
 
     def measure(self, usage: dict[str, Any]) -> None:
-        """What the last call read and wrote is the context now."""
+        """Compute the context percentage from the last model call."""
         if window := usage.get("modelContextWindow"):
             self.fullness = 100 * usage["last"]["totalTokens"] / window
 
     @property
     def used(self) -> int:
-        """The tokens of the turn so far."""
+        """Tokens of the turn so far."""
         return sum(max(total - self._before.get(thread, total), 0) for thread, total in self._totals.items())
 
 
 def failure(turn: dict[str, Any]) -> str:
-    """Why the turn is no answer; empty when it is one."""
+    """Error text of a failed turn; empty if it succeeded."""
     if turn.get("status") == "interrupted":
         return "interrupted"
     if turn.get("status") != "failed":
@@ -164,20 +164,20 @@ def failure(turn: dict[str, Any]) -> str:
 
 
 def is_full(turn: dict[str, Any]) -> bool:
-    """Whether not even a shortened context leaves room for an answer."""
+    """Whether the turn failed because the context is full."""
     return reason(turn) == FULL or TOO_LONG in str((turn.get("error") or {}).get("message"))
 
 
-def _plain(said: str) -> str:
-    """What an error says, where it is passed on as the provider wrote it."""
+def _plain(text: str) -> str:
+    """The message in an error that is the provider's JSON, or else the text itself."""
     try:
-        return str(json.loads(said)["error"]["message"])
+        return str(json.loads(text)["error"]["message"])
     except (ValueError, TypeError, LookupError):
-        return said
+        return text
 
 
 def reason(turn: dict[str, Any]) -> str:
-    """Codex's own word for what went wrong; empty when nothing did."""
+    """Codex's error code of a turn; empty without an error."""
     info = (turn.get("error") or {}).get("codexErrorInfo")
     return next(iter(info), "") if isinstance(info, dict) else str(info or "")
 
@@ -189,7 +189,7 @@ def _status(error: dict[str, Any]) -> int | None:
 
 
 def quotas(limits: dict[str, Any]) -> list[Quota]:
-    """The windows of a subscription that are told of with a share and an end."""
+    """Rate limit windows of a subscription that have a share and an end, as quotas."""
     windows = [each for each in (limits.get("primary"), limits.get("secondary")) if each]
     return [
         Quota(_span(each.get("windowDurationMins")), each["usedPercent"] / 100, float(each["resetsAt"]))
@@ -199,11 +199,11 @@ def quotas(limits: dict[str, Any]) -> list[Quota]:
 
 
 def freed(windows: Sequence[Quota]) -> float | None:
-    """When the provider gives something again; None when no window is used up."""
+    """Time when the used-up windows reset; None if none is used up."""
     return max((each.resets for each in windows if each.used >= 1), default=None)
 
 
 def _span(minutes: int | None) -> str:
-    """How long a window is, as people say it."""
+    """Name of a window by its length, such as ``5_hour``."""
     hours = (minutes or 0) / 60
     return f"{hours / 24:.0f}_day" if hours >= 24 else f"{hours:.0f}_hour"

@@ -1,4 +1,4 @@
-"""One live process of Codex's app server: requests and answers as lines of JSON, in both directions."""
+"""One live process of Codex's app server: JSON-RPC lines in both directions."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ PATIENCE = 60.0
 LEAVING_PATIENCE = 2.0
 LAST_WORDS = 20
 LONGEST_WORDS = 300
-# What JSON-RPC calls a method that is not there.
+# JSON-RPC error code: method not found.
 UNKNOWN_METHOD = -32601
 CLIENT = {"name": "culture", "title": "culture", "version": "1"}
 
@@ -30,11 +30,11 @@ Params = dict[str, Any]
 
 
 class AppServerError(Exception):
-    """The app server does not do what it was asked."""
+    """The app server answered with an error, or not in time."""
 
 
 class AppServer:
-    """Reads all the time, so that a death is noticed also when nothing is asked."""
+    """A running app server; reads all the time, so that its death is noticed at once."""
 
     def __init__(
         self,
@@ -54,14 +54,14 @@ class AppServer:
         self._code: int | None = None
 
     async def start(self, argv: Sequence[str], cwd: Path, environment: Mapping[str, str]) -> None:
-        """Spawn it in a session of its own and introduce ourselves; AgentDied when it ends at once."""
+        """Spawn it in a session of its own and initialize; AgentDied if it ends at once."""
         try:
             self._process = process = await spawn(argv, cwd, environment, stderr=PIPE)
         except OSError as error:
             raise AgentDied(UNKNOWN_EXIT, f"Codex cannot be started: {error}") from error
         self._readers = [
             asyncio.create_task(self._read(process), name="what Codex says"),
-            asyncio.create_task(self._grumble(process), name="what Codex complains of"),
+            asyncio.create_task(self._read_stderr(process), name="what Codex complains of"),
         ]
         self._watcher = asyncio.create_task(self._watch(process), name="the death of Codex")
         hello = {"clientInfo": CLIENT, "capabilities": {"experimentalApi": True}}
@@ -70,7 +70,7 @@ class AppServer:
         self._write({"method": "initialized"})
 
     async def request(self, method: str, params: Params) -> Params:
-        """Ask and wait for the answer; Refusal when it is an error, AgentDied when the process ends meanwhile."""
+        """Send a request and wait for the result; AppServerError or AgentDied if there is none."""
         number = next(self._numbers)
         answer: asyncio.Future[Params] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
@@ -86,12 +86,12 @@ class AppServer:
             del self._waiting[number]
 
     def withdraw(self, number: int | str) -> None:
-        """What it has asked needs no answer any more."""
+        """Cancel the answer to a request of the app server."""
         if (answering := self._answering.get(number)) is not None:
             answering.cancel()
 
     async def leave(self) -> None:
-        """Say goodbye, and end the process by force after a while; what it has started is for others to end."""
+        """Close its input and kill it after a timeout; its children are not ended here."""
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
             with suppress(TimeoutError):
@@ -99,7 +99,7 @@ class AppServer:
                     await ended(self._process)
         ending = [*self._readers, *self._answering.values()]
         if self._watcher is not None and self._code is None:
-            # Past a death it is telling of it, and must not be cut short.
+            # After a death it is reporting it, and must not be cancelled.
             ending.append(self._watcher)
         for task in ending:
             if task is not asyncio.current_task():
@@ -119,14 +119,14 @@ class AppServer:
             try:
                 line = await process.stdout.readline()
             except ValueError as error:
-                log.warning("Codex said something that is too long: %s", error)
+                log.warning("a line of Codex is too long: %s", error)
                 continue
             if not line:
                 return
             try:
                 await self._take(json.loads(line))
             except Exception:
-                log.exception("what Codex said was not taken")
+                log.exception("cannot handle a message of Codex")
 
     async def _take(self, message: Params) -> None:
         match message:
@@ -144,19 +144,19 @@ class AppServer:
                     waiting.set_result(message.get("result") or {})
 
     async def _answer(self, number: int | str, method: str, params: Params) -> None:
-        """Answer a request of its own, which may take as long as people need."""
+        """Answer a request of the app server; may take as long as people need."""
         try:
             if (result := await self._asked(method, params)) is not None:
                 self._write({"id": number, "result": result})
             else:
                 self._write({"id": number, "error": {"code": UNKNOWN_METHOD, "message": f"no {method} here"}})
         except Exception as error:
-            log.exception("Codex got no answer to %s", method)
+            log.exception("cannot answer the request %s of Codex", method)
             self._write({"id": number, "error": {"code": UNKNOWN_METHOD, "message": str(error)}})
         finally:
             del self._answering[number]
 
-    async def _grumble(self, process: Process) -> None:
+    async def _read_stderr(self, process: Process) -> None:
         assert process.stderr is not None
         while True:
             with suppress(ValueError):
@@ -166,7 +166,7 @@ class AppServer:
                 log.debug("codex: %s", self._words[-1])
 
     async def _watch(self, process: Process) -> None:
-        """A death, however it comes: who waits for an answer is told by it, else who owns the process."""
+        """Wait for the exit; fail the pending requests and call ``lost``."""
         self._code = await ended(process) or UNKNOWN_EXIT
         for waiting in self._waiting.values():
             if not waiting.done():
@@ -178,7 +178,7 @@ class AppServer:
 
 
 def with_tools(environment: Mapping[str, str], folder: Path | None) -> dict[str, str]:
-    """The environment with the folder of the programs that Codex brings along on its path."""
+    """The environment with the folder of Codex's bundled programs on PATH."""
     if folder is None:
         return dict(environment)
     path = environment.get("PATH") or os.environ.get("PATH", "")

@@ -1,4 +1,4 @@
-"""What Codex asks before it does something, put to people."""
+"""Answer Codex's approval requests, by asking people."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ CANCEL = {"decision": "cancel"}
 async def answered(
     method: str, params: dict[str, Any], item: Item, folder: Path, ask: Ask, consult: Consult
 ) -> tuple[dict[str, Any] | None, str]:
-    """The answer to a request, None when it is not known, and what the agent must know of why it is a no."""
+    """The answer to a request (None: unknown method), and the reason of a refusal."""
     match method:
         case "item/tool/requestUserInput":
             return await user_questions.answered(params, consult), ""
@@ -29,7 +29,7 @@ async def answered(
         case "item/fileChange/requestApproval":
             permit = await ask(EDIT, _change(params, item, folder))
         case "item/permissions/requestApproval":
-            permit = await ask("Permissions", _told(params, "permissions", "cwd"))
+            permit = await ask("Permissions", _details(params, "permissions", "cwd"))
             return {"permissions": params["permissions"] if permit.allowed else {}}, permit.why
         case _:
             return None, ""
@@ -39,8 +39,8 @@ async def answered(
 
 
 def _command(params: dict[str, Any]) -> tuple[str, dict[str, object]]:
-    """A command; one that wants more than to be run has another name, so that leave for commands is none for it."""
-    more = _told(params, "networkApprovalContext", "additionalPermissions")
+    """Tool name and input of a command; with extra permissions it is ``Escalation``."""
+    more = _details(params, "networkApprovalContext", "additionalPermissions")
     command = {"command": command_of(params.get("command") or "")}
     if set(more) - {"description"} or params.get("kind", "command") != "command":
         return "Escalation", {**more, "wanted": command["command"], "kind": params.get("kind", "command")}
@@ -49,7 +49,7 @@ def _command(params: dict[str, Any]) -> tuple[str, dict[str, object]]:
 
 def _change(params: dict[str, Any], item: Item, folder: Path) -> dict[str, object]:
     changes = item.get("changes") or []
-    more = _told(params, "grantRoot")
+    more = _details(params, "grantRoot")
     if len(changes) == 1 and "grantRoot" not in more:
         path = Path(changes[0]["path"])
         shown = path.relative_to(folder) if path.is_relative_to(folder) else path
@@ -58,7 +58,7 @@ def _change(params: dict[str, Any], item: Item, folder: Path) -> dict[str, objec
 
 
 def _diff(change: dict[str, Any], path: str) -> str:
-    """The diff of one change; of a file that is added or deleted Codex tells the content alone."""
+    """The diff of one change; computed for added and deleted files."""
     text = str(change["diff"])
     match change.get("kind"):
         case {"type": "add"}:
@@ -70,7 +70,7 @@ def _diff(change: dict[str, Any], path: str) -> str:
     return text
 
 
-def _told(params: dict[str, Any], *names: str) -> dict[str, object]:
-    """What is there of these, and the reason that the agent gives."""
-    told: dict[str, object] = {name: params[name] for name in names if params.get(name)}
-    return {**told, "description": params["reason"]} if params.get("reason") else told
+def _details(params: dict[str, Any], *names: str) -> dict[str, object]:
+    """The given parameters that are set, and the agent's reason as description."""
+    details: dict[str, object] = {name: params[name] for name in names if params.get(name)}
+    return {**details, "description": params["reason"]} if params.get("reason") else details

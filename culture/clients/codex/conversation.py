@@ -1,4 +1,4 @@
-"""One thread of Codex: a turn at a time, and the commands that a turn leaves behind."""
+"""One thread of Codex: one turn at a time, interrupts, and background commands."""
 
 import asyncio
 import logging
@@ -11,12 +11,12 @@ log = logging.getLogger(__name__)
 
 INTERRUPT_PATIENCE = 4.0
 TOOL = "irc"
-# The provider of Codex's makers takes a message from outside as what a tool put out; others know only the user.
+# OpenAI's own provider accepts outside messages as tool output; others only user messages.
 OWN_PROVIDER = "openai"
 
 
 class CodexThread:
-    """A thread that was begun or taken up."""
+    """A started or resumed thread."""
 
     def __init__(self, server: AppServer, opened: Params) -> None:
         self.id = str(opened["thread"]["id"])
@@ -24,18 +24,18 @@ class CodexThread:
         self._provider = opened.get("modelProvider")
         self._server = server
         self.active: str | None = None
-        """The turn that is being taken, whoever began it."""
+        """Id of the running turn, whether ours or Codex's own."""
         self._beginning = False
         self._asked = ""
         self._over: dict[str, Params] = {}
         self._news = asyncio.Event()
 
     def is_asked(self, turn: str) -> bool:
-        """Whether this turn that starts is one that was asked for; Codex begins some by itself, such as for a goal."""
+        """Whether a turn has a prompt of ours; Codex begins some by itself."""
         return self._beginning or turn == self._asked
 
     def notice(self, method: str, params: Params) -> None:
-        """Take note of a turn that begins or ends, whoever began it."""
+        """Record the begin or the end of a turn."""
         match method:
             case "turn/started":
                 self.active, self._beginning = params["turn"]["id"], False
@@ -45,33 +45,33 @@ class CodexThread:
         self._news.set()
 
     async def ask(self, prompt: str, effort: str, *, outside: bool) -> Params:
-        """Put a prompt, from outside or a user's, once nothing else is done, and wait for the end of that turn."""
+        """Send a prompt once the thread is idle, and wait for the end of its turn."""
         given = self._from_outside(prompt) if outside else _own(prompt)
         began = await self._begin("turn/start", {"effort": effort, **given})
         self._asked = began["turn"]["id"]
         return await self._ended(began["turn"]["id"])
 
     async def compact(self) -> Params:
-        """Shorten the context; the turn that does so."""
+        """Compact the context; returns the turn that did so."""
         await self._begin("thread/compact/start", {})
         while self._beginning:
             await self._change()
         return await self._ended(self.active or next(iter(self._over)))
 
     async def steer(self, text: str, outside: str = "") -> bool:
-        """Put a text of our own, and what others say, into the running turn; False when there is none that takes it."""
+        """Add a text of ours and one from outside to the running turn; False if none takes it."""
         if self.active is None:
             return False
         given = {**(_tagged(outside) if outside else {}), **_own(text)}
         try:
             await self._server.request("turn/steer", {"threadId": self.id, "expectedTurnId": self.active, **given})
         except AppServerError as refusal:
-            log.info("Codex takes nothing more into its turn: %s", refusal)
+            log.info("Codex cannot add to the running turn: %s", refusal)
             return False
         return True
 
     async def interrupt(self) -> None:
-        """Break the running turn off; returns when it has ended, or after a while."""
+        """Interrupt the running turn; returns when it has ended, or after a timeout."""
         try:
             async with asyncio.timeout(INTERRUPT_PATIENCE):
                 while self._beginning:
@@ -85,7 +85,7 @@ class CodexThread:
             log.warning("Codex cannot be interrupted: %s", error)
 
     async def end_commands(self, items: set[str]) -> None:
-        """End the commands of these items that still run; those of earlier turns go on."""
+        """Terminate the running commands of these items."""
         try:
             running = await self._server.request("thread/backgroundTerminals/list", {"threadId": self.id})
             for each in running.get("data", ()):
@@ -93,7 +93,7 @@ class CodexThread:
                     named = {"threadId": self.id, "processId": each["processId"]}
                     await self._server.request("thread/backgroundTerminals/terminate", named)
         except AppServerError as refusal:
-            log.warning("Codex does not end a command: %s", refusal)
+            log.warning("Codex cannot terminate a command: %s", refusal)
 
     def _from_outside(self, prompt: str) -> dict[str, Any]:
         if self._provider == OWN_PROVIDER:
@@ -101,7 +101,7 @@ class CodexThread:
         return _tagged(prompt)
 
     async def _begin(self, method: str, params: Params) -> Params:
-        """Begin a turn once it does nothing: what is put while it works would become a part of that work."""
+        """Start a turn once the thread is idle: input sent earlier would join the running turn."""
         while self.active is not None:
             await self._change()
         self._over.clear()
@@ -128,6 +128,6 @@ def _own(text: str) -> Params:
 
 
 def _tagged(text: str) -> Params:
-    # A name that nobody can guess, so that no text can end its own tag; the same text twice is given twice.
+    # A random name, so that no text can close its own tag; the same text twice is sent twice.
     entry = {"kind": "untrusted", "value": text}
     return {"input": [], "additionalContext": {f"{TOOL}_{token_hex(4)}": entry}}

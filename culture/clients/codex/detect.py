@@ -1,4 +1,4 @@
-"""What is installed of Codex, and whether somebody has logged in."""
+"""Detect the Codex program and its login."""
 
 import json
 import os
@@ -27,12 +27,12 @@ TRIED = "0.163"
 
 KEYS = ("CODEX_API_KEY", "OPENAI_API_KEY")
 OWN_PROVIDER = "openai"
-# With one of these settings a login may be where nobody can see it, or not be needed.
+# With one of these settings the login may be elsewhere, or not be needed.
 ELSEWHERE = {"cli_auth_credentials_store", "profile", "openai_base_url"}
 
 
 def found() -> tuple[Found, ...]:
-    """The program that the package of its makers brings along."""
+    """The program in the Codex package, with its version and login."""
     version = package_version(PACKAGE)
     if version is None:
         return (Found(PROGRAM, remedy=installing("codex")),)
@@ -41,7 +41,7 @@ def found() -> tuple[Found, ...]:
 
 
 def to_log_in() -> str:
-    """What to type when nobody has logged in."""
+    """What to do to log in."""
     package = find_spec(BUNDLE)
     program = Path(package.origin).parent / "bin" / "codex" if package and package.origin else "codex"
     typed = shlex.quote(str(program))
@@ -49,12 +49,12 @@ def to_log_in() -> str:
 
 
 def home(environment: Mapping[str, str]) -> Path:
-    """Where Codex keeps its settings and its login."""
+    """Folder of Codex's settings and login."""
     return Path(environment.get("CODEX_HOME") or home_of(environment) / ".codex")
 
 
 def known_login(environment: Mapping[str, str]) -> tuple[Login, str]:
-    """Whether there is a login, and where it comes from; a provider of one's own has one of its own."""
+    """State of the login for the configured provider, and the file or variable it is in."""
     settings = read_mapping(home(environment) / "config.toml", tomllib.loads)
     provider = settings.get("model_provider", OWN_PROVIDER)
     if provider != OWN_PROVIDER:

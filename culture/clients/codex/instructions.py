@@ -1,4 +1,4 @@
-"""What Codex is told beside its own instructions and the harness's."""
+"""Instructions for Codex, besides its own and the harness's."""
 
 from culture.clients.shared.instructions import joined
 
@@ -18,5 +18,5 @@ only when a new task needs nothing of the old one. What you must not lose, write
 
 
 def added(instructions: str, note: str = "") -> str:
-    """What Codex gets as its developer's instructions: the harness's text, this one, and a note about this start."""
+    """Codex's developer instructions: harness instructions, ours, and a note."""
     return joined(instructions, INSTRUCTIONS, note)

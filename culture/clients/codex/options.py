@@ -1,4 +1,4 @@
-"""From an agent's setup to what Codex is started with; what cannot work is said before anything is started."""
+"""Build Codex's arguments and thread parameters from an agent's setup, validated."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,9 +14,9 @@ from culture.clients.shared.turn import RunnerSetup
 POLICIES = ("never", "on-request", "untrusted")
 SANDBOXES = ("danger-full-access", "workspace-write", "read-only")
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max", "ultra")
-"""From the least to the most; which of them there are is for the model to say."""
+"""All efforts, from least to most; each model supports some of them."""
 OTHER_NAMES = {"off": "none", "disabled": "none", "ultrathink": "max"}
-# The last of all is no deeper thought but a team of agents.
+# "ultra" is not more thought but a team of agents.
 DEEPEST = "max"
 DEEP = "high"
 GOALS = "features.goals"
@@ -26,7 +26,7 @@ OURS = "CULTURE_"
 
 
 def program() -> tuple[Path, Path | None]:
-    """The program that the package of its makers brings along, and the folder of what it uses itself."""
+    """Path of the program in the Codex package, and of its folder of bundled tools."""
     try:
         return bundled_codex_path(), bundled_path_dir()
     except FileNotFoundError as error:
@@ -36,7 +36,7 @@ def program() -> tuple[Path, Path | None]:
 
 
 def effort(thinking: str) -> str:
-    """How hard to think, in Codex's words."""
+    """Codex's effort for a ``thinking`` setting; WrongConfiguration if unknown."""
     wanted = OTHER_NAMES.get(thinking, thinking)
     if wanted not in EFFORTS:
         raise WrongConfiguration(f"thinking: {thinking!r} is none of {', '.join([*EFFORTS, *OTHER_NAMES])}")
@@ -44,38 +44,38 @@ def effort(thinking: str) -> str:
 
 
 def fitting(wanted: str, offered: Sequence[str]) -> str:
-    """The nearest to it that a model offers; itself when the model does not say."""
+    """The offered effort closest to the wanted one; the wanted one if none is offered."""
     known = [level for level in offered if level in EFFORTS]
     return min(known, key=lambda level: abs(EFFORTS.index(level) - EFFORTS.index(wanted)), default=wanted)
 
 
 def ours(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables by which the harness finds what an agent has started, and is found by it."""
+    """Our environment variables, which mark the agent's processes and lead to its daemon."""
     return {name: value for name, value in environment.items() if name.startswith(OURS)}
 
 
 def servers(settings: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, str]:
-    """The same for the MCP servers that Codex starts, to which it lets next to nothing through."""
+    """Settings that pass our variables to the MCP servers that Codex starts."""
     started = [name for name, each in (settings.get("mcp_servers") or {}).items() if each.get("command")]
     known = ours(environment).items()
     return {f"mcp_servers.{server}.env.{name}": value for server in started for name, value in known}
 
 
 def thread(setup: RunnerSetup, environment: Mapping[str, str]) -> dict[str, Any]:
-    """What a thread is begun or taken up with."""
+    """Parameters to start or resume a thread."""
     check_directory(setup.directory)
     wanted = {
         "cwd": str(setup.directory),
         "approvalPolicy": chosen(setup.options, "approval_policy", POLICIES),
         "sandbox": chosen(setup.options, "sandbox_mode", SANDBOXES),
         "config": {
-            # A login shell would forget our interpreter, which the skill needs to be the first on PATH.
+            # A login shell would reset PATH, where the skill needs our interpreter first.
             "allow_login_shell": False,
-            # For a goal it would begin turn after turn by itself, and nobody can refuse it one.
+            # With goals it would begin turns by itself, and they cannot be refused.
             GOALS: False,
-            # What it asks its user becomes a question in the room.
+            # Questions to its user become questions in the channel.
             USER_INPUT: True,
-            # Whatever the owner lets through to commands: by these the harness finds them, and they find the harness.
+            # Our variables, whatever shell_environment_policy the user has set.
             **{f"{VARIABLES}.{name}": value for name, value in ours(environment).items()},
         },
     }

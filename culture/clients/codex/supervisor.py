@@ -1,4 +1,4 @@
-"""A supervisor with Codex's judgement: one question without shell, files or memory for each verdict."""
+"""Supervisor that asks Codex for each verdict, without shell, files or memory."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from culture.clients.codex.options import effort
 from culture.clients.shared.supervisor import NoJudgement, Supervisor, SupervisorSetup
 from culture.clients.shared.turn import AgentDied, RunnerSetup, Turn
 
-# What Codex tells and offers its model beside the question; of its tools those that touch nothing stay.
+# Settings that reduce the prompt and switch off tools with effects.
 LEAN: dict[str, object] = {
     "web_search": "disabled",
     "include_environment_context": False,
@@ -24,14 +24,14 @@ LEAN: dict[str, object] = {
 
 
 class CodexSupervisor(Supervisor):
-    """Asks Codex with the login that the agent has; its processes are its own, not the agent's."""
+    """Asks Codex with the agent's login, in processes of its own."""
 
     def __init__(self, setup: SupervisorSetup) -> None:
         super().__init__(setup)
         effort(setup.thinking)
 
     async def judge(self, prompt: str) -> str:
-        """Put the question, once."""
+        """Ask once and return the verdict; NoJudgement if there is none."""
         setup = self.setup
         judge = _Judge(
             RunnerSetup(
@@ -44,11 +44,11 @@ class CodexSupervisor(Supervisor):
                 sandbox=setup.sandbox,
             )
         )
-        told: asyncio.Queue[Turn | int] = asyncio.Queue()
-        judge.on_turn = judge.on_exit = told.put
+        results: asyncio.Queue[Turn | int] = asyncio.Queue()
+        judge.on_turn = judge.on_exit = results.put
         try:
             await judge.start(prompt)
-            turn = await told.get()
+            turn = await results.get()
         except AgentDied as death:
             raise NoJudgement(str(death)) from death
         finally:
@@ -59,17 +59,17 @@ class CodexSupervisor(Supervisor):
 
 
 class _Judge(CodexRunner):
-    """Answers one question in a thread that is not kept."""
+    """A runner for one question in an ephemeral thread."""
 
     outside = False
 
-    async def wanted(self, server: AppServer, note: str = "") -> Params:
-        """A thread under the supervisor's instructions alone, without a place to run anything in."""
+    async def thread_params(self, server: AppServer, note: str = "") -> Params:
+        """Parameters of a thread with the supervisor's instructions only, and no environment."""
         others = {
             f"mcp_servers.{name}.enabled": False for name in (await self.settings(server)).get("mcp_servers") or ()
         }
         return {
-            **await super().wanted(server, note),
+            **await super().thread_params(server, note),
             "ephemeral": True,
             "approvalPolicy": "never",
             "sandbox": "read-only",

@@ -1,4 +1,4 @@
-"""What Codex asks its user by itself, put to people: its tool request_user_input, and the forms of MCP servers."""
+"""Put Codex's own questions to people: request_user_input and forms of MCP servers."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ NOBODY = "nobody sits here: ask on IRC, with irc_client ask"
 
 
 async def answered(params: Mapping[str, Any], consult: Consult) -> dict[str, Any]:
-    """The answers of people; a secret is not asked for in a room."""
+    """People's answers; secrets are not asked for in a channel."""
     questions = [each for each in params.get("questions") or () if isinstance(each, dict)]
     if any(each.get("isSecret") for each in questions):
         reply = FormReply(why="secrets are not asked for in a room")
@@ -27,7 +27,7 @@ def _field(question: Mapping[str, Any]) -> FormField:
 
 
 async def elicited(params: Mapping[str, Any], consult: Consult) -> dict[str, Any]:
-    """The answer to a form of an MCP server; one that wants a browser is declined."""
+    """People's answer to a form of an MCP server; forms by URL are declined."""
     schema = params.get("requestedSchema")
     if not isinstance(schema, dict) or params.get("mode", "form") != "form":
         return accepted(None)
@@ -36,12 +36,12 @@ async def elicited(params: Mapping[str, Any], consult: Consult) -> dict[str, Any
 
 
 def accepted(content: Mapping[str, Any] | None) -> dict[str, Any]:
-    """A form that is filled in; None declines it."""
+    """The response to a form: accept with this content, or decline with None."""
     return {"action": "decline" if content is None else "accept", "content": content}
 
 
 def tool_call(params: Mapping[str, Any]) -> tuple[str, dict[str, object]]:
-    """A call of a tool of an MCP server, for which Codex asks by a form: a permission, which only people give."""
+    """Tool name and input of an MCP tool call for which Codex asks permission by a form."""
     about = params.get("_meta") or {}
     given = {"message": params.get("message"), **{name: value for name, value in about.items() if name != "persist"}}
     return f"{params.get('serverName')}.{about.get('tool_name') or 'tool'}", given

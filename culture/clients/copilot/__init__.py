@@ -1,4 +1,4 @@
-"""GitHub Copilot, through its SDK."""
+"""The copilot backend: runs the GitHub Copilot CLI through its SDK."""
 
 from culture.clients.shared.sandbox.needs import ProgramNeeds
 from culture.clients.shared.turn import Backend
@@ -9,7 +9,7 @@ BACKEND = Backend(
     supervisor="culture.clients.copilot.supervisor:CopilotSupervisor",
     fields=frozenset({"copilot_path", "permission_mode", "provider"}),
     skill="culture.clients.copilot",
-    # After 30 s it moves a command to its background.
+    # After 30 s it moves a command to the background.
     ask_bound=25.0,
     asks=("permission_mode", frozenset({"ask"})),
     finder="culture.clients.copilot.detect:found",
@@ -17,7 +17,7 @@ BACKEND = Backend(
         folders=(".copilot",),
         settings=(
             *(".copilot/settings.json", ".copilot/mcp-config.json", ".copilot/copilot-instructions.md"),
-            # The last is the program itself, unpacked.
+            # The last one is the unpacked program itself.
             *(".copilot/skills", ".copilot/agents", ".agents/skills", ".cache/copilot"),
         ),
         copies=(".copilot/config.json",),

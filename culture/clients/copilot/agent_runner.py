@@ -1,4 +1,4 @@
-"""Runs GitHub Copilot: one standing process, one session, one turn at a time."""
+"""The runner for GitHub Copilot: one long-lived process, one session, one turn at a time."""
 
 import asyncio
 import logging
@@ -52,7 +52,7 @@ NO_SESSION = "Session not found"
 
 
 class CopilotRunner(QueuedRunner):
-    """GitHub Copilot through its SDK."""
+    """Runs GitHub Copilot through its SDK."""
 
     can = frozenset(Can)
 
@@ -69,7 +69,7 @@ class CopilotRunner(QueuedRunner):
         self._questions = OpenQuestions()
         self._shells = Shells(self.background)
         self._asked: str | None = None
-        """The prompt of the turn that runs."""
+        """Prompt of the running turn."""
         self._deeper = False
         self._effort: str | None = self._options.effort
         self._spent = 0
@@ -77,15 +77,15 @@ class CopilotRunner(QueuedRunner):
 
     @property
     def session_id(self) -> str | None:
-        """The session to take up again."""
+        """Id of the session, to resume it later."""
         return self._session
 
     def think_deeper(self) -> None:
-        """Give the next prompt that is no command more thought."""
+        """Use a higher effort for the next prompt that is no command."""
         self._deeper = True
 
     async def open(self) -> None:
-        """Start the program with the session of the setup, or a new one; one that is gone is replaced."""
+        """Start the program; resume the session of the setup, or begin a new one."""
         self._spent, self._fullness = 0, None
         chosen = self._options
         live = self._live = await CopilotProcess.start(
@@ -95,7 +95,7 @@ class CopilotRunner(QueuedRunner):
         try:
             async with asyncio.timeout(START_PATIENCE):
                 await self._greet(live)
-                self._settle(talk, await self._taken_up(live))
+                self._settle(talk, await self._resume(live))
         except WrongConfiguration:
             await self.close()
             raise
@@ -104,8 +104,8 @@ class CopilotRunner(QueuedRunner):
             raise AgentDied(UNKNOWN_EXIT, str(error) or "the Copilot CLI does not begin") from error
 
     async def take_turn(self, prompt: str) -> Turn:
-        """Give it the prompt and wait until it is idle; a command of the harness is a request of its own."""
-        live, talk = self._lively()
+        """Send a prompt or a command and wait until the program is idle."""
+        live, talk = self._require_running()
         if prompt == CLEAR:
             return await self._clear(live, talk)
         try:
@@ -116,12 +116,12 @@ class CopilotRunner(QueuedRunner):
         return self._turn(collected)
 
     async def interrupt(self) -> None:
-        """Break off what it does."""
+        """Interrupt the running turn."""
         if self._talk is not None:
             await self._talk.interrupt()
 
     async def close(self) -> None:
-        """End the program, and whatever it started."""
+        """End the program and all processes that it started."""
         live, self._live = self._live, None
         talk, self._talk = self._talk, None
         self._questions.forget()
@@ -130,46 +130,46 @@ class CopilotRunner(QueuedRunner):
             await talk.close()
 
     async def _greet(self, live: CopilotProcess) -> None:
-        """Note its version; without a login it would answer nothing, now and later."""
+        """Record its version; WrongConfiguration if nobody is logged in."""
         status = await live.client.get_status()
         note_version(self.setup.nick, Found(PROGRAM, status.version, tried=TRIED))
         if self._options.provider is not None or known_login(self._options.environment)[0] is not Login.MISSING:
-            # It says no as well when GitHub cannot be reached: then turns fail, as long as that lasts.
+            # It also reports no login while GitHub is unreachable; then turns fail until it is back.
             return
         if not (await live.client.get_auth_status()).isAuthenticated:
             raise WrongConfiguration(f"{self.setup.nick}: {not_logged_in()}")
 
-    async def _taken_up(self, live: CopilotProcess) -> CopilotSession:
-        """The session of the setup, or a new one where there is none, or none of that name."""
+    async def _resume(self, live: CopilotProcess) -> CopilotSession:
+        """Resume the session of the setup; a new one if there is none or it is gone."""
         if self.setup.resume is None:
-            return await self._begun(live)
+            return await self._begin(live)
         try:
             return await live.client.resume_session(self.setup.resume, **self._details())
         except JsonRpcError as error:
             if NO_SESSION not in error.message:
                 raise
-        return await self._begun(live, self.forgotten(self.setup.resume))
+        return await self._begin(live, self.forgotten(self.setup.resume))
 
-    async def _begun(self, live: CopilotProcess, note: str = "") -> CopilotSession:
+    async def _begin(self, live: CopilotProcess, note: str = "") -> CopilotSession:
         return await live.client.create_session(**self._details(note))
 
     def _settle(self, talk: CopilotConversation, session: CopilotSession) -> None:
         talk.session, self._session = session, session.session_id
 
     def _details(self, note: str = "") -> dict[str, Any]:
-        """What a session is begun with, and taken up with again."""
+        """Parameters to start or resume a session."""
         return {
             "model": self._options.model,
             "provider": self._options.provider,
             "reasoning_effort": self._options.effort,
             "working_directory": str(self.setup.directory),
             "system_message": {"mode": "append", "content": appended(self.setup.instructions, note)},
-            # Its own settings and skills, as anywhere.
+            # Use its own settings and skills.
             "enable_config_discovery": True,
             "streaming": True,
             "on_permission_request": self._decide,
-            "on_user_input_request": lambda request, _where: user_questions.answered(request, self._consulted),
-            "on_elicitation_request": lambda form: user_questions.elicited(form, self._consulted),
+            "on_user_input_request": lambda request, _where: user_questions.answered(request, self._consult),
+            "on_elicitation_request": lambda form: user_questions.elicited(form, self._consult),
             "hooks": {
                 "on_user_prompt_submitted": self._before_prompt,
                 "on_post_tool_use": self._after_tool,
@@ -179,7 +179,7 @@ class CopilotRunner(QueuedRunner):
         }
 
     async def _ask(self, talk: CopilotConversation, prompt: str) -> CopilotAnswer:
-        # A model that was never told how hard to think may know no such thing.
+        # A model without an effort setting may not support one.
         usual = self._effort if self._deeper else None
         self._deeper, self._asked = False, prompt
         if usual is None:
@@ -191,10 +191,10 @@ class CopilotRunner(QueuedRunner):
             await talk.think(usual)
 
     async def _clear(self, live: CopilotProcess, talk: CopilotConversation) -> Turn:
-        """Begin a new session in the same process."""
+        """Start a new session in the same process."""
         before = talk.session
         try:
-            self._settle(talk, await self._begun(live))
+            self._settle(talk, await self._begin(live))
         except (JsonRpcError, *UNREACHABLE) as error:
             raise AgentDied(UNKNOWN_EXIT, str(error)) from error
         self._fullness = None
@@ -208,18 +208,18 @@ class CopilotRunner(QueuedRunner):
         return collected.turn(spent, self._fullness, own_provider=self._options.provider is not None)
 
     def _hear(self, event: SessionEvent) -> None:
-        """Everything it sends is a sign of life."""
+        """Queue an event of the program."""
         self.touch()
         if self._live is None or self._talk is None:
             return
         try:
             self._talk.hear(event)
         except asyncio.QueueFull:
-            log.error("%s: Copilot says more than can be taken, and is ended", self.setup.nick)
+            log.error("%s: too many unread events of Copilot: ending it", self.setup.nick)
             self._live.kill()
 
     async def _said(self, event: SessionEvent) -> None:
-        """Pass on what the agent says and does, and count what it uses; agents that it has sent off only count."""
+        """Handle an event: pass on output and count usage; of sub-agents only count usage."""
         self._shells.note(event.data)
         match event.data:
             case AssistantUsageData() as usage:
@@ -241,9 +241,9 @@ class CopilotRunner(QueuedRunner):
             self.used(self._spent)
 
     async def _decide(self, request: PermissionRequest, _invocation: PermissionInvocation) -> PermissionRequestResult:
-        """Copilot's own question whether it may do something, put to people unless it may do everything."""
+        """Decide a permission request: allow, or ask people in mode ``ask``."""
         self.touch()
-        # What an organisation's administrator wants to be asked is asked in any case.
+        # Requests that the organisation's policy requires are always asked.
         if not self._asks and not getattr(request, "managed_approval_required", False):
             return PermissionDecisionApproveOnce()
         if self.permit is None:
@@ -260,7 +260,7 @@ class CopilotRunner(QueuedRunner):
     async def _before_prompt(
         self, given: UserPromptSubmittedHookInput, _where: dict[str, str]
     ) -> UserPromptSubmittedHookOutput | None:
-        """Refuse the program what it wants to begin by itself, once that is on disk as news to the agent."""
+        """Block a prompt that is not ours, after it was stored as news for the agent."""
         self.touch()
         if self._asked is not None and is_same_prompt(given["prompt"], self._asked):
             return None
@@ -269,8 +269,8 @@ class CopilotRunner(QueuedRunner):
         await self.keep(self._shells.news(given))
         return {"decision": "block", "reason": REFUSED}
 
-    async def _consulted(self, fields: Sequence[FormField]) -> FormReply:
-        """What Copilot asks its user by itself, put to people."""
+    async def _consult(self, fields: Sequence[FormField]) -> FormReply:
+        """Put Copilot's own questions to people."""
         self.touch()
         reply = FormReply(why=user_questions.NOBODY) if self.consult is None else await self.consult(fields)
         self.touch()
@@ -280,12 +280,12 @@ class CopilotRunner(QueuedRunner):
         self, used: PostToolUseHookInput | PostToolUseFailureHookInput, _where: dict[str, str]
     ) -> PostToolUseFailureHookOutput | None:
         self.touch()
-        # A whisper is for the agent, not for one that it has sent off.
+        # Whispers are for the agent, not for its sub-agents.
         if self.take_whispers is None or "agentId" in used or not (whispers := self.take_whispers()):
             return None
         return {"additionalContext": "\n".join(whispers)}
 
-    def _lively(self) -> tuple[CopilotProcess, CopilotConversation]:
+    def _require_running(self) -> tuple[CopilotProcess, CopilotConversation]:
         if self._live is None or self._talk is None:
             raise AgentDied(UNKNOWN_EXIT, "the Copilot CLI is not running")
         return self._live, self._talk

@@ -1,4 +1,4 @@
-"""What Copilot gives in one turn, in the words of the contract."""
+"""Collect Copilot's events into blocks, texts and usage of a turn."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,12 +18,12 @@ from culture.clients.shared.turn import Turn
 INTERRUPTED = "interrupted"
 AUTHENTICATION = "authentication"
 FULL = "context_limit"
-# How it says that nobody has logged in at GitHub; what it advises is for a terminal that is not there.
+# The program's error without a GitHub login; its advice is for a terminal, so ours replaces it.
 NO_LOGIN = "No GitHub OAuth token"
 
 
 def normalised(said: AssistantMessageData) -> list[dict[str, Any]]:
-    """The blocks as the contract has them."""
+    """Content blocks in the format of the runner contract."""
     blocks: list[dict[str, Any]] = []
     if said.reasoning_text:
         blocks.append({"type": "thinking", "thinking": said.reasoning_text})
@@ -36,45 +36,45 @@ def normalised(said: AssistantMessageData) -> list[dict[str, Any]]:
 
 
 def result(done: ToolExecutionCompleteData) -> dict[str, Any]:
-    """The result of a tool, as the contract has it."""
+    """The ``tool_result`` block of an ended tool call."""
     output = done.error.message if done.error is not None else done.result.content if done.result is not None else ""
     code = done.shell_execution.exit_code if done.shell_execution is not None else 0
     return tool_result(done.tool_call_id, output, failed=not done.success or bool(code))
 
 
 def tokens(usage: AssistantUsageData | CompactionCompleteCompactionTokensUsed | None) -> int:
-    """What was read and written; what came from a cache is among what was read."""
+    """Sum of input (including cached) and output tokens."""
     return ((usage.input_tokens or 0) + (usage.output_tokens or 0)) if usage is not None else 0
 
 
 def not_logged_in() -> str:
-    """That nobody has logged in, and what to do."""
+    """Error text without a login, with what to do."""
     return f"Copilot is not logged in: {TO_LOG_IN} (docs/clients/copilot/overview.md)"
 
 
 @dataclass(slots=True)
 class CopilotAnswer:
-    """What a turn gave so far."""
+    """Text, tools and error of a turn so far."""
 
     text: str = ""
     tools: list[str] = field(default_factory=list)
     error: str = ""
     trouble: str = ""
-    """The kind of the error, in the program's own word."""
+    """The program's error type."""
     interrupted: bool = False
     compacted: bool = False
 
     def take(self, said: AssistantMessageData) -> None:
-        """Take note of what it said and called."""
+        """Record the text and the tool calls of a message."""
         self.text = said.content or self.text
         self.tools.extend(call.name for call in said.tool_requests or ())
 
     def fail(self, error: SessionErrorData) -> None:
-        """Take note of why it is no answer."""
+        """Record an error."""
         self.error, self.trouble = error.message, error.error_type
 
     def turn(self, spent: int, fullness: float | None, *, own_provider: bool) -> Turn:
-        """All of it."""
+        """The turn's result, in the format of the runner contract."""
         return Turn(
             text=self.text,
             error=INTERRUPTED if self.interrupted else self._why(own_provider),

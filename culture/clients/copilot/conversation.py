@@ -1,4 +1,9 @@
-"""Prompts and what comes back: one at a time, and in order."""
+"""One session of Copilot: sends a prompt, collects its events in order, and finds its end.
+
+The id of a prompt is known only when ``send`` returns, and its first events may arrive before that. So events are held
+back while a prompt is sent. A prompt is over when the session is idle after the prompt's own message was seen; an idle
+event before that belongs to the previous turn.
+"""
 
 import asyncio
 import logging
@@ -29,7 +34,7 @@ from culture.clients.shared.turn import AgentDied
 log = logging.getLogger(__name__)
 
 INTERRUPT_PATIENCE = 2.0
-# Whoever says so much more than is heard is not heard any more.
+# Events that may wait; with more the program is ended.
 MOST_UNHEARD = 10_000
 UNREACHABLE = (ProcessExitedError, OSError)
 HEARD = (
@@ -48,18 +53,18 @@ HEARD = (
 
 
 class PendingPrompt:
-    """A prompt on its way: it is over when the agent is idle after having taken it up."""
+    """A prompt that was sent, its output so far, and a future for its end."""
 
     def __init__(self) -> None:
         self.collected = CopilotAnswer()
         self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.number: str | None = None
-        """What the program calls the prompt; None while it is being handed over."""
+        """The program's id of the prompt; None while it is being sent."""
         self.begun = False
         self.interrupting = False
 
     def take(self, event: SessionEvent) -> None:
-        """Take note of how far it is; what the agent does before it comes to this prompt is not meant."""
+        """Update from an event; events before the prompt's own message are ignored."""
         match event.data:
             case UserMessageData(message_id=number) if number == self.number:
                 self.begun = True
@@ -76,7 +81,7 @@ class PendingPrompt:
                 self._idle(bool(aborted))
 
     def _idle(self, aborted: bool) -> None:
-        # The second of the two events can belong to the turn before.
+        # One of the two idle events can belong to the previous turn.
         meant = self.begun or self.collected.error or (aborted and self.interrupting)
         if meant and not self.over.done():
             self.collected.interrupted = aborted
@@ -84,34 +89,34 @@ class PendingPrompt:
 
 
 class CopilotConversation:
-    """A session of the program, with what it says taken in order."""
+    """A session of the program; handles its events in order."""
 
     def __init__(self, said: Callable[[SessionEvent], Awaitable[None]]) -> None:
         self.session: CopilotSession | None = None
         self._said = said
         self._asked: PendingPrompt | None = None
         self._events: asyncio.Queue[SessionEvent] = asyncio.Queue(MOST_UNHEARD)
-        # Clear while a prompt is handed over: whether an event belongs to it is known only afterwards.
+        # Cleared while a prompt is sent: its id, which assigns events to it, is not known yet.
         self._named = asyncio.Event()
         self._named.set()
         self._listener = asyncio.create_task(self._listen(), name="what Copilot says")
 
     def hear(self, event: SessionEvent) -> None:
-        """Take an event; QueueFull when there are too many that nobody has heard."""
+        """Queue an event; QueueFull if too many are waiting."""
         if isinstance(event.data, HEARD):
             self._events.put_nowait(event)
 
     async def lost(self, code: int) -> None:
-        """The program has died."""
+        """Fail the running prompt, as the program has died."""
         if self._asked is not None and not self._asked.over.done():
             self._asked.over.set_exception(AgentDied(code))
 
     async def ask(self, prompt: str) -> CopilotAnswer:
-        """Put a prompt and wait until the agent is idle after it."""
+        """Send a prompt and wait for its end; AgentDied if the process ends first."""
         asked = self._asked = PendingPrompt()
         self._named.clear()
         try:
-            asked.number = await self._there().send(prompt)
+            asked.number = await self._require_session().send(prompt)
             self._named.set()
             await asked.over
         except (JsonRpcError, *UNREACHABLE) as error:
@@ -122,10 +127,10 @@ class CopilotConversation:
         return asked.collected
 
     async def compact(self) -> CopilotAnswer:
-        """Have the context shortened."""
+        """Compact the context."""
         asked = self._asked = PendingPrompt()
         try:
-            result = await self._there().rpc.history.compact()
+            result = await self._require_session().rpc.history.compact()
             asked.collected.compacted = result.success
             await self._events.join()
         except JsonRpcError as error:
@@ -138,7 +143,7 @@ class CopilotConversation:
         return asked.collected
 
     async def interrupt(self) -> None:
-        """Break off what was asked; returns when that has ended, or after a while."""
+        """Interrupt the running prompt; returns when it has ended, or after a timeout."""
         asked, session = self._asked, self.session
         if asked is None or session is None:
             return
@@ -149,17 +154,17 @@ class CopilotConversation:
         await asyncio.wait([asked.over], timeout=INTERRUPT_PATIENCE)
 
     async def think(self, level: str) -> None:
-        """Think this hard from the next call on."""
+        """Set the effort from the next model call on."""
         try:
-            session = self._there()
+            session = self._require_session()
             now = await session.rpc.model.get_current()
             if now.model_id is not None:
                 await session.set_model(now.model_id, reasoning_effort=level)
         except (JsonRpcError, *UNREACHABLE) as error:
-            log.warning("the effort cannot be changed: %s", error)
+            log.warning("cannot change the effort: %s", error)
 
     async def close(self) -> None:
-        """Hear no more."""
+        """Stop handling events."""
         if self._listener is not asyncio.current_task():
             self._listener.cancel()
             await asyncio.wait([self._listener])
@@ -173,11 +178,11 @@ class CopilotConversation:
                     self._asked.take(event)
                 await self._said(event)
             except Exception:
-                log.exception("what Copilot said was not taken")
+                log.exception("cannot handle an event of Copilot")
             finally:
                 self._events.task_done()
 
-    def _there(self) -> CopilotSession:
+    def _require_session(self) -> CopilotSession:
         if self.session is None:
             raise AgentDied(UNKNOWN_EXIT, "the Copilot CLI is not running")
         return self.session

@@ -1,4 +1,4 @@
-"""What is installed of the Copilot CLI, and whether somebody has logged in at GitHub."""
+"""Detect the Copilot CLI and its GitHub login."""
 
 import os
 import re
@@ -32,7 +32,7 @@ _LOGGED_IN = re.compile(r'"last_?logged_?in_?user"\s*:\s*["{]', re.IGNORECASE)
 
 
 def found() -> tuple[Found, ...]:
-    """The program, with the SDK that talks to it."""
+    """The program, with its version and login; a remedy if it or the SDK is missing."""
     if package_version(SDK) is None:
         return (Found(PROGRAM, remedy=installing("copilot")),)
     path = program(os.environ.get(PATH_VARIABLE) or "copilot", os.environ)
@@ -44,13 +44,13 @@ def found() -> tuple[Found, ...]:
 
 
 def program(name: str, environment: Mapping[str, str]) -> Path | None:
-    """Where the program of that name is; the binary itself, where npm has put a script in front of it."""
+    """Path of the program; the binary itself, not the script that npm installs."""
     path = located(str(Path(name).expanduser()) if "/" in name else name, environment)
     return path and (_behind(path.resolve()) or path)
 
 
 def known_login(environment: Mapping[str, str]) -> tuple[Login, str]:
-    """Whether there is a login at GitHub, and where it comes from, as far as files and variables tell."""
+    """State of the GitHub login, and the variable or file it comes from."""
     if variable := first_set(TOKENS, environment):
         return Login.READY, variable
     home = home_of(environment)
@@ -63,7 +63,7 @@ def known_login(environment: Mapping[str, str]) -> tuple[Login, str]:
 
 
 def _behind(script: Path) -> Path | None:
-    """The binary that npm's script starts: a death of the script alone would leave it running."""
+    """The binary that npm's script starts: killing only the script would leave it running."""
     if script.suffix != ".js":
         return None
     places = (script.parent.parent, script.parent / "node_modules/@github")

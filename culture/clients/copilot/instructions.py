@@ -1,4 +1,4 @@
-"""What Copilot is told beside its own system prompt and the harness's instructions."""
+"""Instructions for Copilot, besides its system prompt and the harness's instructions."""
 
 from culture.clients.shared.instructions import SHORT_CONTEXT, joined
 
@@ -17,5 +17,5 @@ about architecture, or when a whisper says [THINK_DEEPER]. Go back to ordinary t
 
 
 def appended(instructions: str, note: str = "") -> str:
-    """What is added to Copilot's own system prompt: the harness's text, this one, and a note about this start."""
+    """Text appended to Copilot's system prompt: harness instructions, ours, and a note."""
     return joined(instructions, INSTRUCTIONS, note)

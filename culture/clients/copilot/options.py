@@ -1,4 +1,4 @@
-"""From an agent's setup to what Copilot's SDK is given; what cannot work is said before anything is started."""
+"""Build the options of Copilot's SDK from an agent's setup, with validation."""
 
 import os
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from culture.clients.shared.options import check_directory, chosen
 ALLOW, ASK = "allow", "ask"
 MODES = (ALLOW, ASK)
 EFFORTS: Mapping[str, ReasoningEffort] = {level: level for level in get_args(ReasoningEffort)} | {"ultrathink": "max"}
-# Every agent has this unless its configuration says otherwise, and not every model takes an effort.
+# "medium" is the default of every agent, and not every model supports an effort.
 LEFT_TO_THE_MODEL = frozenset({"medium", "off", "none", "disabled"})
 DEEP: ReasoningEffort = "high"
 
@@ -30,11 +30,11 @@ _FIGURES = ("max_prompt_tokens",)
 
 @dataclass(frozen=True, slots=True)
 class CopilotOptions:
-    """What the configuration of an agent, or of its supervisor, makes of Copilot."""
+    """Validated options for Copilot, of an agent or of its supervisor."""
 
     program: Path
     environment: Mapping[str, str]
-    """All that its processes see; the key of a provider is not among it."""
+    """Environment of its processes, without the provider's key."""
     model: str | None
     effort: ReasoningEffort | None
     provider: ProviderConfig | None
@@ -49,7 +49,7 @@ def read(
     model: str | None,
     thinking: str,
 ) -> CopilotOptions:
-    """Look all of it through."""
+    """Validate the settings; WrongConfiguration says what is wrong."""
     check_directory(directory)
     everything = {**os.environ, **environment}
     provider = _provider(options.get("provider"), everything)
@@ -66,7 +66,7 @@ def read(
 
 
 def effort(thinking: str) -> ReasoningEffort | None:
-    """How hard to think; None leaves it to the model."""
+    """Effort for a ``thinking`` setting; None leaves it to the model."""
     if thinking in LEFT_TO_THE_MODEL:
         return None
     if thinking not in EFFORTS:
@@ -75,7 +75,7 @@ def effort(thinking: str) -> ReasoningEffort | None:
 
 
 def asks(options: Mapping[str, object]) -> bool:
-    """Whether people are asked for leave; by default it works without asking."""
+    """Whether people are asked for permissions; by default it works without asking."""
     return chosen(options, "permission_mode", MODES) == ASK
 
 
@@ -92,7 +92,7 @@ def _program(named: object, environment: Mapping[str, str]) -> Path:
 
 
 def _secret(given: object) -> str | None:
-    """The name of the variable that has the key."""
+    """Name of the variable with the provider's key."""
     return given.get(_KEY) if isinstance(given, dict) else None
 
 

@@ -1,4 +1,4 @@
-"""What Copilot asks leave for, in the words in which people are asked."""
+"""Convert Copilot's permission requests to tool name and input for people."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ from copilot.session_events import (
 
 
 def wanted(request: PermissionRequest) -> tuple[str, Mapping[str, object]]:
-    """The tool and what it is given; the names are those that patterns such as ``Bash(git status:*)`` go by."""
+    """Tool name and input of a request; names as in patterns like ``Bash(git status:*)``."""
     match request:
         case PermissionRequestShell():
             return "Bash", {"command": request.full_command_text, "description": request.intention}

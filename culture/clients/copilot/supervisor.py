@@ -1,4 +1,4 @@
-"""A supervisor with Copilot's judgement: one question without tools or memory for each verdict."""
+"""Supervisor that asks Copilot for each verdict, without tools or memory."""
 
 import asyncio
 
@@ -17,7 +17,7 @@ from culture.lib.process.orphans import end_all
 
 
 class CopilotSupervisor(Supervisor):
-    """Asks Copilot with the login or the provider of the agent; its processes are its own, not the agent's."""
+    """Asks Copilot with the agent's login or provider, in processes of its own."""
 
     def __init__(self, setup: SupervisorSetup) -> None:
         super().__init__(setup)
@@ -26,7 +26,7 @@ class CopilotSupervisor(Supervisor):
         )
 
     async def judge(self, prompt: str) -> str:
-        """Put the question, once."""
+        """Ask once and return the verdict; NoJudgement if there is none."""
         try:
             collected = await self._answer(prompt)
         except (AgentDied, JsonRpcError, *UNREACHABLE) as error:
@@ -37,7 +37,7 @@ class CopilotSupervisor(Supervisor):
         return turn.text
 
     async def stop(self) -> None:
-        """Judge no more, and end what is left of a question."""
+        """Stop, and kill the processes of a running question."""
         await super().stop()
         await end_all(self.setup.token)
 
@@ -64,7 +64,7 @@ class CopilotSupervisor(Supervisor):
             await live.client.delete_session(talk.session.session_id)
             return collected
         except asyncio.CancelledError:
-            # One that hangs does not say goodbye.
+            # A hanging program does not stop by itself.
             live.kill()
             raise
         finally:

@@ -1,8 +1,8 @@
-"""Copilot's background commands, as its messages tell of them.
+"""Track Copilot's background commands.
 
-When one has ended, Copilot begins a turn by itself, and asks its hook for prompts before any request to the model. The
-news is kept as a message to the agent and then refused: it comes again as a prompt of the daemon. Into a turn that runs
-Copilot puts the news without asking.
+When a command ends, Copilot begins a turn by itself. It first calls our prompt hook, before any request to the model.
+The hook stores the news as a message to the agent and blocks the turn; the daemon then sends the news as a prompt. If a
+turn is running, Copilot adds the news to it without calling the hook.
 """
 
 import re
@@ -24,13 +24,13 @@ _NOTIFICATION = re.compile(r"</?system_notification>")
 
 
 class Shells:
-    """The shells that run in the background."""
+    """Tracks the shells that run in the background."""
 
     def __init__(self, background: BackgroundWork) -> None:
         self._background = background
 
     def note(self, said: object) -> None:
-        """Take note of what an event tells of them."""
+        """Update the background work from an event."""
         match said:
             case AssistantMessageData(tool_requests=calls, parent_tool_call_id=parent) if calls:
                 for call in calls:
@@ -41,7 +41,7 @@ class Shells:
                 self._result(call, result.content or "")
 
     def news(self, given: Mapping[str, object]) -> News:
-        """What Copilot would begin a turn for, from what its hook is told."""
+        """The news in a prompt that Copilot generates for an ended command."""
         text = _NOTIFICATION.sub("", str(given.get("prompt", ""))).strip()
         shell = _SHELL.search(text)
         if shell is not None:

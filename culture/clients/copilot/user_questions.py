@@ -1,4 +1,4 @@
-"""What Copilot asks its user by itself, put to people: its tool ask_user, and the forms of MCP servers."""
+"""Put Copilot's own questions to people: ask_user and forms of MCP servers."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -12,7 +12,7 @@ NOBODY = "nobody sits here: ask on IRC, with irc_client ask"
 
 
 async def answered(request: UserInputRequest, consult: Consult) -> UserInputResponse:
-    """The answer of people; where there is none, the model is told why."""
+    """People's answer, or the reason why there is none."""
     options = tuple((str(each), "") for each in request.get("choices") or ())
     reply = await consult([FormField(request["question"], options)])
     if reply.values is None:
@@ -21,7 +21,7 @@ async def answered(request: UserInputRequest, consult: Consult) -> UserInputResp
 
 
 async def elicited(form: ElicitationContext, consult: Consult) -> ElicitationResult:
-    """The answer to a form of an MCP server; one that wants a browser is declined."""
+    """People's answer to a form of an MCP server; forms by URL are declined."""
     if form.get("mode") == "url":
         return {"action": "decline"}
     schema = form.get("requestedSchema") or {}

@@ -1,4 +1,4 @@
-"""An agent without a model: a real little program that follows a playbook."""
+"""The scripted backend: an agent without a model that follows a playbook."""
 
 from culture.clients.shared.turn import Backend
 

@@ -1,7 +1,7 @@
-"""The agent program: prompts as JSON lines on standard input, what it says and does as JSON lines on standard output.
+"""The agent program: prompts as JSON lines on stdin, output as JSON lines on stdout.
 
 In: ``prompt`` (id, text, deeper), ``command`` (id, name: compact or clear), ``interrupt`` (id).
-The end of the input ends it.
+The program ends at the end of its input.
 Out: ``ready`` (session, count), ``text``, ``thinking``, ``tool_use``, ``tool_result``, ``usage`` (tokens, cost_usd: of
 the turn so far), and ``turn_end`` (id, session, text, error, full, interrupted, tools, compacted, usage) for every
 prompt and command.
@@ -20,7 +20,7 @@ from pathlib import Path
 from culture.clients.scripted.execute import ApiError, Performance
 from culture.clients.scripted.interruptible import Breaking, BrokenOff
 from culture.clients.scripted.playbook import BUILT_IN, Playbook, read
-from culture.clients.scripted.prompt import meant, without_events
+from culture.clients.scripted.prompt import message_at, without_events
 from culture.clients.scripted.session import FOLDER, ScriptedSession
 from culture.clients.shared.errors import WrongConfiguration
 
@@ -29,7 +29,7 @@ _EVERY_TURN = sys.maxsize
 
 
 class ScriptedAgent:
-    """Takes one turn after the other."""
+    """Takes turns, one at a time; a thread reads the input meanwhile."""
 
     def __init__(self, playbook: Playbook, session: ScriptedSession, nick: str, thinking: str) -> None:
         self._playbook = playbook
@@ -40,7 +40,7 @@ class ScriptedAgent:
         self._waiting: queue.SimpleQueue[dict[str, object] | None] = queue.SimpleQueue()
 
     def work(self) -> None:
-        """Take prompts until the input ends."""
+        """Handle requests until the input ends."""
         threading.Thread(target=self._listen, daemon=True).start()
         tell({"type": "ready", "session": self._session.id, "count": self._session.count})
         while (request := self._waiting.get()) is not None:
@@ -93,7 +93,7 @@ class ScriptedAgent:
         return {**end, "text": said, "tools": performance.tools, "usage": usage}
 
     def _values(self, prompt: str, match: re.Match[str] | None, deeper: bool) -> dict[str, str]:
-        message = meant(prompt, match.start() if match else None, self._nick)
+        message = message_at(prompt, match.start() if match else None, self._nick)
         groups = {str(number): text or "" for number, text in enumerate(match.groups(), 1)} if match else {}
         names = {name: text or "" for name, text in match.groupdict().items()} if match else {}
         return {
@@ -116,13 +116,13 @@ class ScriptedAgent:
 
 
 def tell(event: dict[str, object]) -> None:
-    """Write one line."""
+    """Write an event as one line to standard output."""
     sys.stdout.write(json.dumps(event) + "\n")
     sys.stdout.flush()
 
 
 def main() -> None:
-    """Read the playbook, take the session up and work."""
+    """Read the playbook, start or resume the session, and handle requests."""
     arguments = argparse.ArgumentParser(prog="culture.clients.scripted.agent")
     arguments.add_argument("--playbook", type=Path, default=BUILT_IN)
     arguments.add_argument("--resume", metavar="SESSION")
@@ -141,7 +141,7 @@ def main() -> None:
     try:
         agent.work()
     except BrokenPipeError:
-        # Nobody listens any more; what is still buffered has no reader either.
+        # The reader is gone: exit without flushing the buffer.
         os._exit(0)
 
 

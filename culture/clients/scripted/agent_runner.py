@@ -1,4 +1,4 @@
-"""Running the scripted agent: a process, its lines, its death."""
+"""The runner for the scripted agent: starts its process, reads its events."""
 
 import asyncio
 import json
@@ -20,14 +20,14 @@ from culture.lib.process.pipes import ended, release, spawn
 log = logging.getLogger(__name__)
 
 START_PATIENCE = 30.0
-# An idle agent ends as soon as its input does.
+# Seconds for an idle agent to end after its input is closed.
 END_PATIENCE = 1.0
-# What was written before a death is still read, unless somebody else holds the pipe open.
+# Seconds to read the remaining output after its death, in case another process holds the pipe.
 LAST_WORDS_PATIENCE = 0.5
 
 
 class ScriptedRunner(QueuedRunner):
-    """An agent that follows a playbook."""
+    """Runs an agent that follows a playbook."""
 
     can = frozenset({Can.RESUME, Can.COMPACT, Can.CLEAR, Can.DEEPER})
 
@@ -46,14 +46,14 @@ class ScriptedRunner(QueuedRunner):
 
     @property
     def session_id(self) -> str | None:
-        """The session its file is named after."""
+        """Id of the session, to resume it later."""
         return self._session
 
     async def open(self) -> None:
-        """Start the program and wait until it takes prompts."""
+        """Start the program and wait until it is ready."""
         options = ["--playbook", str(self._playbook), "--thinking", self.setup.thinking]
         resume = ["--resume", self.setup.resume] if self.setup.resume else []
-        # -P: the folder the agent works in is no place to import from.
+        # -P: do not import modules from the folder that the agent works in.
         program = [sys.executable, "-P", "-m", "culture.clients.scripted.agent"]
         command = inside(self.setup.sandbox, [*program, *options, *resume], self._environment)
         self._process = await spawn(command, self.setup.directory, self._environment)
@@ -69,7 +69,7 @@ class ScriptedRunner(QueuedRunner):
             raise AgentDied(getattr(error, "code", 1), str(error) or "the agent does not begin") from error
 
     async def take_turn(self, prompt: str) -> Turn:
-        """Send a prompt, or a command of the harness, and wait for the end of the turn."""
+        """Send a prompt or a command and wait for the end of the turn."""
         self._number += 1
         self._end = asyncio.get_running_loop().create_future()
         if prompt in COMMANDS:
@@ -80,15 +80,15 @@ class ScriptedRunner(QueuedRunner):
         return await self._end
 
     async def interrupt(self) -> None:
-        """Ask the program to break the present turn off."""
+        """Interrupt the running turn."""
         await self._write({"type": "interrupt", "id": self._number})
 
     def think_deeper(self) -> None:
-        """Say so with the next prompt."""
+        """Set ``deeper`` on the next prompt."""
         self._deeper = True
 
     async def close(self) -> None:
-        """End the program and everything that carries its token."""
+        """End the program and all processes that it started."""
         process, self._process = self._process, None
         tasks = [task for task in (self._watcher, self._listener) if task not in (None, asyncio.current_task())]
         self._watcher = self._listener = None
@@ -108,7 +108,7 @@ class ScriptedRunner(QueuedRunner):
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
             await self._process.stdin.drain()
         except ConnectionError:
-            # It is dead; whoever watches its life tells how.
+            # It is dead; the watcher reports that.
             pass
 
     async def _listen(self, process: asyncio.subprocess.Process) -> None:
@@ -117,7 +117,7 @@ class ScriptedRunner(QueuedRunner):
             while line := await process.stdout.readline():
                 await self._heard(json.loads(line))
         except ValueError as error:
-            log.error("%s: the agent wrote what is no line of its protocol: %s", self.setup.nick, error)
+            log.error("%s: malformed line from the agent: %s", self.setup.nick, error)
             process.kill()
 
     async def _heard(self, event: dict[str, Any]) -> None:
@@ -140,7 +140,7 @@ class ScriptedRunner(QueuedRunner):
         try:
             await self.emit([block], self.setup.model or "scripted")
         except Exception:
-            log.exception("%s: what the agent said could not be passed on", self.setup.nick)
+            log.exception("%s: cannot pass on the agent's output", self.setup.nick)
 
     async def _watch(self, process: asyncio.subprocess.Process) -> None:
         code = await ended(process)
@@ -152,7 +152,7 @@ class ScriptedRunner(QueuedRunner):
 
 
 async def _leave(process: asyncio.subprocess.Process) -> None:
-    """Let an agent that listens end by itself."""
+    """Close its input, and wait shortly for it to end."""
     assert process.stdin is not None
     process.stdin.close()
     try:
@@ -163,7 +163,7 @@ async def _leave(process: asyncio.subprocess.Process) -> None:
 
 
 def playbook_of(nick: str, directory: Path, options: Mapping[str, object]) -> Path:
-    """The playbook of an agent, looked through, so that a wrong one is known before anything starts."""
+    """Path of an agent's playbook, after validation; WrongConfiguration if it is wrong."""
     named = options.get("playbook")
     if named is None:
         return BUILT_IN

@@ -1,4 +1,4 @@
-"""Running a program in a turn: to its end, to its time limit, or until the turn is broken off."""
+"""Run a program in a turn: until its end, its timeout or an interrupt."""
 
 import os
 import signal
@@ -23,14 +23,14 @@ class ScriptedCommand:
     variables: Mapping[str, str] = field(default_factory=dict)
     timeout: float = 60.0
     text: str = ""
-    """What it reads."""
+    """Its standard input."""
     merged: bool = False
-    """What it writes on standard error is part of its output."""
+    """Whether standard error is part of the output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a program wrote and how it ended."""
+    """Output, standard error and exit code of a program."""
 
     output: str
     errors: str
@@ -38,8 +38,8 @@ class Result:
 
 
 def run(command: ScriptedCommand, breaking: Breaking) -> Result:
-    """Run a program; its code is 124 when it took too long."""
-    # Files and no pipes: what the program leaves behind in the background must not keep the turn waiting.
+    """Run a program and return its result; exit code 124 after a timeout."""
+    # Files, not pipes: a background process of the program must not keep the turn waiting.
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         given.write(command.text.encode(errors="replace"))
         given.seek(0)
@@ -70,7 +70,7 @@ def _ended(child: "subprocess.Popen[bytes]", timeout: float, breaking: Breaking)
 
 
 def _end(child: "subprocess.Popen[bytes]") -> None:
-    """End the program and its group, kindly at first. It is not reaped before, so the number is still its own."""
+    """End the program's process group, first by SIGTERM; it is not reaped, so its pid is valid."""
     os.killpg(child.pid, signal.SIGTERM)
     try:
         child.wait(_LAST_WORDS)

@@ -1,4 +1,4 @@
-"""Performing the steps of one turn."""
+"""Execute the steps of a playbook in one turn."""
 
 import os
 import re
@@ -28,7 +28,7 @@ from culture.clients.scripted.steps import (
 )
 from culture.clients.scripted.templates import fill, shell_command
 
-# -P: the folder the agent works in is no place to import from.
+# -P: do not import modules from the folder that the agent works in.
 SKILL_CLIENT = (sys.executable, "-P", "-m", "culture.clients.shared.skill.irc_client")
 SKILL_TIMEOUT = 60.0
 _ASKED_BACK = re.compile(r"asks back about (q\d+);")
@@ -36,7 +36,7 @@ _LOOK_AGAIN = 0.02
 
 
 class ApiError(Exception):
-    """The model's API failed, as the playbook has it; ``full`` when the session has no more room."""
+    """An ``error`` step: simulates a failed model API; ``full``: the context is full."""
 
     def __init__(self, text: str, full: bool = False) -> None:
         super().__init__(text)
@@ -45,18 +45,18 @@ class ApiError(Exception):
 
 @dataclass
 class Performance:
-    """One turn: ``tell`` passes on what the agent says, thinks and calls."""
+    """One turn; ``tell`` emits texts, thoughts and tool calls as events."""
 
     tell: Callable[[dict[str, object]], None]
     breaking: Breaking
     values: dict[str, str]
     text: str = ""
-    """The last that was said."""
+    """The last text."""
     tools: list[str] = field(default_factory=list)
     usage: UsageStep = field(default_factory=UsageStep)
 
     def perform(self, steps: Sequence[Step]) -> None:
-        """Do one step after the other; BrokenOff and ApiError end it."""
+        """Execute the steps in order; BrokenOff and ApiError end the turn."""
         for step in steps:
             self.breaking.check()
             self._step(step)
@@ -100,7 +100,7 @@ class Performance:
         self.tell({"type": "text", "text": text})
 
     def _ask(self, given: dict[str, str], timeout: float, options: str) -> None:
-        """Ask; whoever says something else than one of the options is told these, and may answer still."""
+        """Ask and wait; an answer that is no option is replied to with the options."""
         chosen = ["--options", options] if options else []
         words = ["ask", "--timeout", f"{timeout:g}", *chosen, "--", given["channel"], "-"]
         errors = self._skill("irc_ask", given, words, given["question"], timeout)
@@ -109,7 +109,7 @@ class Performance:
             errors = self._skill("irc_ask", given, again, wait=timeout)
 
     def _skill(self, tool: str, given: dict[str, str], words: Sequence[str], text: str = "", wait: float = 0.0) -> str:
-        """Use the skill client; what it says beside its answer."""
+        """Run the skill client as a tool call; returns its standard error."""
         command = ScriptedCommand([*SKILL_CLIENT, *words], timeout=SKILL_TIMEOUT + wait, text=text)
         return self._call(tool, given, command)
 
@@ -123,11 +123,11 @@ class Performance:
         name = f"call-{self.values['count']}-{len(self.tools)}"
         self.tell({"type": "tool_use", "id": name, "name": tool, "input": given})
         result = run(command, self.breaking)
-        # What a failed program says, it says on standard error; what a whisper says is none of the answer.
+        # A failed program reports on stderr; otherwise stderr may hold a whisper, which is no output.
         output = result.output or (result.errors if result.code else "")
         self.values.update(output=output, code=str(result.code))
-        told = {"output": output, "errors": result.errors, "code": result.code}
-        self.tell({"type": "tool_result", "id": name, **told})
+        outcome = {"output": output, "errors": result.errors, "code": result.code}
+        self.tell({"type": "tool_result", "id": name, **outcome})
         return result.errors
 
     def _wait_for(self, path: Path, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Waiting in a turn that may be broken off at any moment, without looking again and again."""
+"""Wait in a turn that can be interrupted at any moment, without polling."""
 
 import os
 import select
@@ -6,11 +6,11 @@ import time
 
 
 class BrokenOff(Exception):
-    """The present turn is not wanted any more."""
+    """The running turn was interrupted."""
 
 
 class Breaking:
-    """Whether the present turn was broken off: asked by the thread that takes turns, told by the one that listens."""
+    """Interrupt flag shared by the thread that takes turns and the one that reads input."""
 
     def __init__(self) -> None:
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -18,22 +18,22 @@ class Breaking:
         self._upto = 0
 
     def begin(self, turn: int) -> None:
-        """A turn begins; it may have been broken off before."""
+        """Start a turn; it may already be interrupted."""
         self._present = turn
         self._silence()
 
     def break_off(self, turn: int) -> None:
-        """Break a turn off, and all before it."""
+        """Interrupt a turn and all before it."""
         self._upto = max(self._upto, turn)
         os.eventfd_write(self._bell, 1)
 
     def check(self) -> None:
-        """Go no further when the turn was broken off."""
+        """Raise BrokenOff if the turn was interrupted."""
         if self._present <= self._upto:
             raise BrokenOff
 
     def wait(self, seconds: float, descriptor: int | None = None) -> bool:
-        """Wait until time is up or the descriptor can be read: whether it can be."""
+        """Wait until a timeout or until the descriptor is readable; returns whether it is."""
         deadline = time.monotonic() + seconds
         poll = select.poll()
         for each in (self._bell, descriptor):
@@ -43,7 +43,7 @@ class Breaking:
             self.check()
             if any(ready == descriptor for ready, _ in poll.poll(left * 1000)):
                 return True
-            # It may have rung for a turn that is over.
+            # The event may belong to an earlier turn.
             self._silence()
         self.check()
         return False

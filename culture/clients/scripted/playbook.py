@@ -1,4 +1,4 @@
-"""A playbook: which prompt is answered with which steps."""
+"""Read a playbook: rules that map prompts to steps, and prompts to verdicts."""
 
 import re
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ from culture.clients.shared.documents import read as read_document
 from culture.clients.shared.verdicts import parse as parse_verdict
 
 BUILT_IN = Path(__file__).with_name("default.yaml")
-"""What an agent follows that was given no playbook."""
+"""The default playbook."""
 NAMED = {name: BUILT_IN.with_name(f"{name}.yaml") for name in ("guide", "parrot")}
-"""Playbooks that come along, by the names that agents.yaml may give."""
+"""Included playbooks, by their name in agents.yaml."""
 _PLAIN = ("yes", "no")
-"""What a team that has a model asked who is idle wants to hear."""
+"""Further verdicts: answers to a team's question whether a worker is idle."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What to do when the prompt matches."""
+    """Steps for prompts that match a pattern."""
 
     pattern: re.Pattern[str]
     steps: tuple[Step, ...]
@@ -28,7 +28,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The verdict of a supervisor that follows the playbook, when what it is shown matches."""
+    """Verdict of the scripted supervisor for prompts that match a pattern."""
 
     pattern: re.Pattern[str]
     verdict: str
@@ -36,14 +36,14 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Playbook:
-    """The rules in their order, and what is done when none matches."""
+    """Rules in order, default steps, and judgements."""
 
     rules: tuple[Rule, ...]
     default: tuple[Step, ...]
     judgements: tuple[Judgement, ...] = ()
 
     def chosen(self, prompt: str) -> tuple[re.Match[str] | None, tuple[Step, ...]]:
-        """The first rule that matches, and its match; None with the default."""
+        """Match and steps of the first rule that matches; None and the default steps if none."""
         for rule in self.rules:
             match = rule.pattern.search(prompt)
             if match is not None:
@@ -51,7 +51,7 @@ class Playbook:
         return None, self.default
 
     def judged(self, prompt: str) -> str:
-        """The verdict on an agent's last turns: that of the first rule that matches, else OK."""
+        """The verdict of the first judgement that matches, or OK."""
         for judgement in self.judgements:
             match = judgement.pattern.search(prompt)
             if match is not None:
@@ -60,12 +60,12 @@ class Playbook:
 
 
 def read(file: Path) -> Playbook:
-    """The playbook in a file; WrongConfiguration names file, line and remedy."""
+    """Read a playbook file; WrongConfiguration names file, line and remedy."""
     return parse(read_document(file))
 
 
 def parse(document: Document) -> Playbook:
-    """The playbook that a document is."""
+    """Parse a YAML document as a playbook; WrongConfiguration on mistakes."""
     keys = Value(document, (), document.data).block(frozenset(), frozenset({"rules", "default", "judge"}))
     if not keys:
         raise Value(document, (), None).wrong("says nothing", "it needs rules: or default:")
@@ -77,22 +77,22 @@ def parse(document: Document) -> Playbook:
 
 
 def _rules(value: Value) -> tuple[Rule, ...]:
-    if not isinstance(value.said, tuple):
+    if not isinstance(value.content, tuple):
         raise value.wrong("expected a list of rules", "begin each with a hyphen and a space: - when: hello")
-    return tuple(_rule(value.inside(number, said)) for number, said in enumerate(value.said))
+    return tuple(_rule(value.inside(number, content)) for number, content in enumerate(value.content))
 
 
 def _rule(value: Value) -> Rule:
     keys = value.block(frozenset({"when", "steps"}))
     pattern = _pattern(keys["when"])
     groups = frozenset([*pattern.groupindex, *map(str, range(1, pattern.groups + 1))])
-    return Rule(pattern, checked_steps(Value(value.source, keys["steps"].key, keys["steps"].said, groups)))
+    return Rule(pattern, checked_steps(Value(value.source, keys["steps"].key, keys["steps"].content, groups)))
 
 
 def _judgements(value: Value) -> tuple[Judgement, ...]:
-    if not isinstance(value.said, tuple):
+    if not isinstance(value.content, tuple):
         raise value.wrong("expected a list of judgements", "begin each with a hyphen and a space: - when: cmake")
-    return tuple(_judgement(value.inside(number, said)) for number, said in enumerate(value.said))
+    return tuple(_judgement(value.inside(number, content)) for number, content in enumerate(value.content))
 
 
 def _judgement(value: Value) -> Judgement:

@@ -1,4 +1,4 @@
-"""From what a playbook's YAML says to steps; every mistake has its line and a remedy."""
+"""Validate a playbook's YAML and convert it to steps; mistakes name line and remedy."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -23,30 +23,30 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """Something the file says, and where it says it."""
+    """A value in the file, with its position for error messages."""
 
     source: Document
     key: Key
-    said: object
+    content: object
     groups: frozenset[str] = frozenset()
-    """What the pattern of this rule gives to fill in."""
+    """Placeholders from groups of the rule's pattern."""
 
     def wrong(self, text: str, hint: str = "") -> WrongConfiguration:
-        """A mistake here."""
+        """The exception for a mistake at this position."""
         return wrong(self.source, self.key, text, hint)
 
-    def inside(self, name: str | int, said: object) -> "Value":
-        """A value inside this one."""
-        return Value(self.source, (*self.key, name), said, self.groups)
+    def inside(self, name: str | int, content: object) -> "Value":
+        """A child value, by key or index."""
+        return Value(self.source, (*self.key, name), content, self.groups)
 
     def text(self) -> str:
-        """A text, without places to fill in."""
-        if not isinstance(self.said, str):
+        """The value as text, without checking placeholders."""
+        if not isinstance(self.content, str):
             raise self.wrong("expected text", "put it in quotes")
-        return self.said
+        return self.content
 
     def template(self) -> str:
-        """A text whose places are all known."""
+        """The value as text with known placeholders only."""
         known = PLACES | self.groups
         for name in places(self.text()):
             if name not in known:
@@ -56,66 +56,66 @@ class Value:
         return self.text()
 
     def number(self, least: float, most: float) -> float:
-        """A number within bounds."""
-        if isinstance(self.said, bool) or not isinstance(self.said, int | float):
+        """The value as a number within bounds."""
+        if isinstance(self.content, bool) or not isinstance(self.content, int | float):
             raise self.wrong("expected a number", "leave out the quotes")
-        if not least <= self.said <= most:
+        if not least <= self.content <= most:
             raise self.wrong(f"must be from {least:g} to {most:g}")
-        return self.said
+        return self.content
 
     def truth(self) -> bool:
-        """true or false."""
-        if not isinstance(self.said, bool):
+        """The value as a boolean."""
+        if not isinstance(self.content, bool):
             raise self.wrong("expected true or false")
-        return self.said
+        return self.content
 
     def whole(self, least: int, most: int) -> int:
-        """A whole number within bounds."""
+        """The value as a whole number within bounds."""
         if self.number(least, most) != int(self.number(least, most)):
             raise self.wrong("expected a whole number")
         return int(self.number(least, most))
 
     def duration(self) -> float:
-        """Seconds, or text such as 500ms, 2s, 5m; never longer than an hour."""
-        match = _DURATION.fullmatch(self.said) if isinstance(self.said, str) else None
+        """The value as seconds, from a number or text such as 500ms, 2s, 5m; at most an hour."""
+        match = _DURATION.fullmatch(self.content) if isinstance(self.content, str) else None
         if match is not None:
             return self.inside_bounds(float(match[1]) * _SECONDS[match[2]])
-        if isinstance(self.said, str):
-            raise self.wrong(f"{self.said!r} is no duration", "write 500ms, 2s or 5m")
+        if isinstance(self.content, str):
+            raise self.wrong(f"{self.content!r} is no duration", "write 500ms, 2s or 5m")
         return self.number(0, LONGEST_WAIT)
 
     def inside_bounds(self, seconds: float) -> float:
-        """The seconds, when a turn may wait that long."""
+        """The seconds, if at most an hour."""
         if seconds > LONGEST_WAIT:
             raise self.wrong(f"must be at most {LONGEST_WAIT:g} seconds")
         return seconds
 
     def block(self, needed: frozenset[str], more: frozenset[str] = frozenset()) -> "Mapping[str, Value]":
-        """The keys of a block, all of them known."""
-        if not isinstance(self.said, dict):
+        """The children of a mapping by key; unknown and missing keys are mistakes."""
+        if not isinstance(self.content, dict):
             raise self.wrong(f"expected {', '.join(sorted(needed | more))}", f"such as {{{min(needed | more)}: …}}")
-        for name in self.said:
+        for name in self.content:
             if name not in needed | more:
                 close = get_close_matches(name, needed | more, 1)
                 hint = f"did you mean {close[0]}?" if close else f"known here: {', '.join(sorted(needed | more))}"
                 raise self.inside(name, None).wrong("unknown key", hint)
-        for name in sorted(needed - self.said.keys()):
+        for name in sorted(needed - self.content.keys()):
             raise self.wrong(f"{name} is missing", f"add {name}: …")
-        return {name: self.inside(name, said) for name, said in self.said.items()}
+        return {name: self.inside(name, content) for name, content in self.content.items()}
 
 
 def checked_steps(value: Value) -> tuple[Step, ...]:
-    """A list of steps."""
-    if not isinstance(value.said, tuple) or not value.said:
+    """Validate a list of steps."""
+    if not isinstance(value.content, tuple) or not value.content:
         raise value.wrong("expected a list of steps", "begin each step with a hyphen and a space: - say: hello")
-    return tuple(_step(value.inside(number, said)) for number, said in enumerate(value.said))
+    return tuple(_step(value.inside(number, content)) for number, content in enumerate(value.content))
 
 
 def _step(value: Value) -> Step:
-    if not isinstance(value.said, dict) or len(value.said) != 1:
+    if not isinstance(value.content, dict) or len(value.content) != 1:
         raise value.wrong("expected one step", "one word and what it needs, such as - say: hello")
-    [(name, said)] = value.said.items()
-    inner = value.inside(name, said)
+    [(name, content)] = value.content.items()
+    inner = value.inside(name, content)
     if name not in STEPS:
         close = get_close_matches(name, STEPS, 1)
         hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(STEPS)}"
@@ -136,14 +136,14 @@ def _ask(value: Value) -> Step:
 
 
 def _run(value: Value) -> Step:
-    if isinstance(value.said, str):
-        return steps.RunStep(value.said, RUN_TIMEOUT)
+    if isinstance(value.content, str):
+        return steps.RunStep(value.content, RUN_TIMEOUT)
     keys = value.block(frozenset({"command"}), frozenset({"timeout"}))
     return steps.RunStep(keys["command"].text(), keys["timeout"].duration() if "timeout" in keys else RUN_TIMEOUT)
 
 
 def _wait(value: Value) -> Step:
-    if not isinstance(value.said, dict):
+    if not isinstance(value.content, dict):
         return steps.WaitStep(value.duration())
     keys = value.block(frozenset({"until"}), frozenset({"timeout"}))
     timeout = keys["timeout"].duration() if "timeout" in keys else UNTIL_TIMEOUT
@@ -160,16 +160,16 @@ def _usage(value: Value) -> Step:
 
 
 def _error(value: Value) -> Step:
-    if not isinstance(value.said, dict):
+    if not isinstance(value.content, dict):
         return steps.ErrorStep(value.template())
     keys = value.block(frozenset({"text"}), frozenset({"full"}))
     return steps.ErrorStep(keys["text"].template(), "full" in keys and keys["full"].truth())
 
 
 def _hang(value: Value) -> Step:
-    if value.said is not True and value.said != "stubborn":
+    if value.content is not True and value.content != "stubborn":
         raise value.wrong("expected true or stubborn", "take the step away if it is not to hang")
-    return steps.HangStep(value.said == "stubborn")
+    return steps.HangStep(value.content == "stubborn")
 
 
 def _loop(value: Value) -> Step:
@@ -191,4 +191,4 @@ STEPS: Mapping[str, Callable[[Value], Step]] = {
     "hang": _hang,
     "loop": _loop,
 }
-"""Every step by its name."""
+"""Parsers of steps, by the name of the step."""

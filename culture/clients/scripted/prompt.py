@@ -1,4 +1,4 @@
-"""The messages of a prompt: who said what, and where the answer goes."""
+"""Parse the IRC messages in a prompt: sender, text and where to answer."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ _TEAM = "[TEAM] "
 
 @dataclass(frozen=True, slots=True)
 class PromptMessage:
-    """One message, and where in the prompt it begins."""
+    """One message, and its position in the prompt."""
 
     sender: str
     text: str
@@ -21,12 +21,12 @@ class PromptMessage:
 
 
 def without_events(prompt: str) -> str:
-    """A prompt without what the daemon tells of earlier work, which names tasks and begins none."""
+    """The prompt without the daemon's reports about earlier work."""
     return _EVENT.sub("", prompt).rstrip("\n") if _EVENT.search(prompt) else prompt
 
 
-def heard(prompt: str) -> list[PromptMessage]:
-    """The messages a prompt has, in order."""
+def messages_in(prompt: str) -> list[PromptMessage]:
+    """The messages in a prompt, in order."""
     return [
         PromptMessage(
             sender=head["sender"],
@@ -38,12 +38,12 @@ def heard(prompt: str) -> list[PromptMessage]:
     ]
 
 
-def meant(prompt: str, position: int | None, nick: str) -> PromptMessage:
-    """The message around a position, else the last one, without the agent's own nick in front."""
-    messages = heard(prompt)
+def message_at(prompt: str, position: int | None, nick: str) -> PromptMessage:
+    """The message at a position, or else the last one, without a leading mention of the agent."""
+    messages = messages_in(prompt)
     before = [message for message in messages if position is None or message.start <= position]
-    found = (before or messages or [PromptMessage("", prompt.removeprefix(_TEAM), "")])[-1]
-    return PromptMessage(found.sender, _without_call(found.text, nick), found.target, found.start)
+    message = (before or messages or [PromptMessage("", prompt.removeprefix(_TEAM), "")])[-1]
+    return PromptMessage(message.sender, _without_mention(message.text, nick), message.target, message.start)
 
 
 def _further_lines(rest: str) -> Iterator[str]:
@@ -53,7 +53,7 @@ def _further_lines(rest: str) -> Iterator[str]:
         yield line.removeprefix(_MORE)
 
 
-def _without_call(text: str, nick: str) -> str:
+def _without_mention(text: str, nick: str) -> str:
     if not nick:
         return text
     names = "|".join(map(re.escape, (nick, nick.partition("-")[2] or nick)))

@@ -1,4 +1,4 @@
-"""A scripted agent's session: what it was asked and answered, in a file from which it can be taken up again."""
+"""A scripted agent's session: a JSON-lines file of prompts and answers, resumable."""
 
 import json
 import os
@@ -8,28 +8,28 @@ from pathlib import Path
 
 FOLDER = ".scripted"
 WINDOW = 100_000
-"""The context it pretends to have, in tokens."""
-_KEPT_BY_COMPACTING = 0.1
+"""Size of the simulated context window, in tokens."""
+_COMPACTED_SHARE = 0.1
 _LETTERS_PER_TOKEN = 4
 _ID = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass
 class ScriptedSession:
-    """Counts what passes through; every change is a line of its file before it is answered."""
+    """Counts prompts and tokens; every change is written to the file before it counts."""
 
     folder: Path
     id: str = field(default_factory=lambda: os.urandom(16).hex())
     count: int = 0
-    """How many prompts it has seen."""
+    """Number of prompts so far."""
     tokens: int = 0
-    """What its context holds."""
+    """Tokens in the simulated context."""
     stated_pct: float | None = None
-    """How full the playbook says it is."""
+    """Context percentage that the playbook set, if any."""
 
     @classmethod
     def resumed(cls, folder: Path, session_id: str) -> "ScriptedSession | None":
-        """The session of that id; None when there is no such thing."""
+        """Resume the session with this id; None if it does not exist."""
         if not _ID.fullmatch(session_id) or not (folder / f"{session_id}.jsonl").is_file():
             return None
         session = cls(folder, session_id)
@@ -37,44 +37,44 @@ class ScriptedSession:
         for line in lines:
             session._remember(line)
         if torn:
-            # It was being written when the agent was killed; what comes next begins a line of its own.
+            # A kill cut off the last line; end it.
             session._append("")
         return session
 
     @classmethod
     def begun(cls, folder: Path) -> "ScriptedSession":
-        """A new session, which can be taken up again from the first moment."""
+        """Start a new session and write its file."""
         session = cls(folder)
         session._write({"tokens": 0})
         return session
 
     @property
     def context_pct(self) -> float:
-        """How full the context is."""
+        """Percentage of the context in use."""
         return self.stated_pct if self.stated_pct is not None else round(min(100.0, 100 * self.tokens / WINDOW), 1)
 
     def prompted(self, text: str) -> None:
-        """It was given a prompt."""
+        """Record a prompt."""
         self._write({"prompt": text, "tokens": len(text) // _LETTERS_PER_TOKEN + 1})
 
     def answered(self, text: str, stated_pct: float | None) -> int:
-        """It gave an answer; the tokens of that."""
+        """Record an answer; returns its tokens."""
         tokens = len(text) // _LETTERS_PER_TOKEN + 1
         self._write({"answer": text, "tokens": tokens, "context_pct": stated_pct})
         return tokens
 
     def compact(self) -> None:
-        """Shorten the context."""
-        self._write({"compacted": int(self.tokens * _KEPT_BY_COMPACTING)})
+        """Record a compaction to a tenth of the context."""
+        self._write({"compacted": int(self.tokens * _COMPACTED_SHARE)})
 
     def cleared(self) -> "ScriptedSession":
-        """A new one in its place."""
+        """Start a new session in the same folder."""
         return ScriptedSession.begun(self.folder)
 
     def _write(self, entry: dict[str, object]) -> None:
         line = json.dumps(entry)
         self.folder.mkdir(mode=0o700, exist_ok=True)
-        # What was said to an agent is nobody else's business, and no part of the project it works in.
+        # Prompts are private and no part of the project: keep them out of git.
         ignored = self.folder / ".gitignore"
         if not ignored.exists():
             ignored.write_text("*\n", encoding="utf-8")
@@ -92,7 +92,7 @@ class ScriptedSession:
         try:
             entry = json.loads(line)
         except ValueError:
-            # A line that was torn by a kill.
+            # A line that a kill cut off.
             return
         if "compacted" in entry:
             self.tokens, self.stated_pct = entry["compacted"], None

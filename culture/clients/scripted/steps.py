@@ -1,25 +1,25 @@
-"""What a playbook can have its agent do: one class for each step."""
+"""The steps of playbooks: one class for each."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class SayStep:
-    """Give a text; the last one of a turn is its answer."""
+    """Say a text; the last one of a turn is its answer."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ThinkStep:
-    """Think aloud; nobody in the rooms sees it."""
+    """Emit a thought, which is not sent to IRC."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class SendStep:
-    """Say something in a channel or to somebody, through the skill client."""
+    """Send a message to a channel or nick, through the skill client."""
 
     to: str
     text: str
@@ -33,12 +33,12 @@ class AskStep:
     question: str
     timeout: float
     options: str = ""
-    """What there is to choose from, with / between; empty for any answer."""
+    """Allowed answers, separated by ``/``; empty allows any."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadStep:
-    """Read what is unread in a channel, through the skill client."""
+    """Read the unread messages of a channel, through the skill client."""
 
     channel: str
 
@@ -53,7 +53,7 @@ class RunStep:
 
 @dataclass(frozen=True, slots=True)
 class WaitStep:
-    """Let time pass, or wait until a file is there."""
+    """Wait for some seconds, or until a file exists."""
 
     seconds: float
     until: str | None = None
@@ -61,7 +61,7 @@ class WaitStep:
 
 @dataclass(frozen=True, slots=True)
 class UsageStep:
-    """Say what this turn is to have used; None leaves the estimate."""
+    """Set the usage of this turn; None keeps the estimate."""
 
     tokens: int | None = None
     cost_usd: float | None = None
@@ -70,7 +70,7 @@ class UsageStep:
 
 @dataclass(frozen=True, slots=True)
 class ErrorStep:
-    """Fail as a model's API does: the turn ends without an answer; ``full`` says that the session has no more room."""
+    """Fail like a model's API; ``full``: because the context is full."""
 
     text: str
     full: bool = False
@@ -85,14 +85,14 @@ class CrashStep:
 
 @dataclass(frozen=True, slots=True)
 class HangStep:
-    """Never come back, whatever one is told; a stubborn agent does not end on SIGTERM either."""
+    """Hang; a stubborn agent also ignores SIGTERM."""
 
     stubborn: bool
 
 
 @dataclass(frozen=True, slots=True)
 class LoopStep:
-    """Do some steps again and again."""
+    """Repeat some steps."""
 
     times: int
     steps: "tuple[Step, ...]"

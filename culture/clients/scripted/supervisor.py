@@ -1,4 +1,4 @@
-"""A supervisor without a model: a playbook says which turns get which verdict."""
+"""Supervisor without a model: takes its verdicts from a playbook."""
 
 import asyncio
 
@@ -8,12 +8,12 @@ from culture.clients.shared.supervisor import Supervisor, SupervisorSetup
 
 
 class ScriptedSupervisor(Supervisor):
-    """Judges by the ``judge:`` rules of a playbook; what none of them matches is OK."""
+    """Judges by the ``judge:`` rules of a playbook; OK if none matches."""
 
     def __init__(self, setup: SupervisorSetup) -> None:
         super().__init__(setup)
         self._playbook = read(playbook_of(setup.nick, setup.directory, setup.options))
 
     async def judge(self, prompt: str) -> str:
-        """The verdict of the first rule that matches; a pattern may take its time."""
+        """The verdict of the first rule that matches; runs in a thread, as patterns may be slow."""
         return await asyncio.to_thread(self._playbook.judged, prompt)

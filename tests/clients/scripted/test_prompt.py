@@ -5,7 +5,7 @@ import subprocess
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culture.clients.scripted.prompt import PromptMessage, heard, meant
+from culture.clients.scripted.prompt import PromptMessage, message_at, messages_in
 from culture.clients.scripted.templates import fill, places, shell_command
 
 PROMPT = """[IRC @mention in #general] <spark-ori> @spark-helper first
@@ -18,34 +18,34 @@ and 3 more: irc_read #general"""
 
 
 def test_the_messages_of_a_prompt_are_found() -> None:
-    first, second = heard(PROMPT)
+    first, second = messages_in(PROMPT)
     assert first.text == "@spark-helper first\nand a second line\n(class: not a fact)"
     assert (first.sender, first.target) == ("spark-ori", "#general")
     assert (second.sender, second.text, second.target) == ("spark-nora", "helper: deploy", "spark-nora")
 
 
 def test_the_message_in_which_a_rule_matched_is_meant() -> None:
-    assert meant(PROMPT, PROMPT.index("second"), "spark-helper").text.startswith("first\n")
-    assert meant(PROMPT, PROMPT.index("deploy"), "spark-helper") == PromptMessage(
+    assert message_at(PROMPT, PROMPT.index("second"), "spark-helper").text.startswith("first\n")
+    assert message_at(PROMPT, PROMPT.index("deploy"), "spark-helper") == PromptMessage(
         "spark-nora", "deploy", "spark-nora", PROMPT.index("[IRC DM]")
     )
-    assert meant(PROMPT, None, "spark-helper").text == "deploy"
+    assert message_at(PROMPT, None, "spark-helper").text == "deploy"
 
 
 def test_a_prompt_without_messages_is_its_own_text() -> None:
-    assert meant("go on", None, "spark-helper") == PromptMessage("", "go on", "")
+    assert message_at("go on", None, "spark-helper") == PromptMessage("", "go on", "")
 
 
 def test_only_the_own_nick_is_taken_from_the_front() -> None:
     for text in ("@spark-helper-2 hi", "@helpers hi", "helper hi", "hi @helper", "@spark-other hi"):
-        assert meant(f"[IRC DM] <a> {text}", None, "spark-helper").text == text
+        assert message_at(f"[IRC DM] <a> {text}", None, "spark-helper").text == text
     for call in ("@spark-helper", "@helper,", "@Helper:", "helper:", "spark-helper:"):
-        assert meant(f"[IRC DM] <a> {call} hi", None, "spark-helper").text == "hi"
+        assert message_at(f"[IRC DM] <a> {call} hi", None, "spark-helper").text == "hi"
 
 
 @given(st.text())
 def test_any_text_is_a_prompt(text: str) -> None:
-    assert isinstance(meant(text, None, "spark-helper").text, str)
+    assert isinstance(message_at(text, None, "spark-helper").text, str)
 
 
 def test_places_are_filled_once() -> None:
