@@ -39,7 +39,7 @@ def status(slug: Slug = None, as_json: Annotated[bool, typer.Option("--json", he
     if as_json:
         typer.echo(output.as_json(_as_data(config.slug, pid, state)))
         return
-    typer.echo(f"{config.slug}: {f'at work (pid {pid})' if pid else 'not orchestrator_pid: culture team up'}")
+    typer.echo(f"{config.slug}: {f'at work (pid {pid})' if pid else 'not running: culture team up'}")
     typer.echo(f"project {config.project_dir}, {config.project_channel}; ${state.usd():.2f}, {state.tokens()} tokens")
     _table([_member_row(member) for member in state.members.values()], "Members")
     _table([_task_row(task, state) for task in state.tasks.values()], "Tasks")
