@@ -46,7 +46,7 @@ class BearerTokenVerifier:
 
 
 def caller_of(context: Context[Any, Any]) -> Caller:
-    """Return the caller of this request, which may differ from who opened the session."""
+    """Return the caller whose token this request carries; another than the session's opener may send it."""
     request = context.request_context.request
     user = None if request is None else request.scope.get("user")
     token = user.access_token if isinstance(user, AuthenticatedUser) else None

@@ -25,7 +25,7 @@ class Caller:
 
     @property
     def is_known(self) -> bool:
-        """Whether it has a token."""
+        """Whether the caller has a token."""
         return bool(self.names)
 
 

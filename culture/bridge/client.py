@@ -60,7 +60,7 @@ class BridgeClient:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Keep the bridge on IRC; does not wait for the server."""
+        """Connect the bridge to IRC for the duration of the block; does not wait for the server."""
         tasks = {asyncio.create_task(self._stay_connected()), asyncio.create_task(self._sweep())}
         try:
             yield
@@ -72,7 +72,7 @@ class BridgeClient:
             await self.irc.stop("the bridge stops")
 
     async def _stay_connected(self) -> None:
-        """Connect, and try again after a refused login: the account may be created again."""
+        """Keep the bridge connected; retry after a refused login, since the account may be created again."""
         start = self.irc.start
         while True:
             try:
@@ -183,7 +183,7 @@ class BridgeClient:
 
     @asynccontextmanager
     async def _connection_to_read(self, caller: Caller, sender: str | None) -> AsyncIterator[IRCTransport]:
-        """Yield the connection of a caller with a token, else the bridge's own."""
+        """Yield the IRC connection to read with: the caller's own if it has a token, else the bridge's."""
         if caller.is_known:
             async with self._connection_to_write(caller, sender) as irc:
                 yield irc

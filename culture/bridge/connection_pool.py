@@ -154,7 +154,7 @@ class BridgeConnectionPool:
 
 
 async def check_class(irc: IRCTransport) -> None:
-    """Raise ``Hopeless`` if a connection has a person's account: programs may not act as people."""
+    """Raise ``Hopeless`` if this connection is logged in to a person's account: programs may not act as people."""
     account = irc.identity.account or irc.view.account
     if account is None or not irc.is_ours:
         return

@@ -177,7 +177,7 @@ class Consents(OAuthAuthorizationServerProvider[AuthorizationGrant, RefreshGrant
         return _token(token_pair)
 
     async def load_refresh_token(self, client: OAuthClientInformationFull, refresh_token: str) -> RefreshGrant | None:
-        """Return the refresh token, or None; one used a second time ends its grant."""
+        """Return the refresh token, or None; a refresh token used a second time ends its grant."""
         grant = self._access.refreshable(refresh_token, client.client_id or "")
         if grant is None:
             stolen = self._access.end_stolen(refresh_token, client.client_id or "")
@@ -196,7 +196,7 @@ class Consents(OAuthAuthorizationServerProvider[AuthorizationGrant, RefreshGrant
     async def exchange_refresh_token(
         self, client: OAuthClientInformationFull, refresh_token: RefreshGrant, scopes: list[str]
     ) -> OAuthToken:
-        """Return the next token; the one before is no longer valid."""
+        """Return a new access token and refresh token; the refresh token used for it is no longer valid."""
         renewed = self._access.renew(refresh_token.grant)
         if renewed is None:
             raise TokenError("invalid_grant", "it was used or taken back")

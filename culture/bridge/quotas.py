@@ -28,7 +28,7 @@ class TokenQuotas:
         self._sessions = SlidingWindow(_REMEMBERED)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it."""
+        """Pass an HTTP request on to the application, or answer 429 if the token is above its quota."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -116,7 +116,7 @@ class BridgeSettings(Settings):
 
     @property
     def is_exposed(self) -> bool:
-        """Whether other machines can reach it."""
+        """Whether other machines can reach the bridge."""
         return self.mcp_public_url is not None or not is_loopback(self.mcp_host)
 
 

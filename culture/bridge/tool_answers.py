@@ -17,7 +17,7 @@ Somebody = TypedDict("Somebody", {"nick": str, "class": str, "human": bool, "ope
 
 
 class ChannelExcerpt(TypedDict):
-    """What was said in a channel, the newest first."""
+    """Messages of a channel, newest first."""
 
     channel: str
     note: str
@@ -25,14 +25,17 @@ class ChannelExcerpt(TypedDict):
 
 
 class ChannelMembers(TypedDict):
-    """Who is in a channel."""
+    """Members of a channel."""
 
     channel: str
     members: list[Somebody]
 
 
 def describe_message(message: Message) -> Said:
-    """Return a message for a model, cleaned; the class is the server's."""
+    """Convert a message to the answer of a tool:
+
+    cleaned for a model, with the sender's class as the server reports it.
+    """
     return {
         "sender": name_in_prompt(message.sender),
         "class": message.kind.value,
@@ -44,7 +47,7 @@ def describe_message(message: Message) -> Said:
 
 
 def describe_member(member: ChannelMember) -> Somebody:
-    """Return a channel member for a model."""
+    """Convert a channel member to the answer of a tool."""
     return {
         "nick": name_in_prompt(member.nick),
         "class": member.kind.value,

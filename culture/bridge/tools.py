@@ -42,7 +42,7 @@ def build(
     verifier: TokenVerifier | None = None,
     provider: OAuthAuthorizationServerProvider[Any, Any, Any] | None = None,
 ) -> MCPServer[Any]:
-    """Build an MCP server with the five tools."""
+    """Build an MCP server with the five tools of the bridge."""
     rate_limit = pace or CallRate()
     server: MCPServer[Any] = MCPServer(
         NAME,

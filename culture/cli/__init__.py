@@ -82,7 +82,7 @@ def _is_of_home(error: OSError) -> bool:
 
 
 def _assembled(word: str) -> "typer.Typer":
-    """Build the command line for one command, without garbage collection while modules load.
+    """Build the command line for the command ``word``, with garbage collection off while modules load.
 
     Afterwards SIGINT raises KeyboardInterrupt, since a command may have something to clean up.
     """

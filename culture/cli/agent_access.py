@@ -25,13 +25,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def open_to_agents(function: F) -> F:
-    """Mark a command that agents may run too."""
+    """Mark a command function as one that agents may run too, and return it."""
     setattr(function, _OPEN, True)
     return function
 
 
 def for_people(instead: str) -> Callable[[F], F]:
-    """Mark a command that is refused to agents, and say what an agent does instead."""
+    """Return a decorator: the command is refused to agents, with ``instead`` as what an agent can do."""
 
     def mark(function: F) -> F:
         setattr(function, _INSTEAD, instead)
@@ -41,7 +41,7 @@ def for_people(instead: str) -> Callable[[F], F]:
 
 
 def refuse_agents(instead: str = ASK) -> None:
-    """End the command with DENIED if an agent's process runs it."""
+    """End the command with exit code DENIED if an agent's process runs it; ``instead`` is printed."""
     from culture.config.process_owner import own_agent
 
     agent = own_agent()

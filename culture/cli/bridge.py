@@ -90,7 +90,7 @@ def show(as_json: AsJson = False) -> None:
 
 
 def _entry(grant: Grant) -> dict[str, object]:
-    """Return the fields of a token for --json, without its secret."""
+    """Return the fields of a bridge token for --json, without its secret."""
     return {
         "id": grant.id,
         "names": list(grant.names),
@@ -123,7 +123,7 @@ def revoke(
 
 
 def login_of(nick: str) -> str | None:
-    """Return the token that a nick of the bridge logs in with; None if a daemon runs that nick."""
+    """Return the token with which the bridge logs in as this nick; None if a daemon runs that nick."""
     return None if _has_daemon(nick) else read_token(nick)
 
 
@@ -163,7 +163,7 @@ def _full(name: str, prefix: str) -> str:
 
 
 def _prepare_nick(nick: str, agents: set[str], address: ServerAddress) -> str:
-    """Return the nick if a program may use it, and prepare its account; else end the command."""
+    """Return the full nick after preparing its account; end the command if programs may not use that nick."""
     if not valid_nick(nick) or reserved(nick):
         fail(f"{nick} is not a valid nick", Exit.USAGE)
     if fold(nick) in agents or _has_daemon(nick):

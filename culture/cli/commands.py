@@ -66,7 +66,7 @@ class Listing(TyperGroup):
     """Command group whose help shows a whole sentence for each command."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the list of commands into the help."""
+        """Write the list of this group's commands into the help."""
         self._write(formatter, "Commands", self.list_commands(ctx))
 
     def _write(self, formatter: Any, title: str, names: Iterable[str]) -> None:
@@ -86,7 +86,7 @@ class Root(Listing):
             self._write(formatter, title, names)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the chosen command."""
+        """Run the chosen command; an error about a missing argument gets that argument's help text."""
         try:
             return super().invoke(ctx)
         except typer.BadParameter as wrong:

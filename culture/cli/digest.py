@@ -264,7 +264,7 @@ _JSON_NAMES = {
 
 
 def _simple(value: Any) -> Any:
-    """Convert a value to what JSON can hold."""
+    """Convert a value to what JSON can hold, for ``json.dumps``."""
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, dict):
@@ -326,7 +326,10 @@ def digest_command(
 
 
 async def _gather(who: IrcPerson, look_back: float, agent: str, *, in_public: bool) -> DigestView:
-    """Read facts and messages for the digest; ``in_public``: only what everybody may read."""
+    """Read the ledger facts and messages of the last ``look_back`` seconds for the digest.
+
+    ``in_public``: only what every user may read.
+    """
     until = datetime.now(UTC)
     since = until - timedelta(seconds=look_back)
     async with connected(who) as transport:
@@ -342,7 +345,7 @@ async def _gather(who: IrcPerson, look_back: float, agent: str, *, in_public: bo
 
 
 def _only_to(settings: Settings, to: str) -> Settings:
-    """Return the settings with this single destination."""
+    """Return the settings with ``to`` (a channel, or `webhook`) as the only destination."""
     places = {"webhook": settings.webhook, "channel": None} if to == _WEBHOOK else {"webhook": None, "channel": to}
     return settings.model_copy(update=places)
 
@@ -355,7 +358,7 @@ def _post(who: IrcPerson, settings: Settings, digest_view: DigestView) -> None:
 
 
 def _with_summary(who: IrcPerson, settings: Settings, text: str) -> str:
-    """Put the summary of an agent before the facts, if the settings ask for one."""
+    """Return the text with an agent's summary before it, if the settings name an agent to write one."""
     if settings.summarise is None:
         return text
     words = run(summary(who, settings.summarise, text, settings.summary_timeout))

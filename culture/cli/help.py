@@ -54,7 +54,7 @@ def _topic_list() -> str:
 
 
 def _this_copy() -> str:
-    """Return the commands that extend and upgrade the running installation."""
+    """Return the shell commands that add optional packages to this installation and upgrade it."""
     copy = installation()
     is_clone = copy.checkout is not None and (copy.checkout / ".git").exists()
     fetch = f"{shlex.join(('git', '-C', str(copy.checkout), 'pull'))} && " if is_clone else ""

@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 
 
 def parser(read: Callable[[str], Result]) -> Callable[[str], Result]:
-    """Wrap a parser of an option's value: its ValueError becomes a usage error."""
+    """Return a parser for an option's value, which turns a ValueError of ``read`` into a usage error."""
 
     def parse(text: str) -> Result:
         try:
@@ -48,7 +48,7 @@ def counted(number: int, what: str = "entry", many: str = "entries") -> str:
 
 
 def parse_size(text: str) -> int:
-    """Parse a size such as ``100MB`` into bytes; ValueError if it is none."""
+    """Parse a size such as ``100MB`` into bytes; ValueError if the text is no size."""
     match = _SIZE.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"{text!r} is not a size such as 500kB, 100MB or 2GB")
@@ -56,7 +56,7 @@ def parse_size(text: str) -> int:
 
 
 def parse_age(text: str) -> float:
-    """Parse an age such as ``90d`` into seconds; ValueError if it is none."""
+    """Parse an age such as ``90d`` into seconds; ValueError if the text is no age."""
     try:
         value = seconds(text)
     except ValueError:
@@ -67,7 +67,7 @@ def parse_age(text: str) -> float:
 
 
 def parse_time(text: str) -> int:
-    """Parse a date or time (UTC) into microseconds since 1970; ValueError if it is none."""
+    """Parse a date or time (UTC) into microseconds since 1970; ValueError if the text is no time."""
     for form in _FORMS:
         try:
             date = dt.datetime.strptime(text.strip().removesuffix("Z"), form)

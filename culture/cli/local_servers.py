@@ -1,4 +1,4 @@
-"""The servers of this machine: which one is meant, where it listens, how to connect."""
+"""The servers of this machine: which one a command is about, where it listens, how to connect."""
 
 import getpass
 import os
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def own_address() -> ServerAddress:
-    """Return the address of this home folder's server, as it runs or else as configured."""
+    """Return the address of this home folder's server: where it listens, or if it is down, as configured."""
     settled = Choices().load().config
     for name in sorted(pid_file.all_running(), key=lambda each: each != settled.name):
         note = pid_file.running(name)
@@ -77,7 +77,7 @@ _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
 
 
 def reached_by(host: str) -> str:
-    """Return the address by which this machine reaches a listener on ``host``."""
+    """Return the host name by which this machine connects to a listener on ``host``."""
     return _EVERYWHERE.get(host, host)
 
 
@@ -113,7 +113,7 @@ def path_hint() -> str:
 
 
 def example_nick(settings: ServerConfig) -> str:
-    """Return a nick for the current user that the server accepts."""
+    """Return an example nick for the current user, one that the server accepts."""
     name = re.sub(r"[^A-Za-z0-9_-]", "", login_name()).lstrip("_-")
     name = "me" if not name or reserved(name) else name
     nick = f"{settings.short_name}-{name}" if settings.nick_prefix == "required" else name
@@ -159,7 +159,7 @@ def with_running_options(choices: Choices) -> Choices:
 
 
 def require_clear_choice(choices: Choices) -> Choices:
-    """Return the choices; end the command if they name no server and only another one runs."""
+    """Return the choices; end the command if they name no server, and the only one that runs is not the default."""
     if choices.name is None and choices.data_dir is None:
         loaded = choices.load()
         guess, living = loaded.config.name, pid_file.all_running()

@@ -23,7 +23,7 @@ _CHATTY = ("uvicorn", "mcp")
 
 
 def load_module(module: str) -> ModuleType:
-    """Import a module that needs optional packages; end with how to install missing ones."""
+    """Import a module that needs optional packages; end the command with how to install missing ones."""
     try:
         return import_module(module)
     except ModuleNotFoundError as missing:
@@ -36,7 +36,7 @@ def format_address(host: str, port: int) -> str:
 
 
 def serve_http(serving: AbstractAsyncContextManager[int], host: str, port: int, message: Callable[[int], str]) -> None:
-    """Serve until SIGTERM or SIGINT; print ``message(port)`` when clients can connect."""
+    """Serve MCP over HTTP until SIGTERM or SIGINT; print ``message(port)`` when clients can connect."""
     start_logging()
     for name in _CHATTY:
         logging.getLogger(name).setLevel(logging.WARNING)
@@ -47,7 +47,7 @@ def serve_http(serving: AbstractAsyncContextManager[int], host: str, port: int, 
 
 
 def serve_stdio(serving: Coroutine[None, None, None]) -> NoReturn:
-    """Serve the program that started this process, then exit."""
+    """Serve MCP to the program that started this process, then exit."""
     start_logging(logging.WARNING)
     asyncio.run(serving)
     sys.stdout.flush()

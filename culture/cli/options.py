@@ -39,7 +39,7 @@ class Choices:
 
     @classmethod
     def parse(cls, arguments: tuple[str, ...]) -> Self:
-        """Read the options back from what ``arguments`` returned."""
+        """Read the options back from the command line arguments that the property ``arguments`` gives."""
         values = dict(zip(arguments[::2], arguments[1::2], strict=True))
         return cls(
             config=Path(values["--config"]) if "--config" in values else None,

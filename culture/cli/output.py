@@ -14,7 +14,7 @@ from culture.protocol.vocabulary import Environment, Exit
 
 
 def reader() -> Profile:
-    """Return who reads the output: MODEL if an agent runs the command, else TERMINAL."""
+    """Return who reads this command's output: MODEL if an agent runs the command, else TERMINAL."""
     return _reader(os.environ.get(Environment.NICK))
 
 
@@ -24,7 +24,7 @@ def _reader(nick: str | None) -> Profile:
 
 
 def clean(words: str) -> str:
-    """Clean foreign text for whoever reads the output; its lines are kept."""
+    """Return foreign text, cleaned for whoever reads this command's output; line breaks stay."""
     return text.clean(words, reader())
 
 

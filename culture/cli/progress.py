@@ -36,14 +36,14 @@ class Progress:
         self.close()
 
     def close(self) -> None:
-        """Remove the bar."""
+        """Remove the progress bar from the terminal."""
         self._next = float("inf")
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
 
     def step(self, number: int = 1) -> None:
-        """Add so many units to what is done."""
+        """Advance the progress bar by so many units."""
         self._done += number
         now = time.monotonic()
         if now >= self._next:
@@ -65,7 +65,7 @@ class Progress:
 
 @contextmanager
 def elapsing(label: str, stream: TextIO | None = None, long: float = _LONG) -> Iterator[None]:
-    """Show how long the block takes, for work that cannot say how far it is."""
+    """Show the elapsed time while the block runs, for work whose progress cannot be measured."""
     out = stream or sys.stderr
     if not out.isatty():
         yield
@@ -94,14 +94,14 @@ def _show_time(label: str, stream: TextIO, ended: threading.Event, long: float) 
 
 
 def _begin(stream: TextIO, label: str, total: int | None, *columns: "ProgressColumn") -> "RichProgress":
-    """A line that is drawn when it is refreshed, and removed when it is stopped."""
+    """Return a progress display of one line, drawn when refreshed and removed when stopped."""
     from rich.console import Console
     from rich.progress import Progress as RichProgress
     from rich.progress import TextColumn
 
     class _Terminal(Console):
         def show_cursor(self, show: bool = True) -> bool:
-            """Leave the cursor as it is: a program that is killed could not bring it back."""
+            """Leave the cursor visible: a program that is killed could not show it again."""
             return False
 
     bar = RichProgress(

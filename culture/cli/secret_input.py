@@ -39,7 +39,7 @@ def ask_password(name: str, from_stdin: bool) -> str:
 
 
 def link_secret(peer: str, file: Path | None, from_stdin: bool, new: Path | None) -> str:
-    """Return the secret of a link: from a file, stdin, the terminal, or newly made."""
+    """Return the secret of a link to ``peer``: from a file, from stdin, from the terminal, or a new one."""
     if new is not None:
         return _made(new)
     try:

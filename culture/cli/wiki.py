@@ -179,7 +179,7 @@ def _is_trusted() -> bool:
 
 
 def _wiki(project: str | None) -> Pages:
-    """Return the wiki that is named, else that of this folder's team, else the only one."""
+    """Return the wiki of this project, else that of this folder's team, else the only one."""
     wikis = sorted(each.name for each in (paths.home() / "wiki").glob("[!.]*") if Pages(each).exists)
     named = os.environ.get(Environment.WIKI)
     if project is None and named:
@@ -210,7 +210,7 @@ def _here() -> str | None:
 
 
 def _of_team(slug: str) -> Path | None:
-    """Return the wiki folder of a team; None for a project without a team."""
+    """Return the wiki folder of a team; None if no team has this slug."""
     from culture.cli.team.select_team import TEAM, team_slugs
 
     if slug not in team_slugs():
@@ -232,7 +232,7 @@ def _report_errors() -> Iterator[None]:
 
 
 def _author(nick: str | None) -> str:
-    """Return the nick under which to write: an agent's own, else the one given or the user's."""
+    """Return the nick to write as: an agent's own, else ``nick``, else the user's."""
     agent = own_agent()
     if agent == SOME_AGENT:
         fail(f"you are a process of an agent: {Environment.NICK} must name it", Exit.DENIED)

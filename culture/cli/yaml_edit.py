@@ -22,14 +22,14 @@ def yaml_editor() -> Any:
 
 
 def dump(yaml: Any, document: Any) -> str:
-    """Return the document as YAML text."""
+    """Return the YAML document as text."""
     text = io.StringIO()
     yaml.dump(document, text)
     return text.getvalue()
 
 
 def replace(file: Path, text: str, load: Callable[[Path], object]) -> None:
-    """Replace the file atomically, after ``load`` has accepted the new text; keep its mode."""
+    """Replace the file atomically with ``text``, after ``load`` has accepted it; the file's mode stays."""
     try:
         replace_file(file, text, mode=None, check=load)
     except ConfigError as error:

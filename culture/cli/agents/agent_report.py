@@ -37,7 +37,7 @@ class StoredState:
 
 
 def read_database(nick: str) -> StoredState:
-    """Read the agent's database; all zero if there is none."""
+    """Read the state stored in the agent's database; all zero if there is no database."""
     with _opened(nick) as records:
         if records is None:
             return StoredState()
@@ -59,7 +59,7 @@ def read_database(nick: str) -> StoredState:
 
 
 def _count_held(records: sqlite3.Connection) -> int:
-    """Count the messages that wait for a person's release, as a running daemon does."""
+    """Count the messages held back until a person releases them, as a running daemon counts them."""
     (held,) = records.execute("SELECT count(*) FROM messages WHERE state IN ('unvouched', 'held')").fetchone()
     try:
         (withheld,) = records.execute("SELECT count(*) FROM withheld WHERE NOT released").fetchone()
@@ -94,7 +94,7 @@ STOPPED, STARTING, SILENT = "stopped", "starting", "not answering"
 
 
 def report(nick: str, backend: str, directory: str = "") -> dict[str, Any]:
-    """Return the facts of an agent, with the same keys for each; asks its daemon, not IRC."""
+    """Return the status fields of one agent, with the same keys for each agent; asks its daemon, not IRC."""
     note = pidfile.running(nick)
     if note is None:
         return _stored_facts(nick, backend, STOPPED, directory)
@@ -165,7 +165,7 @@ _MOST = "limit=1000"
 
 
 async def mesh_reports(who: "IrcPerson") -> list[dict[str, Any]]:
-    """Return one report for each agent of the mesh that the ledger knows."""
+    """Return one report for each agent of the mesh about which the ledger has facts."""
     # Only `status --all` needs a connection, which takes long to load.
     from culture.cli.agents.irc_session import connected
     from culture.ledger_views.agents import agents

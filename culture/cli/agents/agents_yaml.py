@@ -65,7 +65,7 @@ def remove(nick: str) -> Path:
 
 
 def _text(file: Path) -> str:
-    """Return the text of the file, after checking that it is valid; empty if there is none."""
+    """Return the text of agents.yaml, after checking that it is valid; empty if there is no file."""
     load()
     return file.read_text(encoding="utf-8") if file.exists() else ""
 
@@ -91,7 +91,7 @@ def _with(entry: NewAgent, text: str) -> str:
 
 
 def _without(nick: str, file: Path, text: str) -> str:
-    """Return the text without the agent's lines; a list in brackets is written anew."""
+    """Return the text of agents.yaml without this agent's entry; a list in brackets is formatted anew."""
     document = parse(file, text)
     agents: Any = document.data["agents"]
     number = next(at for at, each in enumerate(agents) if fold(each["nick"]) == fold(nick))
@@ -110,14 +110,18 @@ def _without(nick: str, file: Path, text: str) -> str:
 
 
 def _dash(lines: list[str], at: int) -> int | None:
-    """Return the line number of an entry's dash, or None if it has no line of its own."""
+    """Return the number of the line with the dash that begins the entry at line ``at``; None if the dash has no line
+    of its own.
+    """
     if lines[at].lstrip().startswith("-"):
         return at
     return at - 1 if at and lines[at - 1].strip() == "-" else None
 
 
 def _end(lines: list[str], first: int) -> int:
-    """Return the line after an entry; comments before the next entry belong to that one."""
+    """Return the number of the line after the entry that begins at ``first``; comments before the next entry belong
+    to that one.
+    """
     depth = _indent(lines[first])
     end = first + 1
     for at in range(first + 1, len(lines)):

@@ -85,7 +85,9 @@ async def connected(
     on_receipt: Callable[[str, Receipt], None] | None = None,
     on_progress: Callable[[str, Receipt, str], None] | None = None,
 ) -> AsyncIterator[IRCTransport]:
-    """Connect as the person, for the duration of the block."""
+    """Connect to the server as the person, for the duration of the block; call these functions for messages and
+    receipts.
+    """
     secret = _secret(who.nick)
     identity = ClientIdentity(who.nick, who.nick if secret else None, secret, bot=False)
     transport = IRCTransport(

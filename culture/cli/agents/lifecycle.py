@@ -72,7 +72,9 @@ def start_all(settings: AgentsConfig, agents: Iterable[AgentConfig], file: Path 
 
 
 def _by_user(agents: Iterable[AgentConfig]) -> tuple[list[AgentConfig], list[AgentConfig], list[int]]:
-    """Split agents into ours and those of other users; exit code 78 for each impossible one."""
+    """Split agents into those of the current user and of other users, and exit codes (78) of agents with a wrong
+    user.
+    """
     ours: list[AgentConfig] = []
     theirs: list[AgentConfig] = []
     codes: list[int] = []
@@ -98,7 +100,7 @@ def _hand_over(agents: list[AgentConfig], file: Path | None) -> int:
 
 
 def _prepare(nick: str, settings: AgentsConfig) -> bool:
-    """Prepare the agent's account; return False and print why if that fails."""
+    """Make sure that the agent can log in; print why and return False if it cannot."""
     try:
         hint = agent_login.prepare_login(nick, settings.server)
     except agent_login.NoLogin as wrong:
@@ -135,7 +137,7 @@ def _stay(nicks: list[str] | None, everyone: bool, file: Path | None) -> None:
 
 
 def _prepare_one(nick: str, file: Path | None) -> None:
-    """Prepare the account; errors in the file are reported by the daemon itself."""
+    """Make sure that the agent can log in; errors in the file are left for the daemon to report."""
     try:
         settings = load(file)
     except ConfigError:
@@ -166,7 +168,7 @@ def _check_server(settings: AgentsConfig, missing: list[AgentConfig]) -> None:
 
 
 def _severity(code: int) -> int:
-    """Rank an exit code: permanent failures above temporary ones."""
+    """Return a rank of an exit code for comparing: permanent failures rank above temporary ones."""
     return {Exit.DONE.value: 0, Exit.FAILED.value: 1}.get(code, 2)
 
 

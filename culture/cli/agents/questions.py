@@ -132,7 +132,7 @@ def render_question(question: dict[str, Any], now: datetime) -> str:
 
 
 def _answered_by(answer: dict[str, Any]) -> str:
-    """Return the nick that answered, with the server's verdict on it."""
+    """Return the nick that gave this answer, and whether the server verified it."""
     if not answer["by"]:
         return "-"
     verdict = {True: ", verified", False: ", NOT verified", "unknown": ", unverified"}.get(
@@ -289,7 +289,7 @@ def _show(agent: str, reply: str | None) -> None:
 
 
 async def _send_all(who: IrcPerson, agent: str, texts: Sequence[str]) -> list[str | None]:
-    """Send these messages to the agent; return the daemon's reply to each, None without one."""
+    """Send these answers to the agent; return the daemon's reply to each, or None where no reply came."""
     messages: asyncio.Queue[Message] = asyncio.Queue()
     async with connected(who, messages.put_nowait) as transport:
         return [await _send_one(transport, messages, agent, text) for text in texts]

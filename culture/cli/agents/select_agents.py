@@ -73,7 +73,7 @@ def resolve_nick(name: str, among: Iterable[str] | None = None) -> str:
 
 
 def fail_unknown_agent(nick: str, nicks: Collection[str]) -> NoReturn:
-    """End the command: there is no such agent, and these exist."""
+    """End the command: no agent has this nick; the message lists ``nicks``, those that exist."""
     near = nearest(nick, nicks)
     there = f"there are {', '.join(nicks)}" if nicks else "there are none; `culture agents add NAME` adds one"
     fail(f"there is no agent {nick}; {f'did you mean {near}?' if near else there}", Exit.USAGE)

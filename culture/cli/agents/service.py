@@ -186,7 +186,7 @@ def _user(system: bool) -> str:
 
 
 def _variables(system: bool) -> dict[str, str]:
-    """Return the environment by which the process finds its files, its socket and its programs."""
+    """Return the environment variables by which the unit's process finds its files, socket and programs."""
     here = str(Path(sys.executable).parent)
     variables = {
         Environment.HOME.value: str(paths.home()),
@@ -285,7 +285,7 @@ def uninstall(
 
 
 def _services(server: bool, bridge: bool, teams: list[str] | None, system: bool) -> dict[str, str]:
-    """Return name → text of the units for server, bridge and teams."""
+    """Return unit name → text of the units for server, bridge and teams that the options select."""
     units = {SERVER_UNIT: for_server(system)} if server else {}
     if bridge:
         units[BRIDGE_UNIT] = for_bridge(system)
@@ -303,7 +303,7 @@ def _digest(system: bool) -> dict[str, str]:
 
 
 def _agents(nicks: list[str] | None, everyone: bool, system: bool) -> dict[str, str]:
-    """Return name → text of the units for agents."""
+    """Return unit name → text of the units for the selected agents."""
     units = {}
     for agent in select_agents(load(), nicks, everyone):
         if agent.user not in (None, user_name(os.geteuid())):
@@ -321,7 +321,7 @@ def _write(file: Path, text: str) -> None:
 
 
 def _next(units: dict[str, str], where: Path, system: bool) -> None:
-    """Print the commands that are left to type."""
+    """Print the commands that the person has to type next, to enable these units."""
     command = "systemctl" if system else "systemctl --user"
     if where != unit_folder(system):
         typer.echo(f"Move them to {unit_folder(system)} on a machine with systemd; then:")

@@ -1,8 +1,8 @@
 """Runs commands as the user that an agent runs as (`user:` in agents.yaml).
 
-The user is the boundary between an agent and what it must not read. All files of such an agent are in that user's
-home folder, and the files of the person who started it stay closed to it. So `culture start` runs this module as that
-user (`python -m`), and passes the agents' part of agents.yaml and their tokens through a pipe.
+The user id is the boundary between an agent and files that it must not read. All files of such an agent are in that
+user's home folder, and the files of the person who started it stay closed to it. So `culture start` runs this module
+as that user (`python -m`), and passes the agents' part of agents.yaml and their tokens through a pipe.
 """
 
 import json
@@ -34,7 +34,7 @@ class WrongUser(Exception):
 
 
 def other_user(agent: AgentConfig) -> pwd.struct_passwd | None:
-    """Return the user an agent runs as, or None if that is the current user."""
+    """Return the user that an agent runs as; None if that is the current user."""
     if agent.user is None:
         return None
     try:
@@ -49,7 +49,7 @@ def other_user(agent: AgentConfig) -> pwd.struct_passwd | None:
 
 
 def run_as(user: pwd.struct_passwd, module: str, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    """Run one of our modules as that user, and return its exit code and output."""
+    """Run one of our modules as this user; return its exit code and output."""
     try:
         return subprocess.run(
             [sys.executable, "-m", module, *words],
@@ -73,7 +73,7 @@ def run_as(user: pwd.struct_passwd, module: str, *words: str, stdin: str = "") -
 
 
 def environment(user: pwd.struct_passwd) -> dict[str, str]:
-    """Return the environment for a process of that user."""
+    """Return the environment for a process of this user."""
     runtime = Path("/run/user") / str(user.pw_uid)
     return {
         **{name: os.environ[name] for name in _PASSED_ON if name in os.environ},
@@ -86,7 +86,7 @@ def environment(user: pwd.struct_passwd) -> dict[str, str]:
 
 
 def run_as_owner(nick: str, command: str, *options: str) -> int | None:
-    """Run the command as the agent's user; return its exit code, None if the agent is ours."""
+    """Run a `culture` command as the agent's user; return its exit code, None if that is the current user."""
     agent = configured_agents().get(nick)
     try:
         user = other_user(agent) if agent is not None else None
@@ -103,7 +103,7 @@ def run_as_owner(nick: str, command: str, *options: str) -> int | None:
 
 
 def report_as_owner(agent: AgentConfig) -> dict[str, Any] | None:
-    """Return the agent's report, made as its user; None if it is ours or no report came."""
+    """Return the agent's status, read as its user; None if that is the current user or no report came."""
     try:
         user = other_user(agent)
         done = run_as(user, "culture", "status", agent.nick, "--json") if user is not None else None
@@ -123,7 +123,7 @@ _MODULE = "culture.cli.agents.sudo"
 
 
 def hand_over(user: pwd.struct_passwd, agents: Sequence[AgentConfig], file: Path | None = None) -> int:
-    """Start agents as that user; return the exit code."""
+    """Start agents as another user, to whom their settings and tokens are passed; return the exit code."""
     from culture.cli.agents import agent_login  # loads the accounts of the server
 
     data = read(file or paths.agents_file()).data
@@ -138,7 +138,7 @@ def hand_over(user: pwd.struct_passwd, agents: Sequence[AgentConfig], file: Path
 
 
 def receive(nicks: Sequence[str], text_in: str) -> int:
-    """Running as that user: store what was handed over, and start the agents."""
+    """Store the settings and tokens that ``hand_over`` passed, and start the agents; runs as their user."""
     from culture.cli.agents import agent_login
     from culture.cli.agents.lifecycle import start_all
 

@@ -67,7 +67,7 @@ async def say_and_wait(who: IrcPerson, target: str, text: str, until: Receipt, t
 async def _watch(
     news: "asyncio.Queue[tuple[str, Receipt, str]]", msgids: set[str], recipients: set[str], until: Receipt
 ) -> None:
-    """Print receipts until every agent has sent ``until``; without agents, until it is stored."""
+    """Print receipts until every recipient has sent ``until``; without recipients, until the message is stored."""
     enough = _ORDER.index(until if recipients else Receipt.STORED)
     missing = recipients or {""}
     while missing:
@@ -226,7 +226,7 @@ async def ask_and_wait(who: IrcPerson, target: str, question: str, timeout: floa
 
 
 def _is_theirs(message: Message, transport: IRCTransport, target: str, called: Collection[str]) -> bool:
-    """Whether this message comes from the asked nick, and is for us."""
+    """Whether this message is the awaited answer: from the asked nick or a mentioned nick, and for us."""
     if message.own or message.missed:
         return False
     if not is_channel(target):

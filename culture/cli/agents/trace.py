@@ -108,7 +108,10 @@ async def _story(who: IrcPerson, msgid: str, place: str | None) -> Story:
 
 
 async def _called(transport: IRCTransport, message: TracedMessage, reporters: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the recipients: mentioned members of the channel, and agents that were away."""
+    """Return the recipients of the message:
+
+    mentioned members of the channel, and agents that reported on it while away.
+    """
     if not (is_channel(message.place) and may_mention(message.text)):
         return message.called
     agents = {fold(fact.nick): fact.nick for fact in await facts(transport, FactKind.STATE, "*", _MOST_AGENTS)}
@@ -135,7 +138,7 @@ def build_story(
 
 
 async def _waits(transport: IRCTransport, nick: str, receipts: Sequence[LedgerFact]) -> str:
-    """Return what a recipient still has to do, or an empty string if it answered."""
+    """Return what this recipient is still waiting for before it answers; empty if it has answered."""
     reached = {str(fact.value.get("state")) for fact in receipts if fold(fact.nick) == fold(nick)}
     missing = next(
         (step for step in _STEPS if step.value not in reached and Receipt.ANSWERED.value not in reached), None
@@ -148,7 +151,10 @@ async def _waits(transport: IRCTransport, nick: str, receipts: Sequence[LedgerFa
 
 
 def describe_wait(missing: Receipt, state: Mapping[str, Any] | None, is_here: bool) -> str:
-    """Return in words what has to happen first."""
+    """Return a phrase for what the agent waits for before it sends the receipt ``missing``.
+
+    ``state`` is the agent's last state in the ledger, and ``is_here`` whether it is connected.
+    """
     if state is None:
         who = "is here" if is_here else "is not on the mesh"
         return f"{who} and does not say what becomes of messages"
@@ -185,15 +191,15 @@ async def _find_anywhere(transport: IRCTransport, msgid: str) -> TracedMessage |
 
 
 async def _targets(transport: IRCTransport) -> Sequence[Line]:
-    """Return the private conversations of the person."""
+    """Return the server's list of the person's private conversations, as lines."""
     window = ("timestamp=1970-01-02T00:00:00.000Z", "timestamp=2999-01-01T00:00:00.000Z")
     return await _ask(transport, "TARGETS", *window, _MOST_PLACES)
 
 
 async def _ask(transport: IRCTransport, *words: str) -> Sequence[Line]:
-    """Request history, and try again while the server is too busy.
+    """Request history with these CHATHISTORY words, and retry while the server is too busy.
 
-    A message that is not there is an answer: the server names it.
+    An error that names the message id is an answer too: the message is not there.
     """
     for pause in (*_PAUSES, None):
         lines = await transport.request("CHATHISTORY", *words)

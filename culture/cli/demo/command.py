@@ -43,7 +43,7 @@ def demo(
 
 
 async def _until_told(playing: Awaitable[Exit]) -> Exit:
-    """Play the demo; a signal cancels it, and everything is cleaned up before this returns."""
+    """Run the demo to its end and return the exit code; a signal cancels it, after everything is cleaned up."""
     show = asyncio.ensure_future(playing)
     loop = asyncio.get_running_loop()
     for number in _SIGNALS:
@@ -88,7 +88,7 @@ def _introduce(stage: DemoStage) -> None:
 
 
 async def _stay(stage: DemoStage) -> None:
-    """Keep everything running until a signal comes, which is no failure here."""
+    """Keep the demo's processes running until a signal comes."""
     typer.echo("\nAll of it runs until Ctrl-C. From another terminal:")
     typer.echo(f"   export CULTURE_HOME={stage.folder} XDG_RUNTIME_DIR={stage.folder / 'run'}")
     typer.echo(f"   culture status; culture digest --nick {YOU}; culture say --nick {YOU} '#general' hello")

@@ -38,12 +38,12 @@ def temporary_home() -> Iterator[Path]:
 
 
 def processes_of(folder: Path) -> list[int]:
-    """Return the pids of other processes whose CULTURE_HOME is this folder."""
+    """Return the pids of other processes whose environment variable CULTURE_HOME is this folder."""
     return carrying(str(folder), Environment.HOME)
 
 
 def end_those_of(folder: Path, grace: float) -> None:
-    """End these processes, by SIGKILL after ``grace`` seconds."""
+    """End the processes whose CULTURE_HOME is this folder; by SIGKILL after ``grace`` seconds."""
     end_all_blocking(str(folder), Environment.HOME, grace)
 
 

@@ -126,7 +126,7 @@ def write_server(folder: Path, name: str, port: int, link: Mapping[str, str]) ->
 
 
 def new_secret() -> str:
-    """Return a new secret for the link."""
+    """Return a new random secret for the link between the two servers."""
     return secrets.token_hex(16)
 
 
@@ -158,7 +158,7 @@ def _agent(folder: Path, nick: str) -> dict[str, Any]:
 
 
 def admit(folder: Path, nick: str) -> DemoPerson:
-    """Add a person's account, and store its token where the command line finds it."""
+    """Add an account for a demo person, and store its token where the command line looks for it."""
     server = nick.partition("-")[0]
     store = AccountStore(accounts_file(folder, server), server)
     store.add(new_account(nick, UserClass.HUMAN, always_on=False))

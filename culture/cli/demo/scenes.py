@@ -49,7 +49,7 @@ class Narrator:
         return time.monotonic() - self._begun
 
     async def pause(self, seconds: float) -> None:
-        """Wait so that people can read; not if --fast is given or the demo is late."""
+        """Wait so that people can read; does nothing if --fast is given or the demo is behind schedule."""
         if not self._fast and self.elapsed < _LATE:
             await asyncio.sleep(seconds)
 
@@ -70,7 +70,7 @@ class Narrator:
         typer.echo(f"{_INDENT}$ {self._in(text, fg='yellow')}")
 
     def heard(self, message: Message) -> None:
-        """Print a message that was received."""
+        """Print a message that a person of the demo received."""
         where = message.channel if not message.private else "(private)"
         self.line(where, message.sender, message.text)
 
@@ -81,13 +81,13 @@ class Narrator:
         typer.echo(f"{_INDENT}{one_line(where):<10} {label} {one_line(text, 160)}")
 
     def seen(self, text: str) -> None:
-        """Print a fact that the ledger or the history proves."""
+        """Print with a check mark what the ledger or the history proves."""
         typer.echo(
             self._in(textwrap.fill(f"✓ {text}", _WIDTH, initial_indent="   ", subsequent_indent="     "), fg="green")
         )
 
     def missed(self, text: str) -> None:
-        """Print a fact that is missing."""
+        """Print with a cross what should have happened and did not."""
         typer.echo(self._in(f"   ✗ {text}", fg="red"))
 
     def _in(self, text: str, **style: str | bool) -> str:
@@ -126,13 +126,13 @@ class DemoScene:
         return message
 
     async def fact(self, what: str, is_it: Callable[[LedgerFact], bool], *question: str) -> LedgerFact:
-        """Wait until the ledger has such a fact; return the newest."""
+        """Wait until the ledger answers ``question`` with a fact for which ``is_it`` is true; return the newest."""
         return (await self.several(what, 1, is_it, *question))[-1]
 
     async def several(
         self, what: str, number: int, is_it: Callable[[LedgerFact], bool], *question: str
     ) -> list[LedgerFact]:
-        """Wait until the ledger has ``number`` such facts; return them, oldest first."""
+        """Wait until the ledger has ``number`` facts for which ``is_it`` is true; return them, oldest first."""
         try:
             async with asyncio.timeout(PATIENCE):
                 while True:
@@ -148,7 +148,7 @@ GENERAL, ALERTS = WellKnownChannel.GENERAL.value, WellKnownChannel.ALERTS.value
 
 
 async def mention(show: DemoScene) -> str:
-    """Mention an agent on another server, and get its answer."""
+    """Play the scene: a person mentions an agent on another server, and gets its answer."""
     you = show.stage.you
     show.narrator.tell(f"{YOU} is on the server {HERE}, the agent {SCOUT} on {THERE}. A name with @ calls.")
     msgid = await show.says(you, GENERAL, f"@{SCOUT} what broke the build?")
@@ -164,7 +164,7 @@ async def mention(show: DemoScene) -> str:
 
 
 async def question(show: DemoScene) -> str:
-    """Let an agent ask before it acts, and answer as a person."""
+    """Play the scene: an agent asks before it acts, and a person answers."""
     you = show.stage.you
     show.narrator.tell(f"{BUILDER} may not deploy by itself: it asks, and waits. Only people may answer here.")
     await show.says(you, GENERAL, f"@{BUILDER} deploy the site")
@@ -185,7 +185,7 @@ async def question(show: DemoScene) -> str:
 
 
 async def spiral(show: DemoScene) -> str:
-    """Let an agent go in circles: its supervisor whispers twice, then calls people."""
+    """Play the scene: an agent goes in circles; its supervisor whispers twice, then calls people."""
     you, stage = show.stage.you, show.stage
     show.narrator.tell(
         f"{DIGGER} runs the same failing test again and again. Its supervisor whispers; nobody else hears that. "
@@ -212,7 +212,7 @@ async def spiral(show: DemoScene) -> str:
 
 
 async def split(show: DemoScene) -> str:
-    """Cut the link between the servers, restore it, and show that nothing is lost."""
+    """Play the scene: the link between the servers is cut and restored, and no message is lost."""
     you, eve, stage = show.stage.you, show.stage.eve, show.stage
     show.narrator.tell(f"Now the link between {HERE} and {THERE} is cut. Both go on, each with its own.")
     show.narrator.command(f"culture mesh unlink {THERE}")
@@ -255,7 +255,7 @@ def _is_up(fact: LedgerFact) -> bool:
 
 
 async def loop(show: DemoScene) -> str:
-    """Let two agents thank each other until the loop guard stops them."""
+    """Play the scene: two agents thank each other until the loop guard stops them."""
     you = show.stage.you
     since = len(you.ears.all)
     show.narrator.tell(

@@ -46,7 +46,7 @@ class DemoListener:
         self._news.set()
 
     async def expect(self, what: str, fits: Callable[[Message], bool], since: int = 0) -> Message:
-        """Return the first message that fits, waiting for it; raise SceneFailed(what) on timeout."""
+        """Return the first message for which ``fits`` is true, waiting for it; raise SceneFailed(what) on timeout."""
         try:
             async with asyncio.timeout(PATIENCE):
                 while True:
@@ -73,7 +73,7 @@ class DemoConnection:
         return any(fold(member.nick) == fold(nick) for member in self.transport.members(channel))
 
     def sees_all(self, channel: str) -> bool:
-        """Whether both people, and the agents that belong there, are in a channel."""
+        """Whether this person sees both people and all agents of the channel in it."""
         agents = participants.AGENTS if channel in participants.WHERE_AGENTS_ARE else ()
         return all(self.sees(nick, channel) for nick in (YOU, EVE, *agents))
 
@@ -107,7 +107,7 @@ class DemoStage:
         return await _culture(*words)
 
     async def until(self, what: str, fact: Callable[[], bool]) -> None:
-        """Wait until the condition is true; raise SceneFailed on timeout."""
+        """Wait until ``fact()`` is true; raise SceneFailed(what) on timeout."""
         await until(what, fact)
 
     def whispers(self, nick: str) -> list[str]:
@@ -118,7 +118,7 @@ class DemoStage:
 
 
 async def until(what: str, fact: Callable[[], bool]) -> None:
-    """Wait until the condition is true; raise SceneFailed on timeout."""
+    """Wait until ``fact()`` is true; raise SceneFailed(what) on timeout."""
     try:
         async with asyncio.timeout(PATIENCE):
             while not fact():  # noqa: ASYNC110
@@ -129,7 +129,7 @@ async def until(what: str, fact: Callable[[], bool]) -> None:
 
 @asynccontextmanager
 async def running_stage(port: int, web: bool) -> AsyncIterator[DemoStage]:
-    """Start everything, and stop and delete it at the end, whatever happens."""
+    """Start servers, daemons and connections of the demo for the block; stop and delete all of it afterwards."""
     with temporary_home() as folder:
         caretaker, hands = _caretaker(folder), ThreadPoolExecutor(len(participants.AGENTS) + 1)
         try:
@@ -160,7 +160,7 @@ async def _raise(folder: Path, port: int, web: bool, hands: ThreadPoolExecutor, 
 
 
 async def _serve(hands: ThreadPoolExecutor, file: Path, name: str) -> int:
-    """Start a server and return its port."""
+    """Start a demo server and return its port."""
     loop = asyncio.get_running_loop()
     try:
         note = await loop.run_in_executor(hands, background.start, name, ("--config", str(file)))
@@ -177,7 +177,7 @@ def _start(folder: Path, nick: str, server: str) -> None:
 
 
 def _page(folder: Path) -> tuple[str, str]:
-    """Start the web page; return its login link, or an empty string and why there is none."""
+    """Start the web page; return its login link and an empty string, or an empty string and why there is no page."""
     config = participants.server_file(folder, HERE)
     try:
         from culture.cli.web import process  # takes long to load
@@ -238,7 +238,7 @@ async def _clear(folder: Path, hands: ThreadPoolExecutor, caretaker: "subprocess
 
 
 def _end_everything(folder: Path, hands: ThreadPoolExecutor) -> None:
-    """End processes until none runs and no thread is left that could start one."""
+    """End the processes of this folder until none runs, and no thread is left that could start one."""
     letting_go = Thread(target=lambda: hands.shutdown(cancel_futures=True))
     letting_go.start()
     while letting_go.is_alive():

@@ -120,7 +120,7 @@ _MARGIN = " " * 11
 
 
 def as_text(outcomes: Sequence[CheckOutcome], seconds: float, *, everything: bool = False) -> str:
-    """Render the findings by area, then the areas without findings, then a summary."""
+    """Render findings by area, then the names of areas without findings, then a summary as text."""
     lines: list[str] = []
     for area, group in groupby(outcomes, key=lambda each: each.check.area):
         findings = list(_worth_showing(group, everything))

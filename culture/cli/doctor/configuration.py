@@ -174,7 +174,7 @@ def _today(name: str, is_system: bool) -> str:
 
 
 def _essence(text: str) -> list[str]:
-    """Return the lines of a unit without its variables, which depend on the shell."""
+    """Return the lines of a systemd unit without its variables, which depend on the shell."""
     return [line for line in text.splitlines() if not line.startswith("Environment=") and line.strip()]
 
 

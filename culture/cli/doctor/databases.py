@@ -48,7 +48,7 @@ class _NotWhole(Exception):
 
 
 def _quick_check(file: Path, deadline: float) -> bool:
-    """Run PRAGMA quick_check; return False if the time ran out, raise _NotWhole on damage."""
+    """Run SQLite's PRAGMA quick_check; return False if the time ran out, raise _NotWhole on damage."""
     with closing(_reader(file)) as connection:
         connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
         try:
@@ -63,7 +63,7 @@ def _quick_check(file: Path, deadline: float) -> bool:
 
 
 def _reader(file: Path) -> sqlite3.Connection:
-    """Open a file read-only; without creating journal files if nobody has it open."""
+    """Open a SQLite file read-only; without creating journal files if no process has it open."""
     is_open = file.with_name(f"{file.name}-wal").exists()
     more = "" if is_open else "&immutable=1"
     return sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro{more}", uri=True, timeout=BUSY)

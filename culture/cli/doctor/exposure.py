@@ -27,7 +27,7 @@ SCRIPTED = "scripted"
 
 @dataclass(frozen=True, slots=True)
 class AgentExposure:
-    """What matters about an agent, or about the members of a team that use the same program."""
+    """What the checks of exposure need about an agent, or about team members that use the same program."""
 
     name: str
     """Name, as the subject of a sentence."""
@@ -46,7 +46,7 @@ class AgentExposure:
 
     @property
     def never_asks(self) -> bool:
-        """Whether it uses tools without permission; agents without a model never count."""
+        """Whether this agent uses tools without asking for permission; False for agents without a model."""
         try:
             kind = backends.backend(self.backend)
         except backends.NoBackend:
@@ -55,7 +55,7 @@ class AgentExposure:
 
 
 def list_workers(scene: Inventory) -> Iterator[AgentExposure]:
-    """Yield all agents, and the members that teams would hire."""
+    """Yield all agents of agents.yaml, and the members that teams would hire."""
     if scene.settings is not None:
         for agent in scene.agents:
             yield _agent(agent, scene.settings.server)
@@ -64,12 +64,12 @@ def list_workers(scene: Inventory) -> Iterator[AgentExposure]:
 
 
 def join_names(workers: Sequence[AgentExposure]) -> str:
-    """Join their names, as the subject of a sentence."""
+    """Join the names of agents, as the subject of a sentence."""
     return ", ".join(each.name for each in workers)
 
 
 def is_plural(workers: Sequence[AgentExposure]) -> bool:
-    """Whether the verb after these names is plural."""
+    """Whether a sentence about these agents needs a plural verb."""
     return len(workers) > 1 or any(each.is_several for each in workers)
 
 
@@ -141,7 +141,7 @@ def _by_links(scene: Inventory, server: LocalServer) -> Iterator[str]:
 
 
 def _by_the_bridge() -> Iterator[str]:
-    """Yield the tokens of the bridge; each speaks as an account of class agent."""
+    """Yield a phrase that names the valid tokens of the bridge, as a way to reach agents."""
     try:
         tokens = access.BridgeAccess().grants()
     except access.BrokenAccessFile:
@@ -152,7 +152,7 @@ def _by_the_bridge() -> Iterator[str]:
 
 
 def _people_at_their_word(scene: Inventory, address: ServerAddress) -> Iterator[str]:
-    """Yield the ways by which somebody without a login counts as a person."""
+    """Yield phrases for the ways by which somebody without a login counts as a person on this server."""
     server = scene.server_at(address)
     if server is None or knows_people(scene, server):
         return
@@ -166,7 +166,7 @@ def _people_at_their_word(scene: Inventory, address: ServerAddress) -> Iterator[
 
 
 def knows_people(scene: Inventory, server: LocalServer) -> bool:
-    """Whether some person has an account; True if the file cannot be read."""
+    """Whether the server has an account of a person; True if its accounts file cannot be read."""
     try:
         return any(each.kind is UserClass.HUMAN for each in scene.accounts(server).accounts.values())
     except (OSError, ValueError):
@@ -185,7 +185,7 @@ def check_openings(scene: Inventory) -> Iterator[Finding]:
 
 
 def _reached(scene: Inventory, group: Sequence[AgentExposure], ways: str) -> Iterator[Finding]:
-    """Report the agents of one file, which use the same server."""
+    """Report agents that never ask for permission and can be reached; all of them use the same server."""
     for worker in group:
         if worker.wake == "anybody":
             takes = _verb([worker], "takes", "take")
@@ -246,7 +246,7 @@ def check_trust(scene: Inventory) -> Iterator[Finding]:
 
 
 def check_boundary(scene: Inventory) -> Iterator[Finding]:
-    """Report what each agent with a model can reach; without a sandbox, all that its user can."""
+    """Report the files and networks that each agent with a model can reach."""
     for worker in list_workers(scene):
         if worker.backend == SCRIPTED or worker.user is not None:
             continue
@@ -290,14 +290,14 @@ def check_sandboxes(scene: Inventory) -> Iterator[Finding]:
 
 
 def _reach(scene: Inventory, worker: AgentExposure) -> str:
-    """Return what a process of this user can reach, as words."""
+    """Describe what an agent without a sandbox can reach: all that its user can."""
     secrets = [display_path(each) for each in (Path.home() / ".ssh", scene.home) if each.exists()]
     port = f"the IRC server at {worker.server.host}:{worker.server.port}"
     return f"your home{f' with {_listed(secrets)}' if secrets else ''}, {port}, your processes and every network"
 
 
 def _reach_inside(worker: AgentExposure) -> str:
-    """Return what the sandbox allows: folders, and hosts."""
+    """Describe what the agent's sandbox lets it reach: folders and hosts."""
     places = [worker.directory, *worker.sandbox.read, *worker.sandbox.write]
     rules: list[str] = []
     if worker.sandbox.network == "on":

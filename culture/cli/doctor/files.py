@@ -103,13 +103,13 @@ def check_size(scene: Inventory) -> Iterator[Finding]:
 
 
 def _places(scene: Inventory) -> list[Path]:
-    """Return our folders that exist."""
+    """Return those of our folders that exist."""
     every = [scene.home, *(server.config.data_dir for server in scene.servers)]
     return [place for place in dict.fromkeys(every) if place.is_dir()]
 
 
 def _disks(scene: Inventory) -> list[Path]:
-    """Return one folder for each disk."""
+    """Return one of our folders for each disk."""
     return list({place.stat().st_dev: place for place in reversed(_places(scene))}.values())
 
 

@@ -71,7 +71,10 @@ class ProbeResult:
 
 
 def probe(host: str, port: int, tls: bool, patience: float = PROBE_PATIENCE, *, user: str | None = None) -> ProbeResult:
-    """Connect, ask for the time, and leave without registering; ``user`` may run the server too."""
+    """Connect to an address, ask for the server's time, and disconnect without registering.
+
+    ``user`` may run the server too, besides the current user. Takes at most ``patience`` seconds.
+    """
     deadline = time.monotonic() + patience
     try:
         with socket.create_connection((host, port), timeout=patience) as plain:
@@ -97,7 +100,7 @@ def probe(host: str, port: int, tls: bool, patience: float = PROBE_PATIENCE, *, 
 
 
 def _context() -> ssl.SSLContext:
-    """Return a TLS context that accepts any certificate; its fingerprint is compared elsewhere."""
+    """Return a TLS context that accepts any certificate; callers compare the fingerprint themselves."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -227,7 +230,7 @@ class LocalServer:
 
     @property
     def listeners(self) -> list[tuple[Listen, str, int]]:
-        """Its listeners, each with host and port as seen from this machine."""
+        """Listeners of this server, each with host and port as seen from this machine."""
         planned = [(each.host, each.port) for each in self.config.listen]
         places = self.note.addresses if self.note else planned
         pairs = zip(self.config.listen, places, strict=False)
@@ -245,7 +248,7 @@ class Inventory:
 
     @cached_property
     def entries(self) -> list[FileEntry]:
-        """Every file of ours in the home folder."""
+        """Every file of ours in the home folder of culture."""
         return walk(self.home)
 
     @cached_property
@@ -269,17 +272,17 @@ class Inventory:
 
     @property
     def loaded(self) -> Loaded[ServerConfig] | None:
-        """Loaded culture.yaml; None if it is wrong."""
+        """Loaded culture.yaml; None if the file is invalid."""
         return self._configured[0]
 
     @property
     def settings(self) -> AgentsConfig | None:
-        """Loaded agents.yaml; None if it is wrong."""
+        """Loaded agents.yaml; None if the file is invalid."""
         return self._agents[0]
 
     @property
     def agents(self) -> list[AgentConfig]:
-        """Agents of this user, with the file's defaults filled in."""
+        """Agents of agents.yaml that run as this user, with the file's defaults filled in."""
         if self.settings is None:
             return []
         configured = [self.settings.agent(each.nick) for each in self.settings.agents]
@@ -305,7 +308,7 @@ class Inventory:
 
     @cached_property
     def daemons(self) -> dict[str, daemons.DaemonNote]:
-        """Nick → note of each daemon that runs."""
+        """Nick → note of each daemon that runs (its pid, socket and version)."""
         return daemons.all_running()
 
     @cached_property
@@ -346,7 +349,7 @@ class Inventory:
             return account_file.empty()
 
     def probe(self, host: str, port: int, tls: bool) -> ProbeResult:
-        """Probe an address, once for all checks."""
+        """Connect to an address and return the result, cached for all checks."""
         key = (host, port, tls)
         with self._lock:
             turn = self._probing.setdefault(key, threading.Lock())

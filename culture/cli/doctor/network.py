@@ -57,7 +57,7 @@ def check_held_ports(scene: Inventory) -> Iterator[Finding]:
 
 
 def _dialled_addresses(scene: Inventory) -> Iterator[tuple[str, ServerAddress]]:
-    """Yield each address that our programs dial, with who dials it."""
+    """Yield each address that our programs connect to, with the name of the program."""
     if scene.settings is not None and scene.settings.agents:
         yield "the agents", scene.settings.server
     for team in scene.teams:
@@ -103,7 +103,7 @@ def _not_running(server: LocalServer, scene: Inventory) -> Iterator[Finding]:
 
 
 def _blocked(host: str, port: int) -> str:
-    """Return why one cannot listen there, or an empty string."""
+    """Return why no server could listen at this address, or an empty string if one could."""
     try:
         addresses = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as wrong:
@@ -285,7 +285,7 @@ def check_pinned_fingerprints(scene: Inventory) -> Iterator[Finding]:
 
 
 def _configured_fingerprint(server: LocalServer | None, port: int) -> str | None:
-    """Return the fingerprint of a listener's certificate file."""
+    """Return the fingerprint of the certificate file that this port's listener uses, or None."""
     for listener, _, its_port in server.listeners if server else ():
         if its_port == port and listener.tls is not None:
             return certificate.fingerprint_of(listener.tls.certificate)

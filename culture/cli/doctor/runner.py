@@ -19,7 +19,7 @@ class FindingSeverity(StrEnum):
 
     @property
     def weight(self) -> int:
-        """Rank, for comparing."""
+        """Rank of this severity, for comparing."""
         return list(FindingSeverity).index(self)
 
 
@@ -37,22 +37,22 @@ class Finding:
 
 
 def ok(what: str) -> Finding:
-    """Return a finding that says all is well."""
+    """Return a finding that says this is all right."""
     return Finding(FindingSeverity.OK, what)
 
 
 def hint(what: str, why: str, next: str, mend: Callable[[], None] | None = None) -> Finding:
-    """Return a finding: it works, and could be better."""
+    """Return a finding of severity hint: this works, but could be better. ``mend`` repairs it."""
     return Finding(FindingSeverity.HINT, what, why, next, mend)
 
 
 def warning(what: str, why: str, next: str, mend: Callable[[], None] | None = None) -> Finding:
-    """Return a finding: something does not work, or soon will not."""
+    """Return a finding of severity warning: this does not work, or soon will not. ``mend`` repairs it."""
     return Finding(FindingSeverity.WARNING, what, why, next, mend)
 
 
 def error(what: str, why: str, next: str, mend: Callable[[], None] | None = None) -> Finding:
-    """Return a finding: something cannot work, or is open to strangers."""
+    """Return a finding of severity error: this cannot work, or is open to strangers. ``mend`` repairs it."""
     return Finding(FindingSeverity.ERROR, what, why, next, mend)
 
 
@@ -71,7 +71,7 @@ class DoctorCheck:
 
     @property
     def area(self) -> str:
-        """Group of checks that it belongs to."""
+        """Area of this check: the part of its name before the dot."""
         return self.name.partition(".")[0]
 
 
@@ -84,7 +84,7 @@ class CheckOutcome:
 
     @property
     def worst(self) -> FindingSeverity:
-        """Worst severity among the findings."""
+        """Worst severity among the findings of this check."""
         return max((each.severity for each in self.findings), key=lambda each: each.weight, default=FindingSeverity.OK)
 
 
@@ -129,7 +129,7 @@ def _unfinished(check: DoctorCheck, patience: float) -> Finding:
 
 
 def repair(outcome: CheckOutcome) -> CheckOutcome:
-    """Return the outcome after all its safe repairs were made."""
+    """Run the safe repairs of a check's findings; return the outcome afterwards."""
     return replace(outcome, findings=tuple(map(_repair, outcome.findings)))
 
 

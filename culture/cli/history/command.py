@@ -100,7 +100,7 @@ def _excess(
 
 
 def _count(store: Store, what: Excess) -> int:
-    """Count the entries that would be removed."""
+    """Count the history entries that pruning would remove."""
     number = 0
     for each in store.everything(what.place):
         if time_of(each.position) >= what.before:
@@ -132,7 +132,7 @@ def _removed(store: Store, what: Excess, bar: Progress) -> Iterator[int]:
 
 
 def _patiently(store: Store, place: str | None, before: int) -> int:
-    """Prune one piece; try again while the server is writing."""
+    """Remove a place's entries before position ``before``, retrying while the server writes; return how many."""
     for _ in range(_TRIES):
         try:
             return store.prune(place, before)
@@ -185,7 +185,7 @@ def search(
 
 
 def _found(history: OpenHistory, question: SearchQuery) -> list[Kept]:
-    """Return the newest entries that match, oldest first."""
+    """Return the newest entries that match the query, oldest first."""
     parsed, limit = query(question.text), question.limit
     places = [history.place(channel) for channel in question.channels] or _channels(history)
     results: list[Kept] = []
@@ -201,7 +201,7 @@ def _channels(history: OpenHistory) -> list[str]:
 
 
 def _private(history: OpenHistory, question: SearchQuery) -> Iterator[Kept]:
-    """Search private conversations; they have no common index, so every entry is read."""
+    """Yield the private messages that match; there is no index over conversations, so every entry is read."""
     needles = Query((), tuple(folded(question.text).split()))
     for each in history.store.everything():
         entry = each.entry
@@ -240,13 +240,13 @@ def stats(
 
 
 def shown_gap(gap: Gap) -> str:
-    """Format a gap: how many messages were lost, and when."""
+    """Format a gap in the history: how many messages were lost, and when."""
     lost = counted(gap.lost, "message", "messages")
     return f"{lost} between {format_time(gap.since)} and {format_time(gap.until)} could not be stored."
 
 
 def _exact(fact: Stats | Gap) -> dict[str, object]:
-    """Return the fields of a fact for --json, with exact times."""
+    """Return the fields of a history statistic or gap for --json, with exact times."""
     return {key: format_exact_time(value) if key in _TIMES else value for key, value in fact._asdict().items()}
 
 

@@ -44,7 +44,7 @@ Private = Annotated[bool, typer.Option("--private", help="Include private conver
 
 
 def as_json(entry: Entry) -> str:
-    """Return everything stored about an entry, as one line of JSON."""
+    """Return all stored fields of a history entry as one line of JSON."""
     data = json.loads(entry.data) if entry.data else {}
     fields = {
         "msgid": entry.msgid,
@@ -74,7 +74,7 @@ class TranscriptWriter:
         self._with_place = with_place
 
     def lines(self, entry: Entry) -> Iterator[str]:
-        """Return the lines of an entry; none if it was redacted or has no text."""
+        """Yield the lines of a history entry; none if it was redacted or has no text."""
         if entry.sort is Sort.REDACTED or entry.verb == "TAGMSG":
             return
         event = event_of(entry)
@@ -85,7 +85,7 @@ class TranscriptWriter:
 
 
 def _place(entry: Entry) -> str:
-    """Return the channel, or the two nicks of a conversation."""
+    """Return the channel of a history entry, or the two nicks of a private conversation."""
     one, _, other = entry.place.partition(" ")
     return f"{one[2:]},{other[2:]}" if other else clean(entry.target, Profile.LOG)
 
@@ -107,11 +107,11 @@ class Part(NamedTuple):
 
     @property
     def only(self) -> str | None:
-        """The single place that is selected, or None."""
+        """The only place (channel or conversation) that is selected; None if several are."""
         return self.places[0] if len(self.places) == 1 and not self.private else None
 
     def has(self, each: Kept) -> bool:
-        """Whether an entry is selected."""
+        """Whether a history entry is in the selected part."""
         if time_of(each.position) < self.since:
             return False
         return self.private if is_private(each) else not self.places or each.entry.place in self.places

@@ -29,7 +29,7 @@ class OpenHistory(NamedTuple):
 
     @property
     def size(self) -> int | None:
-        """Size of the file and its journal in bytes."""
+        """Size of the history's file and its journal in bytes; None with PostgreSQL."""
         if self.path is None:
             return None
         files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
@@ -37,16 +37,16 @@ class OpenHistory(NamedTuple):
 
     @property
     def schema(self) -> int | None:
-        """Version of the file's schema."""
+        """Version of the history file's schema; None with PostgreSQL."""
         return None if self.path is None else _schema(self.path)
 
     def entries(self, place: str | None = None) -> int:
-        """Return the number of entries, in a place or in total."""
+        """Return the number of history entries, in a place or in total."""
         counted = (each for each in self.store.stats() if place is None or fold(each.name) == place)
         return sum(each.messages + each.events for each in counted)
 
     def place(self, channel: str) -> str:
-        """Return the place of a channel; end the command if nothing is stored about it."""
+        """Return the history's name for this channel; end the command if nothing is stored about it."""
         place = fold(channel)
         if not self.store.exists(place):
             close = nearest(channel, [each.name for each in self.store.stats() if each.name != PRIVATE])
@@ -97,5 +97,5 @@ def _schema(path: Path) -> int:
 
 
 def is_private(stored: Kept) -> bool:
-    """Whether an entry belongs to a private conversation."""
+    """Whether a history entry belongs to a private conversation."""
     return stored.entry.is_private

@@ -70,7 +70,7 @@ def rotation_commands(settings: ServerConfig, link: LinkConfig, secret: Path | N
 
 
 def _door(settings: ServerConfig, link: LinkConfig) -> Listen | None:
-    """Return the listener that the other server would dial: with TLS, unless the link has none."""
+    """Return the listener that the other server would connect to: one with TLS, unless the link uses none."""
     plain = [each for each in settings.listen if each.tls is None and not each.websocket]
     encrypted = [each for each in settings.listen if each.tls is not None and not each.websocket]
     doors = plain if link.tls is False else encrypted + plain
@@ -78,7 +78,7 @@ def _door(settings: ServerConfig, link: LinkConfig) -> Listen | None:
 
 
 def _address(door: Listen | None) -> str:
-    """Return its address; HOST where others use a name that is unknown here."""
+    """Return host:port of a listener; HOST stands for a name under which others know this machine."""
     if door is None:
         return "HOST:PORT"
     host = door.host if door.is_loopback else "HOST"

@@ -107,7 +107,7 @@ class InviteCode:
 
 
 def _decoded(data: str) -> bytes:
-    """Decode the letters after the mark; ValueError if the checksum does not match."""
+    """Decode the letters of a code after its mark; ValueError if the checksum does not match."""
     try:
         raw = base64.b64decode(data + "=" * (-len(data) % 4), b"-_", validate=True)
     except ValueError:
@@ -263,7 +263,7 @@ def _seconds(text: str) -> float:
 
 
 def _check_machine(settings: ServerConfig, peer: str | None, trust: dict[str, object]) -> None:
-    """End the command if such a link is not possible, before the other server tries."""
+    """End the command if a link with this trust is not possible, before the other server tries it."""
     link_config({"name": peer or "anybody", "secret": "x" * 32, **trust})
     if peer is not None and short_name(fold(peer)) in links_of(settings):
         fail(f"{peer} is linked already; `culture mesh unlink {peer}` removes that link")
@@ -294,7 +294,7 @@ def _create_link_file(settings: ServerConfig) -> None:
 
 
 def _reachable_listener(settings: ServerConfig, address: str | None) -> tuple[Listen, str]:
-    """Return the listener that guests use, and its address as others know it."""
+    """Return the listener that invited servers or people use, and its address as they know it."""
     doors = _doors(settings)
     encrypted = sorted((each for each in doors if each[0].tls is not None), key=lambda each: is_loopback(each[0].host))
     if address is not None:
@@ -322,7 +322,7 @@ def _doors(settings: ServerConfig) -> list[tuple[Listen, int]]:
 
 
 def _outgoing_address() -> str:
-    """Return the address this machine uses to reach others, or 127.0.0.1."""
+    """Return the address from which this machine reaches other machines, or 127.0.0.1 if it reaches none."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(_ANYWHERE)

@@ -46,7 +46,7 @@ from culture.transport.one_shot import RequestDeclined, ask_once
 
 
 def store_login(code: InviteCode, nick: str, token: str) -> str:
-    """Store the token, and return how to connect."""
+    """Store the token of the new account; return text on how to connect."""
     _keep(nick, token)
     return "\n".join(
         [
@@ -65,7 +65,7 @@ def _keep(nick: str, token: str) -> None:
 
 
 def _command_line(code: InviteCode, nick: str) -> list[str]:
-    """Return how to use `culture say`; write agents.yaml with the server if there is none."""
+    """Return lines on how to use `culture say`; write agents.yaml with this server if there is no such file."""
     host, port = endpoint(code.address)
     address = {"name": code.server, "host": host, "port": port}
     if code.fingerprint:
@@ -146,7 +146,7 @@ def join(
 
 
 def _intended(settings: ServerConfig, code: InviteCode, trust: Trust | None, channel: list[str] | None) -> LinkConfig:
-    """Return the new link; errors end the command before the one-time key is used."""
+    """Return the link that the invitation makes; mistakes end the command before its one-time key is used."""
     if short_name(fold(code.server)) in links_of(settings):
         fail(f"{code.server} is linked already; `culture mesh unlink {code.server}` removes that link first")
     if short_name(fold(code.server)) == settings.short_name:
@@ -165,7 +165,7 @@ def _intended(settings: ServerConfig, code: InviteCode, trust: Trust | None, cha
 def _checked_link(
     settings: ServerConfig, fields: dict[str, str], trust: Trust | None, channel: list[str] | None
 ) -> LinkConfig:
-    """Return the link with this trust, after checking it together with the others."""
+    """Return a link with these fields and this trust, after checking it together with the server's other links."""
     link = link_config({**{key: value for key, value in fields.items() if value}, **trust_settings(trust, channel)})
     try:
         book.check(settings, [*links_of(settings).values(), link])
@@ -206,7 +206,7 @@ def _join_person(code: InviteCode, from_stdin: bool) -> None:
 
 
 def _is_valid_login(code: InviteCode, nick: str, token: str) -> bool:
-    """Validate nick and token of a foreign server: they name and fill a file here."""
+    """Whether nick and token from a foreign server are safe to use here as a file name and its content."""
     own = (fold(code.name), fold(f"{short_name(code.server)}-{code.name}"))
     return valid_nick(nick, _LONGEST_NICK) and fold(nick) in own and _TOKEN.fullmatch(token) is not None
 

@@ -96,7 +96,7 @@ def server_of(config: Path | None, name: str | None, data_dir: Path | None) -> S
 
 
 def settings_of(config: Path | None, name: str | None, data_dir: Path | None) -> ServerConfig:
-    """Return the same; end the command if the server cannot have links."""
+    """Return the selected server's configuration; end the command if that server cannot have links."""
     settings = server_of(config, name, data_dir)
     if settings.nick_prefix != "required":
         fail("links need nick_prefix: required, since nicks are unique in the mesh by their prefix")
@@ -163,12 +163,12 @@ def link_config(fields: dict[str, Any]) -> LinkConfig:
 
 
 def when_effective(settings: ServerConfig) -> str:
-    """Return when a change takes effect, as the end of a sentence."""
+    """Return the end of a sentence on when a change of links takes effect; empty if it is at once."""
     return "" if pid_file.running(settings.name) else f", once {settings.name} runs"
 
 
 def trust_settings(trust: Trust | None, channels: list[str] | None) -> dict[str, Any]:
-    """Return the settings of trust and channels; only level restricted has channels."""
+    """Return a link's settings for trust and channels; only level restricted has channels."""
     is_open = trust is not None and trust is not Trust.RESTRICTED
     return {"trust": trust and trust.value, "channels": channels or ([] if is_open else None)}
 
@@ -177,7 +177,7 @@ _STATES = {"waiting": "waiting for it to dial", "not running": "not linked, sinc
 
 
 def link_states(settings: ServerConfig) -> list[dict[str, Any]]:
-    """Return the link states that the running server wrote; empty if none runs."""
+    """Return one row for each link's state, as written by the running server; empty if it does not run."""
     try:
         data = json.loads(status.path_of(settings).read_bytes())
     except (OSError, ValueError):

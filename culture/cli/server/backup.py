@@ -184,7 +184,7 @@ def _read_manifest(file: Path) -> tuple[Manifest, bytes | None]:
 
 
 def _settings(choices: Choices, config_text: bytes | None) -> tuple[ServerConfig, bool]:
-    """Return the configuration, and whether it comes from the backup because there is none here."""
+    """Return the server's configuration, and whether it was read from the backup since this machine has none."""
     file = choices.config or paths.server_file()
     if file.exists() or config_text is None:
         return choices.load().config, False
@@ -198,7 +198,7 @@ def _settings(choices: Choices, config_text: bytes | None) -> tuple[ServerConfig
 
 @contextmanager
 def _stopped(server: str, note: pid_file.ServerNote | None) -> Iterator[None]:
-    """Stop the server during the block, and start it again, whatever happens."""
+    """Stop the running server during the block, and start it again even after an error."""
     if note is None:
         yield
         return
@@ -235,7 +235,7 @@ def _put_in_place(new: Unpacked, settings: ServerConfig, folder: Path, now: str)
 
 
 def _keep_revoked(new: Path, settings: ServerConfig) -> None:
-    """Keep accounts revoked that were revoked after the backup."""
+    """Revoke in the restored accounts those accounts that were revoked after the backup."""
     try:
         names = restoring.keep_revoked(new, settings.accounts_file, settings.account_prefix)
     except AccountsError as error:
@@ -248,7 +248,7 @@ def _keep_revoked(new: Path, settings: ServerConfig) -> None:
 
 
 def _unused_folder(folder: Path, now: str) -> Path:
-    """Return an unused folder name for the former data."""
+    """Return a path that does not exist, where the former data folder can be moved."""
     names = (f"{folder.name}.before-{now}{further}" for further in chain([""], (f"-{number}" for number in count(2))))
     return next(path for path in map(folder.with_name, names) if not path.exists())
 

@@ -43,7 +43,7 @@ class ServerNote(ProcessNote):
 def held(config: "ServerConfig", options: Sequence[str]) -> Iterator[PidFile[ServerNote]]:
     """Hold the pid file as the running server of that name; ``StartError`` if another process does.
 
-    After an exception the note stays: it tells `culture up` whether the server was told to stop.
+    After an exception the note stays: from it `culture up` knows whether the server was asked to stop.
     """
     path, log = paths.pid_file(config.name), paths.log_file(config.name)
     note = ServerNote(
@@ -65,7 +65,7 @@ def held(config: "ServerConfig", options: Sequence[str]) -> Iterator[PidFile[Ser
 
 
 def already_running(server: str, note: ServerNote | None) -> str:
-    """Return the message for somebody who starts a server twice."""
+    """Return the error message for starting a server that runs already."""
     pid = f" (pid {note.pid})" if note else ""
     return (
         f"{server} is running already{pid}. Look at it with `culture server status`, or use `culture server restart`."
@@ -78,7 +78,7 @@ def running(server: str) -> ServerNote | None:
 
 
 def was_told_to_stop(server: str) -> bool:
-    """Whether a server that died without cleaning up had been told to stop."""
+    """Whether a server that died without removing its pid file had received a request to stop."""
     note = pid_file.last_note(paths.pid_file(server), ServerNote)
     return note is not None and note.stopping
 

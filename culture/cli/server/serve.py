@@ -32,7 +32,7 @@ Load = Callable[[], ServerConfig]
 
 
 def serve(load: Load, *, options: Sequence[str] = ()) -> None:
-    """Serve until SIGTERM or SIGINT; ``load`` reads the configuration, again on SIGHUP."""
+    """Run the server until SIGTERM or SIGINT; ``load`` reads the configuration, again on SIGHUP."""
     start_logging()
     config = load()
     rotate_own_log(paths.log_file(config.name), copies=LOG_COPIES)
@@ -46,7 +46,7 @@ def serve(load: Load, *, options: Sequence[str] = ()) -> None:
 
 
 def _prepare_process() -> None:
-    """Raise the limit of open files to its maximum, and collect garbage rarely."""
+    """Raise this process's limit of open files to the maximum, and make garbage collection rare."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     gc.freeze()
@@ -65,7 +65,7 @@ class _Run:
         self._ircd.reload = self._fresh
 
     async def until_told(self) -> None:
-        """Serve until stopped; leaving the block tells the clients and sends what is queued."""
+        """Serve until a signal comes; then send clients their queued messages and disconnect them."""
         self._heed_signals()
         async with self._ircd.running():
             addresses = [(each.host, port) for each, port in zip(self._config.listen, self._ircd.ports, strict=True)]

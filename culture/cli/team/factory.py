@@ -28,7 +28,7 @@ from culture.wiki.queue import QueuedWiki
 
 
 def launcher(config: TeamConfig) -> Launch:
-    """Return a function that starts a member's daemon, with an account that is not always on."""
+    """Return a function that starts a member's daemon and gives the member an account that is not always on."""
 
     def launch(nick: str) -> BackgroundProcess:
         try:
@@ -87,14 +87,14 @@ def _server_name(config: TeamConfig) -> str:
 
 
 async def _remote(config: TeamConfig) -> str | None:
-    """Return the git remote to push to: the configured one, else origin if it exists."""
+    """Return the git remote to push to: the configured one, else origin if that exists, else None."""
     if config.remote is not None:
         return config.remote
     return "origin" if "origin" in (await git(config.project_dir, "remote")).split() else None
 
 
 def _wiki(config: TeamConfig) -> WikiClient:
-    """Return the team's wiki: the local one, else the one that is served elsewhere."""
+    """Return the client of the team's wiki: of the local wiki, or of the one another host serves."""
     folder = wiki_folder(config)
     if folder is None:
         try:

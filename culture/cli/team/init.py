@@ -91,7 +91,7 @@ def init(
 
 
 def _em_name(project: Path, folder: Path, address: ServerAddress) -> str:
-    """Return the EM's name: the default, unless a team, an agent or an account has or had it."""
+    """Return a name for the EM: the default, unless a team, an agent or an account has or had that name."""
     if (own := read_state(folder).em) is not None:
         return own.name  # the team is older than its file
     server = short_name(address.name) if address.name else ""
@@ -99,7 +99,7 @@ def _em_name(project: Path, folder: Path, address: ServerAddress) -> str:
     used_names = [*configured, *names_of_other_teams(folder, server, past=True)]
 
     def is_known(name: str) -> bool:
-        """Whether this nick has an inbox here, or belongs to an account, revoked or not."""
+        """Whether this nick has an inbox file here, or belongs to an account, revoked or not."""
         nick = f"{server}-{name}"
         return paths.inbox_file(nick).exists() or agent_login.has_account(nick, address)
 

@@ -31,7 +31,7 @@ def team_slugs() -> list[str]:
 
 
 def select_team(slug: str | None) -> TeamConfig:
-    """Return the configuration of the selected team."""
+    """Return the configuration of the team with this slug, else of this folder's team, else of the only one."""
     return (
         load_team(paths.team_dir(slug or _default_slug()) / TEAM).config
         if slug is None or slug in team_slugs()

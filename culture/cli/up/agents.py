@@ -46,7 +46,7 @@ class Choice:
 
 
 def ready_backend() -> Choice | None:
-    """Return the first backend with a model that is installed and logged in, or None."""
+    """Return the first backend with a model whose program is installed and logged in, or None."""
     return next(_ready(), None)
 
 
@@ -73,7 +73,10 @@ def _may_run(backend: str) -> bool:
 
 
 def ask_budget(what: str, option: float | None) -> float | None:
-    """Return the agent's dollars per day: the option, else the answer; None for no agent."""
+    """Return the dollars per day that a new agent may spend: the option, else what the person types.
+
+    None if the person wants no agent.
+    """
     if option is not None or not sys.stdin.isatty():
         return USD_PER_DAY if option is None else option
     typer.echo(f"\n{what} (none: no agent)")
@@ -107,9 +110,9 @@ class UpAgents:
     at: ServerAddress
 
     def add_for(self, folder: Path, usd_per_day: float | None) -> str | None:
-        """Add an agent for a folder to agents.yaml if none works there; return its nick or None.
+        """Add an agent for a folder to agents.yaml unless one works there; return the new nick or None.
 
-        Without a usable model it adds the guide, once.
+        If no backend with a model is ready, it adds the scripted guide, once.
         """
         settings = load()
         if self._of_folder(settings, folder) is not None or (settings.agents and _is_no_project(folder)):
@@ -135,7 +138,7 @@ class UpAgents:
         return [nick for nick in self._ours(load()) if pidfile.running(nick) is None and _has_login(nick, store)]
 
     def running(self) -> list[str]:
-        """Return the nicks of agents that run."""
+        """Return the nicks of this server's agents whose daemons run."""
         return [nick for nick in self._ours(load()) if pidfile.running(nick) is not None]
 
     @property
@@ -150,7 +153,7 @@ class UpAgents:
         return next((each.nick for each in settings.agents if each.nick in ours and each.directory == folder), None)
 
     def _add_guide(self) -> str:
-        """Add the guide and a second scripted agent, which shows the loop guard."""
+        """Add the scripted guide and a second scripted agent, which shows the loop guard; return the guide's nick."""
         nick, other = self._nick(GUIDE), self._nick(PARROT)
         short = {"max_hops": 4, "cool_down": "1s"}
         for each, playbook, further in (
@@ -167,7 +170,7 @@ class UpAgents:
         return nick
 
     def _free_nick(self, backend: str, folder: Path) -> str:
-        """Return an unused nick: ``spark-claude``, else with the folder's name, else with a number."""
+        """Return an unused nick for an agent: ``spark-claude``, else with the folder's name, else with a number."""
         store = AccountStore(self.server.accounts_file, self.server.account_prefix)
         used = {fold(agent.nick) for agent in load().agents}
         name = re.sub(r"[^a-z0-9]+", "-", folder.name.lower()).strip("-")
@@ -195,7 +198,10 @@ class Starting:
     begun: Mapping[str, BackgroundProcess]
 
     def wait(self, here: Callable[[str], None]) -> list[str]:
-        """Wait for all; call ``here`` for each that is ready, print why others failed, return those."""
+        """Wait until all agents are ready or have failed; return the nicks of those that are ready.
+
+        Calls ``here`` with each nick that is ready, and prints why others failed.
+        """
 
         broken_off = Event()
 
@@ -214,7 +220,7 @@ class Starting:
 
 
 def launch_agents(nicks: Iterable[str], at: ServerAddress, how: Launch) -> Starting:
-    """Start these agents in parallel."""
+    """Start the daemons of these agents in parallel, and return without waiting."""
     return Starting({nick: daemon_launch.launch(nick, at=at, how=how) for nick in nicks})
 
 

@@ -75,7 +75,7 @@ def up(
 
 
 def _elsewhere(choices: Choices, port: int) -> str:
-    """Return how to move the server to another port."""
+    """Return a sentence on how to move the server to another port, such as ``port``."""
     if choices.config is not None or (first_run.is_own_config(choices) and not first_run.has_single_listener(choices)):
         return (
             f"Write another port, such as {port}, under `listen:` in {choices.config or paths.server_file()} and, "
@@ -85,7 +85,7 @@ def _elsewhere(choices: Choices, port: int) -> str:
 
 
 def _refuse_port(choices: Choices) -> None:
-    """End the command if the server cannot use the chosen port; 0 means any."""
+    """End the command if the server cannot listen on the port of the options; port 0 always works."""
     if not choices.port:
         return
     name = choices.server_name()
@@ -125,7 +125,10 @@ class UpRun:
         self._before = holders(settings.name)
 
     def whole(self, choices: Choices, *, web: bool, agent: bool, budget: float | None) -> int:
-        """Start the server and everything else, stay until the end; return the exit code."""
+        """Start server, web page and agents, stay in the terminal until the end, and stop them.
+
+        Restarts a server that dies. Returns the exit code.
+        """
         try:
             self._start_server(choices)
             server = ServerRestart(self._settings.name, choices, self._launched, self._interrupts)
@@ -157,7 +160,7 @@ class UpRun:
         typer.echo(f"{self._settings.name} {how}{pid}; {stops}.\n")
 
     def begin_beside(self, *, web: bool, agent: bool, budget: float | None) -> int:
-        """Start web page and agents, print how to connect, and return the exit code."""
+        """Start web page and agents, print how to connect to the server, and return the exit code."""
         note = pid_file.running(self._settings.name)
         addresses = note.addresses if note else ()
         beside_us = ThreadPoolExecutor(1)
@@ -195,7 +198,7 @@ class UpRun:
         self._write_port_down(choices)
 
     def _write_port_down(self, choices: Choices) -> None:
-        """Write the chosen port into the configuration files, which other commands read."""
+        """Write the port of the options into the configuration files, from which other commands read it."""
         if not choices.port or not first_run.has_single_listener(choices):
             return
         files = []
@@ -211,7 +214,7 @@ class UpRun:
             typer.echo(f"Running agents still use the old port: `culture restart {' '.join(sorted(behind))}`.")
 
     def _begin_agents(self, addresses: tuple[tuple[str, int], ...], budget: float | None) -> Starting:
-        """Begin to start the agents that do not run."""
+        """Begin to start this server's agents that do not run; return them without waiting."""
         at = plain_listener(self._settings, addresses)
         if at is None:
             typer.echo("\nNo agent is started: agents need an address without TLS, or `server:` in agents.yaml.")
@@ -233,7 +236,7 @@ class UpRun:
         return launch_agents(missing, at, self._launched.launch)
 
     def _nobody_is_ours(self) -> None:
-        """Explain that all agents of agents.yaml belong to another server."""
+        """Print that no agent is started, since all agents of agents.yaml belong to another server."""
         others = sorted({owner(agent.nick) for agent in load().agents} - {self._settings.account_prefix})
         if others:
             typer.echo(
@@ -243,7 +246,7 @@ class UpRun:
             )
 
     def _say_hello(self, here: list[str]) -> None:
-        """Print how to talk to one of the started agents."""
+        """Print how to talk to one of the agents that have started."""
         if not here:
             return
         folder, channel = Path.cwd().resolve(), next(iter(self._settings.channels), WellKnownChannel.GENERAL.value)
@@ -252,7 +255,7 @@ class UpRun:
         typer.echo(f"Say `@{nick} hello` in {channel}, or type `culture ask {nick} hello`.")
 
     def _end(self) -> int:
-        """Stop everything that was started, the server last; return the exit code."""
+        """Stop everything that this command started, the server last; return the exit code."""
         end = Shutdown()
         end.early(self._launched.all(), self._settings.name)
         end.agents(nick for nick in everybody() if belongs(nick, self._settings) and not self._ran_before(nick))
@@ -268,7 +271,7 @@ class UpRun:
         return Exit.FAILED if end.left else Exit.DONE
 
     def _ran_before(self, nick: str) -> bool:
-        """Whether an agent ran before this command; if so, say that it goes on."""
+        """Whether an agent ran before this command; if so, print that it keeps running."""
         note = daemons.running(nick)
         is_older = note is not None and note.pid in self._before
         if is_older:

@@ -84,7 +84,7 @@ def ensure_own_account(settings: ServerConfig) -> Account | None:
 
 
 def free_port(host: str, first: int) -> int:
-    """Return the first free port from ``first`` on, or ``first`` if none of the next 50 is free."""
+    """Return the first free port at or after ``first``; ``first`` if the next 50 are all in use."""
     return next((port for port in range(first, first + _NEXT_PORTS) if is_free(host, port)), first)
 
 
@@ -101,12 +101,12 @@ def is_free(host: str, port: int) -> bool:
 
 
 def used_listeners(settings: ServerConfig) -> Iterator[Listen]:
-    """Return the listeners whose port is in use."""
+    """Yield the server's listeners whose port is in use."""
     return (each for each in settings.listen if each.port and not is_free(each.host, each.port))
 
 
 def _ask(proposal: str) -> str:
-    """Return the proposed name, or the one the person types."""
+    """Return the server name that the person types, or the proposed one."""
     if short_name(socket.gethostname().lower()) == proposal or not sys.stdin.isatty():
         return proposal
     while True:
@@ -117,7 +117,7 @@ def _ask(proposal: str) -> str:
 
 
 def is_own_config(choices: Choices) -> bool:
-    """Whether the selected server is the one of culture.yaml, which we may change."""
+    """Whether the selected server is that of culture.yaml in the home folder, which we may change."""
     configured = load_server().config if choices.config is None and paths.server_file().exists() else None
     return configured is not None and (choices.name is None or fold(choices.name) == fold(configured.name))
 
@@ -137,7 +137,7 @@ def write_port(port: int) -> Iterator[Path]:
 
 
 def _is_elsewhere(old: ServerConfig, port: int) -> bool:
-    """Whether agents.yaml names this server with another port."""
+    """Whether agents.yaml names this server with its old port instead of ``port``."""
     at, listener = load_agents().server, old.listen[0]
     if at.tls != (listener.tls is not None) or not is_loopback(at.host) or at.port == port:
         return False

@@ -55,9 +55,9 @@ class _Lane:
 
 @dataclass
 class Screen:
-    """Turns messages and facts of the ledger into lines; ``clock`` returns seconds.
+    """Turns messages and ledger facts into lines for the terminal; ``clock`` returns seconds.
 
-    Times on the screen never go back: a late line also shows its own time.
+    Times on the screen never go back: a line that is printed late also shows its own time.
     """
 
     clock: Callable[[], float]
@@ -71,7 +71,7 @@ class Screen:
     _by_people: "deque[str]" = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
 
     def said(self, message: Message, us: str) -> Iterator[str]:
-        """Yield the lines for a received message."""
+        """Yield the lines to print for a received message; ``us`` is our own nick."""
         if message.kind is UserClass.HUMAN or message.own:
             self._by_people.append(message.msgid)
         if message.kind in _AGENTS and message.text.startswith(PREFIX):
@@ -87,7 +87,7 @@ class Screen:
     def facts(
         self, agents: Iterable[AgentView], questions: Iterable[QuestionView], alerts: Iterable[AlertView]
     ) -> Iterator[str]:
-        """Yield the lines for what is new in the ledger."""
+        """Yield the lines to print for agents' states, questions and alerts that were not printed yet."""
         for question in questions:
             yield from self._asked(question)
         for alert in sorted(alerts, key=lambda each: each.at):
@@ -99,7 +99,7 @@ class Screen:
             yield from self._did(agent)
 
     def due(self) -> Iterator[str]:
-        """Yield lines that have waited long enough."""
+        """Yield the held-back activity lines of agents whose last line is long enough ago."""
         now = self.clock()
         late = [message for since, message in self._asking if now - since >= _LEDGER]
         self._asking = [each for each in self._asking if each[1] not in late]
@@ -121,7 +121,7 @@ class Screen:
             lane.waiting = at, text
 
     def _line(self, at: datetime, text: str, more: int = 0) -> str:
-        """Format a line with its time; a late line has the current time, and its own in brackets."""
+        """Format a line with the current time, and its own time in brackets if it is late."""
         late, self._latest = self._latest - at > _UNTOLD, max(self._latest, at)
         notes = [f"at {_clock(at)}"] * late + [f"and {more} more"] * bool(more)
         noted = f"  {self.paint('(' + ', '.join(notes) + ')', 'dim')}" if notes else ""
@@ -176,7 +176,7 @@ class Screen:
 
 
 def _is_of(message: Message, question: QuestionView) -> bool:
-    """Whether the message asked this question; the ledger has no text of private ones."""
+    """Whether this message asked this question; for a private one, whose text the ledger lacks, by sender only."""
     if fold(message.sender) != fold(question.nick):
         return False
     text = " ".join(question.text.split())[:_COMPARED]
@@ -198,7 +198,7 @@ _BEFORE = timedelta(seconds=5)
 
 
 async def watch(who: IrcPerson, rooms: Iterable[str], is_up: Callable[[], bool], stop: asyncio.Event) -> None:
-    """Print what happens until ``stop`` is set or the server is gone."""
+    """Print activity on the server until ``stop`` is set or the server is gone."""
     screen = Screen(asyncio.get_running_loop().time, _painted if is_coloured() else lambda text, colour: text)
     begun = datetime.now(UTC)
     us = who.nick
@@ -223,7 +223,7 @@ async def watch(who: IrcPerson, rooms: Iterable[str], is_up: Callable[[], bool],
 
 
 async def _look(transport: IRCTransport, screen: Screen, since: datetime) -> bool:
-    """Read new facts of the ledger; return False if that was not possible."""
+    """Read new ledger facts and print their lines; return False if the ledger could not be read."""
     if not transport.connected:
         return False
     window = f"since={since:%Y-%m-%dT%H:%M:%S.%fZ}"

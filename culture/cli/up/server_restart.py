@@ -37,7 +37,7 @@ class ServerRestart:
         self._choices = replace(choices, port=ports.pop()) if choices.port == 0 and len(ports) == 1 else choices
 
     def death(self) -> str | None:
-        """Return how the server died; None if it runs or was told to stop."""
+        """Return how the server died (signal or exit code); None if it runs or was asked to stop."""
         if pid_file.running(self._name) is not None:
             return None
         code = self._launched.exit_code(self._name, _EXIT_PATIENCE)
@@ -46,7 +46,7 @@ class ServerRestart:
         return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
     def restart(self, why: str) -> bool:
-        """Print why it died, and start it again; return whether it is up."""
+        """Print why the server died and start it again; return whether it accepts connections."""
         log, now = paths.log_file(self._name), time.monotonic()
         lines = output.clean(last_lines(log, _TAIL_LINES, max(0, log.stat().st_size - _TAIL_BYTES)))
         say(f"culture: {self._name} died ({why}). The end of {log}:\n{lines}", err=True)

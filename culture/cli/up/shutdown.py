@@ -47,7 +47,7 @@ class Shutdown:
         self._teams: dict[str, int] = {}
 
     def early(self, launched: "Mapping[str, subprocess.Popen[bytes]]", server: str) -> None:
-        """Stop children that hold no pid file yet: nothing else would find them."""
+        """Stop child processes that hold no pid file yet, since only this list of children leads to them."""
         self._leaders |= {process.pid for process in launched.values()}
         shown = holders(server)
         hidden = {what: each for what, each in launched.items() if each.pid not in shown and each.poll() is None}
@@ -101,7 +101,7 @@ class Shutdown:
         self._went(name, pid_file.end(name) is not False, f"pid {note.pid}; see {paths.log_file(name)}")
 
     def look(self) -> None:
-        """Find processes that the stopped ones left behind, and end them."""
+        """Find and kill leftover processes in the sessions of the stopped processes."""
         found, still = end_sessions(self._leaders)
         for orphan in found:
             self._say(f"Ended what was left behind: {orphan.command} (pid {orphan.pid}).")
@@ -113,7 +113,7 @@ class Shutdown:
                 self.left.append(f"the team {slug} (pid {pid}); `kill {pid}` ends its orchestrator")
 
     def view(self) -> None:
-        """Wait until a `culture up` in another terminal has noticed that everything has stopped."""
+        """Wait until a `culture up` in another terminal has noticed that everything stopped, and exits."""
         pid = viewer()
         if pid is None or pid == os.getpid():
             return
@@ -151,7 +151,7 @@ def say(text: str, *, err: bool = False) -> None:
 
 
 def holders(server: str) -> set[int]:
-    """Return the pids of the server, its web page and all daemons."""
+    """Return the pids of the processes that belong to the server: itself, its web page, and all daemons."""
     notes = (pid_file.running(server), webpage.running(server), *daemons.all_running().values())
     return {note.pid for note in notes if note}
 
@@ -162,7 +162,7 @@ def everybody() -> list[str]:
 
 
 def view_file() -> Path:
-    """Return the file that a `culture up` holds while it shows activity."""
+    """Return the path of the file that a running `culture up` keeps locked while it shows activity."""
     return paths.home() / "run" / "up.view"
 
 

@@ -41,7 +41,7 @@ def has_terminal() -> bool:
 
 
 def stay_in_terminal(settings: ServerConfig, in_terminal: bool, nick: str | None = None) -> None:
-    """Print what happens on the server until a signal comes, or the server or terminal is gone."""
+    """Print activity on the server until a signal comes, or the server or the terminal is gone."""
     note = pid_file.running(settings.name)
     if note is None:
         return
@@ -69,14 +69,14 @@ class _Told:
         self._tell: Callable[[], object] | None = None
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """Handle a signal."""
+        """Record the signal and set the event; safe to call from a signal handler."""
         self._came = True
         if self._tell is not None:
             with suppress(RuntimeError):  # the loop is closed
                 self._tell()
 
     def event(self) -> asyncio.Event:
-        """Return an event of the running loop that is set once a signal has come."""
+        """Return an event of the running loop that is set when a signal comes, or at once if one has come."""
         event = asyncio.Event()
         self._tell = partial(asyncio.get_running_loop().call_soon_threadsafe, event.set)
         if self._came:
@@ -90,7 +90,7 @@ async def _stay(
     stop = signals.event()
 
     def is_gone() -> bool:
-        """Whether the terminal was closed; then perhaps only `make` gets the signal."""
+        """Whether the terminal was closed; then this process may get no signal."""
         return in_terminal and not has_terminal()
 
     def is_up() -> bool:

@@ -19,7 +19,7 @@ _VIA = "web"
 
 
 def ensure_token(settings: ServerConfig) -> str:
-    """Return the token of the account ``web``, made if missing; AccountRefused if impossible."""
+    """Return the login token of the account ``web``, created if missing; AccountRefused if impossible."""
     store = AccountStore(settings.accounts_file, settings.account_prefix)
     account = store.owner_of(NAME)
     if account is None:
@@ -36,7 +36,7 @@ def ensure_token(settings: ServerConfig) -> str:
 
 
 def login_version(settings: ServerConfig) -> Callable[[str], str | None]:
-    """Return a function: account → login version, or None if it may not use the page.
+    """Return a function from an account name to its login version; it returns None if the account may not use the page.
 
     The version changes when the account is revoked or gets another password, which ends its browser sessions.
     """
@@ -57,7 +57,7 @@ def login_version(settings: ServerConfig) -> Callable[[str], str | None]:
 
 
 def secret_file(settings: ServerConfig) -> Path:
-    """Return the path of the token."""
+    """Return the path of the file with the web page's token for this server."""
     return settings.data_dir / "web" / "secret"
 
 

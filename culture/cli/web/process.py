@@ -73,9 +73,9 @@ def held(server: str) -> Iterator[PidFile[WebNote]]:
 
 
 def start(server: str, options: Sequence[str], launch: Launch = launch_unrecorded) -> WebNote:
-    """Start the page in the background, and return when it answers.
+    """Start the web page in the background, and return its note when the page answers.
 
-    Raises ``EndedEarly`` with its output if it exits before.
+    Raises ``EndedEarly`` with the process's output if it exits before.
     """
     log = log_file(server)
     command = background.culture_command("web", "serve", *options)
@@ -93,14 +93,14 @@ def start(server: str, options: Sequence[str], launch: Launch = launch_unrecorde
 
 
 def end(server: str) -> bool | None:
-    """Stop the page and wait for its process; return whether it exited, None if none ran."""
+    """Stop the web page and wait for its process; return whether it exited, None if none ran."""
     return lib_pid_file.end(_file(server), WebNote, GRACE)
 
 
 def settings_of(config: ServerConfig, host: str | None = None, port: int | None = None) -> WebSettings:
-    """Return the settings of a page for this server.
+    """Return the settings of the web page for this server.
 
-    Its account is made if missing; raises AccountRefused if it cannot be.
+    The page's account is made if missing; raises AccountRefused if it cannot be.
     """
     said = {key: value for key, value in (("host", host), ("port", port)) if value is not None}
     web = config.web.model_copy(update=said)
@@ -131,7 +131,7 @@ def _renewed_token(config: ServerConfig) -> str | None:
 
 
 def _address(config: ServerConfig) -> Address:
-    """Return the address at which the page connects to the server, as it runs or is configured."""
+    """Return the address at which the web page connects to the server: where it listens, or is configured to."""
     note = pid_file.running(config.name)
     addresses = note.addresses if note and note.addresses else tuple((each.host, each.port) for each in config.listen)
     found = plain_listener(config, addresses)
@@ -146,7 +146,7 @@ def _address(config: ServerConfig) -> Address:
 
 
 def link(config: ServerConfig, account: str, minutes: int = MINUTES) -> str:
-    """Return a URL that logs an account in, once."""
+    """Return a URL of the web page that logs an account in, once, within ``minutes``."""
     note = running(config.name)
     token = make_link(data_folder(config), account, minutes)
     url = note.url if note and note.url else _planned(config)

@@ -81,7 +81,7 @@ class AcpRunner(QueuedRunner):
         return self._session
 
     async def open(self) -> None:
-        """Start the program; resume the session of the setup, or begin a new one."""
+        """Start the ACP program; resume the session of the setup, or begin a new one."""
         free = self._options.permissions is Permissions.ALLOW
         asking = {} if free else self._quirks.asking
         unset = {name: value for name, value in self._quirks.variables.items() if name not in os.environ}
@@ -114,7 +114,7 @@ class AcpRunner(QueuedRunner):
         return await self._ask(sessions, self._escaped(prompt))
 
     async def interrupt(self) -> None:
-        """Interrupt the turn; returns when it has ended, or after a timeout."""
+        """Interrupt the running turn; returns when it has ended, or after a timeout."""
         if not await self._cancelled():
             return
         try:
@@ -137,7 +137,7 @@ class AcpRunner(QueuedRunner):
     # Messages of the agent.
 
     async def session_update(self, session_id: str, update: Any, **_meta: Any) -> None:
-        """Handle an update of the agent; one at a time, as the connection makes a task of each."""
+        """Handle an update that the ACP agent sends; one at a time, as the connection makes a task of each."""
         async with self._update_lock:
             self.touch()
             match update:
@@ -157,7 +157,7 @@ class AcpRunner(QueuedRunner):
                     await self._handle_unasked_work()
 
     async def _handle_unasked_work(self) -> None:
-        """Handle work without a prompt; the protocol marks neither its begin nor its end."""
+        """Handle work that the agent began without a prompt; the protocol marks neither its start nor its end."""
         now = time.monotonic()
         # Before the first turn, updates repeat the history of a resumed session.
         if self._turn_ended is None or now < self._turn_ended + LATE:
@@ -223,7 +223,7 @@ class AcpRunner(QueuedRunner):
     # Turns.
 
     def _escaped(self, prompt: str) -> str:
-        """The prompt, escaped, after the instructions if the session is new."""
+        """The prompt with commands and references escaped, after the instructions if the session is new."""
         preamble, self._preamble = self._preamble, ""
         text = without_files(prompt, self.setup.directory) if self._quirks.pulls_files else prompt
         text = without_skills(text) if self._quirks.pulls_skills else text
@@ -278,7 +278,7 @@ class AcpRunner(QueuedRunner):
         )
 
     async def _cancelled(self) -> bool:
-        """Cancel the running turn; False if there is none."""
+        """Cancel the running turn and return True; return False if no turn is running."""
         if self._sessions is None or self._session is None or self._answer is None:
             return False
         self._interrupted = True

@@ -50,11 +50,11 @@ class _Call:
 
     @property
     def shown(self) -> Mapping[str, object]:
-        """Input of the tool, or its title if there is none."""
+        """Input of the tool call, or its title if there is no input."""
         return self.given or {"title": self.title}
 
     def tell(self, name: str) -> Block:
-        """Mark the call as reported, and return its block."""
+        """Mark the tool call as reported, and return its ``tool_use`` block."""
         self.told = True
         return {"type": "tool_use", "id": name, "name": self.name, "input": dict(self.shown)}
 
@@ -82,7 +82,7 @@ class AcpAnswer:
         return tuple(call.name for call in self._calls.values())
 
     def take(self, update: object) -> list[Block]:
-        """Take an update and return the blocks that it completes."""
+        """Process an update of the ACP agent; return the blocks that it completes."""
         match update:
             case AgentMessageChunk(content=TextContentBlock(text=text)) if self._notices and not update.message_id:
                 self.notice = text.strip()
@@ -96,7 +96,7 @@ class AcpAnswer:
         return []
 
     def called(self, call: ToolCallStart | ToolCallUpdate, *, sure: bool) -> list[Block]:
-        """Record a tool call; returns its block once, as soon as its input is known."""
+        """Record a tool call and return its block, once; nothing while its input is incomplete (not ``sure``)."""
         known = self._calls.setdefault(call.tool_call_id, _Call())
         known.title = call.title or known.title
         known.name = tool_name(call) or known.name or "tool"
@@ -108,7 +108,7 @@ class AcpAnswer:
         return [known.tell(call.tool_call_id)]
 
     def _ended(self, call: ToolCallStart | ToolCallProgress) -> list[Block]:
-        """The result block of a call that has ended, once."""
+        """The ``tool_result`` block of a tool call that has ended; nothing at later calls."""
         known = self._calls[call.tool_call_id]
         if call.status not in ("completed", "failed") or known.ended:
             return []
@@ -132,7 +132,7 @@ class AcpAnswer:
         return [{"type": kind, kind: said}]
 
     def drop(self, error: str) -> None:
-        """Drop the current text if it only repeats the error."""
+        """Drop the collected text if it only repeats the error."""
         if self._kind == "text" and "".join(self._pieces).strip() in error:
             self._pieces.clear()
 
@@ -149,14 +149,14 @@ class AcpAnswer:
         return done
 
     def _count(self, meta: Mapping[str, Any] | None) -> None:
-        """Count tokens from metadata, where Qwen Code reports them per model call."""
+        """Add the tokens in an update's metadata, where Qwen Code reports them per model call."""
         match (meta or {}).get("usage"):
             case {"totalTokens": int(total)}:
                 self.counted += total
 
 
 def _is_sure(call: ToolCallStart | ToolCallUpdate) -> bool:
-    """Whether the input of a call is complete: it may follow the start of the call."""
+    """Whether the input of a tool call is complete: updates may add it after the start of the call."""
     if call.status in ("in_progress", "completed", "failed"):
         return True
     return isinstance(call, ToolCallUpdate) and bool(call.raw_input)
@@ -214,7 +214,7 @@ class AcpUsage:
     _spent: float = 0.0
 
     def read(self, update: UsageUpdate) -> None:
-        """Record context size and cost of the session; a size of 0 means unknown."""
+        """Record context size in tokens and cost in dollars of the session; a size of 0 means unknown."""
         if update.used:
             self.used, self.size = update.used, update.size
         if update.cost is not None and update.cost.currency == "USD":
@@ -222,13 +222,13 @@ class AcpUsage:
             self.cost = update.cost.amount
 
     def spent(self) -> float:
-        """Dollars since the last call."""
+        """Dollars that the session cost since the last call."""
         spent, self._spent = self._spent, 0.0
         return spent
 
     @property
     def running(self) -> float:
-        """Dollars since the last call of ``spent``, without resetting them."""
+        """Dollars since the last call of ``spent``, which stays the reference."""
         return self._spent
 
     @property

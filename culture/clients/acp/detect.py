@@ -12,7 +12,7 @@ SDK = "acp"
 
 
 def found() -> tuple[Found, ...]:
-    """The known programs on PATH; if there is none, how to install the default one."""
+    """The known ACP programs on PATH; if none is installed, an entry with how to install the default one."""
     default = DEFAULT_COMMAND[0]
     if find_spec(SDK) is None:
         return (Found(default, remedy=installing("acp")),)
@@ -26,7 +26,7 @@ def _found(name: str, program: Path) -> Found:
 
 
 def known_login(name: str, environment: Mapping[str, str]) -> tuple[Login, str]:
-    """Login of a program: READY, or UNKNOWN, as each may have further ways to log in."""
+    """State of a program's login and where it was found: READY, or UNKNOWN, as other ways to log in may exist."""
     quirks, home = KNOWN[name], home_of(environment)
     if variable := first_set(quirks.keys, environment):
         return Login.READY, variable

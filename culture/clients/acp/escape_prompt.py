@@ -14,7 +14,7 @@ _CLOSING = ".,:;!?)'\""
 
 
 def as_text(prompt: str) -> str:
-    """The prompt, prefixed if a program could take it for a command."""
+    """The prompt, with a prefix if a program could take it for a command."""
     return NO_COMMAND + prompt if prompt.lstrip().startswith(COMMAND_SIGNS) else prompt
 
 

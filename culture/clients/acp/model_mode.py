@@ -22,7 +22,7 @@ MOST_NAMED = 20
 
 
 async def choose(link: AcpProcess, session: str, begun: Begun, model: str | None, mode: str | None) -> None:
-    """Set the configured model and mode; WrongConfiguration lists what is offered."""
+    """Set the configured model and mode of a session; WrongConfiguration lists those that the agent offers."""
     if model is not None:
         await _choose(link, session, begun, "model", "model", _spellings(model))
     if mode is not None:
@@ -57,7 +57,7 @@ def _spellings(model: str) -> tuple[str, ...]:
 
 
 def _option(begun: Begun, what: str) -> SessionConfigOptionSelect | None:
-    """The option with this id, or else the first of this category."""
+    """The session option with the id ``what``, or else the first of the category ``what``, or None."""
     selects = [each for each in begun.config_options or () if isinstance(each, SessionConfigOptionSelect)]
     named = [each for each in selects if each.id == what]
     return next(iter([*named, *(each for each in selects if each.category == what)]), None)

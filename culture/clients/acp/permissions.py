@@ -20,7 +20,7 @@ class AcpPermissions:
         self._questions = OpenQuestions()
 
     async def decide(self, tool: str, given: Mapping[str, object], ask: Ask | None) -> Permit | None:
-        """Whether the tool is allowed; None if the turn was interrupted meanwhile."""
+        """Whether the tool may be used, by the policy or by asking people; None if the turn was interrupted."""
         if self._policy is Permissions.ALLOW:
             return Permit(True)
         if self._policy is Permissions.DENY or ask is None:
@@ -28,12 +28,12 @@ class AcpPermissions:
         return await self._questions.put(ask, tool, given)
 
     def break_off(self) -> None:
-        """Withdraw the open questions."""
+        """Withdraw the open permission questions, because the turn is interrupted."""
         self._questions.forget()
 
 
 def response(permit: Permit | None, options: Sequence[PermissionOption]) -> RequestPermissionResponse:
-    """The offered option that matches the permit, preferring one that holds once."""
+    """The protocol response: the offered option that matches the permit, preferring one that holds once."""
     if permit is not None and not permit.interrupt:
         for kind in ALLOWANCES if permit.allowed else REJECTIONS:
             for option in options:

@@ -43,7 +43,7 @@ class AcpClient(Protocol):
     """Receives the agent's messages."""
 
     async def session_update(self, session_id: str, update: Any, **kwargs: Any) -> None:
-        """Handle an update of the agent."""
+        """Handle an update that the ACP agent sends."""
 
     async def request_permission(
         self, session_id: str, tool_call: ToolCallUpdate, options: list[PermissionOption], **kwargs: Any
@@ -77,7 +77,7 @@ class AcpProcess:
         return cls(process, client, token)
 
     async def talk(self, call: Coroutine[Any, Any, T]) -> T:
-        """Wait for the agent's answer; AgentDied if the process ends first."""
+        """Wait for the result of a request to the agent; AgentDied if its process ends first."""
         asking = asyncio.create_task(call, name="a question to an agent")
         try:
             await asyncio.wait([asking, self.death], return_when=asyncio.FIRST_COMPLETED)
@@ -90,7 +90,7 @@ class AcpProcess:
         raise AgentDied(self._code(), self.last_words())
 
     async def leave(self, grace: float) -> None:
-        """End the program, and whatever it started."""
+        """End the ACP program and all processes it started, by SIGKILL after ``grace`` seconds."""
         await end_all(self._token, grace=grace)
         if self._process.returncode is None:
             # Kill what has no token but is in its process group; it may have exited unnoticed.
@@ -106,7 +106,7 @@ class AcpProcess:
         await asyncio.wait([self._stderr_task, self.death])
 
     def last_words(self) -> str:
-        """The last lines of its standard error."""
+        """The last lines that the program wrote to standard error, as text for an error message."""
         said = self._words.decode(errors="replace").strip()
         return f"it ended: {said}" if said else ""
 

@@ -37,7 +37,7 @@ class AcpSessions:
 
     @property
     def can_resume(self) -> bool:
-        """Whether the agent can resume a session."""
+        """Whether the ACP agent can resume a session."""
         return bool(self._resumes or self._able.load_session)
 
     async def initialize(self) -> None:
@@ -79,7 +79,7 @@ class AcpSessions:
         return True
 
     async def _resume(self, place: dict[str, Any]) -> ResumeSessionResponse | LoadSessionResponse:
-        """Resume without a replay of the history if the agent can, or else with one."""
+        """Resume a session: without a replay of its history if the agent can do that, else with it."""
         if self._resumes:
             try:
                 return await self.link.talk(self.link.agent.resume_session(**place))
@@ -90,7 +90,7 @@ class AcpSessions:
         return await self.link.talk(self.link.agent.load_session(**place))
 
     async def leave(self, session: str) -> None:
-        """Close a session that is no longer needed, if the agent supports it."""
+        """Close a session that is no longer needed, if the agent supports closing."""
         able = self._able.session_capabilities
         if able is not None and able.close is not None:
             try:

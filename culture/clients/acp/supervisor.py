@@ -18,7 +18,10 @@ class AcpSupervisor(Supervisor):
         self._runner(setup.directory)
 
     async def judge(self, prompt: str) -> str:
-        """Ask once, in an empty folder: an AGENTS.md of the agent must not instruct its judge."""
+        """Send the prompt to the model once and return its verdict; runs in an empty folder.
+
+        An AGENTS.md in the agent's own folder must not instruct its supervisor.
+        """
         with TemporaryDirectory(prefix="judge-", ignore_cleanup_errors=True) as folder:
             runner = self._runner(Path(folder))
             try:

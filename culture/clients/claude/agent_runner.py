@@ -88,11 +88,11 @@ class ClaudeRunner(QueuedRunner):
         return self._session
 
     def think_deeper(self) -> None:
-        """Use the highest effort for the next prompt that is no command."""
+        """Use the highest reasoning effort for the next prompt that is not a command."""
         self._deeper = True
 
     async def open(self) -> None:
-        """Start the program; resume the session of the setup, or begin a new one."""
+        """Start Claude Code; resume the session of the setup, or begin a new one."""
         self._effort, self._fullness = effort(self.setup.thinking), None
         if self.setup.resume is None:
             await self._begin()
@@ -148,7 +148,7 @@ class ClaudeRunner(QueuedRunner):
         self._session, self._costs = session, Costs()
 
     async def _resume(self, session: str) -> bool:
-        """Resume a session; False if it does not exist."""
+        """Resume a session; return False if it does not exist."""
         try:
             client = await self._connect()
         except AgentDied as death:
@@ -183,7 +183,7 @@ class ClaudeRunner(QueuedRunner):
         return client
 
     async def _greet(self, client: ClaudeSDKClient) -> None:
-        """Record its version; WrongConfiguration if nobody is logged in."""
+        """Record Claude Code's version; WrongConfiguration if the program is not logged in."""
         told = await control.greeting(client)
         note_version(self.setup.nick, Found(PROGRAM, told.version or None, tried=TRIED))
         if not told.logged_in:
@@ -191,7 +191,7 @@ class ClaudeRunner(QueuedRunner):
             raise WrongConfiguration(f"{self.setup.nick}: {no_login()}")
 
     async def _hear(self, message: Message) -> None:
-        """Handle a message of the agent: pass it on and count its usage."""
+        """Process a message of Claude Code: pass it on and count its usage."""
         self.touch()
         tasks.note(self.background, message)
         if isinstance(message, AssistantMessage):
@@ -220,7 +220,7 @@ class ClaudeRunner(QueuedRunner):
                 self._session = session
 
     async def _count(self, message: AssistantMessage) -> None:
-        """Count the usage of a model call, in a turn or of a sub-agent between turns."""
+        """Add the usage of a model call, in a turn or by a sub-agent between turns."""
         if self._asked is not None:
             used = self._collected.count(message)
             self.used(used, self._estimate.of(self._collected.listed))
@@ -234,7 +234,10 @@ class ClaudeRunner(QueuedRunner):
             self.used(used, self._estimate.of(self._beside.listed))
 
     def _by_itself(self, result: ResultMessage | None) -> bool:
-        """Handle the begin (None) or the result of an unasked turn; whether it may go on."""
+        """Handle the start (None) or the result of a turn that Claude Code began itself.
+
+        Returns whether the turn may go on.
+        """
         if result is None:
             self._beside = ClaudeAnswer()
             return self.begins_itself()
@@ -247,7 +250,7 @@ class ClaudeRunner(QueuedRunner):
             self._effort = level
 
     async def _measure(self, live: ClaudeSession, result: ResultMessage, collected: ClaudeAnswer) -> float | None:
-        """Percentage of the context in use; unchanged after a failed turn."""
+        """Percentage of the context window in use; unchanged after a failed turn."""
         if not failure(result):
             self._fullness = collected.fullness(result)
             if self._fullness is None or self._fullness >= WORTH_MEASURING:
@@ -257,7 +260,7 @@ class ClaudeRunner(QueuedRunner):
     async def _ask(
         self, tool: str, given: dict[str, Any], _context: ToolPermissionContext
     ) -> PermissionResultAllow | PermissionResultDeny:
-        """Decide a permission request of Claude, by asking people."""
+        """Decide a permission request of Claude by asking people."""
         self.touch()
         if self.permit is None:
             return PermissionResultDeny(message=user_questions.NOBODY)
@@ -283,7 +286,7 @@ class ClaudeRunner(QueuedRunner):
         }
 
     async def _before_prompt(self, given: HookInput, _id: str | None, _context: HookContext) -> HookJSONOutput:
-        """Block a prompt that is not ours, after it was stored as news for the agent."""
+        """Block a prompt that we did not send, after storing it as news for the agent."""
         self.touch()
         text, number = str(given.get("prompt", "")), str(given.get("prompt_id", ""))
         if self._asked is not None and is_same_prompt(text, self._asked):
@@ -298,7 +301,7 @@ class ClaudeRunner(QueuedRunner):
         return {"decision": "block", "reason": REFUSED}
 
     async def _elicit(self, form: HookInput, _id: str | None, _context: HookContext) -> HookJSONOutput:
-        """Put a form of an MCP server to people."""
+        """Pass a form of an MCP server to people, and return their answer."""
         self.touch()
         output = await user_questions.elicited(form, self.consult)
         self.touch()

@@ -94,7 +94,7 @@ class ClaudeAnswer:
     """Whether the next text continues the last one."""
 
     def count(self, message: AssistantMessage) -> int:
-        """Add a message's usage and return the turn's tokens; a repeated call counts once."""
+        """Add a message's token usage and return the turn's tokens so far; a repeated model call counts once."""
         if used := tokens(message.usage):
             call = message.message_id or str(len(self.calls))
             listed = price(message.model, message.usage, message.content)
@@ -105,12 +105,12 @@ class ClaudeAnswer:
 
     @property
     def of_agents(self) -> int:
-        """Tokens of sub-agents, as far as the program reports them."""
+        """Tokens that sub-agents used in this turn, as far as the program reports them."""
         return sum(self.calls[call] for call in self.sent_off)
 
     @property
     def listed(self) -> float:
-        """Dollars of the turn so far, by the price list."""
+        """Dollars of the turn so far, estimated by the price list."""
         return sum(self.prices.values())
 
     def take(self, message: AssistantMessage, content: Sequence[dict[str, Any]]) -> None:
@@ -124,7 +124,7 @@ class ClaudeAnswer:
                 self.tools.append(block["name"])
 
     def told(self, message: UserMessage) -> None:
-        """Record whether the program asked the model to continue a cut-off answer."""
+        """Record whether this message asks the model to continue an answer that was cut off."""
         content = message.content
         texts = (
             [content] if isinstance(content, str) else [each.text for each in content if isinstance(each, TextBlock)]
@@ -132,7 +132,7 @@ class ClaudeAnswer:
         self.cut_off = self.cut_off or any(GO_ON in text for text in texts)
 
     def fullness(self, result: ResultMessage) -> float | None:
-        """Percentage of the context window in use, from the turn's own figures, or None."""
+        """Percentage of the context window in use, computed from the turn's own usage; None if unknown."""
         used = (result.model_usage or {}).get(self.model)
         window = used.get("contextWindow") if used else None
         return 100 * self.context / window if self.context and window else None
@@ -164,7 +164,7 @@ def failure(result: ResultMessage) -> str:
 
 
 def no_login() -> str:
-    """Error text without a login, with what to do."""
+    """Error text for a missing login, with what to do."""
     return f"Claude Code is not logged in: {to_log_in()} (docs/clients/claude/overview.md)"
 
 
@@ -176,7 +176,7 @@ class Costs:
         """None: unknown so far; the next figure is the start of counting."""
 
     def spent(self, total: float | None) -> float:
-        """Dollars since the last call."""
+        """Dollars since the last call, from the session's running total."""
         if total is None:
             return 0.0
         known, self._total = self._total, total

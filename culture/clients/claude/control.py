@@ -53,7 +53,7 @@ class InitializeResponse:
 
 
 async def greeting(client: ClaudeSDKClient) -> InitializeResponse:
-    """The program's initialize response; missing fields have defaults."""
+    """Version and login state from the program's initialize response; missing fields have defaults."""
     told = await client.get_server_info() or {}
     account = told.get("account") or {}
     nobody = account.get("tokenSource") == "none" and "apiKeySource" not in account

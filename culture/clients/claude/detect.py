@@ -37,7 +37,7 @@ BUNDLED = Path("_bundled/claude")
 
 
 def found() -> tuple[Found, ...]:
-    """The program that the SDK contains or finds, with its version and login."""
+    """The Claude Code program that the SDK contains or finds, with its version and login."""
     there = program()
     if there is None:
         return (Found(PROGRAM, remedy=installing("claude")),)
@@ -47,7 +47,7 @@ def found() -> tuple[Found, ...]:
 
 
 def to_log_in() -> str:
-    """What to do to log in."""
+    """Text with the steps to log in."""
     typed = "claude" if located("claude") else shlex.quote(str(program() or "claude"))
     return f"`{typed} /login` as the user who runs the agent, or ANTHROPIC_API_KEY in its daemon's environment"
 

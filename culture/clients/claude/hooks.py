@@ -17,7 +17,7 @@ class WrongSettings(Exception):
 
 
 def added(settings: str | None) -> str:
-    """The settings (JSON) with our hooks; earlier hooks of ours are replaced."""
+    """The settings file's JSON text with our hooks added; earlier hooks of ours are replaced."""
     said = _read(settings)
     hooks = said.setdefault("hooks", {})
     if not isinstance(hooks, dict):

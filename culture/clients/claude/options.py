@@ -46,7 +46,7 @@ STATE_EVENTS = "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS"
 
 
 def effort(thinking: str) -> EffortLevel | None:
-    """Effort for a ``thinking`` setting; None turns thinking off."""
+    """Reasoning effort for a ``thinking`` setting; None turns thinking off."""
     if thinking in NO_THINKING:
         return None
     if thinking not in EFFORTS:

@@ -43,11 +43,11 @@ class Estimate:
         self._factor = 1.0
 
     def of(self, listed: float) -> float:
-        """Corrected dollars for an amount by the price list."""
+        """Estimate in dollars: an amount by the price list, corrected by the last turn's real cost."""
         return listed * self._factor
 
     def correct(self, listed: float, cost_usd: float) -> None:
-        """Record the real cost of a turn, to correct later estimates."""
+        """Record the real cost of a turn in dollars beside its list price, to correct later estimates."""
         if listed > 0 and cost_usd > 0:
             self._factor = min(max(cost_usd / listed, _LEAST), _MOST)
 

@@ -13,7 +13,7 @@ _ALL = "unifiedWindows"
 
 
 def quotas(told: RateLimitInfo) -> list[Quota]:
-    """Each reported window as a quota; a rejected window counts as used up."""
+    """Usage quotas from a rate limit report, one per window; a rejected window counts as used up."""
     windows = told.raw.get(_ALL)
     found = {
         name: Quota(name, float(each["utilization"]), float(each["resetsAt"]))

@@ -76,7 +76,7 @@ class ClaudeSession:
             self._result = None
 
     def refused(self) -> None:
-        """Note that an unasked turn was refused: its result is to be ignored."""
+        """Record that a turn Claude Code began itself was blocked, so that its result is ignored."""
         self._refused = True
 
     async def interrupt(self) -> None:
@@ -100,7 +100,7 @@ class ClaudeSession:
             log.warning("a task in Claude's background could not be ended: %s", error)
 
     async def leave(self, end: Callable[[], Awaitable[object]]) -> None:
-        """Disconnect; ``end`` kills what is left after a timeout."""
+        """Disconnect from the program; ``end`` kills its remaining processes after a timeout."""
         if not self._dead:
             await self._interrupt_unasked_work()
             # After a death the reader is reporting it, and must not be cancelled.
@@ -115,7 +115,7 @@ class ClaudeSession:
             log.warning("Claude Code did not leave cleanly: %s", error)
 
     async def _interrupt_unasked_work(self) -> None:
-        """Interrupt unasked work, as the program does not exit while a command runs."""
+        """Interrupt work that the program began itself, since it does not exit while a command runs."""
         try:
             async with asyncio.timeout(INTERRUPT_PATIENCE):
                 await self.interrupt()
@@ -166,7 +166,7 @@ class ClaudeSession:
                     self._answer(self._joined)
 
     async def _begin_itself(self) -> None:
-        """Handle an unasked turn that no hook refused (hooks may be off in its settings)."""
+        """Handle the start of an unasked turn that no hook blocked (hooks may be off in the program's settings)."""
         if not self._refused:
             self._own_turn = True
             if not self._itself(None):

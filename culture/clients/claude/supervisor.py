@@ -21,7 +21,7 @@ class ClaudeSupervisor(Supervisor):
         effort(setup.thinking)
 
     async def judge(self, prompt: str) -> str:
-        """Ask once and return the verdict; NoJudgement if there is none."""
+        """Send the prompt to the model once, without retries, and return its verdict; NoJudgement if it gives none."""
         result, words = None, list[str]()
         try:
             async for message in query(prompt=put(prompt), options=self._options(words)):
@@ -39,7 +39,7 @@ class ClaudeSupervisor(Supervisor):
         return self._answered(result)
 
     async def stop(self) -> None:
-        """Stop, and kill the processes of a running question."""
+        """Stop the supervisor, and kill the processes of a running request."""
         await super().stop()
         await end_all(self.setup.token)
 

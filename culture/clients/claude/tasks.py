@@ -20,7 +20,7 @@ COMMAND = "local_bash"
 
 
 def note(background: BackgroundWork, message: Message) -> None:
-    """Update the background work from a message."""
+    """Update the list of background work (commands, sub-agents, wake-ups) from a message of the program."""
     match message:
         case AssistantMessage(content=blocks, parent_tool_use_id=parent):
             for block in blocks:

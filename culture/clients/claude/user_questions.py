@@ -18,7 +18,7 @@ NOBODY = "nobody sits here: ask on IRC, with irc_client ask"
 
 
 async def answered(given: Mapping[str, Any], consult: Consult | None) -> tuple[dict[str, Any], str]:
-    """The tool input with people's answers, or the reason why there are none."""
+    """The tool input with people's answers and an empty reason, or the input and why there are no answers."""
     questions = [each for each in given.get("questions") or () if isinstance(each, Mapping)]
     if consult is None:
         return {}, NOBODY

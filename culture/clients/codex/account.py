@@ -13,17 +13,17 @@ EPHEMERAL = ("-c", 'cli_auth_credentials_store="ephemeral"')
 
 
 def key(environment: Mapping[str, str]) -> str:
-    """Name of the variable with the API key; empty if Codex has a login of its own."""
+    """Name of the environment variable with the API key; empty if Codex has a login of its own."""
     return "" if (home(environment) / "auth.json").exists() else first_set(KEYS, environment)
 
 
 def arguments(setup: Mapping[str, str]) -> tuple[str, ...]:
-    """Arguments of the app server for the login."""
+    """Command line arguments of the app server that set up the login."""
     return EPHEMERAL if key({**os.environ, **setup}) else ()
 
 
 async def log_in(server: AppServer, setup: Mapping[str, str]) -> None:
-    """Log in with the key from the environment if needed; WrongConfiguration without any."""
+    """Log in with the API key from the environment if needed; WrongConfiguration if there is no login."""
     account = await server.request("account/read", {"refreshToken": False})
     if account.get("account") is not None or not account.get("requiresOpenaiAuth"):
         return
@@ -38,5 +38,5 @@ async def log_in(server: AppServer, setup: Mapping[str, str]) -> None:
 
 
 def no_login() -> str:
-    """Error text without a login, with what to do."""
+    """Error text for a missing login, with what to do."""
     return f"Codex is not logged in: {to_log_in()} (docs/clients/codex/overview.md)"

@@ -68,7 +68,7 @@ class CodexRunner(QueuedRunner):
         return self._conversation.id if self._conversation is not None else None
 
     def think_deeper(self) -> None:
-        """Use the highest effort for the next prompt that is no command."""
+        """Use the highest reasoning effort for the next prompt that is not a command."""
         self._deeper = True
 
     async def open(self) -> None:
@@ -133,7 +133,7 @@ class CodexRunner(QueuedRunner):
         await end_all(self._token)
 
     async def thread_params(self, server: AppServer, note: str = "") -> Params:
-        """Parameters to start or resume a thread."""
+        """Parameters of the request that starts or resumes a thread."""
         started = options.servers(await self.settings(server), self._environment)
         told = {"developerInstructions": added(self.setup.instructions, note)}
         return {**self._thread, **told, "config": {**self._thread["config"], **started}}
@@ -160,7 +160,7 @@ class CodexRunner(QueuedRunner):
         self._conversation, self._meter = CodexThread(server, opened), CodexUsage()
 
     def _effort(self, conversation: CodexThread) -> str:
-        """Effort of the next turn; set for every turn, as Codex keeps the last one."""
+        """Reasoning effort of the next turn; sent with every turn, since Codex keeps the last one."""
         offered = self._efforts.get(conversation.model, [])
         deepest = options.DEEPEST if offered else options.DEEP
         return options.fitting(deepest if self._deeper else options.effort(self.setup.thinking), offered)
@@ -179,7 +179,7 @@ class CodexRunner(QueuedRunner):
         )
 
     async def _hear(self, method: str, params: Params) -> None:
-        """Handle a notification of the app server: pass it on and count usage."""
+        """Process a notification of the app server: pass it on and count usage."""
         self.touch()
         conversation = self._conversation
         own = conversation is not None and params.get("threadId") == conversation.id
@@ -205,7 +205,7 @@ class CodexRunner(QueuedRunner):
                 self._ended(params["turn"])
 
     def _began(self, conversation: CodexThread, turn: str) -> None:
-        """Handle the begin of a turn; an unasked one is interrupted if the agent may not work."""
+        """Handle the start of a turn; one without our prompt is interrupted if the agent may not work."""
         self._meter.begin()
         asked = conversation.is_asked(turn)
         self._collected = self._turns[turn] = CodexAnswer(asked=asked)
@@ -226,7 +226,7 @@ class CodexRunner(QueuedRunner):
             self.ended_itself(self._turn(ended, self._turns.pop(ended["id"])))
 
     def _count(self, params: Params, conversation: CodexThread | None) -> None:
-        """Count tokens; the first report of a resumed thread is its earlier usage."""
+        """Add reported tokens; the first report of a resumed thread only states its earlier usage."""
         usage = params["tokenUsage"]
         earlier = conversation is not None and params.get("turnId") != conversation.active
         self._meter.take(params["threadId"], usage, earlier=earlier)
@@ -240,7 +240,7 @@ class CodexRunner(QueuedRunner):
             await self.emit([block], self._conversation.model if self._conversation is not None else None)
 
     def _whisper(self) -> None:
-        """Send the pending whispers to the agent, after a tool call."""
+        """Send the supervisor's pending whispers to the agent, after a tool call."""
         if self.take_whispers is not None and (whispers := self.take_whispers()):
             # A task of its own: the reader must not wait for an answer.
             self._whispering.append(asyncio.create_task(self._deliver("\n".join(whispers)), name="a whisper to Codex"))
@@ -251,7 +251,7 @@ class CodexRunner(QueuedRunner):
             self._late.append(whisper)
 
     async def _whispered(self) -> None:
-        """Wait until all whispers of the turn are delivered or kept for the next prompt."""
+        """Wait until all whispers of the turn are delivered, or stored for the next prompt."""
         whispering, self._whispering = self._whispering, []
         await asyncio.gather(*whispering)
 

@@ -43,7 +43,7 @@ def command_of(line: str) -> str:
 
 
 def called(item: Item) -> dict[str, Any] | None:
-    """The ``tool_use`` block of an item, or None if it is no tool call."""
+    """The ``tool_use`` block of an item, or None if the item is no tool call."""
     name: str
     given: dict[str, Any]
     match item:
@@ -63,7 +63,7 @@ def called(item: Item) -> dict[str, Any] | None:
 
 
 def result(item: Item) -> dict[str, Any] | None:
-    """The ``tool_result`` block of an ended item, or None if it is no tool call."""
+    """The ``tool_result`` block of an ended item, or None if the item is no tool call."""
     if called(item) is None:
         return None
     error = item.get("error")
@@ -104,7 +104,7 @@ class CodexAnswer:
     """Tokens used by the end of the turn."""
 
     def begin(self, item: Item, *, own: bool) -> dict[str, Any] | None:
-        """Record an item that begins; returns its tool call, if it is one."""
+        """Record an item that begins; return its ``tool_use`` block, or None if it is no tool call."""
         self.items[str(item.get("id"))] = item
         call = called(item)
         if call is not None and own:
@@ -112,7 +112,7 @@ class CodexAnswer:
         return call
 
     def end(self, item: Item) -> dict[str, Any] | None:
-        """Record an item that has ended; returns its text, if it has one."""
+        """Record an item that has ended; return its text block, or None if it has no text."""
         block = text_block(item)
         if block is not None and block["type"] == "text":
             self.text = block["text"]
@@ -130,11 +130,11 @@ class CodexUsage:
         self._before: dict[str, int] = {}
 
     def begin(self) -> None:
-        """Start counting a turn."""
+        """Start counting the tokens of a new turn."""
         self._before = dict(self._totals)
 
     def take(self, thread: str, usage: dict[str, Any], *, earlier: bool = False) -> None:
-        """Record a thread's usage totals; ``earlier``: all of it is from before this turn."""
+        """Record a thread's usage totals in tokens; ``earlier``: all of them were used before this turn."""
         last, total = usage["last"]["totalTokens"], usage["total"]["totalTokens"]
         self._totals[thread] = total
         if earlier:
@@ -169,7 +169,7 @@ def is_full(turn: dict[str, Any]) -> bool:
 
 
 def _plain(text: str) -> str:
-    """The message in an error that is the provider's JSON, or else the text itself."""
+    """The message inside an error that is JSON from the model provider; else the error text itself."""
     try:
         return str(json.loads(text)["error"]["message"])
     except (ValueError, TypeError, LookupError):
@@ -199,11 +199,11 @@ def quotas(limits: dict[str, Any]) -> list[Quota]:
 
 
 def freed(windows: Sequence[Quota]) -> float | None:
-    """Time when the used-up windows reset; None if none is used up."""
+    """Time (seconds since 1970) when the used-up quotas reset; None if no quota is used up."""
     return max((each.resets for each in windows if each.used >= 1), default=None)
 
 
 def _span(minutes: int | None) -> str:
-    """Name of a window by its length, such as ``5_hour``."""
+    """Name of a quota's time window by its length, such as ``5_hour``."""
     hours = (minutes or 0) / 60
     return f"{hours / 24:.0f}_day" if hours >= 24 else f"{hours:.0f}_hour"

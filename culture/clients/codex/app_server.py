@@ -54,7 +54,7 @@ class AppServer:
         self._code: int | None = None
 
     async def start(self, argv: Sequence[str], cwd: Path, environment: Mapping[str, str]) -> None:
-        """Spawn it in a session of its own and initialize; AgentDied if it ends at once."""
+        """Start the app server in its own process session and initialize it; AgentDied if it exits at once."""
         try:
             self._process = process = await spawn(argv, cwd, environment, stderr=PIPE)
         except OSError as error:
@@ -70,7 +70,7 @@ class AppServer:
         self._write({"method": "initialized"})
 
     async def request(self, method: str, params: Params) -> Params:
-        """Send a request and wait for the result; AppServerError or AgentDied if there is none."""
+        """Send a JSON-RPC request and return its result; raises AppServerError or AgentDied."""
         number = next(self._numbers)
         answer: asyncio.Future[Params] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
@@ -86,12 +86,12 @@ class AppServer:
             del self._waiting[number]
 
     def withdraw(self, number: int | str) -> None:
-        """Cancel the answer to a request of the app server."""
+        """Cancel our pending answer to this request of the app server."""
         if (answering := self._answering.get(number)) is not None:
             answering.cancel()
 
     async def leave(self) -> None:
-        """Close its input and kill it after a timeout; its children are not ended here."""
+        """Close the app server's input and kill its process after a timeout; its children are not ended here."""
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
             with suppress(TimeoutError):
@@ -144,7 +144,7 @@ class AppServer:
                     waiting.set_result(message.get("result") or {})
 
     async def _answer(self, number: int | str, method: str, params: Params) -> None:
-        """Answer a request of the app server; may take as long as people need."""
+        """Answer a request of the app server; takes as long as people need for a decision."""
         try:
             if (result := await self._asked(method, params)) is not None:
                 self._write({"id": number, "result": result})
@@ -166,7 +166,7 @@ class AppServer:
                 log.debug("codex: %s", self._words[-1])
 
     async def _watch(self, process: Process) -> None:
-        """Wait for the exit; fail the pending requests and call ``lost``."""
+        """Wait until the app server exits; then fail the pending requests and call ``lost``."""
         self._code = await ended(process) or UNKNOWN_EXIT
         for waiting in self._waiting.values():
             if not waiting.done():
@@ -178,7 +178,7 @@ class AppServer:
 
 
 def with_tools(environment: Mapping[str, str], folder: Path | None) -> dict[str, str]:
-    """The environment with the folder of Codex's bundled programs on PATH."""
+    """The environment with the folder of Codex's bundled programs added to PATH."""
     if folder is None:
         return dict(environment)
     path = environment.get("PATH") or os.environ.get("PATH", "")

@@ -15,7 +15,7 @@ CANCEL = {"decision": "cancel"}
 async def answered(
     method: str, params: dict[str, Any], item: Item, folder: Path, ask: Ask, consult: Consult
 ) -> tuple[dict[str, Any] | None, str]:
-    """The answer to a request (None: unknown method), and the reason of a refusal."""
+    """The answer to an approval request (None: unknown method), and the reason of a refusal."""
     match method:
         case "item/tool/requestUserInput":
             return await user_questions.answered(params, consult), ""
@@ -39,7 +39,7 @@ async def answered(
 
 
 def _command(params: dict[str, Any]) -> tuple[str, dict[str, object]]:
-    """Tool name and input of a command; with extra permissions it is ``Escalation``."""
+    """Tool name and input of a command; the name is ``Escalation`` if it wants extra permissions."""
     more = _details(params, "networkApprovalContext", "additionalPermissions")
     command = {"command": command_of(params.get("command") or "")}
     if set(more) - {"description"} or params.get("kind", "command") != "command":
@@ -71,6 +71,6 @@ def _diff(change: dict[str, Any], path: str) -> str:
 
 
 def _details(params: dict[str, Any], *names: str) -> dict[str, object]:
-    """The given parameters that are set, and the agent's reason as description."""
+    """Those of the named parameters that are set, with the agent's reason as ``description``."""
     details: dict[str, object] = {name: params[name] for name in names if params.get(name)}
     return {**details, "description": params["reason"]} if params.get("reason") else details

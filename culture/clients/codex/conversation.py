@@ -35,7 +35,7 @@ class CodexThread:
         return self._beginning or turn == self._asked
 
     def notice(self, method: str, params: Params) -> None:
-        """Record the begin or the end of a turn."""
+        """Record the start or the end of a turn, from a notification."""
         match method:
             case "turn/started":
                 self.active, self._beginning = params["turn"]["id"], False
@@ -52,14 +52,14 @@ class CodexThread:
         return await self._ended(began["turn"]["id"])
 
     async def compact(self) -> Params:
-        """Compact the context; returns the turn that did so."""
+        """Compact the thread's context; returns the turn that did so."""
         await self._begin("thread/compact/start", {})
         while self._beginning:
             await self._change()
         return await self._ended(self.active or next(iter(self._over)))
 
     async def steer(self, text: str, outside: str = "") -> bool:
-        """Add a text of ours and one from outside to the running turn; False if none takes it."""
+        """Add text of ours and of others (``outside``) to the running turn; return False if no turn runs."""
         if self.active is None:
             return False
         given = {**(_tagged(outside) if outside else {}), **_own(text)}

@@ -41,7 +41,7 @@ def found() -> tuple[Found, ...]:
 
 
 def to_log_in() -> str:
-    """What to do to log in."""
+    """Text with the steps to log in."""
     package = find_spec(BUNDLE)
     program = Path(package.origin).parent / "bin" / "codex" if package and package.origin else "codex"
     typed = shlex.quote(str(program))

@@ -36,7 +36,7 @@ def program() -> tuple[Path, Path | None]:
 
 
 def effort(thinking: str) -> str:
-    """Codex's effort for a ``thinking`` setting; WrongConfiguration if unknown."""
+    """Codex's reasoning effort for a ``thinking`` setting; WrongConfiguration if the setting is unknown."""
     wanted = OTHER_NAMES.get(thinking, thinking)
     if wanted not in EFFORTS:
         raise WrongConfiguration(f"thinking: {thinking!r} is none of {', '.join([*EFFORTS, *OTHER_NAMES])}")
@@ -44,18 +44,18 @@ def effort(thinking: str) -> str:
 
 
 def fitting(wanted: str, offered: Sequence[str]) -> str:
-    """The offered effort closest to the wanted one; the wanted one if none is offered."""
+    """The offered reasoning effort nearest to ``wanted``; ``wanted`` itself if none is offered."""
     known = [level for level in offered if level in EFFORTS]
     return min(known, key=lambda level: abs(EFFORTS.index(level) - EFFORTS.index(wanted)), default=wanted)
 
 
 def ours(environment: Mapping[str, str]) -> dict[str, str]:
-    """Our environment variables, which mark the agent's processes and lead to its daemon."""
+    """Our environment variables, which mark the agent's processes and lead them to its daemon."""
     return {name: value for name, value in environment.items() if name.startswith(OURS)}
 
 
 def servers(settings: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, str]:
-    """Settings that pass our variables to the MCP servers that Codex starts."""
+    """Codex settings that pass our environment variables to the MCP servers that Codex starts."""
     started = [name for name, each in (settings.get("mcp_servers") or {}).items() if each.get("command")]
     known = ours(environment).items()
     return {f"mcp_servers.{server}.env.{name}": value for server in started for name, value in known}

@@ -31,7 +31,7 @@ class CodexSupervisor(Supervisor):
         effort(setup.thinking)
 
     async def judge(self, prompt: str) -> str:
-        """Ask once and return the verdict; NoJudgement if there is none."""
+        """Send the prompt to the model once, without retries, and return its verdict; NoJudgement if it gives none."""
         setup = self.setup
         judge = _Judge(
             RunnerSetup(
@@ -64,7 +64,7 @@ class _Judge(CodexRunner):
     outside = False
 
     async def thread_params(self, server: AppServer, note: str = "") -> Params:
-        """Parameters of a thread with the supervisor's instructions only, and no environment."""
+        """Thread parameters with the supervisor's instructions only, and no environment."""
         others = {
             f"mcp_servers.{name}.enabled": False for name in (await self.settings(server)).get("mcp_servers") or ()
         }

@@ -11,7 +11,7 @@ NOBODY = "nobody sits here: ask on IRC, with irc_client ask"
 
 
 async def answered(params: Mapping[str, Any], consult: Consult) -> dict[str, Any]:
-    """People's answers; secrets are not asked for in a channel."""
+    """People's answers to Codex's question; secrets are not asked for in a channel."""
     questions = [each for each in params.get("questions") or () if isinstance(each, dict)]
     if any(each.get("isSecret") for each in questions):
         reply = FormReply(why="secrets are not asked for in a room")
@@ -36,7 +36,7 @@ async def elicited(params: Mapping[str, Any], consult: Consult) -> dict[str, Any
 
 
 def accepted(content: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The response to a form: accept with this content, or decline with None."""
+    """The response to a form: accept with ``content``, or decline if it is None."""
     return {"action": "decline" if content is None else "accept", "content": content}
 
 

@@ -85,7 +85,7 @@ class CopilotRunner(QueuedRunner):
         self._deeper = True
 
     async def open(self) -> None:
-        """Start the program; resume the session of the setup, or begin a new one."""
+        """Use a higher reasoning effort for the next prompt that is not a command."""
         self._spent, self._fullness = 0, None
         chosen = self._options
         live = self._live = await CopilotProcess.start(
@@ -130,7 +130,7 @@ class CopilotRunner(QueuedRunner):
             await talk.close()
 
     async def _greet(self, live: CopilotProcess) -> None:
-        """Record its version; WrongConfiguration if nobody is logged in."""
+        """Record the Copilot CLI's version; WrongConfiguration if the program is not logged in."""
         status = await live.client.get_status()
         note_version(self.setup.nick, Found(PROGRAM, status.version, tried=TRIED))
         if self._options.provider is not None or known_login(self._options.environment)[0] is not Login.MISSING:
@@ -140,7 +140,7 @@ class CopilotRunner(QueuedRunner):
             raise WrongConfiguration(f"{self.setup.nick}: {not_logged_in()}")
 
     async def _resume(self, live: CopilotProcess) -> CopilotSession:
-        """Resume the session of the setup; a new one if there is none or it is gone."""
+        """Resume the session of the setup; begin a new one if none is given or it no longer exists."""
         if self.setup.resume is None:
             return await self._begin(live)
         try:
@@ -191,7 +191,7 @@ class CopilotRunner(QueuedRunner):
             await talk.think(usual)
 
     async def _clear(self, live: CopilotProcess, talk: CopilotConversation) -> Turn:
-        """Start a new session in the same process."""
+        """Start a new session in the same process, for the command ``clear``; returns the turn's result."""
         before = talk.session
         try:
             self._settle(talk, await self._begin(live))
@@ -208,7 +208,7 @@ class CopilotRunner(QueuedRunner):
         return collected.turn(spent, self._fullness, own_provider=self._options.provider is not None)
 
     def _hear(self, event: SessionEvent) -> None:
-        """Queue an event of the program."""
+        """Put an event of the program into the queue of the conversation."""
         self.touch()
         if self._live is None or self._talk is None:
             return
@@ -219,7 +219,7 @@ class CopilotRunner(QueuedRunner):
             self._live.kill()
 
     async def _said(self, event: SessionEvent) -> None:
-        """Handle an event: pass on output and count usage; of sub-agents only count usage."""
+        """Process an event: pass on output and count usage; for sub-agents only count usage."""
         self._shells.note(event.data)
         match event.data:
             case AssistantUsageData() as usage:
@@ -241,7 +241,7 @@ class CopilotRunner(QueuedRunner):
             self.used(self._spent)
 
     async def _decide(self, request: PermissionRequest, _invocation: PermissionInvocation) -> PermissionRequestResult:
-        """Decide a permission request: allow, or ask people in mode ``ask``."""
+        """Decide a permission request: allow it, or ask people if ``permission`` is ``ask``."""
         self.touch()
         # Requests that the organisation's policy requires are always asked.
         if not self._asks and not getattr(request, "managed_approval_required", False):
@@ -260,7 +260,7 @@ class CopilotRunner(QueuedRunner):
     async def _before_prompt(
         self, given: UserPromptSubmittedHookInput, _where: dict[str, str]
     ) -> UserPromptSubmittedHookOutput | None:
-        """Block a prompt that is not ours, after it was stored as news for the agent."""
+        """Block a prompt that we did not send, after storing it as news for the agent."""
         self.touch()
         if self._asked is not None and is_same_prompt(given["prompt"], self._asked):
             return None
@@ -270,7 +270,7 @@ class CopilotRunner(QueuedRunner):
         return {"decision": "block", "reason": REFUSED}
 
     async def _consult(self, fields: Sequence[FormField]) -> FormReply:
-        """Put Copilot's own questions to people."""
+        """Pass Copilot's own questions to people, and return their answers."""
         self.touch()
         reply = FormReply(why=user_questions.NOBODY) if self.consult is None else await self.consult(fields)
         self.touch()

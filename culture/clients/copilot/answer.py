@@ -48,7 +48,7 @@ def tokens(usage: AssistantUsageData | CompactionCompleteCompactionTokensUsed | 
 
 
 def not_logged_in() -> str:
-    """Error text without a login, with what to do."""
+    """Error text for a missing login, with what to do."""
     return f"Copilot is not logged in: {TO_LOG_IN} (docs/clients/copilot/overview.md)"
 
 

@@ -64,7 +64,7 @@ class PendingPrompt:
         self.interrupting = False
 
     def take(self, event: SessionEvent) -> None:
-        """Update from an event; events before the prompt's own message are ignored."""
+        """Update the prompt's state from an event; events before the prompt's own message are ignored."""
         match event.data:
             case UserMessageData(message_id=number) if number == self.number:
                 self.begun = True
@@ -102,12 +102,12 @@ class CopilotConversation:
         self._listener = asyncio.create_task(self._listen(), name="what Copilot says")
 
     def hear(self, event: SessionEvent) -> None:
-        """Queue an event; QueueFull if too many are waiting."""
+        """Put an event of the session into the queue; QueueFull if too many are waiting."""
         if isinstance(event.data, HEARD):
             self._events.put_nowait(event)
 
     async def lost(self, code: int) -> None:
-        """Fail the running prompt, as the program has died."""
+        """Fail the running prompt, because the program exited with this code."""
         if self._asked is not None and not self._asked.over.done():
             self._asked.over.set_exception(AgentDied(code))
 
@@ -127,7 +127,7 @@ class CopilotConversation:
         return asked.collected
 
     async def compact(self) -> CopilotAnswer:
-        """Compact the context."""
+        """Compact the session's context."""
         asked = self._asked = PendingPrompt()
         try:
             result = await self._require_session().rpc.history.compact()
@@ -154,7 +154,7 @@ class CopilotConversation:
         await asyncio.wait([asked.over], timeout=INTERRUPT_PATIENCE)
 
     async def think(self, level: str) -> None:
-        """Set the effort from the next model call on."""
+        """Set the reasoning effort from the next model call on."""
         try:
             session = self._require_session()
             now = await session.rpc.model.get_current()
@@ -164,7 +164,7 @@ class CopilotConversation:
             log.warning("cannot change the effort: %s", error)
 
     async def close(self) -> None:
-        """Stop handling events."""
+        """Stop processing events of the session."""
         if self._listener is not asyncio.current_task():
             self._listener.cancel()
             await asyncio.wait([self._listener])

@@ -32,7 +32,7 @@ _LOGGED_IN = re.compile(r'"last_?logged_?in_?user"\s*:\s*["{]', re.IGNORECASE)
 
 
 def found() -> tuple[Found, ...]:
-    """The program, with its version and login; a remedy if it or the SDK is missing."""
+    """The Copilot CLI, with its version and login; with a remedy if the CLI or its SDK is missing."""
     if package_version(SDK) is None:
         return (Found(PROGRAM, remedy=installing("copilot")),)
     path = program(os.environ.get(PATH_VARIABLE) or "copilot", os.environ)
@@ -63,7 +63,7 @@ def known_login(environment: Mapping[str, str]) -> tuple[Login, str]:
 
 
 def _behind(script: Path) -> Path | None:
-    """The binary that npm's script starts: killing only the script would leave it running."""
+    """The binary that npm's start script runs: killing only the script would leave the binary running."""
     if script.suffix != ".js":
         return None
     places = (script.parent.parent, script.parent / "node_modules/@github")

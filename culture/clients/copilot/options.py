@@ -49,7 +49,7 @@ def read(
     model: str | None,
     thinking: str,
 ) -> CopilotOptions:
-    """Validate the settings; WrongConfiguration says what is wrong."""
+    """Validate an agent's settings for Copilot; WrongConfiguration says what is wrong."""
     check_directory(directory)
     everything = {**os.environ, **environment}
     provider = _provider(options.get("provider"), everything)
@@ -66,7 +66,7 @@ def read(
 
 
 def effort(thinking: str) -> ReasoningEffort | None:
-    """Effort for a ``thinking`` setting; None leaves it to the model."""
+    """Reasoning effort for a ``thinking`` setting; None leaves the choice to the model."""
     if thinking in LEFT_TO_THE_MODEL:
         return None
     if thinking not in EFFORTS:
@@ -75,7 +75,7 @@ def effort(thinking: str) -> ReasoningEffort | None:
 
 
 def asks(options: Mapping[str, object]) -> bool:
-    """Whether people are asked for permissions; by default it works without asking."""
+    """Whether the settings make the agent ask people for permissions; by default it works without asking."""
     return chosen(options, "permission_mode", MODES) == ASK
 
 
@@ -92,7 +92,7 @@ def _program(named: object, environment: Mapping[str, str]) -> Path:
 
 
 def _secret(given: object) -> str | None:
-    """Name of the variable with the provider's key."""
+    """Name of the environment variable with the provider's API key."""
     return given.get(_KEY) if isinstance(given, dict) else None
 
 

@@ -76,12 +76,12 @@ class CopilotProcess:
         return cls(client, token, lost)
 
     def kill(self) -> None:
-        """Kill it at once; its death is reported."""
+        """Kill the process at once; its death is reported as usual."""
         self._killed = True
         self._process.kill()
 
     async def leave(self) -> None:
-        """Stop it, and kill it and all processes it started after a timeout."""
+        """Stop the program; after a timeout kill it with all processes it started."""
         if self._watch is not asyncio.current_task():
             self._watch.cancel()
             await asyncio.wait([self._watch])
@@ -118,7 +118,7 @@ def _process(client: CopilotClient) -> subprocess.Popen[bytes]:
 
 
 async def _end(client: CopilotClient, token: str, process: "subprocess.Popen[bytes] | None" = None) -> None:
-    """Kill all its processes, and close the pipes that the SDK leaves open."""
+    """Kill all processes of the program, and close the pipes that the SDK leaves open."""
     process = process or client._cli_process
     await end_all(token)
     try:

@@ -26,7 +26,7 @@ class CopilotSupervisor(Supervisor):
         )
 
     async def judge(self, prompt: str) -> str:
-        """Ask once and return the verdict; NoJudgement if there is none."""
+        """Send the prompt to the model once, without retries, and return its verdict; NoJudgement if it gives none."""
         try:
             collected = await self._answer(prompt)
         except (AgentDied, JsonRpcError, *UNREACHABLE) as error:
@@ -37,7 +37,7 @@ class CopilotSupervisor(Supervisor):
         return turn.text
 
     async def stop(self) -> None:
-        """Stop, and kill the processes of a running question."""
+        """Stop the supervisor, and kill the processes of a running request."""
         await super().stop()
         await end_all(self.setup.token)
 
