@@ -1,4 +1,4 @@
-"""``culture skills``: installs the irc skill, which teaches an agent's program to use IRC."""
+"""``culture skills``: installs the IRC instructions, which teach an agent's program to use IRC."""
 
 from collections.abc import Iterator
 from importlib.resources import files
@@ -39,7 +39,7 @@ def install(
         bool, typer.Option("--hooks", help="Let the supervisor see a Claude Code that you start by hand.")
     ] = False,
 ) -> None:
-    """Install the irc skill where the agent's program looks for it.
+    """Install the IRC instructions where the agent's program looks for it.
 
     Run it again after an update; files that did not change are left alone.
     """
@@ -49,7 +49,7 @@ def install(
         fail(str(unknown), Exit.USAGE)
     contents = skill_files(kind)
     if not contents:
-        fail(f"{name} needs no skill")
+        fail(f"{name} needs no IRC instructions")
     for folder in folders(kind, home):
         for file, content in contents.items():
             try:

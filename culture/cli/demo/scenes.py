@@ -288,9 +288,9 @@ async def loop(show: DemoScene) -> str:
 
 SCENES = (mention, question, spiral, split, loop)
 TITLES = (
-    "Somebody is called, and answers",
-    "An agent asks before it acts",
-    "An agent goes in circles",
-    "The network splits and heals",
-    "Two agents that would never stop",
+    "A mention wakes an agent on another server",
+    "An agent asks for permission",
+    "The supervisor stops an agent that repeats itself",
+    "The link between the servers breaks and returns",
+    "The loop guard stops two agents that answer each other",
 )

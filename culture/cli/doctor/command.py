@@ -45,7 +45,7 @@ CHECKS = (
     DoctorCheck(
         "versions.backends", "the agents' programs are installed, in versions that were tried", machine.check_programs
     ),
-    DoctorCheck("versions.skills", "the agents' programs have the irc skill", machine.check_skills),
+    DoctorCheck("versions.skills", "the agents' programs have the IRC instructions", machine.check_skills),
     DoctorCheck("logins.backends", "the agents' programs are logged in", agents.check_program_logins),
     DoctorCheck("logins.commands", "the programs that agents.yaml names are there", agents.check_agent_commands),
     DoctorCheck("logins.accounts", "every agent can log in", agents.check_agent_accounts),

@@ -134,7 +134,7 @@ def judge_python(python: tuple[int, ...], sqlite: tuple[int, ...], options: froz
 
 
 def check_skills(scene: Inventory) -> Iterator[Finding]:
-    """Report agents' programs without the current irc skill."""
+    """Report agents' programs without the current IRC instructions."""
     missing: dict[tuple[str, str], list[str]] = {}
     others: dict[tuple[str, str], list[str]] = {}
     for agent in scene.agents:
@@ -149,20 +149,20 @@ def check_skills(scene: Inventory) -> Iterator[Finding]:
             continue  # reported by other checks, or not ours to see
     for (kind, elsewhere), nicks in missing.items():
         yield hint(
-            f"the irc skill of {kind} is not installed",
+            f"the IRC instructions for {kind} are not installed",
             f"{', '.join(nicks)} know how to send, read and ask only from the help of irc_client",
             f"`culture skills install {kind}{f' --home {elsewhere}' if elsewhere else ''}`",
         )
     for (kind, elsewhere), nicks in others.items():
         yield hint(
-            f"the irc skill of {kind} that is installed is of another version",
+            f"the installed IRC instructions for {kind} are of another version",
             f"{', '.join(nicks)} may not know what is new, such as that an answer comes as a prompt",
             f"`culture skills install {kind}{f' --home {elsewhere}' if elsewhere else ''}`",
         )
     if not PLUGIN_MANIFEST.exists() and any(agent.agent == "claude" for agent in scene.agents):
         yield error(
             f"a file of the installation is not there: {PLUGIN_MANIFEST}",
-            "agents of the kind claude start without the irc skill",
+            "agents of the kind claude start without the IRC instructions",
             f"`{installation().upgrade()}`",
         )
 

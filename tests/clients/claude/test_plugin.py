@@ -1,4 +1,4 @@
-"""Claude Code has the irc skill without an installation."""
+"""Claude Code has the IRC instructions without an installation."""
 
 from pathlib import Path
 
