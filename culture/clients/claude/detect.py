@@ -62,7 +62,7 @@ def program() -> Path | None:
 
 
 def installed_skill(environment: Mapping[str, str], directory: Path) -> Path | None:
-    """Path of an irc skill installed for the user or the project, or None."""
+    """Path of the IRC instructions installed for the user or the project, or None."""
     settings = environment.get("CLAUDE_CONFIG_DIR")
     folders = (Path(settings) if settings else home_of(environment) / ".claude", directory / ".claude")
     return next((folder / SKILL for folder in folders if (folder / SKILL).exists()), None)
