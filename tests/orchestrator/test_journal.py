@@ -1,7 +1,10 @@
 """The journal keeps what was written, and the state is always what the journal says."""
 
+import errno
+import os
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,6 +45,54 @@ def test_a_line_that_was_cut_off_never_was(tmp_path: Path) -> None:
         assert again.write(2.0, Act.ANNOUNCED, Phase.DONE, {"key": "x"}).number == 2
         again.close()
         assert [entry.what for entry in TeamJournal(file).read()] == [Act.TASK, Act.ANNOUNCED]
+
+
+def test_line_that_is_written_in_part_is_removed_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk is full for a moment: the next entry follows the last whole one, and nothing is put aside."""
+    file = tmp_path / "journal.jsonl"
+    journal = TeamJournal(file)
+    written(journal, (Act.TASK, Phase.DONE, TASK))
+    whole, write = file.read_bytes(), os.write
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", lambda handle, line: write(handle, line[:20]))
+        with pytest.raises(OSError, match="full"):
+            journal.write(2.0, Act.HIRE, Phase.INTEND, HIRE)
+    assert file.read_bytes() == whole
+    assert journal.write(2.0, Act.ANNOUNCED, Phase.DONE, {"key": "x"}).number == 2
+    journal.close()
+    assert [entry.what for entry in TeamJournal(file).read()] == [Act.TASK, Act.ANNOUNCED]
+    assert [each.name for each in tmp_path.iterdir()] == [file.name]
+
+
+def test_entry_counts_once_it_is_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each entry is synced whole, and so is each removal; one that cannot be synced was never written."""
+    file, synced, fsync = tmp_path / "journal.jsonl", list[int](), os.fsync
+
+    def note(handle: int) -> None:
+        if os.path.samestat(os.fstat(handle), file.stat()):
+            synced.append(os.fstat(handle).st_size)
+        fsync(handle)
+
+    def fail(handle: int) -> None:
+        raise OSError(errno.EIO, "the disk is broken")
+
+    journal = TeamJournal(file)
+    journal.read()
+    monkeypatch.setattr(os, "fsync", note)
+    sizes = []
+    for key in ("a", "b"):
+        journal.write(1.0, Act.ANNOUNCED, Phase.DONE, {"key": key})
+        sizes.append(file.stat().st_size)
+    assert synced == sizes
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="broken"):
+        journal.write(1.0, Act.ANNOUNCED, Phase.DONE, {"key": "c"})
+    assert file.stat().st_size == sizes[-1]
+    monkeypatch.setattr(os, "fsync", note)
+    journal.restart(2)
+    assert synced == [*sizes, 0]
+    assert journal.write(1.0, Act.ANNOUNCED, Phase.DONE, {"key": "d"}).number == 3
+    journal.close()
 
 
 def test_lines_that_cannot_be_read_are_put_aside_and_those_before_them_stay(tmp_path: Path) -> None:

@@ -92,6 +92,7 @@ async def foreign_forms(browser: Browser) -> dict[str, httpx.Response]:
     origins = {
         "another site": "https://evil.example",
         "another port": "http://127.0.0.1:1",
+        "another scheme": f"capacitor://127.0.0.1:{port}",
         "a name like ours": f"http://127.0.0.1.evil.example:{port}",
         "a frame without an origin": "null",
         "no origin": "",
@@ -122,6 +123,7 @@ async def test_a_form_that_is_not_ours_says_nothing(site: Site) -> None:
     assert {who: answer.status_code for who, answer in tried.items()} == {
         "another site": 403,
         "another port": 403,
+        "another scheme": 403,
         "a name like ours": 403,
         "a frame without an origin": 403,
         "no origin": 403,
@@ -162,6 +164,18 @@ async def test_the_name_that_people_use_is_ours_and_cookies_are_for_tls_then(tmp
         assert cookie.startswith("__Host-culture_")
         assert {"Secure", "HttpOnly", "Path=/", "SameSite=lax"} <= set(cookie.split("; "))
         assert "max-age" in answer.headers["strict-transport-security"]
+
+
+async def test_a_page_under_https_takes_no_form_from_the_same_name_without_tls(tmp_path: Path, ircd: IRCd) -> None:
+    """Whoever is between could have written a page without TLS."""
+    async with site_for(settings_for(tmp_path, ircd.port, url="https://chat.example.org")) as site:
+        browser, host = site.browser(), "chat.example.org"
+        cookie = (await browser.get("/login", Host=host)).headers["set-cookie"].partition(";")[0]
+        answers = {}
+        for scheme in ("http", "https"):
+            headers = {"Host": host, "Cookie": cookie, "Origin": f"{scheme}://{host}"}
+            answers[scheme] = await browser.post("/login", headers, account="ori", password=PASSWORD)
+        assert {scheme: answer.status_code for scheme, answer in answers.items()} == {"http": 403, "https": 303}
 
 
 async def test_another_site_loads_no_part_of_the_page_but_may_link_to_it(site: Site) -> None:

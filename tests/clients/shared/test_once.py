@@ -1,9 +1,11 @@
 """What is to be said once: a connection that breaks while it is said neither loses nor repeats any of it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -139,6 +141,31 @@ async def test_an_older_letter_without_a_key_is_said(ircd: IRCd, records: Record
         async with speaker(records, ircd.port):
             assert await said_until(ori, "old") == "old"
             await until(lambda: records.execute("SELECT count(*) FROM outbox").fetchone() == (0,))
+
+
+async def test_letter_whose_echo_is_uncertain_stays_until_it_is_certain(records: Records) -> None:
+    """Settled again at once, nobody knows yet whether it was said: the letter must neither be lost nor overtaken."""
+    refusals = [NotSent("the server did not answer", uncertain=True), NotSent("cannot send", "404"), None, None]
+    said: list[str] = []
+
+    class Again(Once):
+        async def say(self, place: str, text: str, tags: Mapping[str, str], *, notice: bool = False) -> list[str]:
+            said.append(f"{text} {tags[ClientTag.ONCE.value]}")
+            if (refusal := refusals.pop(0)) is not None:
+                raise refusal
+            return ["m1"]
+
+    transport = cast(IRCTransport, SimpleNamespace(settled=True))
+    outbox = Outbox(records, transport, Again(NICK, records, transport), again=0.001)
+    for text in ("one", "two", "three"):
+        outbox.say("#general", text)
+    outbox.start()
+    try:
+        await until(lambda: records.execute("SELECT count(*) FROM outbox").fetchone() == (0,))
+    finally:
+        await outbox.stop()
+    assert [each.split()[0] for each in said] == ["one", "one", "two", "three"]
+    assert said[0] == said[1], "under the same key, by which the server's echo is recognised"
 
 
 async def test_who_waits_for_it_knows_that_it_was_said_though_the_connection_broke(

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from culture.config.model import Operator
 from culture.config.skills import Embeddings, HistoryConfig
+from culture.server.core.ids import MICROSECONDS
 from culture.server.ircd import IRCd
 from culture.skills.history import skill as parts
 from culture.skills.history.archive import MOST_SEARCHES
@@ -17,7 +19,7 @@ from culture.skills.history.entry import Entry
 from culture.skills.history.skill import History as Skill
 from culture.skills.history.sqlite import SQLiteStore
 from culture.skills.history.store import Damaged, Store, Unavailable
-from culture.skills.history.writer import Writer
+from culture.skills.history.writer import Move, Writer
 from tests.skills.history.entries import entry, redaction
 from tests.support.client import registered
 from tests.support.servers import Serve, serving
@@ -102,6 +104,72 @@ def test_a_damaged_file_ends_it_with_what_to_do(path: Path, monkeypatch: pytest.
     assert [type(error) for error in ear.errors] == [Damaged]
     assert ear.told == []
     assert writer.written == 0
+
+
+@pytest.mark.requirement("D06")
+def test_loss_of_messages_that_found_no_room_is_in_the_store(path: Path) -> None:
+    """The disk was slow: what came meanwhile beyond the limit is counted and reported, once it can be."""
+    ear, begun, gate = Ear(), threading.Event(), threading.Event()
+    store = SQLiteStore(path)
+    writer = Writer(store, 3, lambda: None, ear.tell)
+
+    def wait() -> None:
+        begun.set()
+        gate.wait(PATIENCE)
+
+    writer.before = wait
+    before = time.time()
+    writer.start()
+    try:
+        assert [writer.put(entry(number)) for number in range(5)] == [True, True, True, False, False]
+        assert begun.wait(PATIENCE)
+    finally:
+        gate.set()
+        writer.stop(PATIENCE)
+    store.open()
+    [gap] = store.gaps()
+    store.close()
+    assert gap.lost == 2 and before * MICROSECONDS - 1 <= gap.since <= gap.until <= time.time() * MICROSECONDS
+    assert "lost to the history" in ear.told[0] and ear.told[1].startswith("2 messages were lost")
+    assert len(ear.told) == 2 and len(texts(path)) == 3
+
+
+def test_batch_with_one_refused_entry_is_written_in_its_order(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All but that one; the number of the one that is not stored is known."""
+    ear, written = Ear(), list[str]()
+    store = SQLiteStore(path)
+    write = store.write
+
+    def refuse(batch: Sequence[Entry]) -> set[str]:
+        if any(each.text == "refused" for each in batch):
+            raise ValueError("this cannot be stored")
+        return write(batch)
+
+    monkeypatch.setattr(store, "write", refuse)
+    writer = Writer(store, 100, lambda: None, ear.tell)
+    writer.wrote = lambda items: written.extend(each.text for each in items if isinstance(each, Entry))
+    for number, text in enumerate(("one", "two", "refused", "four", "five"), 1):
+        writer.put(entry(number, text))
+    writer.start()
+    writer.stop(PATIENCE)
+    assert written == ["one", "two", "refused", "four", "five"]
+    assert texts(path) == ["one", "two", "four", "five"]
+    assert writer.unkept == {3} and writer.written == 5
+    assert len(ear.told) == 1 and "spark.e1.3 cannot be kept" in ear.told[0]
+
+
+def test_what_was_taken_before_a_channel_was_renamed_is_written_before(path: Path) -> None:
+    """Else it would stay behind under the old name."""
+    store = SQLiteStore(path)
+    writer = Writer(store, 100, lambda: None, Ear().tell)
+    for item in (entry(1, "before", place="#old"), Move("#old", "#new"), entry(2, "after", place="#new")):
+        writer.put(item)
+    writer.start()
+    writer.stop(PATIENCE)
+    store.open()
+    found = [(each.entry.place, each.entry.text) for each in store.everything()]
+    store.close()
+    assert found == [("#new", "before"), ("#new", "after")]
 
 
 def broken(batch: Sequence[Entry]) -> None:
